@@ -232,7 +232,7 @@ class _Deaf:
         """Nothing to do."""
 
     start_chunk = access = scattered = stretches = issued = ignore
-    unknown = uncounted = uncertain = executed = ignore
+    unknown = uncounted = uncertain = passed_by = executed = ignore
 
 
 def _check_kernel(kernel: object) -> None:

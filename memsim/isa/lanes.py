@@ -15,7 +15,7 @@ from memsim.arch.units import WARP
 from memsim.isa.op import Effect, Form, Predicate, Register
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, checked, known, opcode, require
-from memsim.state.partial import Partial
+from memsim.state.partial import Partial, known_in
 from memsim.state.parts import Part
 from memsim.state.poison import poisoned
 from memsim.state.predicates import either, from_bools, to_bools
@@ -127,13 +127,7 @@ def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
     if isinstance(value, Partial):
         found = gathered(value.value, source, warps)
         lanes = from_bools(gathered(value.known.array.astype(np.int8), source, warps) != 0)
-        return (
-            found
-            if lanes is True
-            else value.poison
-            if lanes is False
-            else Partial(found, lanes, value.poison)
-        )
+        return known_in(lanes, found, value.poison)
     if not isinstance(value, (Sum, np.ndarray)):
         raise poisoned(value)
     array = value if isinstance(value, np.ndarray) else to_array(value)

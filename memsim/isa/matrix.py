@@ -9,12 +9,14 @@ order of k. Sparse, binary and 8-bit float products are not supported.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
+from memsim.isa.matrix_unknown import unknown_in, unknown_numbers, where_known, with_zeros
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers
@@ -93,8 +95,24 @@ def build_product(form: Form, binder: Binder) -> Compute:
     ]
     shapes = ((layout.rows, layout.k), (8, layout.k), (layout.rows, 8))
     multiply = {"HMMA": tensor_product, "IMMA": integer_product, "DMMA": double_product}[form.opcode]
+    slots = [
+        _slots(operand, registers(place[0].shape[1], name))
+        for operand, place, name in zip(form.operands[1:4], places, (layout.a, layout.b, layout.result))
+    ]
 
     def compute(r: Registers, warps: Warps) -> Any:
+        lost = unknown_in(r, chain.from_iterable(slots))
+        if not lost:
+            return product_of(r, warps)
+        a, b, c = (
+            matrix(unknown_numbers(r, read, place[0].shape[1], warps), place, shape)
+            for read, place, shape in zip(slots, places, shapes)
+        )
+        unknown: Array = (a.max(axis=-1)[..., :, None] + b.max(axis=-1)[..., None, :] + c) != 0
+        rows, columns = layout.place_c
+        return where_known(product_of(with_zeros(r, lost), warps), unknown[..., rows, columns], r, lost)
+
+    def product_of(r: Registers, warps: Warps) -> tuple[Any, ...]:
         a, b, c = (
             matrix(read(r, warps), place, shape) for read, place, shape in zip(readers, places, shapes)
         )
@@ -177,14 +195,19 @@ def double_product(a: Array, b: Array, c: Array) -> Array:
     return c
 
 
+def _slots(operand: Any, count: int) -> list[int | None]:
+    """The slots of a fragment; None for RZ."""
+    return [None if operand.slot is None else operand.slot + i for i in range(count)]
+
+
 def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
     register = checked(operand, Register)
     require(not register.negated and register.part in ("", "ROW", "COL"))
-    slot = register.slot
+    slots = _slots(register, registers(count, name))
 
     def read(r: Registers, warps: Warps) -> Array:
-        words = [0 if slot is None else ints(r[slot + i], 32) for i in range(registers(count, name))]
+        words = [0 if slot is None else ints(r[slot], 32) for slot in slots]
         lanes = np.broadcast_arrays(*(by_warp(to_array(word), warps) for word in words))
         return numbers_of(np.stack(lanes, axis=-1).astype(np.int32), name)
 

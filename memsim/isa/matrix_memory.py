@@ -13,6 +13,7 @@ from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import checked, known, opcode
 from memsim.state.poison import Poison, Poisoned
+from memsim.state.predicates import both, invert
 from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
@@ -60,14 +61,16 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
         for matrix, slot in enumerate(slots):
             if slot is None:
                 continue
-            try:
-                halves = [
-                    store.load(where, np.uint16, machine.mask).astype(np.int64) << (16 * half)
-                    for where, half in matrix_pieces(machine, address, matrix, transposed)
-                ]
-                machine.write(slot, fit(from_array(halves[0] | halves[1]), 32), machine.mask)
-            except Poisoned as unknown:
-                machine.write(slot, unknown.poison.through(op), machine.mask)
+            pieces = matrix_pieces(machine, address, matrix, transposed)
+            known = machine.mask
+            for where, _ in pieces:
+                lost = store.lost(where, np.uint16, known)
+                if lost is not False:
+                    machine.write(slot, store.why(where, np.uint16, lost).through(op), lost)
+                    known = both(known, invert(lost))
+            if known is not False:
+                low, high = (store.load(where, np.uint16, known).astype(np.int64) for where, _ in pieces)
+                machine.write(slot, fit(from_array(low | high << 16), 32), known)
 
     def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
         unknown_results(slots)(machine, op, poison, machine.mask, spaces)

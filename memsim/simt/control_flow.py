@@ -19,10 +19,11 @@ from memsim.simt.code import Code
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source, refused, unknown_branch
 from memsim.simt.groups import Groups
+from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
 from memsim.simt.slot_bits import slots_of
-from memsim.state.partial import on_known_lanes
+from memsim.state.partial import where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
@@ -81,7 +82,7 @@ class Control:
         try:
             taken = self.taken(op)
         except Poisoned as unknown:
-            raise unknown_branch(op, unknown.poison) from None
+            return self._pass_by(op, unknown.poison)
         if taken is False and op.flow is not Flow.BRANCH_ANY:
             return op.index + 1
         active = both(self.machine.mask, taken)
@@ -91,23 +92,38 @@ class Control:
         return self.of_flow[op.flow](op, active, rest)
 
     def taken(self, op: Op) -> bool | Part:
-        """Where guard and predicate operand of a control-flow instruction hold."""
+        """Where guard and predicate operand of a control-flow instruction hold.
+
+        Raises:
+            Poisoned: that is unknown in a lane.
+        """
         read = self.code.conditions.get(op.index)
-        if read is None:
-            return True
+        return True if read is None else self.machine.known_value(op, read)
+
+    def _pass_by(self, op: Op, poison: Poison) -> int | None:
+        """Lanes in which a branch is unknown go where its ways end, if neither makes an access: all that the
+        ways write is unknown there.
+
+        Raises:
+            MemsimError: the branch may decide an access.
+        """
+        region = region_of(self.code.dataflow, op, ())
+        if region is None or len(region.waits) != 1 or not region.waits <= set(self.code.segments):
+            raise unknown_branch(op, poison)
+        read, mask = self.code.conditions[op.index], self.machine.mask
         try:
-            return read(self.machine.slots)
-        except Poisoned as unknown:
-            found, known = on_known_lanes(
-                self.machine.slots,
-                slots_of(op.reads),
-                lambda: self.machine.mask,
-                lambda: read(self.machine.slots),
-                unknown.poison,
+            taken, known = where_known(
+                self.machine.slots, slots_of(op.reads), lambda: read(self.machine.slots)
             )
-            if known is not True:
-                raise
-            return found  # type: ignore[no-any-return]
+        except Poisoned:
+            taken, known = False, False
+        lost = both(mask, invert(known))
+        for slot in slots_of(region.writes):
+            self.machine.write(slot, poison.through(op), lost)
+        self.machine.listener.passed_by(op.where)
+        sure = both(mask, known)
+        ways = [(op.index + 1, both(sure, invert(taken))), (self.target(op), both(sure, taken))]
+        return self.groups.part([*((wait, lost) for wait in region.waits), *ways])
 
     def _go_on(self, op: Op, active: Any, rest: Any) -> int:
         return op.index + 1

@@ -178,6 +178,10 @@ class OfAllThreads:
         """As `Listener.uncounted`."""
         self.listener.uncounted(what, self.lanes.where(active))
 
+    def passed_by(self, where: str) -> None:
+        """As `Listener.passed_by`."""
+        self.listener.passed_by(where)
+
     def uncertain(self, what: str) -> None:
         """As `Listener.uncertain`."""
         self.listener.uncertain(what)

@@ -26,10 +26,12 @@ _PASSED = (None, Flow.BRANCH, Flow.CALL, Flow.RETURN, Flow.SET_BARRIER, Flow.WAI
 class Region:
     """The ways of a branch.
 
-    writes: registers that they write, as bits. ends: where its lanes are together again, and the callers.
+    writes: registers that they write, as bits. waits: the BSYNCs where its lanes wait for each other. ends:
+    where they are together again, and the callers.
     """
 
     writes: int
+    waits: frozenset[int]
     ends: frozenset[tuple[int, Callers]]
 
 
@@ -100,4 +102,5 @@ def region_of(graph: ControlGraph, branch: Op, callers: Callers) -> Region | Non
     if len({barrier_slot(graph.ops[index]) for index, _ in last}) != 1:
         return None
     behind = ((way, where) for index, where in last for way in graph.successors(graph.ops[index]))
-    return Region(writes, frozenset((way, where) for way, where in behind if way in ends))
+    waits = frozenset(index for index, _ in last)
+    return Region(writes, waits, frozenset((way, where) for way, where in behind if way in ends))

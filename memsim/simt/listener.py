@@ -100,5 +100,10 @@ class Listener(Protocol):
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""
 
+    def passed_by(self, where: str) -> None:
+        """Lanes did not execute what follows a branch at `where`, which decides no access: it is unknown
+        whether they take it.
+        """
+
     def uncertain(self, what: str) -> None:
         """Requests may depend on a choice of the compiler or the chip, described by `what`."""

@@ -20,7 +20,7 @@ from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import Partial, covers, on_known_lanes, where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.predicates import both, either
+from memsim.state.predicates import both, either, invert
 from memsim.state.registers import choose
 
 Step = Callable[[Machine], None]
@@ -147,8 +147,9 @@ def recovered(
         result, known = with_decided(compute, registers, reads, result, known, lanes)
     if isinstance(result, Poison):
         return result, active, True
-    if known is not True and op.effect is Effect.LANES:
-        return poison, active, True
+    if known is not True and op.effect is Effect.LANES:  # an unknown lane may change all of its warp
+        known = invert(machine.whole_warps(both(lanes(), invert(known))))
+        return poison if known is False else result, active, known is False or known
     return result, active, known
 
 

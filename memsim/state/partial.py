@@ -51,26 +51,29 @@ def merged(where: bool | Part, new: Any, old: Any) -> Any:
         return new
     if where is False or new is old:
         return old
-    new_value, new_known, new_poison = _split(new)
-    old_value, old_known, old_poison = _split(old)
+    new_value, new_known, new_poison = split(new)
+    old_value, old_known, old_poison = split(old)
     if new_known is True and old_known is True:
         return choose(where, new_value, old_value)
     known = either(both(where, new_known), both(invert(where), old_known))
-    if known is False:
-        return new_poison or old_poison or NEVER_WRITTEN
     if new_known is False:
         value = old_value
     elif old_known is False:
         value = new_value
     else:
         value = choose(where, new_value, old_value)
+    return known_in(known, value, new_poison or old_poison or NEVER_WRITTEN)
+
+
+def known_in(known: bool | Part, value: Any, poison: Poison) -> Any:
+    """A register with `value` in the lanes `known`, unknown in the others."""
     if known is True:
         return value
-    return Partial(value, known, new_poison or old_poison or NEVER_WRITTEN)
+    return poison if known is False else Partial(value, known, poison)
 
 
-def _split(value: Any) -> tuple[Any, bool | Part, Poison | None]:
-    """(value, where it is known, why elsewhere unknown)."""
+def split(value: Any) -> tuple[Any, bool | Part, Poison | None]:
+    """(a register's value, where it is known, why it is unknown elsewhere)."""
     if isinstance(value, Partial):
         return value.value, value.known, value.poison
     if isinstance(value, Poison):
@@ -121,4 +124,4 @@ def where_known(
     return result, known
 
 
-__all__ = ["Partial", "covers", "merged", "on_known_lanes", "or_zero", "where_known"]
+__all__ = ["Partial", "covers", "known_in", "merged", "on_known_lanes", "or_zero", "split", "where_known"]

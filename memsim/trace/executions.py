@@ -13,6 +13,8 @@ class Executions:
     def __init__(self) -> None:
         self.ran: Counter[tuple[int, int]] = Counter()
         self.alike = True
+        #: Whether some instructions were executed by warps that are not known.
+        self.unknown = False
         self._chunk: Counter[tuple[int, int]] = Counter()
         self._of_a_block: dict[tuple[int, int], int] | None = None
         self._blocks = 0
@@ -30,7 +32,9 @@ class Executions:
             self._chunk[start, stop] += warps
 
     def of(self, instructions: int) -> np.ndarray:
-        """The number of warps that executed each instruction, int64 [instructions]."""
+        """The number of warps that executed each instruction, int64 [instructions]; empty if unknown."""
+        if self.unknown:
+            return np.zeros(0, np.int64)
         found = np.zeros(instructions, np.int64)
         for (start, stop), warps in self.ran.items():
             found[start:stop] += warps

@@ -78,6 +78,7 @@ class Recorder:
         self.first_warps: np.ndarray = np.zeros(0, np.int64)
         self.uncounted_requests: Counter[str] = Counter()
         self.uncertain_reasons: set[str] = set()
+        self.unknown_branches: set[str] = set()
         self.executions = Executions()
         self.in_warps = WarpCounts()
         self.writers = Writers()
@@ -230,6 +231,11 @@ class Recorder:
         """Record a reason why counts are uncertain."""
         self.uncertain_reasons.add(what)
 
+    def passed_by(self, where: str) -> None:
+        """Say that warps execute instructions that are not counted, none of them an access."""
+        self.executions.unknown = True
+        self.unknown_branches.add(where)
+
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """Count warps that execute the instructions from number `start` up to `stop`."""
         same = self.executions.alike and self.in_warps.is_same_in_all(mask)
@@ -357,7 +363,11 @@ class Recorder:
         """What was seen but is not in the trace."""
         uncounted = [f"{what} ({count:,} requests)" for what, count in self.uncounted_requests.items()]
         places = [access_site(record) for record in self.sites.values() if record.rows.folded]
-        return [*uncounted, *note_of_folded(places)]
+        branches = [
+            f"instructions after {where}, a branch on an unknown value that decides no access"
+            for where in sorted(self.unknown_branches)
+        ]
+        return [*uncounted, *branches, *note_of_folded(places)]
 
     def columns(self) -> tuple[list[AccessSite], dict[str, Any]]:
         """Everything recorded, as the sites and columns of a `Trace`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.state.registers import from_array, ints, to_array
+from memsim.state.partial import Partial, split
+from memsim.state.poison import Poison
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import choose, from_array, ints, to_array
 from tests.isa.harness import Lanes, compute, words
 from tests.isa.oracle import F16, F32, decode, encode, pieces, rounded, signed
 
 RECORDED: dict[str, dict[str, list[str]]] = json.loads(
     (Path(__file__).parent / "products_h200.json").read_text()
 )
+WHY = Poison("unknown for a test", None)
 
 
 def registers(rows: list[str], first: int) -> dict[str, Any]:
@@ -42,6 +47,75 @@ def test_products_are_those_of_an_h200(name: str) -> None:
     one = RECORDED[name]
     found = product(name, one["a"], one["b"], one["c"])
     assert ["".join(f"{word:08x}" for word in row) for row in found] == one["d"]
+
+
+def fragments(name: str) -> dict[str, Any]:
+    """The recorded operands of a product as registers."""
+    one = RECORDED[name]
+    return {**registers(one["a"], 32), **registers(one["b"], 64), **registers(one["c"], 96)}
+
+
+def known_words(name: str, values: dict[str, Any]) -> list[list[int | None]]:
+    """The result's words, for each lane; None where unknown."""
+    sides = (".ROW", ".COL") if name.startswith("IMMA") else ("", "")
+    found = []
+    for word in compute(f"{name} R0, R32{sides[0]}, R64{sides[1]}, R96", values, Lanes(32)):
+        value, known, _ = split(word)
+        lanes = np.broadcast_to(to_bools(known), (1, 32))[0].tolist()
+        array = [0] * 32 if value is None else np.broadcast_to(to_array(ints(value, 32)), (1, 32))[0].tolist()
+        found.append([number if sure else None for number, sure in zip(array, lanes)])
+    return [list(words) for words in zip(*found)]
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_what_is_known_does_not_depend_on_what_is_not(name: str) -> None:
+    """Whatever the unknown lanes of some operands hold, the words that are said to be known stay the same."""
+    chance = np.random.default_rng(len(name))
+    whole, values = fragments(name), fragments(name)
+    for register in chance.choice(sorted(whole), 3, replace=False).tolist():
+        known = np.ones((1, 32), bool)
+        known[0, chance.choice(32, 2, replace=False)] = False
+        values[register] = Partial(whole[register], from_bools(known), WHY)
+    told = known_words(name, values)
+    count = sum(word is None for lane in told for word in lane)
+    assert 0 < count < 32 * len(told[0])
+    for _ in range(4):
+        other = {
+            register: choose(value.known, value.value, from_array(chance.integers(-(2**31), 2**31, (1, 32))))
+            if isinstance(value, Partial)
+            else value
+            for register, value in values.items()
+        }
+        for lane, expected in zip(known_words(name, other), told):
+            assert all(word in (None, found) for word, found in zip(expected, lane))
+
+
+@pytest.mark.parametrize(
+    ("operand", "lanes", "unknown"),
+    [
+        ("R33", [4 * 3 + 2], lambda row, column: row == 8 + 3),  # rows 8 and on of A
+        ("R64", [4 * 5], lambda row, column: column == 5),
+        ("R97", [4 * 2 + 1], lambda row, column: (row, column) == (2, 3)),
+        ("R34", range(32), lambda row, column: row < 8),  # no lane of it is known
+    ],
+)
+def test_a_row_of_a_and_a_column_of_b_decide_what_is_known(
+    operand: str, lanes: Any, unknown: Callable[[int, int], bool]
+) -> None:
+    """PTX ISA, `mma.m16n8k16`: which rows and columns of the result are in which lane."""
+    name = "HMMA.16816.F32"
+    values = fragments(name)
+    known = np.ones((1, 32), bool)
+    known[0, list(lanes)] = False
+    values[operand] = Partial(values[operand], from_bools(known), WHY) if known.any() else WHY
+    right = product(name, *(RECORDED[name][side] for side in "abc"))
+    for lane, words_of_lane in enumerate(known_words(name, values)):
+        for number, word in enumerate(words_of_lane):
+            row, column = lane // 4 + 8 * (number // 2), 2 * (lane % 4) + number % 2
+            if unknown(row, column):
+                assert word is None
+            else:
+                assert word is not None and word & 0xFFFFFFFF == right[lane][number]
 
 
 def test_a_tensor_core_cuts_off_and_rounds_towards_zero() -> None:

@@ -18,10 +18,11 @@ from memsim.isa.readers import Binder
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
+from memsim.state.partial import merged, split
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
-from memsim.state.registers import choose, from_array, ints, to_array
+from memsim.state.registers import from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 from tests.isa.harness import words
 from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned
@@ -60,7 +61,8 @@ class Machine:
 
     def write(self, slot: int, value: Any, active: Any) -> None:
         old = self.slots[slot]
-        self.slots[slot] = value if active is True or old is None else choose(active, value, old)
+        fresh = old is None and not isinstance(value, Poison)
+        self.slots[slot] = value if active is True or fresh else merged(active, value, old)
 
     def touch(
         self, op: Any, kind: str, space: str, width: int, address: Any, active: Any, other: Any = None
@@ -285,6 +287,27 @@ def test_matrices_in_shared_memory(count: int, turned: bool) -> None:
     found = back.bytes_of("shared")
     for lane in range(8 * count):
         assert found[rows[lane] : rows[lane] + 16] == content[rows[lane] : rows[lane] + 16]
+
+
+def test_a_matrix_is_unknown_only_in_the_lanes_whose_bytes_are() -> None:
+    """Rows that nobody wrote, such as those behind the end of an array."""
+    machine = Machine()
+    rows = [SHARED_BASE + 16 * lane for lane in range(LANES)]
+    whole = Machine().run("LDSM.16.M88.2 R4, [R2]", R2=each(rows))
+    store = machine.stores["shared"]
+    why = Poison("never written", None)
+    store.forget(
+        from_array(np.array([[rows[8 + 3] + 6]])), np.uint16, from_bools(np.arange(32)[None] == 0), why
+    )
+    machine.run("LDSM.16.M88.2 R4, [R2]", R2=each(rows))
+    assert machine.word("R4") == whole.word("R4")
+    value, known, reason = split(machine.slots[5])
+    assert reason is not None and reason.reason == "never written"
+    assert np.flatnonzero(~to_bools(known)[0]).tolist() == [4 * 3 + 1]
+    found = to_array(ints(value, 32))[0]
+    assert [int(word) & 0xFFFFFFFF for lane, word in enumerate(found) if lane != 13] == [
+        word for lane, word in enumerate(whole.word("R5")) if lane != 13
+    ]
 
 
 # --- atomics --------------------------------------------------------------------------------

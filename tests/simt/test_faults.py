@@ -323,6 +323,58 @@ def test_a_branch_that_nobody_knows_stops_with_the_way_there() -> None:
     assert error.value.line in (5, 6)
 
 
+RAGGED = """
+extern "C" __global__ void k(const float *in, float *out, int n) {
+    __shared__ float s[64];
+    if (threadIdx.x < n) s[threadIdx.x] = in[threadIdx.x];
+    __syncthreads();
+    float x = s[threadIdx.x], y = 1;
+    if (x != 0) { y = 1 / x; y += sqrtf(y); IN }
+    if (threadIdx.x < n) out[(int) y] = y;
+}"""
+
+
+@pytest.mark.parametrize("name", ["all", "some", "none of a warp"])
+def test_a_branch_that_decides_no_access_may_be_unknown(name: str) -> None:
+    """A division by what nobody wrote; the lanes that wrote theirs have their own way through it."""
+    written = {"all": 64, "some": 40, "none of a warp": 32}[name]
+    given = np.repeat([0.0, 1.0, 0.25, 0.0625], 16).astype(np.float32)  # y is 1, 2, 6, 20
+    arguments = [given, np.zeros(64, np.float32), written]
+    found = analyze(kernel(RAGGED, code="sass", IN=""), 1, 64, arguments)
+    assert not any(site.unresolved for site in found.sites)
+    store = next(site for site in found.sites if site.op == "store" and site.space == "global")
+    assert (store.requests, store.sectors) == {64: (2, 3), 40: (2, 2), 32: (1, 1)}[written]
+    assert (len(found.trace.executed) == 0) == (written < 64)
+    notes = [note for note in found.trace.notes if "decides no access" in note]
+    assert len(notes) == (written < 64) and all("k.cu:7" in note for note in notes)
+
+
+def test_a_vote_is_unknown_only_in_warps_with_an_unknown_lane() -> None:
+    text = RAGGED.replace(
+        "if (x != 0) { y = 1 / x; y += sqrtf(y); IN }", "y = __ballot_sync(~0u, x > 0) & 63;"
+    )
+    arguments = [np.arange(64, dtype=np.float32), np.zeros(64, np.float32)]
+
+    def stores(written: int) -> tuple[int | None, str | None]:
+        found = analyze(kernel(text, code="sass"), 1, 64, [*arguments, written])
+        (store,) = (site for site in found.sites if site.op == "store" and site.space == "global")
+        return store.requests, store.unresolved
+
+    assert stores(64) == (2, None)
+    assert stores(32) == (1, None)  # the second warp votes, and does not store
+    requests, why = stores(40)
+    assert requests is None and why is not None and "VOTE" in why
+
+
+def test_a_branch_that_decides_an_access_may_not_be_unknown() -> None:
+    arguments = [np.ones(64, np.float32), np.zeros(64, np.float32)]
+    k = kernel(RAGGED, code="sass", IN="out[threadIdx.x] = y;")
+    assert analyze(k, 1, 64, [*arguments, 64]).sites
+    with pytest.raises(MemsimError, match="depends on an unknown value: read of shared memory") as refused:
+        analyze(k, 1, 64, [*arguments, 40])
+    assert refused.value.line == 7
+
+
 def test_a_call_through_a_pointer_hides_accesses_and_says_so() -> None:
     text = """
 typedef int (*Choice)(const int *);
