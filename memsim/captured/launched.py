@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from memsim.api import loading, running
 from memsim.arrays import allocation, as_arguments
 from memsim.job import Job
-from memsim.kernel import Kernel, SassKernel
+from memsim.kernel import Kernel
 from memsim.launch import Pointers, StructFields, TensorMap, TensorMaps, Texture1D
 
 if TYPE_CHECKING:
@@ -38,12 +38,6 @@ class Launched:
     cluster: tuple[int, int, int] | None = None
     note: str = ""
 
-    def __post_init__(self) -> None:
-        if self.cluster is not None and isinstance(self.kernel.code, SassKernel):
-            machine = self.kernel.code.machine
-            clustered = replace(machine, image=replace(machine.image, cluster=self.cluster))
-            object.__setattr__(self, "kernel", replace(self.kernel, code=SassKernel(clustered)))
-
     @staticmethod
     def of(job: Job) -> Launched:
         """The launch of a job."""
@@ -51,21 +45,26 @@ class Launched:
         values = tuple(job.values)
         return Launched(job.loaded, shape.grid, shape.block, values, shape.shared_bytes, shape.cluster)
 
+    def _described(self) -> dict[str, Any]:
+        """The launch as keywords of `memsim.api.running`."""
+        names = ("kernel", "grid", "block", "args", "shared_bytes", "cluster")
+        return {name: getattr(self, name) for name in names}
+
     def job(self, **more: Any) -> Job:
         """The launch as a `Job`; `more` are other fields of it."""
-        return running.job_of(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **more)
+        return running.job_of(**self._described(), **more)
 
     def trace(self, **how: Any) -> Trace:
         """As `memsim.api.running.trace`; `how` are its options."""
-        return running.trace(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+        return running.trace(**self._described(), **how)
 
     def analyze(self, **how: Any) -> Analysis:
         """As `memsim.analyze`; `how` are its options, such as `blocks=4`."""
-        return running.analyze(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+        return running.analyze(**self._described(), **how)
 
     def run(self, **how: Any) -> None:
         """As `memsim.run`: this record's arrays are written in place."""
-        running.run(self.kernel, self.grid, self.block, self.args, self.shared_bytes, **how)
+        running.run(**self._described(), **how)
 
 
 def snapshot(arguments: Sequence[Any]) -> tuple[Any, ...]:
