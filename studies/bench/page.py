@@ -5,11 +5,12 @@ It has a figure for each GPU, and what memsim predicts now beside the times.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memsim.data import data_folder
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
+from memsim.views.markdown_text import table
 from studies.bench import report
 from studies.bench.recording import CUBLAS, BenchRecording, Size, newest_of_each_gpu
 from studies.bench.table import PREDICTED_AT, Row, Speed, make_rows, unchanged
@@ -67,27 +68,23 @@ def _of_gpu(recording: BenchRecording) -> str:
 
 
 def _table(recording: BenchRecording, rows: Sequence[Row]) -> str:
-    sizes = [report.named(size) for size in recording.sizes]
+    sizes = recording.sizes
+    heads = ["kernel", "wavefronts per 1000 FLOP", *map(report.named, sizes)]
     lines = [
-        table_row(["kernel", "wavefronts per 1000 FLOP", *sizes]),
-        "|---" + "|---:" * (1 + len(sizes)) + "|",
+        [code_named(row.kernel), report.per_kflop(row), *(cell(row.at(size)) for size in sizes)]
+        for row in rows
     ]
-    for row in rows:
-        kernel = row.kernel if row.kernel == CUBLAS else f"`{row.kernel}`"
-        lines.append(
-            table_row([kernel, report.per_kflop(row), *(cell(row.at(size)) for size in recording.sizes)])
-        )
-    return "\n".join(lines)
+    return table(heads, lines, "l" + "r" * (1 + len(sizes)))
+
+
+def code_named(kernel: str) -> str:
+    """A kernel's name as code; cuBLAS is none."""
+    return kernel if kernel == CUBLAS else f"`{kernel}`"
 
 
 def cell(speed: Speed | None) -> str:
     """TFLOP/s, and the share of cuBLAS's; nothing if it was not timed."""
     return f"{speed.tflops:.1f} ({report.percent(speed.of_cublas)})" if speed else ""
-
-
-def table_row(cells: Iterable[str]) -> str:
-    """A row of a table in Markdown."""
-    return f"| {' | '.join(cells)} |"
 
 
 def name(recording: BenchRecording) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
+from memsim.views.markdown_text import table
 from studies.claims.claim import FALSE, PART, TRUE, Article, read_article
 from studies.counted import shipped
 
@@ -17,25 +18,25 @@ VERDICTS = (TRUE, PART, FALSE)
 
 def summary() -> str:
     """How many claims of each article are true, true in part, false."""
-    rows = [f"| article | claims | {' | '.join(VERDICTS)} |", "|---|---:|---:|---:|---:|"]
+    rows = []
     for article in ARTICLES.values():
         verdicts: Counter[str] = Counter(claim.verdict for claim in article.claims)
-        numbers = " | ".join(str(verdicts[verdict]) for verdict in VERDICTS)
-        rows.append(f"| {article.title} | {len(article.claims)} | {numbers} |")
-    return "\n".join(rows) + "\n"
+        numbers = [len(article.claims), *(verdicts[verdict] for verdict in VERDICTS)]
+        rows.append([article.title, *map(str, numbers)])
+    return table(["article", "claims", *VERDICTS], rows, "lrrrr") + "\n"
 
 
-def table(article: Article) -> str:
+def judged(article: Article) -> str:
     """A row for each claim."""
-    rows = ["| claim | verdict | counted | why |", "|---|---|---|---|"]
+    rows = []
     for claim in article.claims:
         found = claim.count(shipped())
         cells = (claim.text, f"**{claim.verdict}**", found.counted, found.why)
-        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    return "\n".join(rows) + "\n"
+        rows.append([cell.replace("|", "\\|") for cell in cells])
+    return table(["claim", "verdict", "counted", "why"], rows, "llll") + "\n"
 
 
 PARTS = {
     "claims: summary": summary,
-    **{f"claims: {name}": partial(table, article) for name, article in ARTICLES.items()},
+    **{f"claims: {name}": partial(judged, article) for name, article in ARTICLES.items()},
 }

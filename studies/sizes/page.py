@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from math import exp, log
 from statistics import fmean
 
+from memsim.views.markdown_text import table
 from studies.bench import report
-from studies.bench.page import table_row
 from studies.bench.recording import CUBLAS, BenchRecording, Timing
 from studies.bench.table import speed_of
 from studies.sizes import GPU, HELD_OUT, SEEN, SIZES
@@ -23,32 +23,27 @@ SETS = {
 SHARES = (1.0, 0.95, 0.9)  # of cuBLAS's speed
 
 
-def table() -> str:
+def every_size() -> str:
     """A row for each listed size: what was picked, how fast it was, its bound; the shares on other GPUs."""
     found = recordings()
     (recording,) = (each for each in found if each.device.gpu == GPU)
     others = [each for each in found if each is not recording]
     shares = [{t.size: speed_of(t).of_cublas for t in timings_at(each, SIZES)} for each in others]
     limits = kept()
-    lines = [
-        table_row([*HEADS, *(f"of {CUBLAS} on {each.device.gpu}" for each in others)]),
-        "|---|---|---:|---:|---:|---:|---:|---|" + "---:|" * len(others),
-        *(
-            table_row(
-                [
-                    *_cells(recording, timing, limits[timing.size]),
-                    *(report.percent(share[timing.size]) for share in shares),
-                ]
-            )
-            for timing in timings_at(recording, SIZES)
-        ),
+    heads = [*HEADS, *(f"of {CUBLAS} on {each.device.gpu}" for each in others)]
+    rows = [
+        [
+            *_cells(recording, timing, limits[timing.size]),
+            *(report.percent(share[timing.size]) for share in shares),
+        ]
+        for timing in timings_at(recording, SIZES)
     ]
     made = "".join(f" Recorded on {report.made_with(each)}." for each in (recording, *others))
-    note = (
-        f"\n*At least*: microseconds by memsim's bound, at {recording.max_clock_mhz} MHz; "
+    return (
+        f"{table(heads, rows, 'llrrrrrl' + 'r' * len(others))}\n\n"
+        f"*At least*: microseconds by memsim's bound, at {recording.max_clock_mhz} MHz; "
         f"*of that*: the measured time as a multiple of it.{made}\n"
     )
-    return "\n".join(lines) + "\n" + note
 
 
 def shortfall() -> str:
@@ -67,33 +62,27 @@ def shortfall() -> str:
 
 def beyond() -> str:
     """How many sizes of each set are how fast, and the slowest with its bound."""
-    lines = [
-        table_row(
-            ["GPU", "sizes", "", *(f"at least {100 * share:.0f} %" for share in SHARES), "mean", "slowest"]
-        ),
-        "|---|---|---:|" + "---:|" * (len(SHARES) + 1) + "---|",
-    ]
-    worst = []
+    heads = ["GPU", "sizes", "", *(f"at least {100 * share:.0f} %" for share in SHARES), "mean", "slowest"]
+    rows, worst = [], []
     for recording in recordings():
         for name, sizes in SETS.items():
             timings = timings_at(recording, sizes)
             speeds = [speed_of(timing).of_cublas for timing in timings]
             lowest = min(timings, key=lambda timing: speed_of(timing).of_cublas)
-            lines.append(
-                table_row(
-                    [
-                        recording.device.gpu,
-                        name,
-                        str(len(speeds)),
-                        *(str(sum(speed >= share for speed in speeds)) for share in SHARES),
-                        report.percent(exp(fmean(map(log, speeds)))),
-                        f"{report.named(lowest.size)}: {100 * min(speeds):.1f} %",
-                    ]
-                )
+            rows.append(
+                [
+                    recording.device.gpu,
+                    name,
+                    str(len(speeds)),
+                    *(str(sum(speed >= share for speed in speeds)) for share in SHARES),
+                    report.percent(exp(fmean(map(log, speeds)))),
+                    f"{report.named(lowest.size)}: {100 * min(speeds):.1f} %",
+                ]
             )
             if sizes is not SIZES and min(speeds) < 1.0:
                 worst.append(f"{_next(recording, lowest)} ({recording.device.gpu})")
-    return "\n".join([*lines, *(["", *dict.fromkeys(worst)] if worst else [])]) + "\n"
+    lines = table(heads, rows, "ll" + "r" * (len(SHARES) + 2) + "l")
+    return "\n".join([lines, *(["", *dict.fromkeys(worst)] if worst else [])]) + "\n"
 
 
 def _cells(recording: BenchRecording, timing: Timing, limits: Sequence[Limit]) -> list[str]:
@@ -138,4 +127,4 @@ def microseconds(recording: BenchRecording, limits: Sequence[Limit]) -> float:
     return sum(limit.cycles for limit in limits) / recording.max_clock_mhz
 
 
-PARTS = {"sizes: table": table, "sizes: shortfall": shortfall, "sizes: beyond": beyond}
+PARTS = {"sizes: table": every_size, "sizes: shortfall": shortfall, "sizes: beyond": beyond}

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from memsim.analysis import Analysis
 from memsim.validate.recording_files import read_record
+from memsim.views.markdown_text import table
 from studies.bench import report
-from studies.bench.page import cell, rows_of, table_row, wavefronts_per_second
+from studies.bench.page import cell, code_named, rows_of, wavefronts_per_second
 from studies.bench.page import recordings as recordings_of_catalogue
 from studies.bench.recording import CUBLAS, BenchRecording, newest_of_each_gpu
 from studies.bench.table import Row, Speed, make_rows
@@ -47,12 +47,12 @@ def ladder() -> str:
     for recording in recordings_of_catalogue():
         rows = {row.kernel: row for row in rows_of(recording)}
         lines = [
-            [_named(name), new, report.per_kflop(rows[name]), *map(cell, _at(rows[name]))]
+            [code_named(name), new, report.per_kflop(rows[name]), *map(cell, _at(rows[name]))]
             for name, new in {**LADDER, CUBLAS: ""}.items()
         ]
         parts.append(
-            _table(["kernel", "what is new", "wavefronts per 1000 FLOP", *_sizes()], lines, left=2)
-            + f"\nTFLOP/s, and percent of {CUBLAS}. Recorded on {report.made_with(recording)}.\n"
+            table(["kernel", "what is new", "wavefronts per 1000 FLOP", *_sizes()], lines, "llrrr")
+            + f"\n\nTFLOP/s, and percent of {CUBLAS}. Recorded on {report.made_with(recording)}.\n"
         )
     return "\n".join(parts)
 
@@ -71,8 +71,8 @@ def decisions() -> str:
             lines.append([variant.decision, variant.instead, *counts, *changes])
         heads = ["decision", "instead", "wavefronts per 1000 FLOP", "of them conflicts", *_sizes()]
         parts.append(
-            _table(heads, lines, left=2)
-            + f"\nThe first row: TFLOP/s, and percent of {CUBLAS}. The others: how that percentage changes "
+            table(heads, lines, "llrrrr")
+            + f"\n\nThe first row: TFLOP/s, and percent of {CUBLAS}. The others: how that percentage changes "
             f"without the decision. Recorded on {report.made_with(recording)}.\n"
         )
     return "\n".join(parts)
@@ -111,8 +111,8 @@ def register_banks() -> str:
         for pattern in PATTERNS
     ]
     return (
-        _table(heads, lines)
-        + "\nPer FFMA of a warp: registers fetched, and cycles with one warp per scheduler.\n"
+        table(heads, lines, "l" + "r" * (len(heads) - 1))
+        + "\n\nPer FFMA of a warp: registers fetched, and cycles with one warp per scheduler.\n"
     )
 
 
@@ -135,15 +135,6 @@ def _conflicts(name: str) -> str:
         sum(getattr(site, field) or 0 for site in sites) for field in ("conflicts", "wavefronts")
     )
     return f"{100 * conflicts / wavefronts:.0f} %" if conflicts else "none"
-
-
-def _table(heads: list[str], lines: Iterable[list[Any]], left: int = 1) -> str:
-    rule = "|---" * left + "|---:" * (len(heads) - left) + "|"
-    return "\n".join([table_row(heads), rule, *map(table_row, lines)]) + "\n"
-
-
-def _named(kernel: str) -> str:
-    return kernel if kernel == CUBLAS else f"`{kernel}`"
 
 
 PARTS = {
