@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.compile import compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.host_code import set_aside
 from memsim.sass.cubin import read_cubin
-from memsim.source import parameter_names
+from memsim.source.declared import parameter_names
 from memsim.source.kernels import kernels
 from memsim.source.syntax import parse
 
