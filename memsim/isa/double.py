@@ -18,12 +18,8 @@ from memsim.state.order import higher, lower
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array
 
-
-def pairs(form: Form) -> dict[int, int]:
-    """Every register operand is a pair."""
-    return dict.fromkeys(range(len(form.operands)), 2)
-
-
+#: Every register operand is a pair.
+PAIRS = dict.fromkeys(range(4), 2)
 _NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
     "DADD": ("add", np.add),
     "DMUL": ("mul", np.multiply),
@@ -31,7 +27,7 @@ _NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
 }
 
 
-@opcode("DADD", "DMUL", "DFMA", widths=pairs)
+@opcode("DADD", "DMUL", "DFMA", widths=PAIRS)
 def build_arithmetic(form: Form, binder: Binder) -> Compute:
     known(form, *MODES)
     name, operation = _NEAREST[form.opcode]
@@ -46,11 +42,7 @@ def build_arithmetic(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def _compared(form: Form) -> dict[int, int]:
-    return {2: 2, 3: 2}
-
-
-@opcode("DSETP", results="PP", widths=_compared)
+@opcode("DSETP", results="PP", widths={2: 2, 3: 2})
 def build_dsetp(form: Form, binder: Binder) -> Compute:
     if form.modifiers[0] in ("MAX", "MIN"):
         return larger_operand(form, binder)
@@ -71,11 +63,7 @@ def larger_operand(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def _mixed(form: Form) -> dict[int, int]:
-    return {0: 2, 1: 2, 2: 2}
-
-
-@opcode("DMNMX", widths=_mixed)
+@opcode("DMNMX", widths={0: 2, 1: 2, 2: 2})
 def build_min_max(form: Form, binder: Binder) -> Compute:
     known(form)
     a, b = (binder.double(operand) for operand in form.operands[1:3])

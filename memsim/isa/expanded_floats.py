@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.double import pairs
+from memsim.isa.double import PAIRS
 from memsim.isa.functions import FUNCTIONS
 from memsim.isa.op import Form
 from memsim.isa.pairs import from_double
@@ -33,7 +33,7 @@ def build_single(form: Form, binder: Binder) -> Compute:
     return finish(exact, wide(work, mode_of(exact)), *values, exact=work)
 
 
-@opcode("DDIV", "DRCP", "DSQRT", "DRSQ", widths=pairs)
+@opcode("DDIV", "DRCP", "DSQRT", "DRSQ", widths=PAIRS)
 def build_double(form: Form, binder: Binder) -> Compute:
     known(form)
     work = _WORK[form.opcode[1:]]

@@ -23,14 +23,6 @@ def _matrix_count(form: Form) -> int:
     return next((int(name) for name in form.modifiers if name in ("2", "4")), 1)
 
 
-def _ldsm_widths(form: Form) -> dict[int, int]:
-    return {0: _matrix_count(form)}
-
-
-def _stsm_widths(form: Form) -> dict[int, int]:
-    return {1: _matrix_count(form)}
-
-
 def matrix_pieces(
     machine: MemoryMachine, address: Int, matrix: int, transposed: bool
 ) -> list[tuple[Int, int]]:
@@ -52,7 +44,7 @@ def matrix_pieces(
     ]
 
 
-@opcode("LDSM", widths=_ldsm_widths, touches=(("ldmatrix", "shared"),))
+@opcode("LDSM", widths=lambda form: {0: _matrix_count(form)}, touches=(("ldmatrix", "shared"),))
 def build_load_matrix(form: Form, binder: Binder) -> Run:
     count, transposed = _matrix_shape(form)
     slots = slots_of(checked(form.operands[0], Register), count)
@@ -78,7 +70,7 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
     return framed(form, binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
 
 
-@opcode("STSM", results="", widths=_stsm_widths, touches=(("stmatrix", "shared"),))
+@opcode("STSM", results="", widths=lambda form: {1: _matrix_count(form)}, touches=(("stmatrix", "shared"),))
 def build_store_matrix(form: Form, binder: Binder) -> Run:
     count, transposed = _matrix_shape(form)
     source = checked(form.operands[1], Register)

@@ -5,7 +5,7 @@ Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`ld`, `st`, `is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,15 +46,6 @@ def _store_widths(form: Form) -> dict[int, int]:
     return {place + 1: register_count(form)}
 
 
-def load_opcode(name: str, space: str) -> Callable[[Any], Any]:
-    """Register the loads of a state space."""
-    return opcode(name, results="P?R", widths=load_widths, touches=(("load", space),))
-
-
-@load_opcode("LDG", "global")
-@load_opcode("LDS", "shared")
-@load_opcode("LDL", "local")
-@load_opcode("LD", "generic")
 def build_load(form: Form, binder: Binder) -> Run:
     element, count, width = shape_of(form)
     place, _ = address_of(form)
@@ -97,15 +88,6 @@ def word_of(array: np.ndarray) -> Any:
     return from_array(array.astype(np.int64))
 
 
-def store_opcode(name: str, space: str) -> Callable[[Any], Any]:
-    """Register the stores of a state space."""
-    return opcode(name, results="", widths=_store_widths, touches=(("store", space),))
-
-
-@store_opcode("STG", "global")
-@store_opcode("STS", "shared")
-@store_opcode("STL", "local")
-@store_opcode("ST", "generic")
 def build_store(form: Form, binder: Binder) -> Run:
     element, count, width = shape_of(form)
     place, _ = address_of(form)
@@ -145,7 +127,12 @@ def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) 
     return move
 
 
-@opcode("QSPC", results="P?R", widths=lambda form: {2: 2}, effect=Effect.LANES)
+for _letter, _space in SPACES.items():
+    opcode(f"LD{_letter}", results="P?R", widths=load_widths, touches=(("load", _space),))(build_load)
+    opcode(f"ST{_letter}", results="", widths=_store_widths, touches=(("store", _space),))(build_store)
+
+
+@opcode("QSPC", results="P?R", widths={2: 2}, effect=Effect.LANES)
 def build_query_space(form: Form, binder: Binder) -> Any:
     """Whether a generic address is in shared (`.S`), local (`.L`) or global (`.G`) memory."""
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]

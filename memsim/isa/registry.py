@@ -5,8 +5,8 @@ An opcode or a form that is not in it poisons what it writes (`memsim.sass.decod
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from memsim.isa.op import Effect, Flow, Form
@@ -15,8 +15,8 @@ Kind = TypeVar("Kind")
 #: Computes an instruction's results from the register file: one value for each slot that it writes.
 Compute = Callable[..., Any]
 Builder = Callable[..., Any]
-#: For a form, how many registers an operand spans, by its index; default one.
-Widths = Callable[[Form], dict[int, int]]
+#: How many registers an operand spans, by its index, if not one.
+Widths = Mapping[int, int]
 #: What an instruction accesses, as (kind, state space).
 Touches = tuple[tuple[str, str], ...]
 
@@ -57,11 +57,6 @@ def known(form: Form, *modifiers: str) -> frozenset[str]:
     return found
 
 
-def single(form: Form) -> dict[int, int]:
-    """Every operand is one register."""
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class OpcodeRecord:
     """What is known of one opcode; one that is known but has no `build` is not executed.
@@ -75,7 +70,7 @@ class OpcodeRecord:
     opcode: str
     build: Builder | None = None
     results: str = ""
-    widths: Widths = single
+    widths: Widths | Callable[[Form], Widths] = field(default_factory=dict)
     effect: Effect | Callable[[Form], Effect] = Effect.ALU
     flow: Flow | None = None
     touches: Touches | Callable[[Form], Touches] = ()
@@ -83,6 +78,10 @@ class OpcodeRecord:
     also_read: Callable[[Form], list[int]] | None = None
     known: bool = True
     steers: bool = False
+
+    def widths_of(self, form: Form) -> Widths:
+        """The registers that operands of a form span."""
+        return self.widths(form) if callable(self.widths) else self.widths
 
     def touches_of(self, form: Form) -> Touches:
         """The accesses of a form."""

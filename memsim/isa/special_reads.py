@@ -32,7 +32,7 @@ def build_special(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("LEPC", widths=lambda form: {0: 2})
+@opcode("LEPC", widths={0: 2})
 def build_program_counter(form: Form, binder: Binder) -> Compute:
     known(form)
     address = checked(form.operands[1], Label).address

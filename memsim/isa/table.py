@@ -41,8 +41,6 @@ from memsim.isa.registry import RECORDS, OpcodeRecord
 ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
 
 #: The record of an unknown opcode: it may do anything to all memory and to all registers that it names.
-STRANGER = OpcodeRecord(
-    "?", None, "P?R?P?", lambda form: {0: 4, 1: 4}, Effect.MEMORY, touches=ANY_ACCESS, known=False
-)
+STRANGER = OpcodeRecord("?", None, "P?R?P?", {0: 4, 1: 4}, Effect.MEMORY, touches=ANY_ACCESS, known=False)
 
 __all__ = ["ANY_ACCESS", "RECORDS", "STRANGER"]

@@ -18,11 +18,7 @@ from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import to_array
 
 
-def _widths(form: Form) -> dict[int, int]:
-    return {0: 2, 1: 2}
-
-
-@opcode("TLD", results="RR", widths=_widths, touches=(("load", "texture"),))
+@opcode("TLD", results="RR", widths={0: 2, 1: 2}, touches=(("load", "texture"),))
 def build_fetch(form: Form, binder: Binder) -> Any:
     operands = form.operands
     require(form.modifiers == ("LZ",) and len(operands) in (6, 7))

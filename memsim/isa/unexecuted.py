@@ -17,10 +17,6 @@ HARMLESS = frozenset(
 )
 
 
-def _whole_fragment(form: Form) -> dict[int, int]:
-    return {0: 4, 1: 4, 2: 4, 3: 4, 4: 1}
-
-
 def _group_fragment(form: Form) -> dict[int, int]:
     """`64xNxK`: N / 2 words of float32 in each of 128 lanes, half of that for float16."""
     shape = next(
@@ -48,19 +44,17 @@ def _effect_of_discarding(form: Form) -> Effect:
 # --- memory ---------------------------------------------------------------------------------
 
 not_executed("BGMMA", results="R", widths=_group_fragment, touches=(("wgmma", "shared"),))
-not_executed("LDGMC", results="R", widths=lambda form: {0: 4}, touches=(("load", "global"),))
-not_executed("SULD", results="P?R", widths=lambda form: {0: 4, 1: 4}, touches=(("surface_load", "global"),))
+not_executed("LDGMC", results="R", widths={0: 4}, touches=(("load", "global"),))
+not_executed("SULD", results="P?R", widths={0: 4, 1: 4}, touches=(("surface_load", "global"),))
 not_executed("SUST", touches=(("surface_store", "global"),))
 not_executed("SURED", touches=(("surface_reduction", "global"),))
-not_executed(
-    "SUATOM", results="P?R", widths=lambda form: {0: 2, 1: 2}, touches=(("surface_atomic", "global"),)
-)
+not_executed("SUATOM", results="P?R", widths={0: 2, 1: 2}, touches=(("surface_atomic", "global"),))
 not_executed("TEX", "TLD4", "TMML", "TXD", results="P?RR", widths=_texels, touches=(("load", "texture"),))
 not_executed("CCTL", touches=_discarded, effect=_effect_of_discarding)
 
 # --- registers only ------------------------------------------------------------------------
 
-not_executed("BMMA", "QMMA", "OMMA", results="R", widths=_whole_fragment)
+not_executed("BMMA", "QMMA", "OMMA", results="R", widths={0: 4, 1: 4, 2: 4, 3: 4})
 not_executed("TXQ", results="P?RR", widths=_texels)
 not_executed("GETLMEMBASE", "AL2P", "ALD", "S2UR_CLUSTER", "IPA", "PIXLD", results="R")
 # Of older chips, or found in no compiled kernel.
@@ -68,6 +62,6 @@ not_executed("FADD32I", "FMUL32I", "FFMA32I", "FSWZADD", "HADD2_32I", "HMUL2_32I
 not_executed("IADD32I", "IMUL", "IMUL32I", "ISCADD", "ISCADD32I", "LOP", "LOP32I", results="P?RP?")
 not_executed("SHL", "SHR", "MOV32I", "IDP4A", "I2IP", "R2B", results="R")
 not_executed("UCLEA", "UF2FP", "ULOP", "ULOP32I", "USHL", "USHR", results="P?R")
-not_executed("ULEPC", results="R", widths=lambda form: {0: 2})
+not_executed("ULEPC", results="R", widths={0: 2})
 not_executed("PSETP", "UPSETP", results="PP")
 not_executed("UR2UP", written=lambda form: list(range(UNIFORM_PREDICATE, UNIFORM_PREDICATE + 7)))

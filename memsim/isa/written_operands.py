@@ -24,7 +24,7 @@ def result_count(form: Form, record: OpcodeRecord) -> int:
 
 def targets_of(form: Form, record: OpcodeRecord) -> list[int | None]:
     """The slots that an instruction writes, in the order of its results; None for RZ and PT."""
-    widths = record.widths(form)
+    widths = record.widths_of(form)
     found: list[int | None] = []
     for place in range(result_count(form, record)):
         operand = form.operands[place]
@@ -36,7 +36,7 @@ def targets_of(form: Form, record: OpcodeRecord) -> list[int | None]:
 
 def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
     """(slots read, written, read for addresses and predicates), as bit sets."""
-    widths = record.widths(form)
+    widths = record.widths_of(form)
     count = result_count(form, record)
     reads = writes = addresses = 0
     for place, operand in enumerate(form.operands):
