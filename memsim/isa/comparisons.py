@@ -12,7 +12,7 @@ import numpy as np
 
 from memsim.isa.op import Form
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, opcode, require
+from memsim.isa.registry import opcode, require
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, to_array
@@ -57,22 +57,23 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Combined:
-    """A comparison combined with a predicate; in some lanes one of the two decides alone.
+    """A comparison, and its inverse, combined with a predicate; in some lanes one of the two decides alone.
 
-    joined: the predicate. found: the comparison, if its inverse is not asked for.
+    holds: the comparison. other: the predicate, in slot `joined`.
     """
 
     def __init__(
-        self, name: str, form: Form, other: Any, found: Callable[[Registers], bool | Part], compute: Compute
+        self, name: str, form: Form, binder: Binder, holds: Callable[[Registers], bool | Part]
     ) -> None:
-        self.name = name
+        self.name, self.combine = name, COMBINE[name]
+        self.other = binder.predicate(form.operands[4])
         self.joined = getattr(form.operands[4], "slot", None)
-        self.other = other
-        self.found = found if getattr(form.operands[1], "slot", 0) is None else None
-        self.compute = compute
+        self.holds = holds
+        self.has_inverse = getattr(form.operands[1], "slot", 0) is not None
 
     def __call__(self, r: Registers) -> Any:
-        return self.compute(r)
+        found, added = self.holds(r), self.other(r)
+        return self.combine(found, added), self.combine(invert(found), added)
 
     def decided(self, reads: Sequence[int]) -> Iterator[tuple[list[int], Callable[[Registers], Any], bool]]:
         """For the predicate and for the comparison: the registers it reads, the lanes in which it decides
@@ -85,7 +86,7 @@ class Combined:
         value = self.name == "OR"
         for slots, half in (
             ([slot for slot in reads if slot == self.joined], self.other),
-            ([slot for slot in reads if slot != self.joined], self.found),
+            ([slot for slot in reads if slot != self.joined], None if self.has_inverse else self.holds),
         ):
             if half is not None:
                 yield slots, half if value else _inverse(half), value
@@ -101,15 +102,14 @@ def _compared(form: Form) -> dict[int, int]:
 
 
 @opcode("ISETP", "UISETP", results="PP", widths=_compared)
-def build_isetp(form: Form, binder: Binder) -> Compute:
+def build_isetp(form: Form, binder: Binder) -> Combined:
     how, *rest = form.modifiers
     given = set(rest)
     name = next((name for name in rest if name in COMBINE), "")
     require(how in {*_COMPARE, "F", "T"} and name and given <= {"U32", "S64", "EX", *COMBINE})
-    combine = COMBINE[name]
-    a, b, joined, *lower = form.operands[2:]
+    a, b, _, *lower = form.operands[2:]
     read = binder.unsigned_word if "U32" in given else binder.pair if "S64" in given else binder.word
-    x, y, other = read(a), read(b), binder.predicate(joined)
+    x, y = read(a), read(b)
     below = binder.predicate(lower[0]) if "EX" in given else None
 
     def comparison(r: Registers) -> bool | Part:
@@ -117,11 +117,7 @@ def build_isetp(form: Form, binder: Binder) -> Compute:
         found = compare(p, q, how)
         return found if below is None else extended(p, q, how, found, below(r))
 
-    def compute(r: Registers) -> Any:
-        found, added = comparison(r), other(r)
-        return combine(found, added), combine(invert(found), added)
-
-    return Combined(name, form, other, comparison, compute)
+    return Combined(name, form, binder, comparison)
 
 
 def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:

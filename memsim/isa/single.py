@@ -15,7 +15,7 @@ from memsim.isa.registry import Compute, Unsupported, known, opcode, require
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
 from memsim.state.parts import Part
-from memsim.state.predicates import from_bools, invert, to_bools
+from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, from_floats
 from memsim.state.rounding import Array, narrow, odd_sum
 
@@ -166,26 +166,19 @@ def ordering(name: str, form: Form) -> Callable[[Array, Array], Array]:
     raise Unsupported
 
 
-def comparison(
-    form: Form, read: Callable[[Any], Any], binder: Binder, flush: bool
-) -> Callable[[Registers], tuple[bool | Part, bool | Part]]:
+def comparison(form: Form, read: Callable[[Any], Any], binder: Binder, flush: bool) -> Combined:
     """Common part of FSETP and DSETP: a comparison combined with a predicate, and optionally its inverse."""
     how, *rest = form.modifiers
     name = next((name for name in rest if name in COMBINE), "")
     require(name and set(rest) <= {"FTZ", name})
-    order, combine = ordering(how, form), COMBINE[name]
-    a, b, joined = form.operands[2:5]
-    x, y, other = read(a), read(b), binder.predicate(joined)
+    order = ordering(how, form)
+    x, y = (read(operand) for operand in form.operands[2:4])
 
     def ordered(r: Registers) -> bool | Part:
         p, q = x(r), y(r)
         return from_bools(order(flushed(p), flushed(q)) if flush else order(p, q))
 
-    def compute(r: Registers) -> Any:
-        found, added = ordered(r), other(r)
-        return combine(found, added), combine(invert(found), added)
-
-    return Combined(name, form, other, ordered, compute)
+    return Combined(name, form, binder, ordered)
 
 
 @opcode("FSETP", "UFSETP", results="PP")
