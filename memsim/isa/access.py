@@ -142,7 +142,7 @@ def address_of(form: Form) -> tuple[int, Address]:
     raise Unsupported
 
 
-def effective(form: Form, operand: Operand, binder: Binder, wide: bool) -> Callable[[list[Any]], Int]:
+def effective(operand: Operand, binder: Binder, wide: bool) -> Callable[[list[Any]], Int]:
     """Computes `[base + uniform + offset]` in 64 bits (`wide`) or 32."""
     at = checked(operand, Address)
     base, uniform, offset, scale = at.base, at.uniform, at.offset, at.scale
@@ -193,7 +193,7 @@ def framed(
     lanes: only so many of a warp supply an address. generic: of an atomic, its kinds in shared memory if its
     address is generic.
     """
-    read = effective(form, address_of(form)[1], binder, space in ("global", "generic"))
+    read = effective(address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:

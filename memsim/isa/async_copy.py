@@ -40,8 +40,8 @@ def build_copy(form: Form, binder: Binder) -> Run:
     predicates = [operand for operand in form.operands if isinstance(operand, Predicate)]
     require(len(predicates) <= 1 and len(addresses) + len(predicates) == len(form.operands))
     to, of = addresses
-    into = effective(form, to, binder, False)
-    origin = effective(form, of, binder, True)
+    into = effective(to, binder, False)
+    origin = effective(of, binder, True)
     reads = binder.predicate(predicates[0]) if predicates else None
     width = 4 * register_count(form)
     kind = "cp_async_cg" if "BYPASS" in form.modifiers else "cp_async"

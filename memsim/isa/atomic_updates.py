@@ -137,14 +137,14 @@ def operand_elements(machine: MemoryMachine, operand: Operand, shape: AtomicOper
         return [np.zeros((1, 1), element)] * shape.count
     words = [machine.slots[operand.slot + i] for i in range(shape.registers)]
     if shape.float:
-        bits = [to_array(ints(word, 32)) for word in words]
+        bits = [to_array(ints(word)) for word in words]
         return [(word >> shift & 0xFFFF).astype(np.uint16) for word in bits for shift in (0, 16)]
     if np.dtype(element).itemsize == 4:
         if np.dtype(element).kind == "f":
             return [to_store(word, element) for word in words]
-        bits = [-to_array(ints(word, 32)) if operand.negated else to_array(ints(word, 32)) for word in words]
+        bits = [-to_array(ints(word)) if operand.negated else to_array(ints(word)) for word in words]
         return [word.astype(np.int32).view(element) for word in bits]
-    pairs = [joined(ints(low, 32), ints(high, 32)) for low, high in zip(words[::2], words[1::2])]
+    pairs = [joined(ints(low), ints(high)) for low, high in zip(words[::2], words[1::2])]
     return [np.ascontiguousarray(to_array(pair)).view(element) for pair in pairs]
 
 

@@ -81,7 +81,7 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
         for chosen, blocks, at in targets(machine, issue, barrier, ranks):
             complete(machine, blocks, at, length[chosen])
 
-    return copies(form, binder, [to, to + 1, of, of + 1, count], _touches(form), act, 1)
+    return copies(binder, [to, to + 1, of, of + 1, count], _touches(form), act, 1)
 
 
 #: Writes bytes of one space to another, as `move`.
@@ -117,4 +117,4 @@ def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> A
             blocks, places = machine.in_cluster(issue.block, second)
             complete(machine, blocks, places, length)
 
-    return copies(form, binder, [to, to + 1, of, count], touches, act, None if in_global else 1)
+    return copies(binder, [to, to + 1, of, count], touches, act, None if in_global else 1)

@@ -109,7 +109,6 @@ def several(form: Form) -> bool:
 
 
 def copies(
-    form: Form,
     binder: Binder,
     slots: list[int],
     touches: Touches,
@@ -131,7 +130,7 @@ def copies(
             poison = unknown.poison.through(op)
             lost(machine, op, touches, active, poison)
             if mbarrier is not None:
-                release(machine, op, active, slots[mbarrier], binder, poison)
+                release(machine, op, active, slots[mbarrier], binder)
         except MemsimError as error:
             raise machine.at(error, op) from None
 
@@ -145,7 +144,7 @@ def lost(machine: Any, op: Op, touches: Touches, active: Any, poison: Poison) ->
     machine.memory.spoil(touches[0][1], poison)
 
 
-def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder, poison: Poison) -> None:
+def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder) -> None:
     """The number of bytes to arrive is unknown: the mbarrier expects none."""
     try:
         issue = issued(machine, active, [slot], binder)

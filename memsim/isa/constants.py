@@ -33,7 +33,7 @@ def build_constant_load(form: Form, binder: Binder) -> Any:
     require(len(form.operands) == 2)
     target, source = checked(form.operands[0], Register), checked(form.operands[1], Constant)
     if is_indexed(form):
-        return indexed_constant(form, binder, target, source, element, count, width)
+        return indexed_constant(binder, target, source, element, count, width)
     size = np.dtype(element).itemsize
     signed = np.dtype(element).kind == "i"
     values: list[int | Poison] = []
@@ -47,7 +47,7 @@ def build_constant_load(form: Form, binder: Binder) -> Any:
 
 
 def indexed_constant(
-    form: Form, binder: Binder, target: Register, source: Constant, element: type, count: int, width: int
+    binder: Binder, target: Register, source: Constant, element: type, count: int, width: int
 ) -> Run:
     """`c[bank][R + offset]`."""
     assert source.register is not None

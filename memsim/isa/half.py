@@ -118,7 +118,7 @@ def build_setp(form: Form, binder: Binder) -> Compute:
     how, *rest = (name for name in form.modifiers if name not in ("BF16_V2", "FTZ"))
     require(len(rest) == 1 and rest[0] in COMBINE)
     combine = COMBINE[rest[0]]
-    order = ordering(how, form)
+    order = ordering(how)
     a, b = (binder.halves(operand, bf16) for operand in form.operands[2:4])
     joined = binder.predicate(form.operands[4])
 

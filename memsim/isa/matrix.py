@@ -90,7 +90,7 @@ def build_product(form: Form, binder: Binder) -> Compute:
     require(len(form.operands) == 4)
     places = (layout.place_a, layout.place_b, layout.place_c)
     readers = [
-        elements(form, operand, place[0].shape[1], name)
+        elements(operand, place[0].shape[1], name)
         for operand, place, name in zip(form.operands[1:4], places, (layout.a, layout.b, layout.result))
     ]
     shapes = ((layout.rows, layout.k), (8, layout.k), (layout.rows, 8))
@@ -200,14 +200,14 @@ def _slots(operand: Any, count: int) -> list[int | None]:
     return [None if operand.slot is None else operand.slot + i for i in range(count)]
 
 
-def elements(form: Form, operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
+def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
     register = checked(operand, Register)
     require(not register.negated and register.part in ("", "ROW", "COL"))
     slots = _slots(register, registers(count, name))
 
     def read(r: Registers, warps: Warps) -> Array:
-        words = [0 if slot is None else ints(r[slot], 32) for slot in slots]
+        words = [0 if slot is None else ints(r[slot]) for slot in slots]
         lanes = np.broadcast_arrays(*(by_warp(to_array(word), warps) for word in words))
         return numbers_of(np.stack(lanes, axis=-1).astype(np.int32), name)
 

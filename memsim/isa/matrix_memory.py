@@ -80,7 +80,7 @@ def build_store_matrix(form: Form, binder: Binder) -> Run:
             pieces = matrix_pieces(machine, address, matrix, transposed)
             try:
                 value = 0 if source.slot is None else machine.slots[source.slot + matrix]
-                bits = to_array(ints(value, 32))
+                bits = to_array(ints(value))
                 for where, half in pieces:
                     store.store(where, (bits >> (16 * half)).astype(np.uint16), machine.mask)
             except Poisoned as unknown:

@@ -76,7 +76,7 @@ def build_mbarrier(form: Form, binder: Binder) -> Any:
     names = form.modifiers
     if form.opcode == "SYNCS" and "TRANS64" not in names and names[:1] != ("EXCH",) and "CCTL" not in names:
         return _of_ptx(form)
-    place = effective(form, address_of(form)[1], binder, False)
+    place = effective(address_of(form)[1], binder, False)
     after = form.operands[address_of(form)[0] + 1 :]
     act: Act = _forgets
     if names == ("EXCH", "64"):
@@ -99,7 +99,7 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
     counts = {("LDGSTSBAR", "64", "TRANSCNT"): (0, -1), ("LDGSTSBAR", "64", "ARVCNT"): (1, 0)}
     require(form.modifiers in counts)
     arrivals, bytes = counts[form.modifiers]
-    place = effective(form, address_of(form)[1], binder, False)
+    place = effective(address_of(form)[1], binder, False)
 
     def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)

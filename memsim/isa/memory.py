@@ -137,7 +137,7 @@ def build_query_space(form: Form, binder: Binder) -> Any:
     """Whether a generic address is in shared (`.S`), local (`.L`) or global (`.G`) memory."""
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]
     require(len(kinds) == 1 and isinstance(form.operands[0], Predicate))
-    read = effective(form, address_of(form)[1], binder, True)
+    read = effective(address_of(form)[1], binder, True)
 
     def compute(r: list[Any], warps: Any) -> Any:
         address = to_array(read(r))

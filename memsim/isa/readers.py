@@ -127,7 +127,7 @@ class Binder:
             return lambda r: 0
         if register.part:
             return _piece(slot, register.part)
-        return lambda r: ints(r[slot], 32)
+        return lambda r: ints(r[slot])
 
     def _word_of_bank(self, operand: Constant) -> IntReader:
         if operand.part:
@@ -155,7 +155,7 @@ class Binder:
             if operand.slot is None:
                 return _changed(lambda r: 0, operand)
             low = operand.slot
-            return _changed(lambda r: joined(ints(r[low], 32), ints(r[low + 1], 32)), operand)
+            return _changed(lambda r: joined(ints(r[low]), ints(r[low + 1])), operand)
         if isinstance(operand, Constant):
             return _changed(self._of_bank(operand, 8), operand)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
@@ -310,7 +310,7 @@ def _piece(slot: int, part: str) -> IntReader:
     if part not in _PIECES:
         raise Unsupported(f"part {part} of a register")
     start, bits = _PIECES[part]
-    return lambda r: low_bits(shift_right(unsigned(ints(r[slot], 32), 32), start, False, 32), bits)
+    return lambda r: low_bits(shift_right(unsigned(ints(r[slot]), 32), start, False, 32), bits)
 
 
 def _halves(words: np.ndarray, bf16: bool) -> tuple[np.ndarray, np.ndarray]:

@@ -156,7 +156,7 @@ _ORDERED: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def ordering(name: str, form: Form) -> Callable[[Array, Array], Array]:
+def ordering(name: str) -> Callable[[Array, Array], Array]:
     """A comparison by name; with the suffix U it also holds if one side is NaN."""
     if name in _ORDERED:
         return _ORDERED[name]
@@ -171,7 +171,7 @@ def comparison(form: Form, read: Callable[[Any], Any], binder: Binder, flush: bo
     how, *rest = form.modifiers
     name = next((name for name in rest if name in COMBINE), "")
     require(name and set(rest) <= {"FTZ", name})
-    order = ordering(how, form)
+    order = ordering(how)
     x, y = (read(operand) for operand in form.operands[2:4])
 
     def ordered(r: Registers) -> bool | Part:

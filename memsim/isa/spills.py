@@ -48,7 +48,7 @@ def _place(form: Form) -> tuple[int, int]:
 def _part(op: Op, word: Any) -> Any:
     first, bits = _place(op.form)
     try:
-        piece = to_array(ints(or_zero(word), 32)) >> first & (1 << bits) - 1
+        piece = to_array(ints(or_zero(word))) >> first & (1 << bits) - 1
     except Poisoned as unknown:
         return unknown.poison.through(op)
     if {"S8", "S16"} & set(op.form.modifiers):
@@ -60,7 +60,7 @@ def _with_part(op: Op, word: Any, value: Any) -> Any:
     first, bits = _place(op.form)
     mask = (1 << bits) - 1 << first
     try:
-        old, new = to_array(ints(or_zero(word), 32)), to_array(ints(or_zero(value), 32))
+        old, new = to_array(ints(or_zero(word))), to_array(ints(or_zero(value)))
     except Poisoned as unknown:
         return unknown.poison.through(op)
     return fit(from_array(old & ~mask | new << first & mask), 32)

@@ -59,7 +59,7 @@ def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()
 def build_tensor_load(form: Form, binder: Binder) -> Any:
     to, map_at = slot_of(form, 0), slot_of(form, 1)
     if "IM2COL" in form.modifiers:
-        return copies(form, binder, [to, to + 1], LOADS, _unknown, 1)
+        return copies(binder, [to, to + 1], LOADS, _unknown, 1)
     count = dimensions(form)
     slots = [*range(to, to + 2 + count), map_at, map_at + 1]
     if several(form):
@@ -79,7 +79,7 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         for chosen, blocks, at in targets(machine, issue, barrier, ranks):
             complete(machine, blocks, at, sizes[chosen])
 
-    return copies(form, binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
+    return copies(binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
 
 
 @opcode(
@@ -115,7 +115,7 @@ def to_tensor(
         for i in range(len(tensors)) if data else ():
             write(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), op)
 
-    return copies(form, binder, slots, touches, act, None)
+    return copies(binder, slots, touches, act, None)
 
 
 def boxes(machine: Any, op: Op, words: list[np.ndarray], count: int) -> tuple[list[Tensor], np.ndarray]:

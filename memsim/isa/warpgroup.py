@@ -153,20 +153,20 @@ class Product:
         _, said = described
         behind = form.operands[2 if _of_memory(form) else 3 :]
         require(said <= {"tnspA", "tnspB", "negA", "negB"} and behind)
-        self.form, self.shape, self.binder, self.said = form, shape, binder, said
+        self.shape, self.binder, self.said = shape, binder, said
         self.slots = _read(form)
         numbers = shape.columns // 2
-        self.addend = elements(form, behind[0], numbers, shape.result)
+        self.addend = elements(behind[0], numbers, shape.result)
         predicate = next((operand for operand in behind[1:] if isinstance(operand, Predicate)), None)
         self.adds = (lambda r: True) if predicate is None else binder.predicate(predicate)
         self.fragment = None if _of_memory(form) else self._fragment(form.operands[1])
 
     def _fragment(self, operand: Any) -> Callable[[Any], Array]:
         """A in registers: reads 16 x k numbers of each warp, float64 (rows, warps, 16, k)."""
-        if not isinstance(operand, Register) or operand.slot is None or operand.part:
-            raise Unsupported(self.form.name)
-        sign, in_register, k = -1.0 if operand.negated else 1.0, 32 // self.shape.bits, self.shape.k
-        read = elements(self.form, replace(operand, negated=False), 4 * in_register, self.shape.a)
+        first = checked(operand, Register)
+        require(first.slot is not None and not first.part)
+        sign, in_register, k = -1.0 if first.negated else 1.0, 32 // self.shape.bits, self.shape.k
+        read = elements(replace(first, negated=False), 4 * in_register, self.shape.a)
         place = places(k, in_register, _ROWS)
         return lambda machine: matrix(read(machine.slots, machine), place, (_ROWS, k)) * sign
 

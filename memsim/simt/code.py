@@ -171,7 +171,7 @@ class Code:
         if op.flow is Flow.WAIT_PHASE:
             place, operand = address_of(op.form)
             parity = self.binder.unsigned_word(op.form.operands[place + 1])
-            self.phases[op.index] = effective(op.form, operand, self.binder, False), parity
+            self.phases[op.index] = effective(operand, self.binder, False), parity
             predicates = []
         conditions = [guard, *(self.binder.guard(predicate) for predicate in predicates)]
         present = [read for read in conditions if read is not None]

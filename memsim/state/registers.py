@@ -207,8 +207,8 @@ def times(a: int | Sum, factor: int) -> int | Sum:
     return Sum(a.s * factor, u, v, f)
 
 
-def ints(value: Any, bits: int) -> int | Sum:
-    """A register read as a `bits`-bit integer; the bits of a float if it holds one.
+def ints(value: Any) -> int | Sum:
+    """A register read as an integer; the bits of a float if it holds one.
 
     Raises:
         Poisoned: the value is unknown.
@@ -234,7 +234,7 @@ def floats(value: Any, dtype: type) -> np.ndarray:
     if isinstance(value, np.ndarray):
         if value.dtype == dtype:
             return value
-        value = ints(value, value.dtype.itemsize * 8)
+        value = ints(value)
     if type(value) is int or type(value) is Sum:
         return to_array(value).astype(_SAME_SIZE[np.dtype(dtype).itemsize]).view(dtype)
     raise poisoned(value)

@@ -259,6 +259,4 @@ def to_store(value: Any, dtype: type) -> np.ndarray:
     """
     if np.dtype(dtype).kind == "f":
         return floats(value, dtype)
-    bits = np.dtype(dtype).itemsize * 8
-    width = value.dtype.itemsize * 8 if isinstance(value, np.ndarray) else max(bits, 8)
-    return to_array(ints(value, width)).astype(dtype)
+    return to_array(ints(value)).astype(dtype)

@@ -164,7 +164,7 @@ def compare(
         if isinstance(result, (bool, Part)):
             found = [bool(x) for x in flat(to_bools(result))]
         else:
-            found = [int(x) & 0xFFFFFFFF for x in flat(to_array(ints(result, 32)))]
+            found = [int(x) & 0xFFFFFFFF for x in flat(to_array(ints(result)))]
         for lane, value in enumerate(found):
             wanted = expected[lane][place]
             same = value == wanted or (alike is not None and alike(value, wanted))

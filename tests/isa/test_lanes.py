@@ -32,7 +32,7 @@ def lanes() -> Lanes:
 
 
 def flat(result) -> list[int]:  # type: ignore[no-untyped-def]
-    return [int(x) & 0xFFFFFFFF for x in np.broadcast_to(to_array(ints(result, 32)), (1, 64))[0]]
+    return [int(x) & 0xFFFFFFFF for x in np.broadcast_to(to_array(ints(result)), (1, 64))[0]]
 
 
 def bools(result) -> list[bool]:  # type: ignore[no-untyped-def]

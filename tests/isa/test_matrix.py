@@ -38,7 +38,7 @@ def product(name: str, a: list[str], b: list[str], c: list[str]) -> list[list[in
     sides = (".ROW", ".COL") if name.startswith("IMMA") else ("", "")
     values = {**registers(a, 32), **registers(b, 64), **registers(c, 96)}
     found = compute(f"{name} R0, R32{sides[0]}, R64{sides[1]}, R96", values, Lanes(32))
-    columns = [np.broadcast_to(to_array(ints(word, 32)), (1, 32))[0] for word in found]
+    columns = [np.broadcast_to(to_array(ints(word)), (1, 32))[0] for word in found]
     return [[int(column[lane]) & 0xFFFFFFFF for column in columns] for lane in range(32)]
 
 
@@ -62,7 +62,7 @@ def known_words(name: str, values: dict[str, Any]) -> list[list[int | None]]:
     for word in compute(f"{name} R0, R32{sides[0]}, R64{sides[1]}, R96", values, Lanes(32)):
         value, known, _ = split(word)
         lanes = np.broadcast_to(to_bools(known), (1, 32))[0].tolist()
-        array = [0] * 32 if value is None else np.broadcast_to(to_array(ints(value, 32)), (1, 32))[0].tolist()
+        array = [0] * 32 if value is None else np.broadcast_to(to_array(ints(value)), (1, 32))[0].tolist()
         found.append([number if sure else None for number, sure in zip(array, lanes)])
     return [list(words) for words in zip(*found)]
 

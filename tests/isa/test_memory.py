@@ -97,7 +97,7 @@ class Machine:
     def word(self, name: str) -> list[int]:
         operand = parse_operand(name)
         assert isinstance(operand, Register) and operand.slot is not None
-        array = np.broadcast_to(to_array(ints(self.slots[operand.slot], 32)), (1, LANES))
+        array = np.broadcast_to(to_array(ints(self.slots[operand.slot])), (1, LANES))
         return [int(x) & 0xFFFFFFFF for x in array[0]]
 
     def bytes_of(self, name: str, row: int = 0) -> bytearray:
@@ -304,7 +304,7 @@ def test_a_matrix_is_unknown_only_in_the_lanes_whose_bytes_are() -> None:
     value, known, reason = split(machine.slots[5])
     assert reason is not None and reason.reason == "never written"
     assert np.flatnonzero(~to_bools(known)[0]).tolist() == [4 * 3 + 1]
-    found = to_array(ints(value, 32))[0]
+    found = to_array(ints(value))[0]
     assert [int(word) & 0xFFFFFFFF for lane, word in enumerate(found) if lane != 13] == [
         word for lane, word in enumerate(whole.word("R5")) if lane != 13
     ]
@@ -488,5 +488,5 @@ def test_words_of_wide_loads_keep_their_bits(shape: tuple[int, int]) -> None:
     pairs = np.random.default_rng(3).integers(-(2**31), 2**31, (shape[0], 2 * shape[1])).astype(np.int32)
     pairs[0, 0] = 0x7FA00001
     for which in (0, 1):
-        found = to_array(ints(word_of(pairs[:, which::2]), 32))
+        found = to_array(ints(word_of(pairs[:, which::2])))
         assert np.array_equal(found, pairs[:, which::2])

@@ -66,7 +66,7 @@ def bits(registers: list[Any]) -> np.ndarray:
     found = []
     for value in registers:
         assert not isinstance(value, Poison), value.story()
-        array = value.view(np.uint32) if isinstance(value, np.ndarray) else to_array(ints(value, 32))
+        array = value.view(np.uint32) if isinstance(value, np.ndarray) else to_array(ints(value))
         found.append(np.broadcast_to(array.astype(np.uint32).reshape(-1), (128,)))
     return np.stack(found, axis=-1)
 

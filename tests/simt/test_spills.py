@@ -174,7 +174,7 @@ def test_the_rest_of_a_word_that_is_written_in_part_is_zero() -> None:
     moved("STL.U16 [R1+0x2], R4", machine, FIRST_TWO)
     moved("LDL R4, [R1]", machine)
     assert isinstance(machine.slots[4], Partial) and machine.slots[4].poison is NEVER_WRITTEN
-    assert ints(machine.slots[4].value, 32) == 7 << 16
+    assert ints(machine.slots[4].value) == 7 << 16
     assert np.array_equal(to_bools(machine.slots[4].known), FIRST_TWO.array)  # type: ignore[union-attr]
 
 

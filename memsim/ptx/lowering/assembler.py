@@ -155,7 +155,7 @@ class Assembler(Slots):
             self.emit("MOV", moved, found)
         return moved
 
-    def pair(self, operand: ptx.Operand, kind: str = "b64") -> Operand:
+    def pair(self, operand: ptx.Operand) -> Operand:
         """A 64-bit source: a register pair or a small immediate."""
         if isinstance(operand, ptx.PtxImmediate) and isinstance(operand.value, int):
             if 0 <= operand.value < 1 << 31:

@@ -114,7 +114,7 @@ def chain(
 ) -> None:
     """A sum word by word. A difference adds the complement and a carry of 1, as IADD3 does."""
     if subtracts:
-        b = [_inverted(asm, word) for word in b]
+        b = [_inverted(word) for word in b]
     if len(to) > 1 and any(
         target.slot == getattr(word, "slot", -1) for target in to[:1] for word in (a + b)[1:]
     ):
@@ -132,7 +132,7 @@ def chain(
         carry = between
 
 
-def _inverted(asm: Assembler, word: Operand) -> Operand:
+def _inverted(word: Operand) -> Operand:
     if isinstance(word, Immediate):
         return Immediate(~int(word.value))
     assert isinstance(word, Register)

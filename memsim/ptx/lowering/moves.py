@@ -38,7 +38,7 @@ def lower_move(asm: Assembler, instruction: PtxInstruction) -> None:
         asm.emit("MOV", asm.target(to), asm.word(a))
 
 
-def element_bits(asm: Assembler, vector: ptx.Vector, bits: int) -> int:
+def element_bits(vector: ptx.Vector, bits: int) -> int:
     """Bits of each element."""
     size = bits // len(vector.items)
     require(bits in (32, 64, 128) and size in (8, 16, 32, 64))
@@ -47,7 +47,7 @@ def element_bits(asm: Assembler, vector: ptx.Vector, bits: int) -> int:
 
 def unpack(asm: Assembler, to: ptx.Vector, a: ptx.Operand, bits: int) -> None:
     """`mov.b64 {a, b}, c`: the first element gets the lowest bits."""
-    size = element_bits(asm, to, bits)
+    size = element_bits(to, bits)
     words = asm.temporary(bits // 32)
     asm.move_pair(words, a) if bits == 64 else asm.emit("MOV", words, asm.word(a))
     for i, item in enumerate(to.items):
@@ -67,7 +67,7 @@ def part(word: Register, number: int, size: int) -> Register:
 
 def pack(asm: Assembler, to: Register, vector: ptx.Vector, bits: int) -> None:
     """`mov.b64 c, {a, b}`: the first element becomes the lowest bits."""
-    size = element_bits(asm, vector, bits)
+    size = element_bits(vector, bits)
     items, count = list(vector.items), max(1, 32 // size)
     words = asm.temporary(bits // 32)
     if size == 64:
