@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,13 +32,34 @@ class Done:
     out: str
     err: str
 
+    def fine(self) -> list[str]:
+        """Its lines, of a command that did what it was asked for and complained of nothing."""
+        assert (self.code, self.err) == (0, "")
+        return self.out.splitlines()
+
+    def document(self) -> Any:
+        """The JSON that it printed."""
+        self.fine()
+        return json.loads(self.out)
+
+    def refused(self, *words: str) -> None:
+        """One clear error: code 2, nothing on stdout, no traceback."""
+        assert (self.code, self.out) == (2, "")
+        assert "Traceback" not in self.err
+        for word in words:
+            assert word in self.err
+
+
+Run = Callable[..., Done]
+
 
 @pytest.fixture
-def memsim(capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
-    """`memsim("list")` runs `memsim list`."""
+def memsim(capsys: pytest.CaptureFixture[str]) -> Run:
+    """`memsim("list FILE")`, or `memsim("list", path)`, runs the command; a shell would read it alike."""
 
     def run(*arguments: str | Path) -> Done:
-        code = main([str(argument) for argument in arguments])
+        words = [[str(part)] if isinstance(part, Path) else shlex.split(part) for part in arguments]
+        code = main([word for part in words for word in part])
         captured = capsys.readouterr()
         return Done(code, captured.out, captured.err)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,16 +10,14 @@ import pytest
 
 from memsim import doctor
 from memsim.cli import doctor as verb
-from tests.cli.conftest import Done
-
-Run = Callable[..., Done]
+from tests.cli.conftest import Run
 
 
 def test_what_is_here(memsim: Run) -> None:
     done = memsim("doctor")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0].endswith("ready to count")
-    found = {part["name"]: part for part in json.loads(memsim("doctor", "--json").out)["parts"]}
+    found = {part["name"]: part for part in memsim("doctor --json").document()["parts"]}
     assert found["NVRTC"]["found"] and found["nvdisasm"]["found"]  # tests need both
     assert all(part["found"] or part["hint"] for part in found.values())
 

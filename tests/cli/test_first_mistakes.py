@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
 
-from tests.cli.conftest import Done
+from tests.cli.conftest import Run
 
-Run = Callable[..., Done]
 LAUNCHED = """\
 __global__ void scale(float *m, int n) { m[threadIdx.x * n + blockIdx.x] *= 0.5f; }
 int main() {
@@ -28,7 +26,7 @@ template <typename T, int N> __global__ void third(T *m) { m[threadIdx.x % N] = 
 TEMPLATE = (
     "template <typename T, int N> __global__ void fill(T *m, bool b) { if (b) m[threadIdx.x % N] = 1; }\n"
 )
-SHAPE = ("--grid", "1", "--block", "32")
+SHAPE = "--grid 1 --block 32"
 
 
 @pytest.fixture(autouse=True)
@@ -44,43 +42,41 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (("gone.cu",), "gone.cu: there is no such file"),
-        (("gone.cu", *SHAPE), "gone.cu: there is no such file"),
-        (("gone.cubin",), "gone.cubin: there is no such file"),
-        (("folder",), "folder: it is a folder"),
-        (("transpse_naive", *SHAPE), "did you mean transpose_naive"),  # and not what --grid applies to
-        (("index.py",), "for a script that launches kernels of Triton"),
-        (("scale.cu", "--kernel", "scal"), "it has no kernel scal\nhint: memsim analyze scale.cu --grid 64"),
+        ("gone.cu", "gone.cu: there is no such file"),
+        (f"gone.cu {SHAPE}", "gone.cu: there is no such file"),
+        ("gone.cubin", "gone.cubin: there is no such file"),
+        ("folder", "folder: it is a folder"),
+        (f"transpse_naive {SHAPE}", "did you mean transpose_naive"),  # and not what --grid applies to
+        ("index.py", "for a script that launches kernels of Triton"),
+        ("scale.cu --kernel scal", "it has no kernel scal\nhint: memsim analyze scale.cu --grid 64"),
         (
-            ("several.cu", "--kernel", "secnd"),
+            "several.cu --kernel secnd",
             "it has no kernel secnd\nhint: memsim analyze several.cu --kernel second",
         ),
-        (("several.cu", *SHAPE, "--arg", "f32[32]"), "by kernel in a configuration: first, second"),
+        (f"several.cu {SHAPE} --arg 'f32[32]'", "by kernel in a configuration: first, second"),
         (
-            ("several.cu", *SHAPE, "--kernel", "second", "--arg", "f32[32]"),
+            f"several.cu {SHAPE} --kernel second --arg 'f32[32]'",
             "the kernel takes 3 arguments (const float *in, float *out, int k), but --arg has 1",
         ),
         (
-            ("several.cu", *SHAPE, "--kernel", "second"),
+            f"several.cu {SHAPE} --kernel second",
             "needs --arg for const float *in, --arg for float *out, --arg for int k\n"
             "hint: memsim analyze several.cu --kernel second --grid 1 --block 32 --arg 'f32[in_SIZE]'",
         ),
         (
-            ("fill.cu", *SHAPE, "--arg", "f32[32]", "--arg", "1"),
+            f"fill.cu {SHAPE} --arg 'f32[32]' --arg 1",
             "fill.cu:1: fill is a template with no instance\nhint: name an instance, such as --kernel "
             "'fill<float, 8>': fill<typename T, int N>(T *m, bool b)",
         ),
-        (("scale.cu", "--arg", "f32[64", "--arg", "64"), "error: --arg: an array is TYPE[SHAPE]"),
+        ("scale.cu --arg 'f32[64' --arg 64", "error: --arg: an array is TYPE[SHAPE]"),
         (
-            ("scale.cu", "--arg", "f32[64]", "--arg", "64"),
+            "scale.cu --arg 'f32[64]' --arg 64",
             "hint: m may be too small: this access needs 16,384 bytes of it\n--allow-out-of-bounds",
         ),
     ],
 )
-def test_an_error_says_what_to_do(memsim: Run, command: tuple[str, ...], message: str) -> None:
-    done = memsim("analyze", *command)
-    assert (done.code, done.out) == (2, "")
-    assert message in done.err
+def test_an_error_says_what_to_do(memsim: Run, command: str, message: str) -> None:
+    memsim("analyze", command).refused(message)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +90,7 @@ def test_a_word_that_is_no_verb(memsim: Run, word: str, meant: str) -> None:
 
 
 def test_arguments_alone_may_come_from_the_source(memsim: Run) -> None:
-    done = memsim("analyze", "scale.cu", "--grid", "1", "--block", "32")
+    done = memsim("analyze scale.cu --grid 1 --block 32")
     assert done.code == 0
     assert (
         done.err
@@ -104,36 +100,36 @@ def test_arguments_alone_may_come_from_the_source(memsim: Run) -> None:
 
 @pytest.mark.slow
 def test_the_launch_is_told_once(memsim: Run) -> None:
-    done = memsim("report", "scale.cu", "-o", "report.html")
+    done = memsim("report scale.cu -o report.html")
     assert done.code == 0 and done.err.count("launch taken from the source") == 1
 
 
 def test_a_program_needs_no_suffix(memsim: Run, folder: Path) -> None:
     (folder / "program").write_bytes(b"\x7fELF")
-    done = memsim("analyze", "program", *SHAPE)
+    done = memsim("analyze program", SHAPE)
     assert done.code == 2 and "catalogue" not in done.err and "program" in done.err
     (folder / "memsim.toml").write_text(
         '[[targets]]\nname = "program"\nkernel = "transpose_padded"\nsize = "64,64"\n'
     )
-    done = memsim("analyze", "program")  # the project's target is meant
+    done = memsim("analyze program")  # the project's target is meant
     assert done.code == 0 and "transpose_padded: conflict-free" in done.out
 
 
 def test_a_script_whose_package_is_missing(memsim: Run) -> None:
     absent = dict.fromkeys(("triton", "numba", "warp", "cutlass", "tilelang"))
     with patch.dict(sys.modules, absent):
-        done = memsim("capture", "-o", "run", "index.py")
+        done = memsim("capture -o run index.py")
     assert done.code == 2
     assert "is installed, so there is nothing to capture" in done.err and "-m pip install triton" in done.err
 
 
 @pytest.mark.slow
 def test_suggest_tells_of_sectors_that_it_cannot_save(memsim: Run) -> None:
-    done = memsim("suggest", "scale.cu")
+    done = memsim("suggest scale.cu")
     told = "7,168 of 8,192 global sectors are not needed, and no change that memsim tries saves any"
     assert done.code == 0 and told in done.out.splitlines()[0]
     good = LAUNCHED.replace("threadIdx.x * n + blockIdx.x", "threadIdx.x + n * blockIdx.x")
     Path("scale.cu").write_text(good)
-    assert memsim("suggest", "scale.cu").out.startswith(
+    assert memsim("suggest scale.cu").out.startswith(
         "scale: no bank conflict, so no other layout saves a wavefront\n"
     )

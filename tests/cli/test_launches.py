@@ -14,10 +14,10 @@ import pytest
 from memsim.captured import session
 from memsim.compile.cuda_source import compile_cubin
 from memsim.launch import ArrayArg
-from tests.cli.conftest import Done
+from tests.cli.conftest import Done, Run
 
-Run = Callable[..., Done]
-OPTIONS = ("-DN=64", "-DSTRIDE=2")
+OPTIONS = "-DN=64 -DSTRIDE=2"
+LAUNCH = "--grid 4 --block 64 --arg 'f32[200]' --arg 2.0 --arg 200"
 
 
 def counts(done: Done) -> object:
@@ -27,26 +27,25 @@ def counts(done: Done) -> object:
 
 def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "data.npy", np.zeros(200, np.float32))
-    launch = ("--grid", 4, "--block", 64, "--arg", f"@{tmp_path / 'data.npy'}", "--arg", "2.0", "--arg", 200)
+    launch = f"--grid 4 --block 64 --arg @{tmp_path / 'data.npy'} --arg 2.0 --arg 200"
     saved = tmp_path / "saved"
-    first = memsim("analyze", scale, *map(str, launch), *OPTIONS, "--json", "--save-launch", saved)
+    first = memsim("analyze", scale, launch, OPTIONS, "--json --save-launch", saved)
     files = {path.name for path in saved.iterdir()}
     assert files >= {"launch.json", "kernel.cubin", "array0.npy", "scale.cu"}
     scale.unlink()
     assert counts(memsim("analyze", saved / "launch.json", "--json")) == counts(first)
     shown = memsim("analyze", saved / "launch.json").out
     assert "(scale.cu):" in shown and "if (i < n) data[i] = factor *" in shown
-    assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks", "1").out
+    assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks 1").out
 
 
 @pytest.mark.some(2)
 def test_a_launch_has_its_own_shape(memsim: Run, scale: Path, tmp_path: Path) -> None:
-    launch = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
-    assert memsim("analyze", scale, *launch, *OPTIONS, "--save-launch", tmp_path / "l").code == 0
+    assert memsim("analyze", scale, LAUNCH, OPTIONS, "--save-launch", tmp_path / "l").code == 0
     for option in (("--grid", "4"), ("--arg", "1"), ("-D", "N=1"), ("--code", "ptx")):
-        done = memsim("analyze", tmp_path / "l" / "launch.json", *option)
-        assert (done.code, done.out) == (2, "")
-        assert f"{option[0]} does not apply to a launch" in done.err
+        memsim("analyze", tmp_path / "l" / "launch.json", *option).refused(
+            f"{option[0]} does not apply to a launch"
+        )
 
 
 def test_a_launch_that_reads_a_little_too_far(memsim: Run, tmp_path: Path) -> None:
@@ -55,25 +54,22 @@ def test_a_launch_that_reads_a_little_too_far(memsim: Run, tmp_path: Path) -> No
         'extern "C" __global__ void far(const float *in, float *out)'
         "{ out[threadIdx.x] = in[threadIdx.x + 1]; }"
     )
-    launch = ("--grid", "1", "--block", "32", "--arg", "f32[32]", "--arg", "f32[32]")
+    launch = "--grid 1 --block 32 --arg 'f32[32]' --arg 'f32[32]'"
     allow = "--allow-out-of-bounds"
-    first = memsim("analyze", source, *launch, allow, "--json", "--save-launch", saved)
-    done = memsim("analyze", saved / "launch.json")
-    assert done.code == 2 and "out-of-bounds" in done.err and allow in done.err
+    first = memsim("analyze", source, launch, allow, "--json --save-launch", saved)
+    memsim("analyze", saved / "launch.json").refused("out-of-bounds", allow)
     assert counts(memsim("analyze", saved / "launch.json", allow, "--json")) == counts(first)
 
 
 def test_a_saved_trace_has_no_launch_to_save(memsim: Run, tmp_path: Path) -> None:
     trace = tmp_path / "t.npz"
-    assert memsim("analyze", "transpose_xor", "--size", "64,64", "--save-trace", trace).code == 0
+    assert memsim("analyze transpose_xor --size 64,64 --save-trace", trace).code == 0
     assert memsim("analyze", trace).code == 0
-    done = memsim("analyze", trace, "--save-launch", tmp_path / "l")
-    assert done.code == 2 and "a saved trace has no launch to save" in done.err
+    memsim("analyze", trace, "--save-launch", tmp_path / "l").refused("a saved trace has no launch to save")
 
 
 def test_a_launch_of_ptx_stays_one_of_ptx(memsim: Run, scale: Path, tmp_path: Path) -> None:
-    launch = ("--grid", "4", "--block", "64", "--arg", "f32[200]", "--arg", "2.0", "--arg", "200")
-    done = memsim("analyze", scale, *launch, *OPTIONS, "--code", "ptx", "--save-launch", tmp_path)
+    done = memsim("analyze", scale, LAUNCH, OPTIONS, "--code ptx --save-launch", tmp_path)
     assert done.code == 0
     record = json.loads((tmp_path / "launch.json").read_text("utf-8"))
     assert record["code"] == "kernel.ptx" and (tmp_path / "kernel.ptx").is_file()
@@ -106,34 +102,32 @@ def cache(tmp_path: Path) -> Path:
 
 
 def test_a_folder_of_tritons_cache(memsim: Run, cache: Path) -> None:
-    launch = ("--grid", "4", "--arg", "f32[250]", "--arg", "f32[250]", "--arg", "250")
-    done = memsim("analyze", cache, *launch)
-    assert (done.code, done.err) == (0, "")
+    arrays = "--arg 'f32[250]' --arg 'f32[250]'"
+    launch = f"--grid 4 {arrays} --arg 250"
+    done = memsim("analyze", cache, launch)
+    done.fine()
     assert done.out.startswith("add: coalesced: 64 global sectors")
     assert "block (64,1,1)" in done.out and "made by Triton 3.9.0 (ptxas" in done.out
     for wrong, message in (
-        (launch[2:], "needs --grid"),
-        (launch[:-2], "takes 3 arguments (x: u64, out: u64, n: u32)"),
-        ((*launch, "--block", "64"), "--block does not apply to a folder of Triton's cache"),
-        ((*launch, "--kernel", "sub"), "there is no kernel 'sub' in it"),
+        (f"{arrays} --arg 250", "needs --grid"),
+        (f"--grid 4 {arrays}", "takes 3 arguments (x: u64, out: u64, n: u32)"),
+        (f"{launch} --block 64", "--block does not apply to a folder of Triton's cache"),
+        (f"{launch} --kernel sub", "there is no kernel 'sub' in it"),
     ):
-        done = memsim("analyze", cache, *wrong)
-        assert done.code == 2 and message in done.err
+        memsim("analyze", cache, wrong).refused(message)
 
 
 def test_scratch_that_triton_asks_for_is_there(memsim: Run, cache: Path) -> None:
     metadata = json.loads((cache / "add.json").read_text())
     (cache / "add.json").write_text(json.dumps({**metadata, "global_scratch_size": 64}))
-    done = memsim("analyze", cache, "--grid", "4", "--arg", "f32[256]", "--arg", "f32[256]", "--arg", "256")
+    done = memsim("analyze", cache, "--grid 4 --arg 'f32[256]' --arg 'f32[256]' --arg 256")
     assert "global_scratch" in done.out
     (cache / "add.json").write_text("{}")
-    done = memsim("analyze", cache, "--grid", "4")
-    assert done.code == 2 and "this is not a Triton kernel description" in done.err
+    memsim("analyze", cache, "--grid 4").refused("this is not a Triton kernel description")
 
 
 def test_a_folder_that_is_no_cache_is_none(memsim: Run, tmp_path: Path) -> None:
-    done = memsim("analyze", tmp_path)
-    assert done.code == 2 and "it is a folder" in done.err and "memsim init FOLDER" in done.err
+    memsim("analyze", tmp_path).refused("it is a folder", "memsim init FOLDER")
 
 
 # --- scripts
@@ -170,7 +164,7 @@ def test_a_script_is_captured(memsim: Run, tmp_path: Path) -> None:
     script.write_text(
         "import sys, grids, fakepack\nfakepack.launch(grids.GRID)\nfakepack.launch(len(sys.argv))\n"
     )
-    done = memsim("capture", "-o", run, script, "--flag", "more")
+    done = memsim("capture -o", run, script, "--flag more")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         f"{run / '000_add' / 'launch.json'}  grid (2,1,1), block (64,1,1)  n=64",
@@ -195,7 +189,7 @@ def test_a_script_is_captured(memsim: Run, tmp_path: Path) -> None:
 def test_a_script_that_ends_badly(memsim: Run, tmp_path: Path, text: str, code: int, message: str) -> None:
     script, before = tmp_path / "s.py", (list(sys.argv), list(sys.path))
     script.write_text(text)
-    done = memsim("capture", "-o", tmp_path / "run", script)
+    done = memsim("capture -o", tmp_path / "run", script)
     assert done.code == code and message in done.err and "Traceback" not in done.err
     assert (tmp_path / "run" / "000_add" / "launch.json").is_file() == ("launch" in text)
     assert (sys.argv, sys.path) == before
@@ -204,7 +198,5 @@ def test_a_script_that_ends_badly(memsim: Run, tmp_path: Path, text: str, code: 
 @pytest.mark.usefixtures("package")
 def test_a_folder_with_something_in_it_is_not_written_to(memsim: Run, tmp_path: Path) -> None:
     (tmp_path / "s.py").write_text("")
-    done = memsim("capture", "-o", tmp_path, tmp_path / "s.py")
-    assert done.code == 2 and "the output folder is not empty" in done.err
-    done = memsim("capture", "-o", tmp_path / "run", tmp_path / "none.py")
-    assert done.code == 2 and "there is no file" in done.err
+    memsim("capture -o", tmp_path, tmp_path / "s.py").refused("the output folder is not empty")
+    memsim("capture -o", tmp_path / "run", tmp_path / "none.py").refused("there is no file")

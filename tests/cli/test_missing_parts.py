@@ -18,10 +18,7 @@ from tests.validate.test_profiler import fake_ncu
 __all__ = ["gpu"]  # a fixture
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="a program by its first line")
 
-VERBS = {
-    "validate": ("validate", "transpose_xor", "--live", "--size", "32,32"),
-    "probe": ("probe", "--live"),
-}
+VERBS = {"validate": ("validate", "transpose_xor", "--live", "--size", "32,32"), "probe": ("probe", "--live")}
 NO_PERMISSION = (
     "print('==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access')\nsys.exit(1)"
 )
@@ -84,7 +81,7 @@ def test_a_missing_part(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     take_away(Machine(gpu, tmp_path, monkeypatch))
-    done = memsim(*VERBS[verb], "--record", "--traces", tmp_path / "traces")
+    done = memsim(*VERBS[verb], "--record --traces", tmp_path / "traces")
     assert (done.code, done.out) == (2, "")
     error, hint = done.err.splitlines()
     assert error.startswith(f"error: {SAYS[take_away]}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +11,8 @@ from memsim.api.loading import load
 from memsim.api.running import analyze
 from memsim.arguments import check_elements
 from memsim.errors import MemsimError
+from tests.cli.conftest import Run
 
-Run = Callable[..., Any]
 SOURCE = """\
 #include <vector>
 template <typename T, int TILE>
@@ -57,11 +55,11 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
 
 
 def test_what_the_source_leaves_open_is_given_by_name(file: Path, memsim: Run) -> None:
-    done = memsim("analyze", "mine.cu", "--let", "by=2")
+    done = memsim("analyze mine.cu --let by=2")
     assert done.code == 0, done.err
     taken = "--grid 4,1,1 --block 64,1,1 --arg 'f32[256]' --arg 'f32[256]' --arg 2"
     assert f"note: launch taken from the source: {taken}\n" in done.err
-    assert memsim("analyze", "mine.cu").out.count("--let by=...") == 1
+    assert memsim("analyze mine.cu").out.count("--let by=...") == 1
 
 
 @pytest.mark.parametrize(
@@ -73,9 +71,8 @@ def test_what_the_source_leaves_open_is_given_by_name(file: Path, memsim: Run) -
     ],
 )
 def test_a_name_or_value_that_is_none(file: Path, memsim: Run, let: str, message: str) -> None:
-    done = memsim("analyze", "mine.cu", "--let", let)
-    assert done.code == 2 and message in done.err
-    other = memsim("analyze", "kernel_v4", "--let", "by=2")
+    memsim("analyze mine.cu --let", let).refused(message)
+    other = memsim("analyze kernel_v4 --let by=2")
     assert other.code == 2 and "--let does not apply to a catalogue kernel" in other.err
 
 
@@ -99,14 +96,14 @@ void run(float by, int width, int height) {
 
 def test_what_a_launch_computes_is_computed_from_values_of_names(file: Path, memsim: Run) -> None:
     file.write_text(COMPUTED)
-    offered = memsim("analyze", "mine.cu").out.splitlines()[2]
+    offered = memsim("analyze mine.cu").out.splitlines()[2]
     let = "--let width=... --let height=... --let by=..."
     assert offered == f"  memsim analyze mine.cu --kernel 'scale<256>' {let}"
-    done = memsim("analyze", "mine.cu", "--let", "width=40", "--let", "height=32", "--let", "by=0.5")
+    done = memsim("analyze mine.cu --let width=40 --let height=32 --let by=0.5")
     assert done.code == 0, done.err
     assert "--grid 3,2,1 --block 256,1,1 --arg 'f32[1280]' --arg 0.5 --arg 1280" in done.err
     assert "128 B dynamic shared memory" in done.out
-    open_ = memsim("analyze", "mine.cu", "--let", "width=40", "--let", "by=0.5")
+    open_ = memsim("analyze mine.cu --let width=40 --let by=0.5")
     assert open_.code == 2 and "needs --let height\n" in open_.err
     assert "--let height=... --let width=40 --let by=0.5\n" in open_.err
 
@@ -131,20 +128,19 @@ def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
 def test_a_size_that_is_read_at_run_time_is_asked_for_by_its_name(file: Path, memsim: Run) -> None:
     at_run_time = "int many = atoi(argv[1]);\n    shift<float, 64><<<N / 64, many"
     file.write_text(SOURCE.replace("shift<float, 64><<<N / 64, 64", at_run_time))
-    line = memsim("analyze", "mine.cu").out.splitlines()[2]
+    line = memsim("analyze mine.cu").out.splitlines()[2]
     assert line.endswith("--kernel 'shift<float, 64>' --let many=... --let by=...")
-    done = memsim("analyze", "mine.cu", "--let", "many=64", "--let", "by=1")
+    done = memsim("analyze mine.cu --let many=64 --let by=1")
     assert done.code == 0, done.err
     assert "block (64,1,1)" in done.out
 
 
 def test_a_launch_that_calls_what_is_not_in_the_file(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks_for(N), 64, bytes()>>>"))
-    line = memsim("analyze", "mine.cu").out.splitlines()[2]
+    line = memsim("analyze mine.cu").out.splitlines()[2]
     assert line.endswith("--grid GRID --shared-bytes SHARED_BYTES --let by=...")
-    done = memsim("analyze", "mine.cu", "--let", "by=1")
-    assert done.code == 2 and "needs --grid, --shared-bytes\n" in done.err
-    assert memsim("analyze", "mine.cu", "--let", "by=1", "--grid", "4", "--shared-bytes", "0").code == 0
+    memsim("analyze mine.cu --let by=1").refused("needs --grid, --shared-bytes\n")
+    assert memsim("analyze mine.cu --let by=1 --grid 4 --shared-bytes 0").code == 0
 
 
 @pytest.mark.slow
@@ -152,48 +148,35 @@ def test_variables_that_never_change_are_values(file: Path, memsim: Run) -> None
     text = SOURCE.replace("const int N = 256;", "int N = 1 << 8; size_t bytes = N * 4;")
     text = text.replace("int by = std::stoi(argv[1]);", "int by = 3;").replace("N * sizeof(float)", "bytes")
     file.write_text(text)
-    line = memsim("list", "mine.cu").out.splitlines()[2]
+    line = memsim("list mine.cu").out.splitlines()[2]
     assert line.endswith(" --grid 4 --block 64 --arg 'f32[256]' --arg 'f32[256]' --arg 3")
-    assert memsim("analyze", "mine.cu", "--kernel", "shift<float, 64>").code == 0
+    assert memsim("analyze mine.cu --kernel 'shift<float, 64>'").code == 0
     file.write_text(text.replace("int by = 3;", "int by = 3; if (argc > 1) by = atoi(argv[1]);"))
-    assert memsim("list", "mine.cu").out.endswith("with values for by\n")
+    assert memsim("list mine.cu").out.endswith("with values for by\n")
 
 
 @pytest.mark.slow
 def test_what_the_launch_says_may_be_left_out(file: Path, memsim: Run) -> None:
-    arguments = ["--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1"]
-    short = memsim("analyze", "mine.cu", *arguments)
+    arguments = "--arg 'f32[256]' --arg 'f32[256]' --arg 1"
+    short = memsim("analyze mine.cu", arguments)
     assert short.code == 0, short.err
-    whole = memsim(
-        "analyze", "mine.cu", "--kernel", "shift<float, 64>", "--grid", "4", "--block", "64", *arguments
-    )
+    whole = memsim("analyze mine.cu --kernel 'shift<float, 64>' --grid 4 --block 64", arguments)
     assert short.out == whole.out
     assert "shift<float,64>" in short.out and "host code set aside" in short.out
 
 
 def test_another_instance_is_made_when_it_is_asked_for(file: Path, memsim: Run) -> None:
-    words = [
-        "--kernel",
-        "shift<double, 32>",
-        "--block",
-        "32",
-        "--arg",
-        "f64[64]",
-        "--arg",
-        "f64[64]",
-        "--arg",
-        "1",
-    ]
-    done = memsim("analyze", "mine.cu", "--grid", "2x1", *words)
+    words = "--block 32 --arg 'f64[64]' --arg 'f64[64]' --arg 1"
+    done = memsim("analyze mine.cu --grid 2x1 --kernel 'shift<double, 32>'", words)
     assert done.code == 0, done.err
     assert "shift<double,32>" in done.out and "grid (2,1,1)" in done.out
-    bad = memsim("analyze", "mine.cu", "--grid", "2", "--kernel", "shift<what, 32>", *words[2:])
+    bad = memsim("analyze mine.cu --grid 2 --kernel 'shift<what, 32>'", words)
     assert bad.code == 2 and 'identifier "what" is undefined' in bad.err
 
 
 def test_all_that_is_missing_is_said_at_once(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks, threads>>>"))
-    done = memsim("analyze", "mine.cu", "--arg", "f32[256]")
+    done = memsim("analyze mine.cu --arg 'f32[256]'")
     assert done.code == 2
     needs = "needs --arg for T *out, --arg for int n, --let blocks, --let threads"
     assert needs in done.err
@@ -203,20 +186,17 @@ def test_all_that_is_missing_is_said_at_once(file: Path, memsim: Run) -> None:
 @pytest.mark.slow
 def test_of_several_kernels_one_is_chosen(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE + OTHER)
-    done = memsim("analyze", "mine.cu", "--arg", "f64[4]")
-    assert done.code == 2 and "has 2 kernels" in done.err and "--kernel other" in done.err
-    good = memsim(
-        "analyze", "mine.cu", "--kernel", "other", "--grid", "1", "--block", "32", "--arg", "f64[4]"
-    )
+    memsim("analyze mine.cu --arg 'f64[4]'").refused("has 2 kernels", "--kernel other")
+    good = memsim("analyze mine.cu --kernel other --grid 1 --block 32 --arg 'f64[4]'")
     assert good.code == 0, good.err
 
 
 def test_an_array_of_other_elements_is_refused(file: Path, memsim: Run) -> None:
     file.write_text(OTHER)
-    bad = memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f32[4]")
+    bad = memsim("analyze mine.cu --grid 1 --block 32 --arg 'f32[4]'")
     assert bad.code == 2
     assert "x is double *, but got an array of float32" in bad.err
-    assert memsim("analyze", "mine.cu", "--grid", "1", "--block", "32", "--arg", "f64[4]").code == 0
+    assert memsim("analyze mine.cu --grid 1 --block 32 --arg 'f64[4]'").code == 0
 
 
 def test_smaller_elements_may_be_loaded_as_vectors() -> None:
@@ -240,32 +220,30 @@ def test_one_argument_too_many_is_told_before_their_elements(tmp_path: Path) -> 
 def test_a_file_without_kernels_is_told(file: Path, memsim: Run) -> None:
     file.write_text("int main() {}\n")
     for verb in ("analyze", "list"):
-        done = memsim(verb, "mine.cu")
-        assert done.code == 2 and "no kernel was found in it" in done.err
-    assert memsim("list", "absent.cu").code == 2
+        memsim(verb, "mine.cu").refused("no kernel was found in it")
+    assert memsim("list absent.cu").code == 2
 
 
 def test_an_instance_that_nothing_launches_says_what_it_needs(file: Path, memsim: Run) -> None:
-    done = memsim("analyze", "mine.cu", "--kernel", "shift<double, 8>", "--grid", "4")
+    done = memsim("analyze mine.cu --kernel 'shift<double, 8>' --grid 4")
     assert done.code == 2
     assert "needs --block, --arg for const T *in, --arg for T *out, --arg for int n" in done.err
     assert "--kernel 'shift<double, 8>' --grid 4 --block BLOCK --arg 'f64[256]'" in done.err
     assert "has no kernel" not in done.err
-    assert "has no kernel shif<int>" in memsim("analyze", "mine.cu", "--kernel", "shif<int>").err
+    assert "has no kernel shif<int>" in memsim("analyze mine.cu --kernel 'shif<int>'").err
 
 
 @pytest.mark.slow
 def test_a_templates_elements_are_those_of_the_instance(file: Path, memsim: Run) -> None:
-    arguments = ("--arg", "f32[256]", "--arg", "f32[256]", "--arg", "1")
-    assert memsim("analyze", "mine.cu", *arguments).code == 0
-    done = memsim("analyze", "mine.cu", "--arg", "f32[256]", "--arg", "f64[256]", "--arg", "1")
+    arguments = "--arg 'f32[256]' --arg 'f32[256]' --arg 1"
+    assert memsim("analyze mine.cu", arguments).code == 0
+    done = memsim("analyze mine.cu --arg 'f32[256]' --arg 'f64[256]' --arg 1")
     assert done.code == 2
     assert "out is float *, but got an array of float64" in done.err
 
 
 def test_arguments_that_are_missing_are_said_by_their_c_types(file: Path, memsim: Run) -> None:
-    done = memsim("analyze", "mine.cu", "--arg", "f32[256]")
-    assert done.code == 2 and "needs --arg for T *out, --arg for int n" in done.err
+    memsim("analyze mine.cu --arg 'f32[256]'").refused("needs --arg for T *out, --arg for int n")
 
 
 @pytest.mark.parametrize("verb", ["analyze", "list"])
@@ -303,14 +281,12 @@ int main() {
 def test_the_command_that_is_offered_for_structs_can_be_typed(file: Path, memsim: Run) -> None:
     """An element that is a struct or a vector is so many numbers side by side."""
     file.write_text(PARTICLES)
-    words = ["--arg", "i32[256,4]", "--arg", "f32[256,4]"]
-    offered = memsim("analyze", "mine.cu")
+    words = "--arg 'i32[256,4]' --arg 'f32[256,4]'"
+    offered = memsim("analyze mine.cu")
     typed = "--grid 2 --block 128 --arg 'i32[256,4]' --arg 'f32[256,4]' --arg null --arg 256"
     assert f"memsim analyze mine.cu {typed}" in offered.out
     file.write_text(PARTICLES.replace("nullptr", "unread"))
-    assert "with values for u_BYTES" in memsim("analyze", "mine.cu").out
-    done = memsim(
-        "analyze", "mine.cu", "--grid", "2", "--block", "128", *words, "--arg", "u8[20]", "--arg", "256"
-    )
+    assert "with values for u_BYTES" in memsim("analyze mine.cu").out
+    done = memsim("analyze mine.cu --grid 2 --block 128", words, "--arg 'u8[20]' --arg 256")
     assert done.code == 0, done.err
     assert "p" in done.out.split() and "by" in done.out.split()

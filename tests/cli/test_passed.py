@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +10,9 @@ import pytest
 
 from memsim.cli import check_anew
 from memsim.reads import Reads, note_content, watching
-from tests.cli.conftest import Done
+from tests.cli.conftest import Run
 from tests.cli.test_imports import imported
 
-Run = Callable[..., Done]
 SOURCE = """\
 #include "stride.cuh"
 extern "C" __global__ void copy(const int *index, float *out) {
@@ -61,9 +59,9 @@ def test_what_passed_passes_again(memsim: Run, worked_out: list[object]) -> None
     first = memsim("check")
     assert (first.code, first.out, len(worked_out)) == (0, OK, 1)
     assert memsim("check") == first and len(worked_out) == 1
-    assert memsim("check", "copy") == first and len(worked_out) == 2  # asked otherwise
-    assert memsim("check", "--no-cache") == first and len(worked_out) == 3
-    assert memsim("check", "--format", "json").code == 0 and len(worked_out) == 4
+    assert memsim("check copy") == first and len(worked_out) == 2  # asked otherwise
+    assert memsim("check --no-cache") == first and len(worked_out) == 3
+    assert memsim("check --format json").code == 0 and len(worked_out) == 4
 
 
 @pytest.mark.slow

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from memsim.compile.libraries import Library
-from tests.cli.conftest import Done
+from tests.cli.conftest import Run
 from tests.suggest.kernels import transpose
 from tests.suggest.test_prove import POINTER
 
-Memsim = Callable[..., Done]
-
-LAUNCH = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "--arg", "f32[1024]=zeros")
+LAUNCH = "--grid 1 --block 32,32 --arg 'f32[1024]' --arg 'f32[1024]=zeros'"
 
 
 @pytest.fixture
@@ -28,8 +25,8 @@ def tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.slow
-def test_a_kernel_of_the_catalogue(memsim: Memsim) -> None:
-    done = memsim("suggest", "kernel_v4_colmajor", "--size", "128,128,16")
+def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
+    done = memsim("suggest kernel_v4_colmajor --size 128,128,16")
     assert (done.code, done.err) == (0, "")
     first, *_, proof, bounds, last = done.out.splitlines()
     assert first == (
@@ -48,8 +45,8 @@ def test_a_kernel_of_the_catalogue(memsim: Memsim) -> None:
 
 
 @pytest.mark.slow
-def test_the_picture_shows_the_banks_before_and_after(memsim: Memsim, tile: Path) -> None:
-    lines = memsim("suggest", tile, *LAUNCH).out.splitlines()
+def test_the_picture_shows_the_banks_before_and_after(memsim: Run, tile: Path) -> None:
+    lines = memsim("suggest", tile, LAUNCH).out.splitlines()
     before, after = (
         next(line.split() for line in lines if line.split()[:1] == [side]) for side in ("before", "after")
     )
@@ -59,8 +56,8 @@ def test_the_picture_shows_the_banks_before_and_after(memsim: Memsim, tile: Path
     assert row.split() == ["3", "0*", "1", "2", "3", "3*", "2", "1", "0"]
 
 
-def test_the_records(memsim: Memsim, tile: Path) -> None:
-    done = memsim("suggest", tile, *LAUNCH, "--json")
+def test_the_records(memsim: Run, tile: Path) -> None:
+    done = memsim("suggest", tile, LAUNCH, "--json")
     found = json.loads(done.out)
     (array,) = found["arrays"]
     assert (array["name"], array["wavefronts"], array["conflicts"], array["least"]) == ("tile", 1056, 992, 64)
@@ -74,10 +71,10 @@ def test_the_records(memsim: Memsim, tile: Path) -> None:
     assert found["proof"]["counted"] == found["proof"]["forecast"] == {"tile": 64}
 
 
-def test_apply_writes_the_change_that_was_proven_and_run(memsim: Memsim, tile: Path) -> None:
+def test_apply_writes_the_change_that_was_proven_and_run(memsim: Run, tile: Path) -> None:
     before = tile.read_text("utf-8")
     tile.chmod(0o640)
-    done = memsim("suggest", tile, *LAUNCH, "--take", "2", "--apply")
+    done = memsim("suggest", tile, LAUNCH, "--take 2 --apply")
     assert (done.code, done.err) == (0, "")
     assert "every array is bit-for-bit identical" in done.out
     assert "\n+    __shared__ float tile[32][32 + 1];\n" in done.out
@@ -86,15 +83,15 @@ def test_apply_writes_the_change_that_was_proven_and_run(memsim: Memsim, tile: P
     assert stat.S_IMODE(tile.stat().st_mode) == 0o640
     assert [path.name for path in Path().iterdir()] == ["tile.cu"]
 
-    again = memsim("suggest", tile, *LAUNCH, "--apply")
+    again = memsim("suggest", tile, LAUNCH, "--apply")
     assert again.code == 1
     assert again.err == "error: there is no proven change to apply or run\nhint: there is nothing to prove\n"
 
 
 @pytest.mark.slow
-def test_without_apply_nothing_is_written(memsim: Memsim, tile: Path) -> None:
+def test_without_apply_nothing_is_written(memsim: Run, tile: Path) -> None:
     before = tile.read_text("utf-8")
-    done = memsim("suggest", tile, *LAUNCH, "--run")
+    done = memsim("suggest", tile, LAUNCH, "--run")
     assert done.code == 0
     assert "bit-for-bit" in done.out
     assert "Written" not in done.out
@@ -102,9 +99,9 @@ def test_without_apply_nothing_is_written(memsim: Memsim, tile: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_change_that_alters_results_is_refused(memsim: Memsim, tile: Path) -> None:
+def test_a_change_that_alters_results_is_refused(memsim: Run, tile: Path) -> None:
     tile.write_text(POINTER.text)
-    done = memsim("suggest", tile, *LAUNCH, "--apply")
+    done = memsim("suggest", tile, LAUNCH, "--apply")
     assert done.code == 1
     assert done.err.startswith(
         "error: tile.cu: the changed kernel computes something else: out came out different"
@@ -120,23 +117,23 @@ def test_a_change_that_alters_results_is_refused(memsim: Memsim, tile: Path) -> 
         ("saved.npz", "--apply edits CUDA source, and saved.npz is not CUDA source"),
     ],
 )
-def test_apply_changes_sources_of_the_user_alone(memsim: Memsim, tile: Path, target: str, says: str) -> None:
-    memsim("analyze", tile, *LAUNCH, "--save-trace", "saved.npz")
+def test_apply_changes_sources_of_the_user_alone(memsim: Run, tile: Path, target: str, says: str) -> None:
+    memsim("analyze", tile, LAUNCH, "--save-trace saved.npz")
     done = memsim("suggest", target, "--apply")
     assert done.code == 2
     assert done.err.startswith(f"error: {says}")
 
 
 @pytest.mark.slow
-def test_a_saved_trace(memsim: Memsim, tile: Path) -> None:
-    memsim("analyze", tile, *LAUNCH, "--save-trace", "saved.npz")
-    done = memsim("suggest", "saved.npz")
+def test_a_saved_trace(memsim: Run, tile: Path) -> None:
+    memsim("analyze", tile, LAUNCH, "--save-trace saved.npz")
+    done = memsim("suggest saved.npz")
     assert done.code == 0
     assert done.out.splitlines()[-1] == ("Not proven by replay: there is no source to recompile.")
 
 
 @pytest.mark.slow
-def test_a_target_of_a_project(memsim: Memsim, tile: Path) -> None:
+def test_a_target_of_a_project(memsim: Run, tile: Path) -> None:
     Path("memsim.toml").write_text(
         '[[targets]]\nname = "mine"\nfile = "tile.cu"\ngrid = [1]\nblock = [32, 32]\n'
         'args = ["f32[1024]", "f32[1024]=zeros"]\nbudgets = ["ways <= 1"]\n'
@@ -144,56 +141,53 @@ def test_a_target_of_a_project(memsim: Memsim, tile: Path) -> None:
     checked = memsim("check")
     assert checked.code == 1
     assert "  memsim suggest mine  # tries other layouts of tile\n" in checked.out
-    done = memsim("suggest", "mine")
+    done = memsim("suggest mine")
     assert done.code == 0
     assert "Proven by replay: 1 in tile.cu" in done.out
 
 
-def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Memsim, tile: Path) -> None:
-    last = memsim("analyze", tile, *LAUNCH).out.splitlines()[-1]
+def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Run, tile: Path) -> None:
+    last = memsim("analyze", tile, LAUNCH).out.splitlines()[-1]
     assert last == (
         "What would help: tile, swizzle: XOR of 5 bits of the row's number, CUTLASS's Swizzle<5,0,5>: "
         "1,056 -> 64 wavefronts in all its accesses. "
         "`memsim suggest tile.cu`, with the same options, shows how."
     )
-    assert "memsim suggest" not in memsim("analyze", "transpose_xor", "--size", "32,32").out
+    assert "memsim suggest" not in memsim("analyze transpose_xor --size 32,32").out
 
 
 @pytest.mark.slow
-def test_explain_says_what_would_help(memsim: Memsim, tile: Path) -> None:
-    lines = memsim("explain", tile, *LAUNCH).out.splitlines()
+def test_explain_says_what_would_help(memsim: Run, tile: Path) -> None:
+    lines = memsim("explain", tile, LAUNCH).out.splitlines()
     found = lines[lines.index("What would help:") :]
     assert found[2] == (
         "  tile, padding: 4 B after every 128 B: 1,056 -> 64 wavefronts in all its accesses; changes line 3"
     )
-    assert "What would help" not in memsim("explain", "transpose_xor", "--size", "32,32").out
+    assert "What would help" not in memsim("explain transpose_xor --size 32,32").out
 
 
 @pytest.mark.slow
-def test_the_page_says_what_would_help(memsim: Memsim, tile: Path) -> None:
-    assert memsim("report", tile, *LAUNCH, "-o", "page.html").code == 0
+def test_the_page_says_what_would_help(memsim: Run, tile: Path) -> None:
+    assert memsim("report", tile, LAUNCH, "-o page.html").code == 0
     page = Path("page.html").read_text("utf-8")
     assert '<h2 id="help">What would help</h2>' in page
     assert "+    tile[y][x ^ y] = in[y * 32 + x];" in page
 
 
-def test_mistakes(memsim: Memsim, tile: Path) -> None:
-    done = memsim("suggest", tile, *LAUNCH, "--array", "tiel")
-    assert (done.code, done.err) == (
-        2,
-        "error: k has no shared array 'tiel'\nhint: did you mean tile?\n",
-    )
-    done = memsim("suggest", tile, *LAUNCH, "--take", "7")
+def test_mistakes(memsim: Run, tile: Path) -> None:
+    done = memsim("suggest", tile, LAUNCH, "--array tiel")
+    assert (done.code, done.err) == (2, "error: k has no shared array 'tiel'\nhint: did you mean tile?\n")
+    done = memsim("suggest", tile, LAUNCH, "--take 7")
     assert (done.code, done.err) == (2, "error: there is no proposal 7\nhint: there are 2 proposals\n")
     assert memsim("suggest", tile).code == 2  # no launch
-    assert "--size does not apply to a CUDA file" in memsim("suggest", tile, *LAUNCH, "--size", "3").err
+    assert "--size does not apply to a CUDA file" in memsim("suggest", tile, LAUNCH, "--size 3").err
 
 
 def test_without_a_compiler_the_catalogue_still_gets_proposals(
-    memsim: Memsim, monkeypatch: pytest.MonkeyPatch
+    memsim: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Library, "candidates", lambda library: iter(()))
-    done = memsim("suggest", "transpose_naive", "--size", "32,32")
+    done = memsim("suggest transpose_naive --size 32,32")
     assert done.code == 0
     assert "+ __shared__ float tile[32][32 + 1];" in done.out
     assert done.out.splitlines()[-1].startswith("Not proven by replay: NVRTC")
@@ -224,10 +218,10 @@ int main() {
 
 
 @pytest.mark.slow
-def test_a_program_of_the_user_s_needs_no_option(memsim: Memsim, tile: Path) -> None:
+def test_a_program_of_the_user_s_needs_no_option(memsim: Run, tile: Path) -> None:
     """Grid, block and arguments are those of its own launch; what is written then counts as forecast."""
     Path("program.cu").write_text(PROGRAM)
-    done = memsim("suggest", "program.cu", "--apply")
+    done = memsim("suggest program.cu --apply")
     assert done.code == 0
     assert done.out.startswith("transpose: 3,968 of 4,224 shared wavefronts are bank conflicts")
     assert "tile 4,224 -> 256 wavefronts, as forecast." in done.out
@@ -235,14 +229,14 @@ def test_a_program_of_the_user_s_needs_no_option(memsim: Memsim, tile: Path) -> 
         "note: launch taken from the source: --grid 2,2,1 --block 32,32,1 "
         "--arg 'f32[4096]' --arg 'f32[4096]' --arg 64\n"
     )
-    again = memsim("explain", "program.cu", "--line", "10")
+    again = memsim("explain program.cu --line 10")
     assert again.code == 0
-    assert memsim("suggest", "program.cu").out.startswith("transpose: no bank conflict")
+    assert memsim("suggest program.cu").out.startswith("transpose: no bank conflict")
 
 
 @pytest.mark.slow
-def test_what_the_source_does_not_say_is_asked_for(memsim: Memsim, tile: Path) -> None:
+def test_what_the_source_does_not_say_is_asked_for(memsim: Run, tile: Path) -> None:
     Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
-    done = memsim("suggest", "program.cu")
+    done = memsim("suggest program.cu")
     assert done.code == 2
     assert "needs --let n\n" in done.err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,21 +13,15 @@ import pytest
 from memsim.api import loading
 from memsim.job import Job
 from memsim.launch import ArrayArg, Launch
-from memsim.validate.code_recording import (
-    CodeLaunchRecord,
-    CodeOrigin,
-    CodeRecording,
-    load_code_recording,
-)
+from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, load_code_recording
 from memsim.validate.code_recordings import new_code_path
 from memsim.validate.live import ONE_PASS, recorded_name
 from memsim.validate.profiles import CodeProfile
-from tests.cli.conftest import Done
+from tests.cli.conftest import Run
 from tests.validate.conftest import H200, recorded
 from tests.validate.profiles import profiled
 from tests.validate.test_report import reader
 
-Run = Callable[..., Done]
 DEFAULT = (1024, 1024, 1024)
 
 
@@ -40,22 +34,20 @@ def shelf(folder: Path, *recordings: CodeRecording) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "name one kernel or file, or give --all"),
-        (("kernel_v4", "--all"), "name one kernel or file, or give --all"),
-        (("kernel_v4", "--record"), "--record needs --live"),
-        (("kernel_v4", "--live", "--gpu", "x"), "--gpu selects among recordings"),
-        (("kernel_v4", "--gpu", "nvidia-a100"), "no recording of kernel_v4 at 1024,1024,1024 on nvidia-a100"),
-        (("kernel_v4", "--size", "8,8,8"), "no recording of kernel_v4 at 8,8,8"),
-        (("kernel_v4", "--size", "8,8"), "takes a size M,N,K"),
-        (("kernel_v44",), "did you mean"),
-        (("--all", "--gpu", "nvidia-a100"), "there are: nvidia-h100-80gb-hbm3, nvidia-h200"),
-        (("--all", "--size", "8,8"), "takes a size"),
+        ("", "name one kernel or file, or give --all"),
+        ("kernel_v4 --all", "name one kernel or file, or give --all"),
+        ("kernel_v4 --record", "--record needs --live"),
+        ("kernel_v4 --live --gpu x", "--gpu selects among recordings"),
+        ("kernel_v4 --gpu nvidia-a100", "no recording of kernel_v4 at 1024,1024,1024 on nvidia-a100"),
+        ("kernel_v4 --size 8,8,8", "no recording of kernel_v4 at 8,8,8"),
+        ("kernel_v4 --size 8,8", "takes a size M,N,K"),
+        ("kernel_v44", "did you mean"),
+        ("--all --gpu nvidia-a100", "there are: nvidia-h100-80gb-hbm3, nvidia-h200"),
+        ("--all --size 8,8", "takes a size"),
     ],
 )
-def test_bad_input(arguments: tuple[str, ...], says: str, memsim: Run) -> None:
-    done = memsim("validate", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert says in done.err
+def test_bad_input(arguments: str, says: str, memsim: Run) -> None:
+    memsim("validate", arguments).refused(says)
 
 
 def with_figure(recording: CodeRecording, address: int, metric: str, value: int) -> CodeRecording:
@@ -68,9 +60,7 @@ def with_figure(recording: CodeRecording, address: int, metric: str, value: int)
 
 
 def test_a_recording(memsim: Run) -> None:
-    done = memsim("validate", "transpose_xor", "--gpu", H200)
-    assert (done.code, done.err) == (0, "")
-    lines = done.out.splitlines()
+    lines = memsim("validate transpose_xor --gpu", H200).fine()
     assert (
         lines[0]
         == "transpose_xor 1024,1024 on NVIDIA H200: equal but for arbitration (31 exact, 2 arbitration)"
@@ -79,14 +69,14 @@ def test_a_recording(memsim: Run) -> None:
     assert "Equal: the memory instructions (4); --instructions shows them all." in lines
     assert not any("STS" in line for line in lines)
     assert "machine code of sm_90, made by NVRTC" in lines[-2] and lines[-1].startswith("Result: right")
-    whole = memsim("validate", "transpose_xor", "--instructions", "--gpu", H200)
+    whole = memsim("validate transpose_xor --instructions --gpu", H200)
     (row,) = (line for line in whole.out.splitlines() if " STS " in line)
     assert row.split()[-4:] == ["inst_executed", "32,768", "32,768", "exact"]
     assert "shows them all" not in whole.out
 
 
 def test_json(memsim: Run) -> None:
-    record = json.loads(memsim("validate", "transpose_xor", "--json", "--gpu", H200).out)
+    record = memsim("validate transpose_xor --json --gpu", H200).document()
     assert record["passed"] and (record["title"], record["where"]) == (
         "transpose_xor 1024,1024",
         "NVIDIA H200",
@@ -101,13 +91,13 @@ def test_an_instruction_that_differs_fails_and_is_named(memsim: Run, tmp_path: P
     row = next(i for i, text in enumerate(good.profiles[0].sass) if " STS " in f" {text}")
     address = good.profiles[0].addresses[row]
     wrong = with_figure(good, address, "memory_l1_wavefronts_shared", 32_769)
-    done = memsim("validate", "transpose_xor", "--traces", shelf(tmp_path, wrong))
+    done = memsim("validate transpose_xor --traces", shelf(tmp_path, wrong))
     assert done.code == 1
     head = done.out.splitlines()[0]
     assert head.startswith(f"transpose_xor 1024,1024 on NVIDIA H200: differs: {address:#06x} @")
     shown = [line for line in done.out.splitlines() if line.endswith("difference")]
     assert any("memory_l1_wavefronts_shared" in line and "32,769" in line for line in shown)
-    assert memsim("validate", "transpose_xor", "--traces", shelf(tmp_path / "good", good)).code == 0
+    assert memsim("validate transpose_xor --traces", shelf(tmp_path / "good", good)).code == 0
 
 
 def test_a_changed_counter_fails(memsim: Run, tmp_path: Path) -> None:
@@ -116,7 +106,7 @@ def test_a_changed_counter_fails(memsim: Run, tmp_path: Path) -> None:
     assert first.counters[metric].value == 131_072
     counters = {**first.counters, metric: replace(first.counters[metric], value=131_073)}
     wrong = replace(recorded("transpose_xor"), profiles=(replace(first, counters=counters), *others))
-    done = memsim("validate", "transpose_xor", "--traces", shelf(tmp_path, wrong))
+    done = memsim("validate transpose_xor --traces", shelf(tmp_path, wrong))
     assert done.code == 1
     assert done.out.startswith(f"transpose_xor 1024,1024 on NVIDIA H200: differs: {metric} (")
     (row,) = (line.split() for line in done.out.splitlines() if line.startswith(metric))
@@ -124,23 +114,21 @@ def test_a_changed_counter_fails(memsim: Run, tmp_path: Path) -> None:
 
 
 def test_a_size_of_a_kernel(memsim: Run) -> None:
-    done = memsim("validate", "kernel_v4", "--size", "ragged", "--gpu", H200)
+    done = memsim("validate kernel_v4 --size ragged --gpu", H200)
     assert done.code == 0 and done.out.startswith("kernel_v4 331,269,147 on NVIDIA H200: equal")
-    assert memsim("validate", "kernel_v4", "--size", "331,269,147", "--gpu", H200).out == done.out
+    assert memsim("validate kernel_v4 --size 331,269,147 --gpu", H200).out == done.out
 
 
 def test_everything(memsim: Run, tmp_path: Path) -> None:
     xor, ragged = recorded("transpose_xor"), recorded("kernel_v4", "ragged")
     folder = shelf(tmp_path, xor, recorded("kernel_v4"), ragged)
-    done = memsim("validate", "--all", "--traces", folder)
-    assert (done.code, done.err) == (0, "")
-    lines = done.out.splitlines()
+    lines = memsim("validate --all --traces", folder).fine()
     assert lines[-1].startswith("3 of 3 launches as predicted, by instruction: ")
     assert [line.split()[0] for line in lines[:-1]] == ["kernel_v4", "kernel_v4", "transpose_xor"]
-    assert len(memsim("validate", "--all", "--size", "ragged", "--traces", folder).out.splitlines()) == 2
-    assert len(json.loads(memsim("validate", "--all", "--json", "--traces", folder).out)) == 3
+    assert len(memsim("validate --all --size ragged --traces", folder).out.splitlines()) == 2
+    assert len(memsim("validate --all --json --traces", folder).document()) == 3
     stale = replace(xor, code=replace(xor.code, digest="0" * 64), date="2030-01-01T00:00:00Z")
-    done = memsim("validate", "--all", "--traces", shelf(folder, stale))
+    done = memsim("validate --all --traces", shelf(folder, stale))
     assert done.code == 2 and "transpose_xor has changed since it was recorded" in done.err
     assert done.out.splitlines()[-1].startswith("2 of 2 launches")
 
@@ -175,22 +163,22 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def test_live_and_record(memsim: Run, measured: dict[str, Any], tmp_path: Path) -> None:
-    assert memsim("validate", "kernel_v4", "--live", "--traces", tmp_path).code == 0
+    assert memsim("validate kernel_v4 --live --traces", tmp_path).code == 0
     assert not list(tmp_path.iterdir())  # without --record, nothing is kept
-    first = memsim("validate", "kernel_v4", "--live", "--record", "--traces", tmp_path)
-    second = memsim("validate", "kernel_v4", "--live", "--record", "--traces", tmp_path)
+    first = memsim("validate kernel_v4 --live --record --traces", tmp_path)
+    second = memsim("validate kernel_v4 --live --record --traces", tmp_path)
     home = tmp_path / "nvidia-h200" / "code"
     assert first.err == f"recorded: {home / 'kernel_v4.json'}\n"
     assert second.err == f"recorded: {home / 'kernel_v4.run2.json'}\n"
     assert load_code_recording(home / "kernel_v4.run2.json") == recorded("kernel_v4")
-    memsim("validate", "kernel_v4", "--live", "--record", "--size", "ragged", "--traces", tmp_path)
+    memsim("validate kernel_v4 --live --record --size ragged --traces", tmp_path)
     assert (home / "kernel_v4.331x269x147.json").is_file()
     assert measured["launches"] == [("kernel_v4", (331, 269, 147))]
 
 
 def test_a_wrong_result_is_not_recorded(memsim: Run, measured: dict[str, Any], tmp_path: Path) -> None:
     measured["right"] = False
-    done = memsim("validate", "kernel_v4", "--live", "--record", "--traces", tmp_path)
+    done = memsim("validate kernel_v4 --live --record --traces", tmp_path)
     assert done.code == 1 and "computed a wrong result on this GPU: kernel_v4" in done.err
     assert not list(tmp_path.iterdir())
 
@@ -204,7 +192,7 @@ extern "C" __global__ void scale(float *x, float factor) {
 }
 extern "C" __global__ void other(float *x) { x[threadIdx.x] = 1; }
 """
-OPTIONS = ("--kernel", "scale", "--grid", "4", "--block", "64", "--arg", "f32[256]", "--arg", "2.0")
+OPTIONS = "--kernel scale --grid 4 --block 64 --arg 'f32[256]' --arg 2.0"
 
 
 @pytest.fixture
@@ -220,7 +208,7 @@ def launch_of(path: Path, grid: int = 4, kernel: str = "scale") -> Job:
 
 
 def test_a_file_live(memsim: Run, measured: dict[str, Any], scale: Path, tmp_path: Path) -> None:
-    done = memsim("validate", scale, *OPTIONS, "--live", "--record", "--traces", tmp_path / "traces")
+    done = memsim("validate", scale, OPTIONS, "--live --record --traces", tmp_path / "traces")
     assert done.code == 0, done.err
     head = done.out.splitlines()[0]
     assert head.startswith("scale on NVIDIA H200: equal in every counter and all 4 memory instructions")
@@ -233,7 +221,7 @@ def test_a_file_live(memsim: Run, measured: dict[str, Any], scale: Path, tmp_pat
         return (replace(profiles[0], counters={**profiles[0].counters, metric: replace(counted, value=33)}),)
 
     measured["profiles"] = add_one
-    done = memsim("validate", scale, *OPTIONS, "--live")
+    done = memsim("validate", scale, OPTIONS, "--live")
     assert done.code == 1
     assert "differs: l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum (" in done.out.splitlines()[0]
 
@@ -255,7 +243,7 @@ def test_a_report_that_the_user_has(memsim: Run, scale: Path, tmp_path: Path) ->
     launch = launch_of(scale)
     good = profiled(launch)
     path = report(tmp_path, profiled(launch_of(scale, kernel="other")), profiled(launch_of(scale, 2)), good)
-    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", path)
+    done = memsim("validate", scale, OPTIONS, "--ncu-rep", path)
     assert (done.code, done.err) == (0, "")
     head = done.out.splitlines()[0]
     assert head.startswith(
@@ -266,7 +254,7 @@ def test_a_report_that_the_user_has(memsim: Run, scale: Path, tmp_path: Path) ->
         None if value is None else value + 1 for value in good.figures["memory_l1_tag_requests_global"]
     )
     wrong = replace(good, figures={**good.figures, "memory_l1_tag_requests_global": column})
-    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", report(tmp_path, wrong))
+    done = memsim("validate", scale, OPTIONS, "--ncu-rep", report(tmp_path, wrong))
     assert done.code == 1 and " LDG" in done.out.splitlines()[0]
 
 
@@ -279,10 +267,10 @@ def test_two_reports_prove_arbitration(memsim: Run, scale: Path, tmp_path: Path)
     busy = {name: replace(one, value=one.value + 3) for name, one in alone.counters.items()}
     whole = profiled(launch)
     first = report(tmp_path, replace(whole, counters={**whole.counters, **busy}))
-    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", first)
+    done = memsim("validate", scale, OPTIONS, "--ncu-rep", first)
     assert done.code == 1 and "differs: l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum" in done.out
     second = report(tmp_path, replace(alone, counters=busy), name="alone.ncu-rep")
-    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", first, "--ncu-rep", second)
+    done = memsim("validate", scale, OPTIONS, "--ncu-rep", first, "--ncu-rep", second)
     assert done.code == 0
     assert done.out.startswith("scale on the GPU of run.ncu-rep and alone.ncu-rep: equal but for arbitration")
 
@@ -305,28 +293,24 @@ def test_a_report_of_something_else(
     change: dict[str, Any], says: str, memsim: Run, scale: Path, tmp_path: Path
 ) -> None:
     good = profiled(launch_of(scale))
-    assert memsim("validate", scale, *OPTIONS, "--ncu-rep", report(tmp_path, good)).code == 0
+    assert memsim("validate", scale, OPTIONS, "--ncu-rep", report(tmp_path, good)).code == 0
     if change.get("sass"):
         change = {"sass": change["sass"] * len(good.sass)}
-    done = memsim("validate", scale, *OPTIONS, "--ncu-rep", report(tmp_path, replace(good, **change)))
-    assert (done.code, done.out) == (2, "")
-    assert says in done.err
+    memsim("validate", scale, OPTIONS, "--ncu-rep", report(tmp_path, replace(good, **change))).refused(says)
 
 
 def test_bad_input_of_files(memsim: Run, measured: dict[str, Any], scale: Path, tmp_path: Path) -> None:
-    assert memsim("validate", scale, *OPTIONS, "--live").code == 0
+    assert memsim("validate", scale, OPTIONS, "--live").code == 0
     for arguments, says in (
-        ((scale, *OPTIONS), "give --live or --ncu-rep"),
-        ((scale, *OPTIONS, "--live", "--ncu-rep", "x"), "replaces --live"),
-        ((scale, *OPTIONS, "--live", "--blocks", "2"), "--blocks does not apply here"),
-        ((scale, *OPTIONS, "--live", "--size", "8,8"), "--size does not apply to a CUDA file"),
-        ((scale, *OPTIONS, "--live", "--code", "ptx"), "--code does not apply here"),
+        ((scale, OPTIONS), "give --live or --ncu-rep"),
+        ((scale, OPTIONS, "--live", "--ncu-rep", "x"), "replaces --live"),
+        ((scale, OPTIONS, "--live", "--blocks", "2"), "--blocks does not apply here"),
+        ((scale, OPTIONS, "--live", "--size", "8,8"), "--size does not apply to a CUDA file"),
+        ((scale, OPTIONS, "--live", "--code", "ptx"), "--code does not apply here"),
         (("kernel_v4", "--grid", "8"), "--grid does not apply to a catalogue kernel"),
         ((scale, "--live"), "it has 2 kernels; choose one by --kernel"),
-        ((tmp_path / "none.cu", *OPTIONS, "--live"), "no such file"),
-        ((scale, *OPTIONS, "--ncu-rep", tmp_path / "none.ncu-rep"), "no such report"),
+        ((tmp_path / "none.cu", OPTIONS, "--live"), "no such file"),
+        ((scale, OPTIONS, "--ncu-rep", tmp_path / "none.ncu-rep"), "no such report"),
         (("trace.npz", "--live"), "a saved trace cannot be run"),
     ):
-        done = memsim("validate", *arguments)
-        assert (done.code, done.out) == (2, ""), arguments
-        assert says in done.err
+        memsim("validate", *arguments).refused(says)

@@ -41,71 +41,63 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_analyze_and_its_parameters(folder: Path, run: Any) -> None:  # noqa: F811
-    done: Done = run("analyze", "layouts.py:transpose", "--block", "32,32")
+    done: Done = run("analyze layouts.py:transpose --block 32,32")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("transpose: conflict-free: 64 shared wavefronts")
     assert "8  tile[t.x, t.y].load()" in done.out
-    worse = run("analyze", "layouts.py:transpose", "--block", "32,32", "-D", "pad=0")
+    worse = run("analyze layouts.py:transpose --block 32,32 -D pad=0")
     assert "the load at layouts.py:8: 32-way bank conflict" in worse.out
-    swizzled = run(
-        "analyze", "layouts.py", "--kernel", "transpose", "--block", "32,32", "-D",
-        "layout=Sw<5,0,5> o (32,32):(32,1)", "--json",
-    )  # fmt: skip
+    layout = "-D 'layout=Sw<5,0,5> o (32,32):(32,1)'"
+    swizzled = run("analyze layouts.py --kernel transpose --block 32,32 --json", layout)
     assert json.loads(swizzled.out)["sites"][1]["max_ways"] == 1
-    wide = run("analyze", "layouts.py:copy", "--grid", "4", "--block", "32", "--arg", "2", "--blocks", "2")
+    wide = run("analyze layouts.py:copy --grid 4 --block 32 --arg 2 --blocks 2")
     assert "2 of 4 blocks replayed" in wide.out
     assert "8.0 sectors per request" in wide.out
 
 
 def test_pictures_and_pages(folder: Path, run: Any) -> None:  # noqa: F811
-    target = ("layouts.py:transpose", "--block", "32,32", "-D", "pad=0")
-    assert "32!" in run("heatmap", *target).out
-    assert "tile[0][0] (lane 0) | tile[1][0] (lane 1)" in run("explain", *target).out
-    assert run("report", *target, "-o", "r.html").code == 0
+    target = "layouts.py:transpose --block 32,32 -D pad=0"
+    assert "32!" in run("heatmap", target).out
+    assert "tile[0][0] (lane 0) | tile[1][0] (lane 1)" in run("explain", target).out
+    assert run("report", target, "-o r.html").code == 0
     assert "tile[t.x, t.y].load()" in (folder / "r.html").read_text("utf-8")
-    compared = run("compare", "layouts.py:transpose", "transpose_naive", "--block", "32,32")
+    compared = run("compare layouts.py:transpose transpose_naive --block 32,32")
     assert compared.code == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("layouts.py:transpose",), "needs --block"),
-        (("layouts.py", "--block", "32"), "there are 2 functions in it"),
-        (("layouts.py:nothing", "--block", "32"), "there is no function nothing in it"),
-        (("none.py:transpose", "--block", "32"), "none.py: there is no such file"),
-        (("layouts.py:transpose", "--block", "32,32", "-D", "pod=1"), "transpose has no parameter pod"),
-        (("layouts.py:transpose", "--block", "32,32", "-D", "pad"), "does not set a parameter of a function"),
-        (
-            ("layouts.py:transpose", "--block", "32,32", "--size", "1"),
-            "--size does not apply to a function",
-        ),
-        (("layouts.py:transpose", "--block", "32,33", "-D", "pad=0"), "has 1056 threads"),
-        (("layouts.py:transpose", "--block", "33,31"), "layouts.py:8: index 32"),
-        (
-            ("layouts.py:transpose", "--block", "32,32", "-D", "layout=(8"),
-            "layouts.py:5: '(8': expected , or )",
-        ),
-        (("broken.py:f", "--block", "32"), "broken.py:1:"),
-        (("raises.py:f", "--block", "32"), "raises.py:2: ZeroDivisionError"),
+        ("layouts.py:transpose", "needs --block"),
+        ("layouts.py --block 32", "there are 2 functions in it"),
+        ("layouts.py:nothing --block 32", "there is no function nothing in it"),
+        ("none.py:transpose --block 32", "none.py: there is no such file"),
+        ("layouts.py:transpose --block 32,32 -D pod=1", "transpose has no parameter pod"),
+        ("layouts.py:transpose --block 32,32 -D pad", "does not set a parameter of a function"),
+        ("layouts.py:transpose --block 32,32 --size 1", "--size does not apply to a function"),
+        ("layouts.py:transpose --block 32,33 -D pad=0", "has 1056 threads"),
+        ("layouts.py:transpose --block 33,31", "layouts.py:8: index 32"),
+        ("layouts.py:transpose --block 32,32 -D 'layout=(8'", "layouts.py:5: '(8': expected , or )"),
+        ("broken.py:f --block 32", "broken.py:1:"),
+        ("raises.py:f --block 32", "raises.py:2: ZeroDivisionError"),
     ],
 )
 def test_mistakes_have_no_traceback(
     folder: Path,
     run: Any,  # noqa: F811
-    arguments: tuple[str, ...],
+    arguments: str,
     message: str,
 ) -> None:
     (folder / "broken.py").write_text("def f(t:\n")
     (folder / "raises.py").write_text("def f(t):\n    1 / 0\n")
-    done = run("analyze", *arguments)
+    done = run("analyze", arguments)
     assert done.code == 2
     assert message in done.err
     assert "Traceback" not in done.err
 
 
 def test_what_cannot_be_run(folder: Path, run: Any) -> None:  # noqa: F811
-    done = run("validate", "layouts.py:transpose", "--live", "--block", "32,32")
+    done = run("validate layouts.py:transpose --live --block 32,32")
     assert done.code == 2
     assert "cannot be run" in done.err
     with pytest.raises(memsim.MemsimError, match="no machine code, only recorded accesses"):
@@ -134,7 +126,7 @@ file = "saved.traceg"
 @pytest.mark.slow
 def test_check_and_its_baseline(folder: Path, run: Any) -> None:  # noqa: F811
     (folder / "memsim.toml").write_text(TOML)
-    run("analyze", "layouts.py:transpose", "--block", "32,32", "--save-trace", "saved.traceg")
+    run("analyze layouts.py:transpose --block 32,32 --save-trace saved.traceg")
     done = run("check")
     assert done.code == 1
     assert "layouts.py:8: lanes 0-31 of warp 0, block (0,0,0) meet in bank 0: 32 different words" in done.out
@@ -145,12 +137,12 @@ def test_check_and_its_baseline(folder: Path, run: Any) -> None:  # noqa: F811
     assert run("check").code == 0
     (folder / "layouts.py").write_text(LAYOUTS.replace("pad=1", "pad=2"))
     assert run("check").code == 1
-    assert run("check", "--jobs", "2").code == 1
+    assert run("check --jobs 2").code == 1
 
 
 def test_the_project_names_a_target(folder: Path, run: Any) -> None:  # noqa: F811
     (folder / "memsim.toml").write_text(TOML.replace('[[targets]]\nfile = "saved.traceg"\n', ""))
-    assert "32-way bank conflict" in run("analyze", "unpadded").out
+    assert "32-way bank conflict" in run("analyze unpadded").out
     (folder / "memsim.toml").write_text(TOML.replace("layouts.py:transpose", "none.py:transpose"))
     done = run("check")
     assert done.code == 2

@@ -23,7 +23,7 @@ def transpose(t, pad=1, layout=None):
     tile[t.y, t.x].store()
     tile[t.x, t.y].load()
 """
-TRANSPOSE = ("layouts.py:transpose", "--block", "32,32", "--jobs", "2")
+TRANSPOSE = "layouts.py:transpose --block 32,32 --jobs 2"
 CUDA = """\
 extern "C" __global__ void tile(float *out) {
     __shared__ float s[32][32 + PAD];
@@ -84,7 +84,7 @@ def table(path: Path) -> list[dict[str, str]]:
 
 
 def test_a_function_and_its_parameter(folder: Path, run: Any) -> None:  # noqa: F811
-    done = run("sweep", *TRANSPOSE, "-D", "pad=0..3", "-o", "r.csv")
+    done = run("sweep", TRANSPOSE, "-D pad=0..3 -o r.csv")
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("4 variants; fewest wavefronts: 64 with pad 1, 4,224 shared bytes")
     rows = table(folder / "r.csv")
@@ -97,8 +97,8 @@ def test_a_function_and_its_parameter(folder: Path, run: Any) -> None:  # noqa: 
 
 @pytest.mark.slow
 def test_macros_of_a_kernel(folder: Path, run: Any) -> None:  # noqa: F811
-    launch = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "-D", "PAD=0..1")
-    done = run("sweep", "tile.cu", *launch, "-o", "r.csv", "--jobs", "1")
+    launch = "--grid 1 --block 32,32 --arg 'f32[1024]' -D PAD=0..1"
+    done = run("sweep tile.cu", launch, "-o r.csv --jobs 1")
     assert (done.code, done.err) == (0, "")
     for row in table(folder / "r.csv"):
         module = memsim.load("tile.cu", options=[f"-DPAD={row['PAD']}"])
@@ -108,12 +108,12 @@ def test_macros_of_a_kernel(folder: Path, run: Any) -> None:  # noqa: F811
 
 
 def test_layouts_sizes_and_the_catalogue(folder: Path, run: Any) -> None:  # noqa: F811
-    layouts = "layout=(32,32):(33,1)|Sw<5,0,5> o (32,32):(32,1)|(8,32):(32,1)"
-    done = run("sweep", "layouts.py:transpose", "--block", "32,32", "-D", layouts, "-j", "1")
+    layouts = "'layout=(32,32):(33,1)|Sw<5,0,5> o (32,32):(32,1)|(8,32):(32,1)'"
+    done = run("sweep layouts.py:transpose --block 32,32 -D", layouts, "-j 1")
     assert done.code == 0
     assert "1 could not be analyzed" in done.out
     assert "index 8 of axis 0 is outside of tile" in done.out
-    done = run("sweep", "transpose_*", "--size", "32,32|64,32", "-j", "1", "-o", "r.csv")
+    done = run("sweep 'transpose_*' --size '32,32|64,32' -j 1 -o r.csv")
     assert "fewest" not in done.out  # sizes are not compared with each other
     assert "of the same work" in done.out
     rows = table(folder / "r.csv")
@@ -136,12 +136,12 @@ def test_what_is_there_is_not_analyzed_again(
         return before(targets, cache, jobs)
 
     monkeypatch.setattr(module, "analyze_all", counted)
-    launch = ("sweep", "layouts.py:transpose", "--block", "32,32", "-o", "r.csv", "-j", "1")
-    first = run(*launch, "-D", "pad=0..2")
+    launch = "sweep layouts.py:transpose --block 32,32 -o r.csv -j 1"
+    first = run(launch, "-D pad=0..2")
     assert analyzed == ["0", "1", "2"]
-    assert run(*launch, "-D", "pad=0..2").out == first.out
+    assert run(launch, "-D pad=0..2").out == first.out
     assert analyzed == ["0", "1", "2"]
-    run(*launch, "-D", "pad=1..4")
+    run(launch, "-D pad=1..4")
     assert analyzed == ["0", "1", "2", "3", "4"]
     assert sorted(row["pad"] for row in table(folder / "r.csv")) == ["0", "1", "2", "3", "4"]
 
@@ -149,35 +149,35 @@ def test_what_is_there_is_not_analyzed_again(
     text = (folder / "r.csv").read_text()
     (folder / "r.csv").write_text(text[:-10])
     del analyzed[:]
-    run(*launch, "-D", "pad=0..4")
+    run(launch, "-D pad=0..4")
     assert analyzed == [text.splitlines()[-1].partition(",")[0]]
     (folder / "layouts.py").write_text(LAYOUTS + "\n# changed\n")
     del analyzed[:]
-    run(*launch, "-D", "pad=0..2")
+    run(launch, "-D pad=0..2")
     assert analyzed == ["0", "1", "2"]
     assert sorted(row["pad"] for row in table(folder / "r.csv")) == ["0", "1", "2", "3", "4"]
 
 
 def test_files_that_are_of_something_else(folder: Path, run: Any) -> None:  # noqa: F811
-    launch = ("sweep", "layouts.py:transpose", "--block", "32,32", "-j", "1")
+    launch = "sweep layouts.py:transpose --block 32,32 -j 1"
     (folder / "other.csv").write_text("a,b\n1,2\n")
-    done = run(*launch, "-D", "pad=0..1", "-o", "other.csv")
+    done = run(launch, "-D pad=0..1 -o other.csv")
     assert done.code == 2
     assert "not a file of a sweep over the same values" in done.err
     assert (folder / "other.csv").read_text() == "a,b\n1,2\n"
-    assert "the suffix is not that of a results file" in run(*launch, "-D", "pad=0..1", "-o", "r.txt").err
-    assert "cannot write the results" in run(*launch, "-D", "pad=0..1", "-o", "none/r.csv").err
-    assert "cannot be written as .gif" in run(*launch, "-D", "pad=0..1", "--plot", "f.gif").err
-    assert "nothing varies" in run(*launch).err
-    assert "needs --block" in run("sweep", "layouts.py:transpose", "-D", "pad=0..1").err
-    failed = run(*launch, "-D", "layout=(8,32):(32,1)|(9,32):(32,1)")
+    assert "the suffix is not that of a results file" in run(launch, "-D pad=0..1 -o r.txt").err
+    assert "cannot write the results" in run(launch, "-D pad=0..1 -o none/r.csv").err
+    assert "cannot be written as .gif" in run(launch, "-D pad=0..1 --plot f.gif").err
+    assert "nothing varies" in run(launch).err
+    assert "needs --block" in run("sweep layouts.py:transpose -D pad=0..1").err
+    failed = run(launch, "-D 'layout=(8,32):(32,1)|(9,32):(32,1)'")
     assert failed.code == 2
     assert "no variant could be analyzed" in failed.err
 
 
 def test_the_plot(folder: Path, run: Any) -> None:  # noqa: F811
-    launch = ("sweep", "layouts.py:transpose", "--block", "32,32", "-D", "pad=0..3", "-j", "1")
-    assert run(*launch, "--plot", "f.svg").code == 0
+    launch = "sweep layouts.py:transpose --block 32,32 -D pad=0..3 -j 1"
+    assert run(launch, "--plot f.svg").code == 0
     text = (folder / "f.svg").read_text("utf-8")
     assert "pad 1" in text
     assert "shared wavefronts" in text
