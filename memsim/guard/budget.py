@@ -94,12 +94,14 @@ def parse_budget(text: str) -> Budget:
     column = scanner.start + 1
     budget = _limit(scanner, text.strip(), selector or EVERYTHING, quantity, relation)
     scanner.end()
-    reason = _why_it_cannot_fail(budget, quantity)
-    if reason is not None:
-        raise MemsimError(
-            f"this budget cannot fail: {reason}", column=column, source=text, hint="it guards nothing"
-        )
+    _check_it_can_fail(_why_it_cannot_fail(budget, quantity), text, column)
     return budget
+
+
+def _check_it_can_fail(reason: str | None, text: str, column: int) -> None:
+    if reason is not None:
+        said = f"this budget cannot fail: {reason}"
+        raise MemsimError(said, column=column, source=text, hint="it guards nothing")
 
 
 def _relation(scanner: Scanner) -> str:
@@ -130,14 +132,11 @@ def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:
             scanner.fail("expected a limit", hint=hint)
     scanner.end()
     reason = why_it_cannot_fail(figure, relation, other)
-    if number is not None and relation in (">", ">=") and limit == 0 and relation == ">=":
+    if number is not None and relation == ">=" and limit == 0:
         reason = "cycles are never below 0"
     if percent and relation in ("<=", "<") and limit >= 100 + (relation == "<"):
         reason = "no unit exceeds the total"
-    if reason is not None:
-        raise MemsimError(
-            f"this budget cannot fail: {reason}", column=column, source=text, hint="it guards nothing"
-        )
+    _check_it_can_fail(reason, text, column)
     return Budget(
         text, relation=relation, limit=limit, percent=percent, reference=reference, figure=figure, other=other
     )

@@ -43,22 +43,12 @@ class Quantity:
 # A warp has so many lanes, each of which touches at most one bank, one sector and one line.
 
 
-def field(name: str) -> Value:
-    """The field `name` of a row."""
+def field(name: str, per_request: bool = False) -> Value:
+    """The field `name` of a row, or its average over the requests; 0 if no request was made."""
 
     def value(site: SiteCounts) -> Fraction | None:
         count = getattr(site, name)
-        return None if count is None else Fraction(count)
-
-    return value
-
-
-def per_request(name: str) -> Value:
-    """The field `name` per request; 0 if no request was made."""
-
-    def value(site: SiteCounts) -> Fraction | None:
-        count = getattr(site, name)
-        return None if count is None else Fraction(count, max(site.requests or 0, 1))
+        return None if count is None else Fraction(count, max(site.requests or 0, 1) if per_request else 1)
 
     return value
 
@@ -104,9 +94,9 @@ _TABLE = (
         "wavefronts_per_request",
         "shared wavefronts per request, on average",
         SHARED,
-        per_request("wavefronts"),
+        field("wavefronts", per_request=True),
         False,
-        ideal=per_request("ideal_wavefronts"),
+        ideal=field("ideal_wavefronts", per_request=True),
     ),
     Quantity(
         "sectors",
@@ -120,9 +110,9 @@ _TABLE = (
         "sectors_per_request",
         "32-byte sectors per request, on average",
         GLOBAL,
-        per_request("sectors"),
+        field("sectors", per_request=True),
         False,
-        ideal=per_request("ideal_sectors"),
+        ideal=field("ideal_sectors", per_request=True),
         most=WARP,
     ),
     Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines"), True),
@@ -130,7 +120,7 @@ _TABLE = (
         "lines_per_request",
         "128-byte lines per request, on average",
         GLOBAL,
-        per_request("lines"),
+        field("lines", per_request=True),
         False,
         most=WARP,
     ),

@@ -32,49 +32,22 @@ def _known(unknown: bool, holds: bool) -> Match:
     return holds or (None if unknown else False)
 
 
-def _kernel(value: str, kernel: str, site: SiteCounts) -> Match:
-    return fnmatchcase(kernel, value)
-
-
-def _file(value: str, kernel: str, site: SiteCounts) -> Match:
-    return _known(not site.file, PurePosixPath(site.file).match(value))
-
-
-def _line(value: str, kernel: str, site: SiteCounts) -> Match:
-    return _known(not site.file, site.line == int(value))
-
-
-def _code(value: str, kernel: str, site: SiteCounts) -> Match:
-    return _known(not site.source, value in site.source)
-
-
 def _array(value: str, kernel: str, site: SiteCounts) -> Match:
     """An access with an unknown address may touch more arrays than it was seen to touch."""
     names = site.array.split("|")
     return _known(site.unresolved is not None, any(fnmatchcase(name, value) for name in names if name))
 
 
-def _width(value: str, kernel: str, site: SiteCounts) -> Match:
-    return _known(not site.width, site.width == int(value))
-
-
-def _op(value: str, kernel: str, site: SiteCounts) -> Match:
-    return site.op == value
-
-
-def _space(value: str, kernel: str, site: SiteCounts) -> Match:
-    return site.space == value
-
-
+#: Whether a filter's value fits a kernel and a row.
 KINDS: dict[str, Callable[[str, str, SiteCounts], Match]] = {
-    "kernel": _kernel,
-    "file": _file,
-    "line": _line,
-    "code": _code,
+    "kernel": lambda value, kernel, site: fnmatchcase(kernel, value),
+    "file": lambda value, kernel, site: _known(not site.file, PurePosixPath(site.file).match(value)),
+    "line": lambda value, kernel, site: _known(not site.file, site.line == int(value)),
+    "code": lambda value, kernel, site: _known(not site.source, value in site.source),
     "array": _array,
-    "width": _width,
-    "op": _op,
-    "space": _space,
+    "width": lambda value, kernel, site: _known(not site.width, site.width == int(value)),
+    "op": lambda value, kernel, site: site.op == value,
+    "space": lambda value, kernel, site: site.space == value,
 }
 NUMBERS = ("line", "width")
 NUMBER = r"[0-9]{1,18}(?!\w)"
@@ -141,25 +114,17 @@ def read_selector(scanner: Scanner) -> Selector | None:
     if scanner.take(r"sites\s*\(") is None:
         return None
     start = scanner.start
-    filters = [_read_filter(scanner)]
-    while scanner.take(","):
+    filters: list[tuple[str, str]] = []
+    columns: list[int] = []
+    while not filters or scanner.take(","):
+        scanner.skip_blanks()
+        columns.append(scanner.at + 1)
         filters.append(_read_filter(scanner))
     scanner.expect(r"\)", "',' or ')'")
-    return Selector(
-        scanner.text[start : scanner.at],
-        tuple(one for one, _ in filters),
-        tuple(column for _, column in filters),
-    )
+    return Selector(scanner.text[start : scanner.at], tuple(filters), tuple(columns))
 
 
-def _read_filter(scanner: Scanner) -> tuple[tuple[str, str], int]:
-    """A filter, and its column."""
-    scanner.skip_blanks()
-    column = scanner.at + 1
-    return _read_pair(scanner), column
-
-
-def _read_pair(scanner: Scanner) -> tuple[str, str]:
+def _read_filter(scanner: Scanner) -> tuple[str, str]:
     key = scanner.take(r"\w+(?=\s*=)")
     if key is None:
         word = scanner.one_of(r"\w+", tuple(WORDS), "kind of access")
