@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
@@ -24,23 +25,17 @@ def _as_it_is(error: MemsimError) -> MemsimError:
     return error
 
 
+T = TypeVar("T", Budget, Selector)
+
+
 @dataclass(frozen=True, slots=True)
-class DeclaredBudget:
-    """A budget as declared. kernels: to which it applies. general: declared for all kernels of
-    the project.
+class Declared(Generic[T]):
+    """A budget, or accesses that may be unresolved, as declared.
+
+    kernels: to which it applies. general: declared for all kernels of the project.
     """
 
-    budget: Budget
-    kernels: Collection[str]
-    general: bool = False
-    locate: Locate = _as_it_is
-
-
-@dataclass(frozen=True, slots=True)
-class Acceptance:
-    """Accesses that may be unresolved, as declared; the fields are those of `DeclaredBudget`."""
-
-    selector: Selector
+    what: T
     kernels: Collection[str]
     general: bool = False
     locate: Locate = _as_it_is
@@ -48,8 +43,8 @@ class Acceptance:
 
 def judge(
     subjects: Sequence[GuardedKernel],
-    rules: Sequence[DeclaredBudget],
-    acceptances: Sequence[Acceptance] = (),
+    rules: Sequence[Declared[Budget]],
+    acceptances: Sequence[Declared[Selector]] = (),
     problems: Sequence[Problem] = (),
     *,
     some: bool = False,
@@ -62,19 +57,20 @@ def judge(
             apply to these.
     """
     problems = [*problems, *_stale(subjects)]
-    checked: list[tuple[DeclaredBudget, Checked]] = []
+    checked: list[tuple[Declared[Budget], Checked]] = []
     for rule in rules:
         for subject in subjects:
             if subject.name not in rule.kernels:
                 continue
             try:
-                checked.append((rule, check(rule.budget, subject, _accepted(subject, acceptances), subjects)))
+                checked.append((rule, check(rule.what, subject, _accepted(subject, acceptances), subjects)))
             except MemsimError as error:
                 problems.append(Problem(subject.name, error))
     if not problems:
-        problems += _idle_rules(rules, checked, some)
-        problems += _idle_alternatives(subjects, rules, acceptances, some)
-        problems += _idle_acceptances(subjects, acceptances, some)
+        problems += _idle_rules(
+            [rule for rule in rules if not (some and rule.general)], subjects, acceptances, checked
+        )
+        problems += _idle_acceptances([one for one in acceptances if not (some and one.general)], subjects)
         problems += _unguarded(subjects, checked)
     return Outcome(
         kernels=tuple(subject.name for subject in subjects),
@@ -116,79 +112,73 @@ def _files(subject: GuardedKernel) -> tuple[dict[str, str], dict[str, str]]:
     return dict(before), dict(origin.files if origin is not None else ())
 
 
-def _says_something(rule: DeclaredBudget, checked: Checked) -> bool:
+def _says_something(rule: Declared[Budget], checked: Checked) -> bool:
     """Whether the budget applies to an access, or limits accesses that need not exist."""
-    quantity = rule.budget.quantity
+    quantity = rule.what.quantity
     return bool(checked.rows) or (quantity is not None and quantity.absent)
 
 
 def _idle_rules(
-    rules: Sequence[DeclaredBudget], checked: Sequence[tuple[DeclaredBudget, Checked]], some: bool
-) -> Iterator[Problem]:
-    for rule in rules:
-        if any(_says_something(rule, one) for other, one in checked if other is rule) or (
-            some and rule.general
-        ):
-            continue
-        error = MemsimError(
-            f"this budget applies to no access of {some_names(sorted(rule.kernels))}, so it cannot fail",
-            column=1,
-            source=rule.budget.text,
-            hint="memsim analyze lists the accesses",
-        )
-        yield Problem("", rule.locate(error))
-
-
-def _accepted(subject: GuardedKernel, acceptances: Sequence[Acceptance]) -> list[Selector]:
-    return [one.selector for one in acceptances if subject.name in one.kernels]
-
-
-def _idle_alternatives(
+    rules: Sequence[Declared[Budget]],
     subjects: Sequence[GuardedKernel],
-    rules: Sequence[DeclaredBudget],
-    acceptances: Sequence[Acceptance],
-    some: bool,
+    acceptances: Sequence[Declared[Selector]],
+    checked: Sequence[tuple[Declared[Budget], Checked]],
 ) -> Iterator[Problem]:
-    """Every alternative of `sites(array=a, array=b)` has to match, or a wrong name would go unnoticed."""
+    """Every budget, and every alternative of `sites(array=a, array=b)`, has to apply to some access: a wrong
+    name must not go unnoticed.
+    """
     for rule in rules:
-        if some and rule.general:
-            continue
-        for text, column, selector in rule.budget.selector.alternatives():
-            budget = replace(rule.budget, selector=selector)
+        if not any(_says_something(rule, one) for other, one in checked if other is rule):
+            said = (
+                f"this budget applies to no access of {some_names(sorted(rule.kernels))}, so it cannot fail"
+            )
+            yield _idle(rule, said, "memsim analyze lists the accesses")
+        for text, column, selector in rule.what.selector.alternatives():
+            budget = replace(rule.what, selector=selector)
             about = (
                 has_rows(budget, subject, _accepted(subject, acceptances))
                 for subject in subjects
                 if subject.name in rule.kernels
             )
             if not any(about):
-                yield _idle_alternative(rule, rule.budget.text, text, column)
+                yield _idle_alternative(rule, text, column)
+
+
+def _accepted(subject: GuardedKernel, acceptances: Sequence[Declared[Selector]]) -> list[Selector]:
+    return [one.what for one in acceptances if subject.name in one.kernels]
+
+
+def _idle_acceptances(
+    acceptances: Sequence[Declared[Selector]], subjects: Sequence[GuardedKernel]
+) -> Iterator[Problem]:
+    """The same of what is accepted."""
     for acceptance in acceptances:
-        if some and acceptance.general:
-            continue
-        for text, column, selector in acceptance.selector.alternatives():
+        for text, column, selector in acceptance.what.alternatives():
             if not _is_needed(subjects, acceptance, selector):
-                yield _idle_alternative(acceptance, acceptance.selector.text, text, column)
+                yield _idle_alternative(acceptance, text, column)
+        if not _is_needed(subjects, acceptance):
+            names = some_names(sorted(acceptance.kernels))
+            said = f"this accepts nothing: no unresolved access of {names} certainly matches it"
+            yield _idle(acceptance, said, "remove it from accept")
 
 
-def _idle_alternative(
-    entry: DeclaredBudget | Acceptance, source: str, alternative: str, column: int
-) -> Problem:
-    error = MemsimError(
-        f"the alternative {alternative} matches no access of {some_names(sorted(entry.kernels))}",
-        column=column,
-        source=source,
-        hint="remove or correct it; memsim analyze lists the accesses",
-    )
+def _idle_alternative(entry: Declared[Any], alternative: str, column: int) -> Problem:
+    said = f"the alternative {alternative} matches no access of {some_names(sorted(entry.kernels))}"
+    return _idle(entry, said, "remove or correct it; memsim analyze lists the accesses", column)
+
+
+def _idle(entry: Declared[Any], message: str, hint: str, column: int = 1) -> Problem:
+    error = MemsimError(message, column=column, source=entry.what.text, hint=hint)
     return Problem("", entry.locate(error))
 
 
 def _is_needed(
-    subjects: Sequence[GuardedKernel], acceptance: Acceptance, alternative: Selector = EVERYTHING
+    subjects: Sequence[GuardedKernel], acceptance: Declared[Selector], alternative: Selector = EVERYTHING
 ) -> bool:
     """Whether it, with this alternative, accepts an unresolved access."""
     return any(
         site.unresolved is not None
-        and acceptance.selector.surely_matches(subject.name, site)
+        and acceptance.what.surely_matches(subject.name, site)
         and alternative.matches(subject.name, site)
         for subject in subjects
         if subject.name in acceptance.kernels
@@ -196,24 +186,8 @@ def _is_needed(
     )
 
 
-def _idle_acceptances(
-    subjects: Sequence[GuardedKernel], acceptances: Sequence[Acceptance], some: bool
-) -> Iterator[Problem]:
-    for acceptance in acceptances:
-        if _is_needed(subjects, acceptance) or (some and acceptance.general):
-            continue
-        error = MemsimError(
-            f"this accepts nothing: no unresolved access of {some_names(sorted(acceptance.kernels))} "
-            "certainly matches it",
-            column=1,
-            source=acceptance.selector.text,
-            hint="remove it from accept",
-        )
-        yield Problem("", acceptance.locate(error))
-
-
 def _unguarded(
-    subjects: Sequence[GuardedKernel], checked: Sequence[tuple[DeclaredBudget, Checked]]
+    subjects: Sequence[GuardedKernel], checked: Sequence[tuple[Declared[Budget], Checked]]
 ) -> Iterator[Problem]:
     if not subjects:
         yield Problem("", MemsimError("there is no kernel to check"))

@@ -18,11 +18,11 @@ from memsim.captured.launched import Launched
 from memsim.captured.session import capture
 from memsim.errors import MemsimError
 from memsim.guard.baseline import Entry
-from memsim.guard.budget import parse_budget
+from memsim.guard.budget import Budget, parse_budget
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import Acceptance, DeclaredBudget, judge
+from memsim.guard.judge import Declared, judge
 from memsim.guard.outcome import Outcome
-from memsim.guard.select import parse_selector
+from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
 from memsim.store import cache_folder
 from memsim.targets.analyze_targets import analyze_job
@@ -129,7 +129,7 @@ class Guard:
         target = next((target for other, target in self._targets if other is analysis), None)
         name, given = (target.name, target.given) if target else (analysis.trace.kernel, None)
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
-        entry = self._entry(name) if any(rule.budget.needs_baseline for rule in rules) else None
+        entry = self._entry(name) if any(rule.what.needs_baseline for rule in rules) else None
         self._settle(judge([GuardedKernel(name, analysis, entry, given)], rules, _acceptances(accept, name)))
 
     def _entry(self, name: str) -> Entry | None:
@@ -162,14 +162,14 @@ class Guard:
             _fail(f"{outcome.verdict}\n\n{text(broken, lambda kernel, file: file or kernel)}")
 
 
-def _rules(budgets: Sequence[str], name: str) -> list[DeclaredBudget]:
+def _rules(budgets: Sequence[str], name: str) -> list[Declared[Budget]]:
     if not budgets:
         raise MemsimError("there is no budget, so nothing can fail", hint="such as 'ways <= 1'")
-    return [DeclaredBudget(parse_budget(text), [name]) for text in budgets]
+    return [Declared(parse_budget(text), [name]) for text in budgets]
 
 
-def _acceptances(accept: Sequence[str], name: str) -> list[Acceptance]:
-    return [Acceptance(parse_selector(text), [name]) for text in accept]
+def _acceptances(accept: Sequence[str], name: str) -> list[Declared[Selector]]:
+    return [Declared(parse_selector(text), [name]) for text in accept]
 
 
 @contextmanager

@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 
 from memsim.errors import MemsimError
 from memsim.files import file_exists
-from memsim.guard.budget import EVERY_COUNT, parse_budget
-from memsim.guard.judge import Acceptance, DeclaredBudget
-from memsim.guard.select import parse_selector
+from memsim.guard.budget import EVERY_COUNT, Budget, parse_budget
+from memsim.guard.judge import Declared
+from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
-from memsim.targets.config_tables import ConfigFile, ConfigTable, read_toml
+from memsim.targets.config_tables import ConfigTable, read_toml
 from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
@@ -36,7 +36,7 @@ FILE_KEYS = ("file", *CUDA.keys)
 GUARD_KEYS = ("budgets", "accept")
 TEXTS = ("name", "kernel", "size", "arch", "code", "compiler")
 
-Parsed = TypeVar("Parsed")
+T = TypeVar("T", Budget, Selector)
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,8 @@ class Project:
 
     path: Path
     targets: tuple[Job, ...]
-    rules: tuple[DeclaredBudget, ...]
-    acceptances: tuple[Acceptance, ...]
+    rules: tuple[Declared[Budget], ...]
+    acceptances: tuple[Declared[Selector], ...]
     baseline: Path
 
     @property
@@ -118,8 +118,8 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     project.check_keys(PROJECT_KEYS)
 
     targets: dict[str, Job] = {}
-    rules: list[DeclaredBudget] = []
-    acceptances: list[Acceptance] = []
+    rules: list[Declared[Budget]] = []
+    acceptances: list[Declared[Selector]] = []
     for entry in project.tables("targets"):
         added = list(_jobs(entry, project, kernels, tree))
         for target in added:
@@ -127,19 +127,19 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
             if targets.setdefault(target.name, target) != target:
                 entry.fail(f"there is another target {target.name!r}", "give this one its own name")
         names = tuple(target.name for target in added)
-        rules += _rules(entry, names)
-        acceptances += _acceptances(entry, names)
+        rules += _declared(entry, "budgets", parse_budget, names)
+        acceptances += _declared(entry, "accept", parse_selector, names)
     if not targets and tree is None:
         hint = ADD_VALUES if "#   [[targets]]" in path.read_text("utf-8") else EXAMPLE
         file.fail("there are no targets, so nothing is guarded", hint)
 
     everyone = tuple(targets)
-    rules += _rules(project, everyone, general=True)
-    acceptances += _acceptances(project, everyone, general=True)
+    rules += _declared(project, "budgets", parse_budget, everyone, general=True)
+    acceptances += _declared(project, "accept", parse_selector, everyone, general=True)
     ruled = {name for rule in rules for name in rule.kernels}
     rest = tuple(name for name in targets if name not in ruled)
     if rest:  # targets without a budget are checked against the baseline
-        rules.append(DeclaredBudget(parse_budget(EVERY_COUNT), rest, general=True))
+        rules.append(Declared(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.string("baseline", BASELINE)
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline)
 
@@ -225,19 +225,12 @@ def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Ite
         entry.fail_at(file, f"there is no file {file_of(file)}", hint)
 
 
-def _rules(table: ConfigTable, kernels: Sequence[str], general: bool = False) -> list[DeclaredBudget]:
-    budgets = _parsed(table.file, table.strings("budgets"), parse_budget)
-    return [DeclaredBudget(budget, kernels, general, table.file.locate) for budget in budgets]
-
-
-def _acceptances(table: ConfigTable, kernels: Sequence[str], general: bool = False) -> list[Acceptance]:
-    selectors = _parsed(table.file, table.strings("accept"), parse_selector)
-    return [Acceptance(selector, kernels, general, table.file.locate) for selector in selectors]
-
-
-def _parsed(file: ConfigFile, texts: Sequence[str], parse: Callable[[str], Parsed]) -> Iterator[Parsed]:
-    for text in texts:
+def _declared(
+    table: ConfigTable, key: str, parse: Callable[[str], T], kernels: Sequence[str], general: bool = False
+) -> Iterator[Declared[T]]:
+    """The budgets or acceptances of a table."""
+    for text in table.strings(key):
         try:
-            yield parse(text)
+            yield Declared(parse(text), kernels, general, table.file.locate)
         except MemsimError as error:
-            raise file.locate(error) from None
+            raise table.file.locate(error) from None

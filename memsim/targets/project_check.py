@@ -10,8 +10,9 @@ from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
+from memsim.guard.budget import Budget
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import DeclaredBudget, judge
+from memsim.guard.judge import Declared, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.job import Job
 from memsim.targets.analyze_targets import analyze_all
@@ -36,7 +37,7 @@ def check_project(
     names = [target.name for target in chosen]
     rules = [restricted(rule, names) for rule in project.rules if set(rule.kernels) & set(names)]
     entries = read_baseline(project.baseline)
-    if entries is None and any(rule.budget.needs_baseline for rule in rules):
+    if entries is None and any(rule.what.needs_baseline for rule in rules):
         hint = "memsim baseline writes it; then commit it"
         raise MemsimError("there is no baseline", file=str(project.baseline), hint=hint)
 
@@ -50,12 +51,12 @@ def check_project(
             problems.append(Problem(name, measured.error))
         if progress is not None:
             progress(number / len(chosen))
-    if not some and any(rule.budget.needs_baseline for rule in rules):
+    if not some and any(rule.what.needs_baseline for rule in rules):
         problems += _left_over(project, entries or {}, names)
     return judge(subjects, rules, project.acceptances, problems, some=some)
 
 
-def restricted(rule: DeclaredBudget, names: Sequence[str]) -> DeclaredBudget:
+def restricted(rule: Declared[Budget], names: Sequence[str]) -> Declared[Budget]:
     """The rule for these targets only, of those for which it was declared."""
     inside = [name for name in rule.kernels if name in names]
     return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))

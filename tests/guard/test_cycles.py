@@ -11,7 +11,7 @@ from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
 from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import GuardedKernel, check
-from memsim.guard.judge import DeclaredBudget, judge
+from memsim.guard.judge import Declared, judge
 from memsim.kernels import catalog
 
 
@@ -67,7 +67,7 @@ def test_an_estimate_is_not_judged() -> None:
     assert entry_of(part).cycles == ()
     with pytest.raises(MemsimError, match="is an estimate: 2 of 64 blocks were replayed"):
         check(parse_budget("cycles <= 1000"), GuardedKernel("k", part))
-    outcome = judge([GuardedKernel("k", part)], [DeclaredBudget(parse_budget("cycles <= 1000"), ["k"])])
+    outcome = judge([GuardedKernel("k", part)], [Declared(parse_budget("cycles <= 1000"), ["k"])])
     assert outcome.exit_code == 2
 
 

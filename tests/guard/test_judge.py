@@ -10,7 +10,7 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import Acceptance, DeclaredBudget, judge
+from memsim.guard.judge import Declared, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.guard.select import parse_selector
 from tests.guard.subjects import CLEAN, LOAD, STORE, TWO_WAY, entry, out, shared, subject, unresolved
@@ -24,8 +24,8 @@ UNKNOWN = dataclasses.replace(subject(shared(CLEAN, STORE), unresolved()), name=
 
 def judged(subjects: Sequence[GuardedKernel], *budgets: str, some: bool = False, accept: str = "") -> Outcome:
     names = [one.name for one in subjects]
-    rules = [DeclaredBudget(parse_budget(text), names, general=True) for text in budgets]
-    accepted = [Acceptance(parse_selector(accept), names, general=True)] if accept else []
+    rules = [Declared(parse_budget(text), names, general=True) for text in budgets]
+    accepted = [Declared(parse_selector(accept), names, general=True)] if accept else []
     return judge(subjects, rules, accepted, some=some)
 
 
@@ -86,7 +86,7 @@ def test_an_acceptance_that_nothing_needs_is_a_problem() -> None:
 
 def test_a_kernel_that_could_not_be_analyzed_outweighs_a_broken_budget() -> None:
     problem = Problem("lost", MemsimError("does not compile", file="lost.cu", line=3))
-    rule = DeclaredBudget(parse_budget("ways <= 1"), ["bad", "lost"])
+    rule = Declared(parse_budget("ways <= 1"), ["bad", "lost"])
     outcome = judge([BAD], [rule], problems=[problem])
     assert outcome.exit_code == 2
     assert outcome.verdict.startswith("FAILED: 1 of 1 check failed, in bad; 1 problem")

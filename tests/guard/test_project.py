@@ -57,18 +57,18 @@ budgets = ["ways <= 1", "sectors <= ideal"]
         max_steps=1_000_000,
         name="small",
     )
-    assert [(rule.budget.text, len(rule.kernels), rule.general) for rule in project.rules] == [
+    assert [(rule.what.text, len(rule.kernels), rule.general) for rule in project.rules] == [
         ("ways <= 1", 1, False), ("sectors <= ideal", 1, False), ("excess < 40%", len(names) + 1, True),
     ]  # fmt: skip
     assert project.baseline == folder.path / "ci" / "baseline.toml"
-    assert [a.selector.text for a in project.acceptances] == ["sites(array=index)"]
+    assert [a.what.text for a in project.acceptances] == ["sites(array=index)"]
 
 
 def test_what_has_no_budget_is_held_to_the_baseline(folder: Folder) -> None:
     path = folder.write(
         "memsim.toml", KERNEL + '[[targets]]\nkernel = "kernel_v5"\nbudgets = ["ways <= 1"]\n'
     )
-    rules = {rule.budget.text: list(rule.kernels) for rule in read_project(path).rules}
+    rules = {rule.what.text: list(rule.kernels) for rule in read_project(path).rules}
     assert rules == {"ways <= 1": ["kernel_v5"], "baseline": ["kernel_v4"]}
 
 
