@@ -62,24 +62,16 @@ class Module:
         """
         from memsim.ptx.kernel_names import plain_name
 
-        of_template = self.only_templates(plain_name(name)) is not None
-        if not of_template or "<" not in name or self.instantiate is None:
-            raise self._without_instance(name) or error from None
-        made = self.instantiate(name)
-        new = [entry for entry in made.codes if entry not in self.codes]
-        if len(new) != 1:
-            raise error from None
-        return Kernel(new[0], made.codes[new[0]], made.sources, made.notes)
-
-    def _without_instance(self, name: str) -> MemsimError | None:
-        """The error for a name that is of a template only; None if it is not."""
-        from memsim.ptx.demangle import demangle
-        from memsim.ptx.kernel_names import plain_name
-
         plain = plain_name(name)
-        if plain in (plain_name(demangle(kernel)) for kernel in self.kernels):
-            return None
-        return self.only_templates(plain)
+        template = self.only_templates(plain)
+        if template is not None and "<" in name and self.instantiate is not None:
+            made = self.instantiate(name)
+            new = [entry for entry in made.codes if entry not in self.codes]
+            if len(new) == 1:
+                return Kernel(new[0], made.codes[new[0]], made.sources, made.notes)
+        elif template is not None and plain not in map(plain_name, shown_names(self)):
+            raise template from None
+        raise error from None
 
     def only_templates(self, plain: str | None = None) -> MemsimError | None:
         """The error for a template without an instance, the first of this name; None if there is none."""

@@ -33,21 +33,17 @@ def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
         MemsimError: no such kernel, several, or code that does not compile.
     """
     options = [option for option in raw.options if not _CHIP.match(option)]
-    expressions = list(getattr(raw, "name_expressions", None) or ())
-    if expressions:
-        raise MemsimError(
-            "a RawModule with name_expressions is not supported", hint="pass the source file to memsim.load"
-        )
     if raw.code is None:
         raise MemsimError("this RawModule was loaded from a file", hint="pass that file to memsim.load")
     wanted = name or getattr(raw, "name", None)
-    called = f"{wanted or 'kernel'}.cu"
+    called = f"{(wanted or 'kernel').partition('<')[0]}.cu"
     includes = [f"-I{folder}" for folder in _headers()]
     module = loading.from_text(raw.code, [*OWN_OPTIONS, *options, *includes], arch, called)
-    if wanted is None and len(module) == 1:
-        wanted = module.kernels[0]
+    choice = tuple(getattr(raw, "name_expressions", None) or module)
+    if wanted is None and len(choice) == 1:
+        wanted = choice[0]
     if wanted is None:
-        raise MemsimError("the module has several kernels", hint=f"choose one by name: {', '.join(module)}")
+        raise MemsimError("the module has several kernels", hint=f"choose one by name: {', '.join(choice)}")
     return module[wanted]
 
 

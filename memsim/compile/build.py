@@ -19,7 +19,7 @@ from memsim.compile.failure import (
     refused_instances,
     squeezed,
 )
-from memsim.compile.file_names import Names, rename
+from memsim.compile.file_names import Names
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
@@ -60,10 +60,7 @@ def build(
     nvcc = find_nvcc() if compiler != "nvrtc" else None
     if compiler == "nvcc" and nvcc is None:
         raise MemsimError("nvcc is not installed", hint="install the CUDA toolkit, or compile with NVRTC")
-    if compiler == "nvcc" and nvcc is not None:
-        return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
-
-    if arch not in NVRTC_KNOWS and not makes_code_for(arch):
+    if compiler == "nvcc" or not (arch in NVRTC_KNOWS or makes_code_for(arch)):
         if nvcc is None:
             raise makes_no_code("NVRTC", arch)
         return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
@@ -86,18 +83,14 @@ def build(
         except MemsimError:
             pass  # NVRTC's error about the device code is more useful
     own = first if not needs_host(source.text, first.log) else second
-    log = rename(rename(refused or own.log, path, source.name), source.true_name, source.name)
     missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
-    raise compile_error(source.text, log, source.name, missing, instances)
+    raise compile_error(source.text, names.renamed(refused or own.log), source.name, missing, instances)
 
 
 def _made(program: NvrtcResult, names: Names, notes: Sequence[str], how: str) -> Built:
     release = release_of(program.ptx or "")
     made_by = f"NVRTC {release}" if release else "NVRTC"
-    log = program.log
-    for true_name, name in names.pairs:
-        log = rename(log, true_name, name)
-    return Built(program.ptx, program.cubin, made_by + how, log, names, tuple(notes))
+    return Built(program.ptx, program.cubin, made_by + how, names.renamed(program.log), names, tuple(notes))
 
 
 def _set_aside(

@@ -31,6 +31,12 @@ class Names:
             path = rename(_unescaped(path, true_name), true_name, name)
         return path
 
+    def renamed(self, log: str) -> str:
+        """A compiler's log with display names."""
+        for true_name, name in self.pairs:
+            log = rename(log, true_name, name)
+        return log
+
 
 def _unescaped(path: str, true_name: str) -> str:
     """`path`, if it is that of `true_name` or lies in its folder, with the characters that it has.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -80,18 +80,15 @@ def run_nvrtc(
             for instance in instances:
                 nvrtc.nvrtcAddNameExpression(program, instance.encode())
             status = nvrtc.nvrtcCompileProgram(program, len(arguments), _strings(arguments))
-            log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+            log = _text(_output(nvrtc, "ProgramLog", program))
             if status == COMPILATION:
                 return NvrtcResult(None, None, log)
             if status != 0:
-                reason = (
-                    "does not accept these options"
-                    if status == INVALID_OPTION
-                    else f"failed with {status} on"
-                )
+                invalid = status == INVALID_OPTION
+                reason = "does not accept these options" if invalid else f"failed with {status} on"
                 raise MemsimError(f"NVRTC {reason}: {' '.join(options)}", hint=log.strip() or None)
-            ptx = _text(nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, program)
-            cubin = _output(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program) if chip else None
+            ptx = _text(_output(nvrtc, "PTX", program))
+            cubin = _output(nvrtc, "CUBIN", program) if chip else None
             return NvrtcResult(ptx, cubin, log)
         finally:
             nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
@@ -136,16 +133,16 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _output(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> bytes:
+def _output(nvrtc: ctypes.CDLL, what: str, program: ctypes.c_void_p) -> bytes:
     size = ctypes.c_size_t()
-    size_of(program, ctypes.byref(size))
+    getattr(nvrtc, f"nvrtcGet{what}Size")(program, ctypes.byref(size))
     buffer = ctypes.create_string_buffer(max(size.value, 1))
-    get(program, buffer)
+    getattr(nvrtc, f"nvrtcGet{what}")(program, buffer)
     return buffer.raw[: size.value]
 
 
-def _text(size_of: Callable[..., int], get: Callable[..., int], program: ctypes.c_void_p) -> str:
-    return _output(size_of, get, program).split(b"\0")[0].decode(errors="replace")
+def _text(output: bytes) -> str:
+    return output.split(b"\0")[0].decode(errors="replace")
 
 
 @contextmanager

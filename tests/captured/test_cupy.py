@@ -84,6 +84,17 @@ def test_a_module_of_one_kernel_needs_no_name() -> None:
     assert found.verdict.startswith("one: coalesced")
 
 
+def test_a_module_of_templates_has_the_instances_that_it_names() -> None:
+    source = "template <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x * N] = N; }"
+    one, two = ("fill<float, 2>",), ("fill<float, 2>", "fill<double, 1>")
+    for module, name in ((Module(source, (), one), None), (Module(source, (), two), two[0])):
+        (site,) = memsim.analyze(module, 1, 32, [ArrayArg((64,))], name=name).sites
+        assert (site.sectors, site.file) == (8, "kernel.cu" if name is None else "fill.cu")
+    with pytest.raises(MemsimError, match="several kernels") as caught:
+        memsim.analyze(Module(source, (), two), 1, 32, [ArrayArg((64,))])
+    assert "fill<double, 1>" in str(caught.value.hint)
+
+
 def test_options_are_those_that_cupy_adds_too() -> None:
     """-ftz=true: a quotient flushes what is too small to zero, as on the chip."""
     tiny = np.float32(1e-40)
@@ -99,7 +110,6 @@ def test_options_are_those_that_cupy_adds_too() -> None:
     ("raw", "message"),
     [
         (Module(None), "loaded from a file"),
-        (Module(SOURCE, (), ("scale<float>",)), "name_expressions"),
         (Kernel(SOURCE, "other", ("-DSTRIDE=1",)), "no kernel 'other'"),
         (Kernel('extern "C" __global__ void other() { oops; }', "other"), r"other\.cu"),
     ],
