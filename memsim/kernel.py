@@ -195,24 +195,22 @@ class Kernel:
         return replace(self.code.origin, files=self.given.files, newer=self.given.newer)
 
     @cached_property
+    def _declared(self) -> tuple[tuple[str, str], ...]:
+        """C type and name of each parameter in the source; empty if unknown."""
+        from memsim.source.declared import parameters
+
+        count = len(self.parameters)
+        found = (parameters(text, self.name, self.title) for text in self.sources.values())
+        return next((declared for declared in found if len(declared) == count), (("", ""),) * count)
+
+    @property
     def argument_types(self) -> tuple[str, ...]:
         """The parameters' C types in the source (`const float *`); empty if unknown."""
-        from memsim.source.declared import parameter_types
+        return tuple(kind for kind, _ in self._declared)
 
-        count = len(self.parameters)
-        found = (parameter_types(text, self.name, self.title) for text in self.sources.values())
-        return next((types for types in found if len(types) == count), ("",) * count)
-
-    @cached_property
+    @property
     def argument_names(self) -> tuple[str, ...]:
         """The parameters' names in the source if known, else `arg0`, `arg1`, ..."""
-        from memsim.source.declared import parameter_names
-
-        count = len(self.parameters)
-        if len(self.names) == count:
+        if len(self.names) == len(self.parameters):
             return self.names
-        for text in self.sources.values():
-            names = parameter_names(text, self.name)
-            if len(names) == count:
-                return names
-        return tuple(f"arg{i}" for i in range(count))
+        return tuple(name or f"arg{place}" for place, (_, name) in enumerate(self._declared))

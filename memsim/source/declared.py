@@ -15,23 +15,12 @@ from memsim.source.syntax import one_branch
 from memsim.source.values import constants, split, value_of
 
 
-def parameter_names(text: str, kernel: str) -> tuple[str, ...]:
-    """Names of the parameters of `kernel` (plain or mangled) in its definition; () if not found."""
-    return tuple(_last_name(part) for part in _parameters(text, kernel))
-
-
-def parameter_types(text: str, kernel: str, instance: str = "") -> tuple[str, ...]:
-    """C types of the parameters of `kernel`, such as `const float *`; () if not found.
+def parameters(text: str, kernel: str, instance: str = "") -> tuple[tuple[str, str], ...]:
+    """(C type, name) of the parameters of `kernel` (plain or mangled) in its definition, such as
+    (`const float *`, `A`); () if not found.
 
     instance: the demangled name of a template's instance, `tile<float, 32>`: its arguments are substituted.
     """
-    given = template_arguments(text, instance)
-    types = (_type(part) for part in _parameters(text, kernel))
-    return tuple(re.sub(r"\w+", lambda word: given.get(word[0], word[0]), kind) for kind in types)
-
-
-def _parameters(text: str, kernel: str) -> list[str]:
-    """The declarations of a kernel's parameters."""
     code = one_branch(text)
     for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
         name, start = match.group(1), match.end()
@@ -41,9 +30,10 @@ def _parameters(text: str, kernel: str) -> list[str]:
                 break
             name, start = behind.group(1), behind.end()
         if name == kernel or f"{len(name)}{name}" in kernel:
-            inside = code[start : closing(code, start) - 1]
-            return [part for part in split(inside) if part.strip()]
-    return []
+            given = template_arguments(text, instance)
+            parts = filter(str.strip, split(code[start : closing(code, start) - 1]))
+            return tuple((_type(part, given), _last_name(part)) for part in parts)
+    return ()
 
 
 def closing(text: str, start: int, opened: str = "(") -> int:
@@ -56,12 +46,13 @@ def closing(text: str, start: int, opened: str = "(") -> int:
     return len(text)
 
 
-def _type(declaration: str) -> str:
-    """`const float *__restrict__ A` -> `const float *`."""
+def _type(declaration: str, given: Mapping[str, str]) -> str:
+    """`const T *__restrict__ A` -> `const float *`, where `float` is given for `T`."""
     declared, _, extents = declaration.split("=")[0].partition("[")
     kept = re.sub(r"\b(?:__restrict__|__restrict|__grid_constant__)\b", " ", declared)
     kind = kept[: kept.rfind(_last_name(declaration))] + ("*" if extents else "")
-    return re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", kind).strip()).replace("* *", "**")
+    kind = re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", kind).strip()).replace("* *", "**")
+    return re.sub(r"\w+", lambda word: given.get(word[0], word[0]), kind)
 
 
 def _last_name(declaration: str) -> str:
@@ -148,12 +139,14 @@ def template_arguments(text: str, kernel: str) -> dict[str, str]:
     `kernel`: as demangled, `tile<float, 32>`; {} unless it is an instance of a template of the source.
     """
     plain, _, inside = kernel.partition("<")
+    if not inside:
+        return {}
     arguments = split(inside[: inside.rfind(">")])
     head = re.search(
         rf"\btemplate\s*<([^;{{}}]*?)>\s*(?:static\s+|inline\s+)*__global__\b[^;{{}}]*\b{re.escape(plain)}\s*\(",
         without_comments(text),
     )
-    if head is None or not inside:
+    if head is None:
         return {}
     names = [_last_name(parameter) for parameter in split(head[1])]
     return {name: argument.strip() for name, argument in zip(names, arguments)}

@@ -7,7 +7,7 @@ import pytest
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.host_code import set_aside
 from memsim.sass.cubin import read_cubin
-from memsim.source.declared import parameter_names
+from memsim.source.declared import parameters
 from memsim.source.kernels import kernels
 from memsim.source.syntax import parse
 
@@ -85,8 +85,8 @@ def test_a_kernel_is_read_and_so_is_the_next(code: str) -> None:
     text = BEFORE + code + AFTER
     found = {kernel.name: [parameter.name for parameter in kernel.parameters] for kernel in kernels(text)}
     assert found == {"k": ["a", "n"], "last": ["z"]}
-    assert parameter_names(text, "k") == ("a", "n")
-    assert parameter_names(text, "last") == ("z",)
+    assert [name for _, name in parameters(text, "k")] == ["a", "n"]
+    assert [name for _, name in parameters(text, "last")] == ["z"]
 
 
 @pytest.mark.parametrize("code", [*CUT, WHOLE])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.declared import ArrayShape, array_shape, declarations, parameter_names, template_constants
+from memsim.source.declared import ArrayShape, array_shape, declarations, parameters, template_constants
 from memsim.source.kernels import kernels
 
 CODE = """\
@@ -27,9 +27,9 @@ template <int T> __global__ void k() {
 )
 def test_parameters_are_found_behind_attributes(attributes: str) -> None:
     text = f"__global__ void other(int x) {{}}\n__global__ void {attributes} k(const float *a, int n) {{}}"
-    assert parameter_names(text, "_Z1kPKfi") == ("a", "n")
-    assert parameter_names(text, "other") == ("x",)
-    assert parameter_names(text, "none") == ()
+    assert parameters(text, "_Z1kPKfi") == (("const float *", "a"), ("int", "n"))
+    assert parameters(text, "other") == (("int", "x"),)
+    assert parameters(text, "none") == ()
 
 
 def test_templates_of_kernels_are_known() -> None:
