@@ -28,11 +28,11 @@ from memsim.isa.bulk_issue import (
     complete,
     copies,
     cut,
+    deliver,
     move,
     multicast,
     several,
     slot_of,
-    targets,
     wide,
 )
 from memsim.isa.op import Form, Op
@@ -62,7 +62,7 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
     to, of, count = (slot_of(form, place) for place in range(3))
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
-        place, barrier, low, high, words = issue.words
+        place, _, low, high, words = issue.words
         source, length = wide(low, high), (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
         starts, lengths, whose = cut(source, length, place)
@@ -72,14 +72,12 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
             )
         else:
             multicast(machine, op, issue, (starts, lengths, whose), ranks)
-        for chosen, blocks, at in targets(machine, issue, place, ranks):
-            machine.stretches(op, "bulk_store", "shared", at, length[chosen], blocks, issue.warp[chosen])
-            stores = machine.memory.space("shared"), machine.memory.space("global")
-            for i, block, first in zip(chosen, blocks, at) if data else ():
-                run = np.arange(length[i])
-                move(stores[0], block, first + run, stores[1], 0, source[i] + run)
-        for chosen, blocks, at in targets(machine, issue, barrier, ranks):
-            complete(machine, blocks, at, length[chosen])
+
+        def write(i: int, block: int, first: int) -> None:
+            run, space = np.arange(length[i]), machine.memory.space
+            move(space("shared"), block, first + run, space("global"), 0, source[i] + run)
+
+        deliver(machine, op, issue, length, ranks, write if data else None)
 
     return copies(binder, [to, to + 1, of, of + 1, count], _touches(form), act, 1)
 

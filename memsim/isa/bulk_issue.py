@@ -27,6 +27,8 @@ MULTICASTS: Touches = (("bulk_store", "shared"), ("bulk_multicast", "global"))
 STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
 INSIDE: Touches = (("cluster_bulk_store", "shared"), ("bulk_load", "shared"))
 UNIT = 16
+#: Writes what one copy brings: (number of the copy, block, address there).
+Deliver = Callable[[int, int, int], None]
 
 
 def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
@@ -157,6 +159,22 @@ def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder) -> Non
 def complete(machine: Any, blocks: np.ndarray, addresses: np.ndarray, count: np.ndarray) -> None:
     """So many bytes [m] have arrived at mbarriers."""
     machine.mbarriers.arrive(blocks, addresses, np.zeros_like(blocks), -count)
+
+
+def deliver(
+    machine: Any, op: Op, issue: Issue, sizes: np.ndarray, ranks: np.ndarray | None, write: Deliver | None
+) -> None:
+    """What copies of so many bytes [m] bring to shared memory, at the address in their first word, and to the
+    mbarriers in their second one, in each destination block.
+    """
+    place, barrier = issue.words[:2]
+    for chosen, blocks, at in targets(machine, issue, place, ranks):
+        machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
+        if write is not None:
+            for i, block, first in zip(chosen, blocks, at):
+                write(i, int(block), int(first))
+    for chosen, blocks, at in targets(machine, issue, barrier, ranks):
+        complete(machine, blocks, at, sizes[chosen])
 
 
 def targets(

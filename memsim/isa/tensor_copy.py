@@ -23,15 +23,14 @@ from memsim.isa.bulk_issue import (
     UNIT,
     Issue,
     behind,
-    complete,
     copies,
     cut,
+    deliver,
     dimensions,
     move,
     multicast,
     several,
     slot_of,
-    targets,
 )
 from memsim.isa.op import Form, Op
 from memsim.isa.readers import Binder
@@ -66,18 +65,17 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
         slots.append(slot_of(form, 2))
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
-        place, barrier, *rest = issue.words
+        place, _, *rest = issue.words
         tensors, corners = boxes(machine, op, rest, count)
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
         report_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
-        for chosen, blocks, at in targets(machine, issue, place, ranks):
-            machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
-            for i, block, first in zip(chosen, blocks, at) if data else ():
-                stores = machine.memory.space("shared"), machine.memory.space("global")
-                load_box(*stores, int(block), int(first), tensors[i], tuple(corners[i]))
-        for chosen, blocks, at in targets(machine, issue, barrier, ranks):
-            complete(machine, blocks, at, sizes[chosen])
+
+        def write(i: int, block: int, first: int) -> None:
+            space = machine.memory.space
+            load_box(space("shared"), space("global"), block, first, tensors[i], tuple(corners[i]))
+
+        deliver(machine, op, issue, sizes, ranks, write if data else None)
 
     return copies(binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
 
