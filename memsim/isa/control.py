@@ -68,6 +68,14 @@ def build_set_registers(form: Form, binder: Binder) -> Compute:
     return lambda r: True
 
 
+@opcode("B2R", results="RP?", effect=Effect.LANES)
+def build_barrier_result(form: Form, binder: Binder) -> Compute:
+    """The result of the last block barrier with a reduction: a count, and whether it is not zero."""
+    if len(form.operands) == 1:
+        return lambda r, warps: warps.barrier_result()[0]
+    return lambda r, warps: warps.barrier_result()
+
+
 @opcode("BMOV", results="R?", effect=Effect.LANES)
 def build_move_barrier(form: Form, binder: Binder) -> Compute:
     """Moves a convergence barrier's lanes to a register or back."""

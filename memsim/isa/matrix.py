@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.access import slots_of
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.matrix_unknown import unknown_in, unknown_numbers, where_known, with_zeros
@@ -96,7 +97,7 @@ def build_product(form: Form, binder: Binder) -> Compute:
     shapes = ((layout.rows, layout.k), (8, layout.k), (layout.rows, 8))
     multiply = {"HMMA": tensor_product, "IMMA": integer_product, "DMMA": double_product}[form.opcode]
     slots = [
-        _slots(operand, registers(place[0].shape[1], name))
+        slots_of(checked(operand, Register), registers(place[0].shape[1], name))
         for operand, place, name in zip(form.operands[1:4], places, (layout.a, layout.b, layout.result))
     ]
 
@@ -195,16 +196,11 @@ def double_product(a: Array, b: Array, c: Array) -> Array:
     return c
 
 
-def _slots(operand: Any, count: int) -> list[int | None]:
-    """The slots of a fragment; None for RZ."""
-    return [None if operand.slot is None else operand.slot + i for i in range(count)]
-
-
 def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
     register = checked(operand, Register)
     require(not register.negated and register.part in ("", "ROW", "COL"))
-    slots = _slots(register, registers(count, name))
+    slots = slots_of(register, registers(count, name))
 
     def read(r: Registers, warps: Warps) -> Array:
         words = [0 if slot is None else ints(r[slot]) for slot in slots]

@@ -29,7 +29,6 @@ import memsim.isa.moves
 import memsim.isa.single
 import memsim.isa.small_integers
 import memsim.isa.special_reads
-import memsim.isa.synchronization
 import memsim.isa.tensor_copy
 import memsim.isa.texture
 import memsim.isa.unexecuted
