@@ -67,14 +67,10 @@ def in_register(asm: Assembler, operand: Operand) -> Operand:
     return moved
 
 
-@lowers("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos", "tanh")
+@lowers("rcp", "sqrt", "rsqrt", "ex2", "lg2", "sin", "cos")
 def lower_function(asm: Assembler, instruction: PtxInstruction) -> None:
     kind, opcode = instruction.modifiers[-1], instruction.opcode
     to, a = instruction.operands
-    if opcode == "tanh":
-        require(instruction.modifiers == ("approx", "f32"))
-        asm.emit("MUFU.TANH", asm.target(to), read(asm, a, kind))
-        return
     always = opcode not in ("rcp", "sqrt")
     require(kind in ("f32", "f64") and (not always or "approx" in instruction.modifiers))
     name = f"{'F' if kind == 'f32' else 'D'}{'RSQ' if opcode == 'rsqrt' else opcode.upper()}"

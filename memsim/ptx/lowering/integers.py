@@ -250,14 +250,3 @@ def lower_distance(asm: Assembler, instruction: PtxInstruction) -> None:
     expanded(asm, "IDISTANCE", apart, (a, b), kind)
     width = ".64" if bits_of(kind) == 64 else ""
     asm.emit(f"IADD3{width}", asm.target(to), apart, source(asm, c, kind), RZ)
-
-
-@lowers("dp4a", "dp2a")
-def lower_dot_product(asm: Assembler, instruction: PtxInstruction) -> None:
-    *which, left, right = instruction.modifiers
-    four = instruction.opcode == "dp4a"
-    require({left, right} <= {"s32", "u32"} and tuple(which) in ([()] if four else [("lo",), ("hi",)]))
-    name = "IDP.4A" if four else f"IDP.2A.{which[0].upper()}"
-    name += f".{left[0].upper()}{8 if four else 16}.{right[0].upper()}8"
-    to, *sources = instruction.operands
-    asm.emit(name, asm.target(to), *(asm.word(one) for one in sources))

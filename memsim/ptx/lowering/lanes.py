@@ -64,11 +64,6 @@ def lower_vote(asm: Assembler, instruction: PtxInstruction) -> None:
         raise Unsupported
 
 
-@lowers("activemask")
-def lower_active_mask(asm: Assembler, instruction: PtxInstruction) -> None:
-    asm.emit("VOTE.ANY", asm.target(instruction.operands[0]), PT, PT)
-
-
 @lowers("match")
 def lower_match(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
@@ -131,27 +126,12 @@ def lower_indexed_branch(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.guard = guard
 
 
-@lowers("ret", "exit")
-def lower_exit(asm: Assembler, instruction: PtxInstruction) -> None:
-    asm.emit("EXIT")
-
-
-@lowers("trap")
-def lower_trap(asm: Assembler, instruction: PtxInstruction) -> None:
-    asm.emit("BPT.TRAP")
-
-
 @lowers("call")
 def lower_call(asm: Assembler, instruction: PtxInstruction) -> None:
     """A failed CUDA C++ assertion ends the launch, as on a GPU; no other call is executed."""
     target = checked(instruction.operands[0], ptx.CallTarget)
     require(checked(target.target, ptx.PtxSymbol).name == "__assertfail")
     asm.emit("BPT.TRAP")
-
-
-@lowers("nanosleep")
-def lower_sleep(asm: Assembler, instruction: PtxInstruction) -> None:
-    asm.emit("NANOSLEEP", asm.word(instruction.operands[0]))
 
 
 @lowers("bar", "barrier")

@@ -1,23 +1,22 @@
-"""Lowering of logic and shifts of bits and of predicates. Semantics: PTX ISA."""
+"""Lowering of logic of bits and of predicates, and of finding and reversing bits. Semantics: PTX ISA."""
 
 from __future__ import annotations
 
 from memsim.isa.op import Immediate, Predicate
 from memsim.isa.registry import require
-from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler
-from memsim.ptx.lowering.integers import halves, integer_kind, targets
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, negated
+from memsim.ptx.lowering.integers import ONES, expanded, halves, integer_kind, targets
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.slots import bits_of
 from memsim.ptx.program import PtxInstruction
 
-_AND, _OR, _XOR, _NOT = 0xC0, 0xFC, 0x3C, 0x0F
+_TABLES = {"and": 0xC0, "or": 0xFC, "xor": 0x3C, "not": 0x0F}
 
 
 @lowers("and", "or", "xor", "not")
 def lower_logic(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
-    table = {"and": _AND, "or": _OR, "xor": _XOR, "not": _NOT}[instruction.opcode]
+    table = _TABLES[instruction.opcode]
     to, a, *b = instruction.operands
     if kind == "pred":
         other = asm.predicate(b[0]) if b else PT
@@ -46,18 +45,26 @@ def lower_logical_not(asm: Assembler, instruction: PtxInstruction) -> None:
     asm.emit("SEL", asm.target(to), Immediate(1), RZ, zero)
 
 
-@lowers("lop3")
-def lower_table(asm: Assembler, instruction: PtxInstruction) -> None:
-    to, a, b, c, table = instruction.operands
-    require(instruction.modifiers == ("b32",) and isinstance(table, ptx.PtxImmediate))
-    asm.emit("LOP3.LUT", asm.target(to), *(asm.word(one) for one in (a, b, c, table)))
+@lowers("bfind")
+def lower_find(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind = integer_kind(instruction, "shiftamt")
+    to, a = instruction.operands
+    expanded(asm, "IBFIND", asm.target(to), (a,), kind)
+    if "shiftamt" in instruction.modifiers:
+        found = asm.temporary_predicate()
+        asm.emit("ISETP.GE.AND", found, PT, asm.target(to), RZ, PT)
+        away = asm.temporary()
+        asm.emit("IADD3", away, Immediate(bits_of(kind) - 1), negated(asm.target(to)), RZ)
+        asm.emit("SEL", asm.target(to), away, ONES, found)
 
 
-@lowers("shf")
-def lower_funnel(asm: Assembler, instruction: PtxInstruction) -> None:
-    way, how, kind = instruction.modifiers
-    require(kind == "b32" and how in ("wrap", "clamp") and way in ("l", "r"))
-    to, low, upper, by = instruction.operands
-    wraps = ".W" if how == "wrap" else ""
-    name = f"SHF.L{wraps}.U32.HI" if way == "l" else f"SHF.R{wraps}.U32"
-    asm.emit(name, asm.target(to), asm.word(low), asm.word(by), asm.word(upper))
+@lowers("brev")
+def lower_reverse(asm: Assembler, instruction: PtxInstruction) -> None:
+    kind = integer_kind(instruction)
+    to, a = instruction.operands
+    words, outs = halves(asm, a, kind), targets(asm, to, kind)
+    turned = [asm.temporary() for _ in words]
+    for target, word in zip(reversed(turned), words):
+        asm.emit("BREV", target, word)
+    for target, word in zip(outs, turned):
+        asm.emit("MOV", target, word)

@@ -6,9 +6,9 @@ An instruction that no table lowers becomes one that is not executed: what it wr
 from __future__ import annotations
 
 import memsim.ptx.lowering.atomics
-import memsim.ptx.lowering.bits
 import memsim.ptx.lowering.comparisons
 import memsim.ptx.lowering.conversions
+import memsim.ptx.lowering.direct
 import memsim.ptx.lowering.floats
 import memsim.ptx.lowering.integers
 import memsim.ptx.lowering.lanes
