@@ -5,7 +5,6 @@ The GPU is the emulator, whose time is made up; with `-m gpu` it is this machine
 
 from __future__ import annotations
 
-import sys
 from itertools import groupby
 from typing import Any
 
@@ -207,13 +206,6 @@ def test_a_kernel_that_cuda_refuses(
     assert caught.value.exit_code == 2
 
 
-def test_no_cublas(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cupy.cublas", None)
-    with pytest.raises(MemsimError, match="cuBLAS cannot be loaded: ") as caught:
-        measure_speed(plan_bench(["kernel_v4"], [SIZE]))
-    assert "pip install nvidia-cublas" in str(caught.value) and caught.value.exit_code == 2
-
-
 @pytest.mark.parametrize("where", ["handle", "gemm"])
 def test_a_cublas_that_does_not_start(where: str, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any, **options: Any) -> Any:
@@ -253,21 +245,6 @@ def test_a_dispatcher_stands_for_what_it_picks() -> None:
         ["beating_sgemm", "sgemm_128x256x8"],
         ["sgemm_128x256x8"],
     ]
-
-
-@pytest.mark.parametrize(
-    ("names", "size", "says"),
-    [
-        (["kernel_v44"], SIZE, "did you mean"),
-        (["transpose_xor"], SIZE, "transpose_xor is not an SGEMM"),
-        (["sgemm_128x128x8_texld"], (64, 64, 18), "needs K to be a multiple of 4"),
-    ],
-)
-def test_what_cannot_be_planned(names: list[str], size: tuple[int, int, int], says: str) -> None:
-    assert plan_bench(["kernel_v4", "sgemm_128x128x8_texld"], [SIZE])
-    with pytest.raises(MemsimError) as caught:
-        plan_bench(names, [size])
-    assert says in str(caught.value)
 
 
 def test_sizes() -> None:

@@ -16,6 +16,7 @@ from memsim.validate.code_recordings import code_paths, new_code_path, newest_co
 from memsim.validate.live import machine_of, opcodes
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.few import few
+from tests.schema import changed
 from tests.validate.conftest import H200, TRACES
 from tests.validate.profiles import profiled
 
@@ -103,34 +104,23 @@ def test_a_missing_recording_says_which_there_are(tmp_path: Path) -> None:
     assert caught.value.hint == "there are: nvidia-h200 at 1024,1024"
 
 
-def changed(*keys: str | int, value: Any = None) -> dict[str, Any]:
-    """A recording's record with one item replaced, or taken out if there is no value."""
-    record: Any = json.loads(json.dumps(recorded().to_dict()))
-    inner = record
-    for key in keys[:-1]:
-        inner = inner[key]
-    if value is None:
-        del inner[keys[-1]]
-    else:
-        inner[keys[-1]] = value
-    result: dict[str, Any] = record
-    return result
+GOOD = recorded().to_dict()
 
 
 @pytest.mark.parametrize(
     ("record", "says"),
     [
-        (changed("schema", value=2), "schema 2; this memsim reads schema 1"),
+        (changed(GOOD, "schema", value=2), "schema 2; this memsim reads schema 1"),
         ([], "schema None"),
-        (changed("device", "driver"), "missing required field `driver`"),
-        (changed("code", "digest", value="abc"), "matching regex .*code.digest"),
-        (changed("launch", "grid", value=[8, 8]), "length 3, got 2.*grid"),
-        (changed("result", "right", value=False), "the result is not right"),
-        (changed("profiles", value=[]), "length >= 1.*profiles"),
-        (changed("profiles", 0, "collected", value=["cycles"]), "'cycles' is not a metric"),
-        (changed("profiles", 0, "accesses", "rows", value=[-1]), ">= 0.*accesses"),
-        (changed("profiles", 0, "instructions", "inst_executed"), "inst_executed missing"),
-        (changed("surprise", value=1), "unknown field `surprise`"),
+        (changed(GOOD, "device", "driver"), "missing required field `driver`"),
+        (changed(GOOD, "code", "digest", value="abc"), "matching regex .*code.digest"),
+        (changed(GOOD, "launch", "grid", value=[8, 8]), "length 3, got 2.*grid"),
+        (changed(GOOD, "result", "right", value=False), "the result is not right"),
+        (changed(GOOD, "profiles", value=[]), "length >= 1.*profiles"),
+        (changed(GOOD, "profiles", 0, "collected", value=["cycles"]), "'cycles' is not a metric"),
+        (changed(GOOD, "profiles", 0, "accesses", "rows", value=[-1]), ">= 0.*accesses"),
+        (changed(GOOD, "profiles", 0, "instructions", "inst_executed"), "inst_executed missing"),
+        (changed(GOOD, "surprise", value=1), "unknown field `surprise`"),
     ],
 )
 def test_what_is_no_recording(record: Any, says: str, tmp_path: Path) -> None:
