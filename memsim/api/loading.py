@@ -94,9 +94,9 @@ def load(
 def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]]:
     """What lies beside a compiled file whose code calls its sources so, and the texts of those."""
     from memsim.compile.compiled_file import look_at
-    from memsim.ptx.sourcelines import is_of_toolkit
+    from memsim.source.library_files import in_library
 
-    found = (_found(name, path) for name in named if not is_of_toolkit(name))
+    found = (_found(name, path) for name in named if not in_library(name))
     return replace(look_at(path, filter(None, found)), named=tuple(named)), _sources(named, path)
 
 

@@ -30,7 +30,7 @@ from memsim.launch import (
     c_strides,
     dtype_of,
 )
-from memsim.sass.attributed_lines import in_library
+from memsim.source.library_files import in_library
 
 
 def write_launch(launched: Launched, folder: Path) -> Path:

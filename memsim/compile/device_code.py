@@ -9,7 +9,7 @@ from pathlib import Path
 
 from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, stand_in, with_includes
 from memsim.compile.host_code import Assertion, set_aside
-from memsim.compile.toolkit import cccl_folders, crt_folders
+from memsim.compile.toolkit import cccl_folders, crt_folders, header_folders
 
 #: The option, in both spellings, that makes functions without an execution space specifier device functions.
 DEFAULT_DEVICE = ("-default-device", "--device-as-default-execution-space")
@@ -62,7 +62,8 @@ def device_code(
     more = [
         *(() if {*DEFAULT_DEVICE} & {*options} else DEFAULT_DEVICE[:1]),
         f"--pre-include={STANDARD_NAME}",
-        *(f"-I{place}" for place in (*cccl_folders()[:1], *crt_folders()[:1])),
+        # CUDA's own headers first: beside crt/ there may be those of another release.
+        *(f"-I{place}" for find in (header_folders, cccl_folders, crt_folders) for place in find()[:1]),
     ]
     asserts = any("static_assert" in content for content in project.texts.values())
     return DeviceCode(texts[true_name], headers, tuple(more), project.missing, project.found, asserts)

@@ -1,8 +1,7 @@
 """CUDA source lines of instructions: `.file` and `.loc`.
 
-Code that was inlined from a header of the CUDA toolkit (`y[i] = x` of `__half2` is a function in
-`cuda_fp16.hpp`) is attributed to the line that called it, because users cannot change such a header. Other
-debug information is ignored.
+Code that was inlined from a library is attributed to the line that called it (`memsim.source.library_files`).
+Other debug information is ignored.
 
 Forms: PTX ISA, "Debugging Directives". `.file` may come after the code that uses it, so it is read first.
 """
@@ -14,18 +13,13 @@ from dataclasses import replace
 
 from memsim.isa.op import Place
 from memsim.ptx.lexer import NAME, Cursor, PtxText
+from memsim.source.library_files import in_library
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')
 _LOC = re.compile(
     rf"\s*\.loc\s+(\d+)\s+(\d+)(?:\s+(\d+))?"
     rf"(?:\s*,\s*function_name\s+{NAME}(?:\s*\+\s*\d+)?\s*,"
     r"\s*inlined_at\s+(\d+)\s+(\d+)(?:\s+(\d+))?)?"
-)
-
-# Where the toolkit's headers are: CUDA's pip packages, toolkits on Linux and Windows, NVRTC's built-in ones.
-_TOOLKIT = re.compile(
-    r"/(nvidia/(cuda_runtime|cu\d+)|targets/[\w-]+|cuda(-[\d.]+)?|CUDA/v[\d.]+)/include/"
-    r"|(^|/)__nv_nvrtc_builtin_header\.h$"
 )
 
 
@@ -61,17 +55,12 @@ class SourceLines:
             caller = call[0], call[1], call[2]
             outer, outer_shown = self.latest.get(caller) or 2 * (self._place(*caller),)
             found = replace(found, callers=((outer.file, outer.line), *outer.callers))
-            shown = outer_shown if is_of_toolkit(found.file) else found
+            shown = outer_shown if in_library(found.file) else found
         self.latest[at] = found, shown
         return shown
 
     def _place(self, number: int, line: int, column: int) -> Place:
         return Place(self.files.get(number, f"<file {number}>"), line, column)
-
-
-def is_of_toolkit(file: str) -> bool:
-    """Whether a path is that of a CUDA toolkit header."""
-    return _TOOLKIT.search(file.replace("\\", "/")) is not None
 
 
 def _unescape(path: str) -> str:

@@ -1,53 +1,14 @@
-"""The source line that an instruction is attributed to, where the line table is not what users expect.
-
-Code inlined from libraries is attributed to the user's frame; lines of inline assembly are corrected by the
-PTX's `.loc`s.
-"""
+"""Source lines of inline assembly, where the line table is wrong: by the PTX's `.loc`s."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import PurePath
+from collections.abc import Mapping
 
-#: Folders of packages whose functions are inlined into kernels written in Python.
-LIBRARIES = (
-    "triton/language",
-    "triton/experimental/gluon/language",
-    "numba/cuda",
-    "numba/core",
-    "numba/cpython",
-    "numba/np",
-    "warp/native",
-    "cupy/_core/include",
-    "cutlass/cute",
-    "cutlass/base_dsl",
-    "memsim/captured",
-    "tilelang/3rdparty",
-    "tilelang/src",
-    "tl_templates",
-)
+from memsim.source.library_files import Frame
 
 _FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
 _LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
-
-Frame = tuple[str, int]
-
-
-def own_frames(chain: Sequence[Frame]) -> Sequence[Frame]:
-    """The chain of frames from the innermost one outside of libraries; all of it if every frame is in one."""
-    for start, (file, _) in enumerate(chain):
-        if not in_library(file):
-            return chain[start:]
-    return chain
-
-
-@lru_cache(maxsize=1024)  # a listing names few files, each often
-def in_library(file: str) -> bool:
-    """Is it a source file of a package rather than the user's?"""
-    parts = PurePath(file.replace("\\", "/")).parent.as_posix() + "/"
-    return any(f"/{library}/" in parts for library in LIBRARIES)
 
 
 def assembly_places(ptx: str) -> Mapping[int, Frame]:

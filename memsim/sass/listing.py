@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from memsim.errors import MemsimError
 from memsim.isa.op import Place
 from memsim.launch import shown
-from memsim.sass.attributed_lines import Frame, own_frames
+from memsim.source.library_files import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")

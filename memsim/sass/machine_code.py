@@ -12,12 +12,13 @@ from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.executable import Executable, Parameter
 from memsim.isa.op import Program
-from memsim.sass.attributed_lines import Frame, assembly_places
+from memsim.sass.attributed_lines import assembly_places
 from memsim.sass.cubin import read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.image import Cubin, Image
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
+from memsim.source.library_files import Frame
 
 #: The fewest registers that a thread gets: ncu's launch__registers_per_thread of 441 kernels on an H200.
 LEAST_REGISTERS, SYSTEM_REGISTERS = 16, 32

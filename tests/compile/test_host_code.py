@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from memsim.compile import device_code
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.compile.host_code import set_aside
 from memsim.compile.nvcc import find_nvcc
@@ -305,3 +306,23 @@ def test_an_assertion_of_a_header_is_held(tmp_path: Path, no_nvcc: None) -> None
     with pytest.raises(MemsimError, match="static assertion failed") as caught:
         compile_cubin(file)
     assert (Path(caught.value.file or "").name, caught.value.line) == ("sizes.h", 2)
+
+
+def test_headers_of_another_release_beside_crt_are_not_taken(
+    tmp_path: Path, no_nvcc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wheel that has crt/mma.h shares its folder with the other headers of its release, if installed."""
+    (tmp_path / "include" / "crt").mkdir(parents=True)
+    (tmp_path / "include" / "crt" / "mma.h").write_text("")
+    (tmp_path / "include" / "cuda_fp16.h").write_text("#error of another release")
+    monkeypatch.setattr(device_code, "crt_folders", lambda: [tmp_path / "include"])
+    source = (
+        "#include <iostream>\n#include <{}>\n__global__ void k(float *x) {{ *x = 1; }}\nint main() {{}}\n"
+    )
+    path = tmp_path / "k.cu"
+    path.write_text(source.format("cuda_fp16.h"))
+    compile_cubin(path, arch="sm_90")
+    (tmp_path / "include" / "other.h").write_text("#error of another release")
+    path.write_text(source.format("other.h"))
+    with pytest.raises(MemsimError, match="of another release"):
+        compile_cubin(path, arch="sm_90")

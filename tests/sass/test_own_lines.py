@@ -12,12 +12,14 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.errors import MemsimError
 from memsim.launch import ArrayArg
-from memsim.sass.attributed_lines import assembly_places, own_frames
+from memsim.sass.attributed_lines import assembly_places
 from memsim.sass.listing import by_itself, own_text, read_listing
+from memsim.source.library_files import own_frames
 
 USER = ("/home/me/kernel.py", 30)
 HELPER = ("/home/me/helpers.py", 7)
 SUM = ("/env/lib/python3.11/site-packages/triton/language/standard.py", 293)
+HALF = ("/usr/local/cuda-13.0/bin/../targets/x86_64-linux/include/cuda_fp16.hpp", 264)
 NATIVE = ("C:\\env\\Lib\\site-packages\\warp\\native\\tile.h", 900)
 
 
@@ -28,6 +30,9 @@ NATIVE = ("C:\\env\\Lib\\site-packages\\warp\\native\\tile.h", 900)
         ([SUM, USER], [USER]),
         ([SUM, SUM, HELPER, USER], [HELPER, USER]),
         ([NATIVE, USER], [USER]),
+        ([HALF, USER], [USER]),
+        ([("/usr/include/cuda_fp16.hpp", 264), USER], [USER]),
+        ([("/home/me/include/cuda_fp16.hpp", 264), USER], [("/home/me/include/cuda_fp16.hpp", 264), USER]),
         ([SUM, NATIVE], [SUM, NATIVE]),  # nothing of the user's own: better than nothing
         ([("/home/me/triton/kernel.py", 3), USER], [("/home/me/triton/kernel.py", 3), USER]),
         ([("standard.py", 3)], [("standard.py", 3)]),
