@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from memsim.isa.op import Program
@@ -30,8 +30,7 @@ class Parameter:
     pointer: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pointer:
+class Pointer(NamedTuple):
     """8 bytes that hold the address of a symbol plus an addend."""
 
     offset: int

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
+from memsim.isa.executable import Pointer
 from memsim.ptx.initializers import initial_value
 from memsim.ptx.lexer import Cursor
 from memsim.ptx.program import Parameter, PtxVariable
@@ -50,15 +51,15 @@ def variables(cursor: Cursor, scope: Scope) -> dict[str, PtxVariable]:
             if not unique:
                 raise _twice(cursor, name, start)
             data: bytes | None = None
-            symbols: tuple[tuple[int, str, int], ...] = ()
+            pointers: tuple[Pointer, ...] = ()
             if cursor.accept("="):
                 if type in OPAQUE:
                     cursor.skip_group("{", "}")
                 else:
-                    data, symbols = initial_value(cursor, scope, type, shape)
+                    data, pointers = initial_value(cursor, scope, type, shape)
             width = SIZES[type]
             size = prod(length or 0 for length in shape) * width
-            declared[unique] = PtxVariable(unique, space, type, align or width, size, data, symbols)
+            declared[unique] = PtxVariable(unique, size, align or width, data, pointers, space)
         if not cursor.accept(","):
             break
     cursor.expect(";", "after the variable")

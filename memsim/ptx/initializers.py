@@ -10,6 +10,7 @@ import re
 import struct
 from math import prod
 
+from memsim.isa.executable import Pointer
 from memsim.ptx.lexer import Cursor
 from memsim.ptx.operand_parser import resolve
 from memsim.ptx.program import PtxSymbol
@@ -22,13 +23,10 @@ _FLOATS = {("f", 4): "<f", ("b", 4): "<f", ("f", 8): "<d", ("b", 8): "<d"}
 _LOWEST_BYTE = 0xFF
 _MOST_BYTES = 1 << 30
 
-#: (offset in bytes, symbol, addend) of an address in an initial value.
-Placed = tuple[int, str, int]
-
 
 def initial_value(
     cursor: Cursor, scope: Scope, type: str, shape: tuple[int | None, ...]
-) -> tuple[bytes, tuple[Placed, ...]]:
+) -> tuple[bytes, tuple[Pointer, ...]]:
     """The bytes of a variable with this initial value, and the addresses in them.
 
     Raises:
@@ -43,10 +41,10 @@ def initial_value(
         _check_room(cursor, len(numbers), length)
         cursor.position = flat.end()
         return b"".join(_whole(int(number), size) for number in numbers).ljust(length * size, b"\0"), ()
-    data, symbols = bytearray(), list[Placed]()
+    data, pointers = bytearray(), list[Pointer]()
     if not shape:
-        _element(cursor, scope, type, data, symbols)
-        return bytes(data), tuple(symbols)
+        _element(cursor, scope, type, data, pointers)
+        return bytes(data), tuple(pointers)
     cursor.expect("{", "around the initial values")
     count = 0
     while not cursor.accept("}"):
@@ -54,8 +52,8 @@ def initial_value(
             cursor.expect(",", "or '}' after the initial value")
         count += 1
         _check_room(cursor, count, length)
-        _element(cursor, scope, type, data, symbols)
-    return bytes(data.ljust(length * size, b"\0")), tuple(symbols)
+        _element(cursor, scope, type, data, pointers)
+    return bytes(data.ljust(length * size, b"\0")), tuple(pointers)
 
 
 def _check_room(cursor: Cursor, count: int, length: int) -> None:
@@ -63,11 +61,11 @@ def _check_room(cursor: Cursor, count: int, length: int) -> None:
         raise cursor.error(f"more initial values than the {length} elements of the array")
 
 
-def _element(cursor: Cursor, scope: Scope, type: str, data: bytearray, symbols: list[Placed]) -> None:
+def _element(cursor: Cursor, scope: Scope, type: str, data: bytearray, pointers: list[Pointer]) -> None:
     """One value: a number, an address, or `mask(symbol)`, a single byte of an address, lowest first."""
     offset = len(data)
     if cursor.peek_kind() == "name" and cursor.peek() != "WARP_SZ":
-        symbols.append((offset, *_symbol(cursor, scope)))
+        pointers.append(Pointer(offset, *_symbol(cursor, scope)))
         data += bytes(SIZES[type])
         return
     start = cursor.start()
@@ -78,7 +76,7 @@ def _element(cursor: Cursor, scope: Scope, type: str, data: bytearray, symbols: 
     symbol = _symbol(cursor, scope)
     cursor.expect(")", "after the masked address")
     if value == _LOWEST_BYTE:
-        symbols.append((offset, *symbol))
+        pointers.append(Pointer(offset, *symbol))
     data += bytes(SIZES[type])
 
 

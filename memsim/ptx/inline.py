@@ -125,7 +125,7 @@ class _Result:
                 names[parameter.name] = outer.name
             else:
                 inner = names[parameter.name] = f"{parameter.name}@{number}"
-                variable = PtxVariable(inner, "param", parameter.type, parameter.align, parameter.size)
+                variable = PtxVariable(inner, parameter.size, parameter.align, None, space="param")
                 self.variables[inner] = variable
                 copies.append((PtxSymbol(inner), outer, parameter.type))
         return copies

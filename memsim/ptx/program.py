@@ -6,6 +6,7 @@ import struct
 from dataclasses import dataclass, field
 
 from memsim.isa.executable import Parameter as Parameter
+from memsim.isa.executable import Variable
 from memsim.isa.op import Place
 
 
@@ -148,21 +149,13 @@ class PtxInstruction:
 
 
 @dataclass(frozen=True, slots=True)
-class PtxVariable:
+class PtxVariable(Variable):
     """A variable in a state space: `shared`, `global`, `const`, `local`, `param` or `tex`.
 
-    `size` in bytes, 0 for `extern .shared x[]` (dynamic shared memory). `type` without the
-    dot (`f32`, `b8`). `init` holds the initial bytes, None where there are none (zero).
-    `init_symbols` lists `(byte offset, symbol, addend)` for addresses inside an initializer.
+    `size` is 0 for `extern .shared x[]` (dynamic shared memory).
     """
 
-    name: str
-    space: str
-    type: str
-    align: int
-    size: int
-    init: bytes | None = None
-    init_symbols: tuple[tuple[int, str, int], ...] = ()
+    space: str = ""
 
 
 @dataclass(frozen=True)

@@ -28,33 +28,33 @@ def test_registers() -> None:
 
 
 SHAPES = [
-    (".global .u32 x;", ("global", "u32", 4, 4)),
-    (".const .align 16 .b8 x[12];", ("const", "b8", 16, 12)),
-    (".global .f64 x[2][3];", ("global", "f64", 8, 48)),
-    (".shared .align 1024 .b8 x[2048];", ("shared", "b8", 1024, 2048)),
-    (".global .b8 x[0xE];", ("global", "b8", 1, 14)),
-    (".visible .global .attribute(.managed) .align 8 .b16 x;", ("global", "b16", 8, 2)),
-    (".global .align 8 .attribute(.unified(19, 95)) .b16 x;", ("global", "b16", 8, 2)),
-    (".weak .const .s8 x = -1;", ("const", "s8", 1, 1)),
-    (".common .global .u32 x;", ("global", "u32", 4, 4)),
-    (".global .texref x;", ("global", "texref", 8, 8)),
-    (".tex .u32 x;", ("tex", "u32", 4, 4)),
+    (".global .u32 x;", ("global", 4, 4)),
+    (".const .align 16 .b8 x[12];", ("const", 16, 12)),
+    (".global .f64 x[2][3];", ("global", 8, 48)),
+    (".shared .align 1024 .b8 x[2048];", ("shared", 1024, 2048)),
+    (".global .b8 x[0xE];", ("global", 1, 14)),
+    (".visible .global .attribute(.managed) .align 8 .b16 x;", ("global", 8, 2)),
+    (".global .align 8 .attribute(.unified(19, 95)) .b16 x;", ("global", 8, 2)),
+    (".weak .const .s8 x = -1;", ("const", 1, 1)),
+    (".common .global .u32 x;", ("global", 4, 4)),
+    (".global .texref x;", ("global", 8, 8)),
+    (".tex .u32 x;", ("tex", 4, 4)),
     (
         ".global .samplerref x = { addr_mode_0 = wrap, filter_mode = nearest };",
-        ("global", "samplerref", 8, 8),
+        ("global", 8, 8),
     ),
 ]
 
 
 @pytest.mark.parametrize(("text", "expected"), SHAPES, ids=[text for text, _ in SHAPES])
-def test_shape(text: str, expected: tuple[str, str, int, int]) -> None:
+def test_shape(text: str, expected: tuple[str, int, int]) -> None:
     found = variable(text)
     assert found.name == "x"
-    assert (found.space, found.type, found.align, found.size) == expected
+    assert (found.space, found.align, found.size) == expected
 
 
 def test_dynamic_shared_memory_has_no_size() -> None:
-    assert variable(".extern .shared .align 16 .b8 x[];") == PtxVariable("x", "shared", "b8", 16, 0)
+    assert variable(".extern .shared .align 16 .b8 x[];") == PtxVariable("x", 0, 16, None, space="shared")
 
 
 VALUES = [
@@ -76,7 +76,7 @@ VALUES = [
 @pytest.mark.parametrize(("text", "expected"), VALUES, ids=[text for text, _ in VALUES])
 def test_initial_value(text: str, expected: bytes) -> None:
     found = variable(f".global {text};")
-    assert (found.init, found.init_symbols) == (expected, ())
+    assert (found.init, found.pointers) == (expected, ())
     assert found.size == len(expected)
 
 
@@ -92,7 +92,7 @@ ADDRESSES = [
 @pytest.mark.parametrize(("text", "size", "expected"), ADDRESSES, ids=[text for text, _, _ in ADDRESSES])
 def test_initial_address(text: str, size: int, expected: tuple[tuple[int, str, int], ...]) -> None:
     found = variable(f".func f; .global {text};")
-    assert (len(found.init or b""), found.init_symbols) == (size, expected)
+    assert (len(found.init or b""), found.pointers) == (size, expected)
 
 
 def test_several_in_one_declaration() -> None:

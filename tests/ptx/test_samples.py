@@ -163,10 +163,10 @@ def test_variables(compiler: str) -> None:
     module = sample(f"memory.{compiler}.ptx")
     found = module.variables
     assert found["counters"].init == bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0])
-    assert found["cursor"].init_symbols == ((0, "counters", 8),)
-    assert found["packed"].init_symbols == ((1, "counters", 4),)
+    assert found["cursor"].pointers == ((0, "counters", 8),)
+    assert found["packed"].pointers == ((1, "counters", 4),)
     assert (found["packed"].size, found["packed"].align) == (18, 1)
-    assert found["list"].init_symbols == ((8, "last", 0),)
+    assert found["list"].pointers == ((8, "last", 0),)
     assert (found["table"].space, found["table"].size) == ("const", 24)
     assert found["text"].init == b'a "quoted" text; with { braces } // and slashes\0'
     assert (found["dynamic"].size, found["dynamic"].align) == (0, 16)

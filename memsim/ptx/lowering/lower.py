@@ -56,7 +56,7 @@ def lower(module: PtxModule, function: Function) -> Executable:
         local_bytes=places.local_bytes,
         constants={CONSTANTS: bytes(places.constants)},
         pointers=places.all_pointers,
-        variables=places.global_variables,
+        variables=tuple(places.variables),
         functions={},
         max_threads=function.maxntid,
         required_threads=function.reqntid,

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memsim.isa import executable
 from memsim.isa.executable import Pointer
 from memsim.ptx.lowering.assembler import ADDRESSES, CONSTANTS, PARAMETER_BASE
 from memsim.ptx.program import CallTarget, Function, PtxAddress, PtxModule, PtxSymbol, PtxVariable
@@ -56,21 +55,11 @@ class Places:
             start = align(len(self.constants), alignment)
             content = (variable.init or b"").ljust(size, b"\0")
             self.constants += bytes(start - len(self.constants)) + content
-            self.pointers += [Pointer(start + at, symbol, more) for at, symbol, more in variable.init_symbols]
+            self.pointers += [one._replace(offset=start + one.offset) for one in variable.pointers]
             self.at[name] = "const", start
         elif variable.space == "global":
             self.at[name] = "global", 8 * len(self.variables)
             self.variables.append(variable)
-
-    @property
-    def global_variables(self) -> tuple[executable.Variable, ...]:
-        """Variables in global memory, for the launch to place."""
-        return tuple(
-            executable.Variable(
-                v.name, v.size, v.align, v.init, tuple(Pointer(*symbol) for symbol in v.init_symbols)
-            )
-            for v in self.variables
-        )
 
     @property
     def all_pointers(self) -> dict[int, tuple[Pointer, ...]]:
