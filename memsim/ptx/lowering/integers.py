@@ -89,8 +89,12 @@ def lower_add(asm: Assembler, instruction: PtxInstruction) -> None:
         carried(asm, instruction, kind, subtracts)
         return
     a, b = (source(asm, operand, kind) for operand in instruction.operands[1:3])
-    width = ".64" if bits_of(kind) == 64 else ""
-    asm.emit(f"IADD3{width}", asm.target(to), a, negated(b) if subtracts else b, RZ)
+    add(asm, kind, asm.target(to), a, negated(b) if subtracts else b)
+
+
+def add(asm: Assembler, kind: str, to: Register, a: Operand, b: Operand) -> None:
+    """A sum of words or of pairs."""
+    asm.emit("IADD3.64" if bits_of(kind) == 64 else "IADD3", to, a, b, RZ)
 
 
 def carried(asm: Assembler, instruction: PtxInstruction, kind: str, subtracts: bool) -> None:
@@ -98,8 +102,10 @@ def carried(asm: Assembler, instruction: PtxInstruction, kind: str, subtracts: b
     a, b = (halves(asm, operand, kind) for operand in instruction.operands[1:3])
     to = targets(asm, instruction.operands[0], kind)
     bit = asm.carry("borrow" if subtracts else "carry")
-    carry_in, carry_out = instruction.opcode.endswith("c"), "cc" in instruction.modifiers
-    chain(asm, to, a, b, bit, carry_in, carry_out, subtracts)
+    if subtracts:
+        b = [_inverted(word) for word in b]
+    carry = bit if instruction.opcode.endswith("c") else Predicate(None, not subtracts)
+    chain(asm, to, a, b, carry, bit if "cc" in instruction.modifiers else None)
 
 
 def chain(
@@ -107,28 +113,17 @@ def chain(
     to: list[Register],
     a: list[Operand],
     b: list[Operand],
-    bit: Predicate,
-    carry_in: bool,
-    carry_out: bool,
-    subtracts: bool = False,
+    carry: Predicate,
+    out: Predicate | None,
 ) -> None:
-    """A sum word by word. A difference adds the complement and a carry of 1, as IADD3 does."""
-    if subtracts:
-        b = [_inverted(word) for word in b]
-    if len(to) > 1 and any(
-        target.slot == getattr(word, "slot", -1) for target in to[:1] for word in (a + b)[1:]
-    ):
-        copies = [asm.temporary() for _ in to]
-        chain(asm, copies, a, b, bit, carry_in or subtracts, carry_out)
-        for target, copy in zip(to, copies):
-            asm.emit("MOV", target, copy)
-        return
-    between = bit if carry_out else asm.temporary_predicate()
-    carry: Predicate = bit if carry_in else Predicate(None, not subtracts)
-    for i, (target, x, y) in enumerate(zip(to, a, b)):
-        last = i == len(to) - 1
-        out = [between] if carry_out or not last else []
-        asm.emit("IADD3.X", target, *out, x, y, RZ, carry, Predicate(None, True))
+    """A sum word by word, with a carry in; out: what gets the carry out.
+
+    A difference is the sum with the complement and a carry of 1, as IADD3 does it.
+    """
+    between = out or asm.temporary_predicate()
+    for target, x, y in zip(to, a, b):
+        outs = [between] if out is not None or target is not to[-1] else []
+        asm.emit("IADD3.X", target, *outs, x, y, RZ, carry, Predicate(None, True))
         carry = between
 
 
@@ -149,10 +144,10 @@ def lower_multiply(asm: Assembler, instruction: PtxInstruction) -> None:
     if instruction.opcode == "madc" or "cc" in names:
         product = asm.temporary(bits_of(kind) // 32)
         half(asm, product, a, b, kind, names[0])
-        words = [product] if bits_of(kind) < 64 else [product, high(product)]
-        carry_in, carry_out = instruction.opcode == "madc", "cc" in names
-        addend = halves(asm, c[0], kind)
-        chain(asm, targets(asm, to, kind), list(words), addend, asm.carry("carry"), carry_in, carry_out)
+        words: list[Operand] = [product] if bits_of(kind) < 64 else [product, high(product)]
+        bit, addend = asm.carry("carry"), halves(asm, c[0], kind)
+        carry = bit if instruction.opcode == "madc" else Predicate(None, True)
+        chain(asm, targets(asm, to, kind), words, addend, carry, bit if "cc" in names else None)
         return
     if names[0] == "wide":
         wide(asm, asm.target(to), a, b, c, kind)
@@ -164,8 +159,7 @@ def lower_multiply(asm: Assembler, instruction: PtxInstruction) -> None:
     product = asm.temporary(bits_of(kind) // 32 or 1) if adds else asm.target(to)
     half(asm, product, a, b, kind, names[0])
     if adds:
-        width = ".64" if bits_of(kind) == 64 else ""
-        asm.emit(f"IADD3{width}", asm.target(to), product, source(asm, c[0], kind), RZ)
+        add(asm, kind, asm.target(to), product, source(asm, c[0], kind))
 
 
 def half(asm: Assembler, to: Register, a: ptx.Operand, b: ptx.Operand, kind: str, which: str) -> None:
@@ -230,12 +224,11 @@ def lower_sign(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = instruction.modifiers[-1]
     to, a = instruction.operands
     integer_kind(instruction)
-    width = ".64" if bits_of(kind) == 64 else ""
     if instruction.opcode == "neg":
-        asm.emit(f"IADD3{width}", asm.target(to), RZ, negated(asm.registers(a, bits_of(kind))), RZ)
-    elif width:
+        add(asm, kind, asm.target(to), RZ, negated(asm.registers(a, bits_of(kind))))
+    elif bits_of(kind) == 64:
         turned = asm.temporary(2)
-        asm.emit("IADD3.64", turned, RZ, negated(asm.registers(a, bits_of(kind))), RZ)
+        add(asm, kind, turned, RZ, negated(asm.registers(a, bits_of(kind))))
         # The maximum of a number and its negative; for the lowest number both are the same.
         asm.emit("IMAX.S64", asm.target(to), asm.registers(a, bits_of(kind)), turned)
     else:
@@ -248,5 +241,4 @@ def lower_distance(asm: Assembler, instruction: PtxInstruction) -> None:
     to, a, b, c = instruction.operands
     apart = asm.temporary(bits_of(kind) // 32 or 1)
     expanded(asm, "IDISTANCE", apart, (a, b), kind)
-    width = ".64" if bits_of(kind) == 64 else ""
-    asm.emit(f"IADD3{width}", asm.target(to), apart, source(asm, c, kind), RZ)
+    add(asm, kind, asm.target(to), apart, source(asm, c, kind))

@@ -156,6 +156,15 @@ def test_carry_in_and_out(verify: Verify, kind: str) -> None:
     three("sub", subtracted)
 
 
+@pytest.mark.parametrize("kind", ["u32", "u64"])
+@pytest.mark.parametrize("which", ["a", "b"])
+def test_carry_where_the_result_replaces_a_source(verify: Verify, kind: str, which: str) -> None:
+    text = "mov.{kind} {{p}}, {{{which}}}; sub.cc.{kind} {{p}}, {x}, {y}; subc.{kind} {{q}}, 0, 0;"
+    x, y = ("{p}", "{b}") if which == "a" else ("{a}", "{p}")
+    gives = lambda a, b: (a - b, -int(a < b))  # noqa: E731
+    verify(Case(text.format(kind=kind, which=which, x=x, y=y), (kind,) * 2, (kind,) * 2, gives))
+
+
 @pytest.mark.parametrize("kind", ["u32", "s32", "u64", "s64"])
 def test_mad_with_carry(verify: Verify, kind: str) -> None:
     """`mad.cc` and `madc.cc`: the product's half plus c, and what comes out of that addition."""
