@@ -26,6 +26,7 @@ from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import with_decided
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
+from tests.simt.cuda import machine_kernel
 
 HERE = Path(__file__).parent / "kernels"
 Array = memsim.ArrayArg
@@ -303,10 +304,9 @@ extern "C" __global__ void k(float *o, const int *at, int loud) {
 """
 
 
-def test_a_function_of_the_driver_has_rows(tmp_path: Path) -> None:
+def test_a_function_of_the_driver_has_rows() -> None:
     """What printf writes, and where, is in no file: it is neither dropped nor an end."""
-    (tmp_path / "says.cu").write_text(SAYS)
-    kernel = memsim.load(tmp_path / "says.cu", code="sass")["k"]
+    kernel = machine_kernel(SAYS)
 
     def rows(loud: int) -> list[str]:
         return unknown(memsim.analyze(kernel, 1, 32, [Array((64,)), np.arange(32, dtype=np.int32), loud]))
@@ -315,13 +315,12 @@ def test_a_function_of_the_driver_has_rows(tmp_path: Path) -> None:
     assert {"global store", "shared atomic"} <= set(rows(1))
 
 
-def test_an_assertion_that_fails_ends_the_kernel(tmp_path: Path) -> None:
+def test_an_assertion_that_fails_ends_the_kernel() -> None:
     """Code that stands behind it belongs to other lanes."""
-    (tmp_path / "k.cu").write_text(
+    kernel = machine_kernel(
         '#include <cassert>\nextern "C" __global__ void k(float *o, int n) {\n    assert(n > 3);\n'
         "    o[threadIdx.x] = 1;\n}\n"
     )
-    kernel = memsim.load(tmp_path / "k.cu", code="sass")["k"]
     assert not unknown(memsim.analyze(kernel, 1, 32, [Array((32,)), 4]))
     with pytest.raises(MemsimError, match="assertion failed in thread") as caught:
         memsim.analyze(kernel, 1, 32, [Array((32,)), 3])

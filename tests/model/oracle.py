@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
 GROUP = {1: 32, 2: 32, 4: 32, 8: 16, 16: 8}  # lanes served together
 COUNTS_LANES = ("atomic", "reduction", "atomic_cas", "cp_async")
 TWICE = ("atomic_cas", "atomic_cas_unmade")  # takes every wavefront twice
+
+
+def counts_of(cost: Any, row: int | tuple[()] = ()) -> dict[str, int]:
+    """A model's counts of one request, as the functions here give them."""
+    return {name: int(getattr(cost, name)[row]) for name in cost.__slots__}
 
 
 def shared(addresses: Sequence[int], width: int, op: str, active: Sequence[bool]) -> dict[str, int]:

@@ -15,8 +15,6 @@ from memsim.model.service import serve_copies
 from tests.model import oracle
 from tests.model.test_against_oracle import LANES, requests
 
-COUNTS = ("wavefronts", "conflicts", "ways", "ideal")
-
 
 @st.composite
 def copies(draw: st.DrawFn, width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -31,12 +29,10 @@ def test_copies_equal_the_oracle(data: st.DataObject, width: int) -> None:
     to, source, active, read = data.draw(copies(width))
     lists = [column.tolist() for column in (to, source)], [active.tolist(), (active & read).tolist()]
     cost = copy_access(to, source, width, active, read)
-    assert {name: int(getattr(cost, name)) for name in COUNTS} == oracle.copied(*lists[0], width, *lists[1])
+    assert oracle.counts_of(cost) == oracle.copied(*lists[0], width, *lists[1])
 
-    service, turns = (
-        serve_copies(to, source, width, active, read),
-        oracle.copy_turns(*lists[0], width, *lists[1]),
-    )
+    service = serve_copies(to, source, width, active, read)
+    turns = oracle.copy_turns(*lists[0], width, *lists[1])
     first, size = 0, oracle.GROUP[width]
     for group in range(0, 32, size):
         lanes = range(group, group + size)
@@ -47,7 +43,7 @@ def test_copies_equal_the_oracle(data: st.DataObject, width: int) -> None:
         ]
         first += max(turns[lane] for lane in lanes)
     elsewhere = copy_access(to + 128, np.where(active & read, source + 2**20, -1), width, active, read)
-    assert [int(getattr(elsewhere, name)) for name in COUNTS] == [int(getattr(cost, name)) for name in COUNTS]
+    assert oracle.counts_of(elsewhere) == oracle.counts_of(cost)
 
 
 @given(st.data())
@@ -65,7 +61,7 @@ def test_side_by_side_the_origins_do_not_matter(data: st.DataObject, width: int)
     source = data.draw(st.integers(0, 2**20)) * 128 + LANES * width
     assert is_certain(source, width, active, active)
     copy, plain = copy_access(to, source, width, active), shared_access(to, width, "cp_async", active)
-    assert [int(getattr(copy, name)) for name in COUNTS] == [int(getattr(plain, name)) for name in COUNTS]
+    assert oracle.counts_of(copy) == oracle.counts_of(plain)
 
 
 def test_what_is_certain_and_what_hits_decide() -> None:
@@ -109,7 +105,7 @@ def test_many_copies_are_the_same_as_one_by_one() -> None:
     page = copy_source_page(to, source, 16, active)
     for row in (0, 1, CHUNK - 1, CHUNK, CHUNK + 2):
         one = copy_access(to[row], source[row], 16, active[row])
-        assert [getattr(every, name)[row] for name in COUNTS] == [getattr(one, name) for name in COUNTS]
+        assert oracle.counts_of(every, row) == oracle.counts_of(one)
         assert past.sectors[row] == bypass_access(to[row], source[row], active[row]).sectors
         assert page.wavefronts[row] == copy_source_page(to[row], source[row], 16, active[row]).wavefronts
     shapes = (2, 3, 32), (2, 3)

@@ -31,16 +31,6 @@ from memsim.ptx.program import (
 )
 from memsim.state.poison import Poisoned
 
-REGISTERS = """
-.version 8.3
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 out)
-{
-.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<6>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>;
-ret;
-}
-"""
 #: Those that are lowered whatever their form: they do nothing, or need no operand.
 ALWAYS = set(
     "applypriority brkpt createpolicy discard exit fence griddepcontrol membar "
@@ -84,8 +74,27 @@ def random_form(rng: random.Random, opcode: str) -> PtxInstruction:
     return PtxInstruction(opcode, tuple(modifiers), (target, *sources))
 
 
+def kernel(line: str) -> str:
+    """A kernel that stores what `line` leaves in %r1."""
+    return f"""
+.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{{
+.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<6>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>;
+mov.b32 %r1, 1; mov.b32 %r2, 2; mov.b32 %r3, 3; mov.f32 %f1, 0f3F800000; mov.f64 %g1, 0d3FF0000000000000;
+setp.eq.u32 %p1, %r1, 1;
+{line}
+ld.param.u64 %d1, [out];
+st.global.u32 [%d1], %r1;
+ret;
+}}
+"""
+
+
 OPCODES = sorted({opcode for opcode, _ in LOWER})
-MODULE = parse(REGISTERS)
+MODULE = parse(kernel(""))
 
 
 def assembled(instruction: PtxInstruction) -> Assembler:
@@ -124,25 +133,6 @@ def test_a_form_is_lowered_or_refused(opcode: str) -> None:
                     record.build(one.form, Binder({}))
     assert lowered + refused == 400
     assert refused > 0 or opcode in ALWAYS
-
-
-def kernel(line: str) -> str:
-    """A kernel that stores what `line` leaves in %r1."""
-    return f"""
-.version 8.3
-.target sm_90
-.address_size 64
-.visible .entry k(.param .u64 out)
-{{
-.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<6>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %g<4>;
-mov.b32 %r1, 1; mov.b32 %r2, 2; mov.b32 %r3, 3; mov.f32 %f1, 0f3F800000; mov.f64 %g1, 0d3FF0000000000000;
-setp.eq.u32 %p1, %r1, 1;
-{line}
-ld.param.u64 %d1, [out];
-st.global.u32 [%d1], %r1;
-ret;
-}}
-"""
 
 
 @pytest.mark.parametrize(
