@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from memsim.compile.cuda_source import Compiled
 from memsim.compile.libraries import NVJITLINK
+from memsim.compile.prepare import Compiled
 from memsim.compile.toolkit import find_tools, tool_release
 from memsim.errors import MemsimError
 

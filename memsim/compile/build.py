@@ -6,11 +6,9 @@ The first that succeeds is used; if none does, the most helpful error is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
 from memsim.compile.failure import (
-    UNSUPPORTED,
     compile_error,
     false_assertions,
     makes_no_code,
@@ -24,7 +22,7 @@ from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
-from memsim.compile.prepare import Built, CompilerInput
+from memsim.compile.prepare import Compiled, CompilerInput
 from memsim.errors import MemsimError
 
 SET_ASIDE = "host code set aside"
@@ -44,7 +42,7 @@ def build(
     machine_code: bool,
     compiler: str | None = None,
     instances: Sequence[str] = (),
-) -> Built:
+) -> Compiled:
     """Compile a source with the first compiler that accepts it.
 
     Args:
@@ -63,7 +61,7 @@ def build(
     if compiler == "nvcc" or not (arch in NVRTC_KNOWS or makes_code_for(arch)):
         if nvcc is None:
             raise makes_no_code("NVRTC", arch)
-        return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
+        return run_nvcc(nvcc, source, options, arch, machine_code, instances)
 
     taken, ignored = for_nvrtc(options)
     kept = list(taken) if machine_code else [f"-arch={arch.replace('sm_', 'compute_')}", *taken]
@@ -72,14 +70,14 @@ def build(
     names = Names(((path, source.name), (source.true_name, source.name)))
     first = run_nvrtc(source.text, path, kept, chip, instances=instances)
     if first.ptx is not None:
-        return _made(first, names, ignored, "")
+        return _made(first, arch, names, ignored, "")
     device, second, notes = _set_aside(source, path, kept, chip, instances)
     refused = _false_assertions(source, path, kept, chip) if second.ptx is not None and device.asserts else ""
     if second.ptx is not None and not refused:
-        return _made(second, names, (*ignored, *notes), f", {SET_ASIDE}")
+        return _made(second, arch, names, (*ignored, *notes), f", {SET_ASIDE}")
     if nvcc is not None:
         try:
-            return _by_nvcc(nvcc, source, options, arch, machine_code, instances)
+            return run_nvcc(nvcc, source, options, arch, machine_code, instances)
         except MemsimError:
             pass  # NVRTC's error about the device code is more useful
     own = first if not needs_host(source.text, first.log) else second
@@ -87,10 +85,12 @@ def build(
     raise compile_error(source.text, names.renamed(refused or own.log), source.name, missing, instances)
 
 
-def _made(program: NvrtcResult, names: Names, notes: Sequence[str], how: str) -> Built:
-    release = release_of(program.ptx or "")
+def _made(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:
+    ptx = program.ptx or ""
+    release = release_of(ptx)
     made_by = f"NVRTC {release}" if release else "NVRTC"
-    return Built(program.ptx, program.cubin, made_by + how, names.renamed(program.log), names, tuple(notes))
+    code = ptx.encode() if program.cubin is None else program.cubin
+    return Compiled(code, made_by + how, arch, names.renamed(program.log), names, notes=tuple(notes))
 
 
 def _set_aside(
@@ -161,20 +161,3 @@ def _fitting(run: Callable[[Sequence[str]], NvrtcResult], instances: Sequence[st
         tried = run(half)
         fitting += half if tried.ptx is not None else _fitting(run, half, tried.log)
     return fitting
-
-
-def _by_nvcc(
-    nvcc: Path,
-    source: CompilerInput,
-    options: Sequence[str],
-    arch: str,
-    machine_code: bool,
-    instances: Sequence[str],
-) -> Built:
-    built = run_nvcc(nvcc, source, options, arch, machine_code, instances)
-    if built.ptx is None and built.cubin is None:
-        refused = UNSUPPORTED.search(built.log)
-        if refused is not None:
-            raise makes_no_code("nvcc", f"sm_{refused[1]}")
-        raise compile_error(source.text, built.log, source.name, {}, instances)
-    return built

@@ -19,11 +19,12 @@ import msgspec
 
 from memsim.compile.assemble import assemble_ptx
 from memsim.compile.build import SET_ASIDE
-from memsim.compile.cuda_source import Compiled, compile_cubin
+from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.file_names import Names
 from memsim.compile.included_files import included_files
 from memsim.compile.libraries import NVRTC
 from memsim.compile.paths import INCLUDE, OTHERS, split
+from memsim.compile.prepare import Compiled
 from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
 from memsim.store import current

@@ -9,41 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from memsim.compile.build import build
-from memsim.compile.file_names import Names, rename_files
+from memsim.compile.file_names import rename_files
 from memsim.compile.included_files import included_files
-from memsim.compile.prepare import prepare
+from memsim.compile.prepare import Compiled, prepare
 from memsim.errors import MemsimError
 
 _CHIP = re.compile(r"sm_\d+[af]?")
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """Machine code and how it was made.
-
-    Attributes:
-        code: the cubin.
-        compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`,
-            `ptxas 13.0.88`, `nvJitLink 12.9.86`.
-        arch: as requested, `sm_90a`.
-        log: the compiler's warnings.
-        names: display names of the files in the line tables.
-        headers: texts of the files that the source includes, by name, compiled in or not.
-        notes: for the report.
-    """
-
-    code: bytes = field(repr=False)
-    compiler: str
-    arch: str
-    log: str = ""
-    names: Names = field(default_factory=Names)
-    headers: dict[str, str] = field(default_factory=dict, repr=False)
-    notes: tuple[str, ...] = ()
 
 
 def compile_cubin(
@@ -74,11 +50,9 @@ def compile_cubin(
         raise MemsimError(f"machine code is for a chip such as sm_90, not for {arch!r}")
     read, options, notes = prepare(source, options, name)
     built = build(read, options, arch, machine_code=True, compiler=compiler, instances=instances)
-    assert built.cubin is not None
-    headers = _headers(read.text, read.folder, options, built.names)
-    return Compiled(
-        built.cubin, built.compiler, arch, built.log, built.names, headers, (*notes, *built.notes)
-    )
+    files = included_files(read.text, read.folder, options)
+    headers = {built.names.name_of(path.as_posix()): content for path, content in files.items()}
+    return replace(built, headers=headers, notes=(*notes, *built.notes))
 
 
 def compile_cuda(
@@ -95,10 +69,4 @@ def compile_cuda(
     """
     read, options, _ = prepare(source, options, name)
     built = build(read, options, arch, machine_code=False, instances=instances)
-    assert built.ptx is not None
-    return rename_files(built.ptx, read.true_name, read.name)
-
-
-def _headers(text: str, folder: Path, options: Sequence[str], names: Names) -> dict[str, str]:
-    files = included_files(text, folder, options)
-    return {names.name_of(path.as_posix()): content for path, content in files.items()}
+    return rename_files(built.code.decode(), built.names)

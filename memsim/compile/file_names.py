@@ -62,7 +62,6 @@ def rename(text: str, true_name: str, name: str) -> str:
     return "".join(there + line[len(here) :] if line.startswith(here) else line for line in lines)
 
 
-def rename_files(ptx: str, true_name: str, name: str) -> str:
+def rename_files(ptx: str, names: Names) -> str:
     """PTX text with display names in its `.file` lines."""
-    names = Names(((true_name, name),))
     return _FILE.sub(lambda found: found[1] + names.name_of(found[2]) + found[3], ptx)

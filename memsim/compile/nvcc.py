@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from memsim.compile.file_names import Names, rename, rename_files
-from memsim.compile.prepare import Built, CompilerInput
+from memsim.compile.failure import UNSUPPORTED, compile_error, makes_no_code
+from memsim.compile.file_names import Names, rename
+from memsim.compile.prepare import Compiled, CompilerInput
 from memsim.compile.toolkit import find_tool, tool_release
 
 
@@ -24,11 +25,14 @@ def run_nvcc(
     arch: str,
     machine_code: bool,
     instances: Sequence[str] = (),
-) -> Built:
-    """The output of nvcc; PTX text has display names.
+) -> Compiled:
+    """The output of nvcc.
 
     nvcc derives internal symbols from the path of a file, so the file is compiled in place; PTX has no such
     symbols and is the same from every folder.
+
+    Raises:
+        MemsimError: it does not know the chip, or the source does not compile.
     """
     compiler, any_file = f"nvcc {tool_release(nvcc)}".strip(), (source.folder / "any.cu").as_posix()
     with tempfile.TemporaryDirectory() as scratch:
@@ -44,11 +48,12 @@ def run_nvcc(
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         log = rename(done.stdout + done.stderr, path.as_posix(), source.name)
         names = Names(((path.as_posix(), source.name), (any_file, source.name)))
-        written = output.read_bytes() if done.returncode == 0 else None
-        if written is None or machine_code:
-            return Built(None, written, compiler, log, names)
-        ptx = rename_files(written.decode(), path.as_posix(), source.name)
-        return Built(rename_files(ptx, any_file, source.name), None, compiler, log, names)
+        if done.returncode == 0:
+            return Compiled(output.read_bytes(), compiler, arch, log, names)
+    refused = UNSUPPORTED.search(log)
+    if refused is not None:
+        raise makes_no_code("nvcc", f"sm_{refused[1]}")
+    raise compile_error(source.text, log, source.name, {}, instances)
 
 
 def _instantiated(instances: Sequence[str]) -> str:

@@ -46,22 +46,26 @@ class CompilerInput:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
-    """The output of a compiler: PTX text or a cubin, neither if it does not compile.
+class Compiled:
+    """Machine code, or PTX, and how it was made.
 
     Attributes:
-        ptx, cubin: None if not requested.
-        compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`.
-        log: its warnings.
-        names: display names of files.
+        code: the cubin; PTX in UTF-8.
+        compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`,
+            `ptxas 13.0.88`, `nvJitLink 12.9.86`.
+        arch: as requested, `sm_90a`.
+        log: the compiler's warnings.
+        names: display names of the files in the line tables, and in PTX.
+        headers: texts of the files that the source includes, by name, compiled in or not.
         notes: for the report.
     """
 
-    ptx: str | None = field(repr=False)
-    cubin: bytes | None = field(repr=False)
+    code: bytes = field(repr=False)
     compiler: str
-    log: str
-    names: Names
+    arch: str
+    log: str = ""
+    names: Names = field(default_factory=Names)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
     notes: tuple[str, ...] = ()
 
 

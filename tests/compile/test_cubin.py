@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from memsim.compile import nvrtc as nvrtc_module
-from memsim.compile.cuda_source import Compiled, compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.prepare import Compiled
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from memsim.sass.disassemble import disassemble
