@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -54,150 +54,138 @@ def read_catalog(path: Path) -> dict[str, Spec | Dispatcher]:
     except tomllib.TOMLDecodeError as error:
         raise MemsimError(f"not TOML: {error}", file=str(path)) from None
 
-    _check_keys(path, "the file", tables, needed=TABLES, optional={"dispatchers"})
-    articles = tables["articles"]
-    families = {name: _family(path, name, table) for name, table in tables["families"].items()}
-    kernels = {
-        name: _spec(path, name, table, families, articles) for name, table in tables["kernels"].items()
-    }
-    dispatchers = {
-        name: _dispatcher(path, name, table, kernels, families, articles)
-        for name, table in tables.get("dispatchers", {}).items()
-    }
-    return {**kernels, **dispatchers}
+    return _CatalogFile(path, tables).entries()
 
 
-def _family(path: Path, name: str, table: Mapping[str, Any]) -> Family:
-    where = f"families.{name}"
-    _check_keys(path, where, table, needed=FAMILY_KEYS)
-    if name not in REFERENCES:
-        _fail(path, where, f"it has no reference result; there are references for {', '.join(REFERENCES)}")
-    for array, shape in {**table["inputs"], **table["outputs"]}.items():
-        _check_names(path, f"{where}, shape of {array}", shape, table["sizes"])
-    shapes = ({array: tuple(shape) for array, shape in table[key].items()} for key in ("inputs", "outputs"))
-    return Family(name, dict(table["sizes"]), *shapes)
+class _CatalogFile:
+    """The tables of a file, which name each other."""
 
+    def __init__(self, path: Path, tables: Mapping[str, Any]) -> None:
+        self.path, self.tables = path, tables
+        self._check_keys("the file", tables, needed=TABLES, optional={"dispatchers"})
+        self.articles: dict[str, str] = tables["articles"]
+        self.families = {name: self._family(name, table) for name, table in tables["families"].items()}
+        self.kernels = {name: self._spec(name, table) for name, table in tables["kernels"].items()}
 
-def _spec(
-    path: Path,
-    name: str,
-    table: Mapping[str, Any],
-    families: Mapping[str, Family],
-    articles: Mapping[str, str],
-) -> Spec:
-    where = f"kernels.{name}"
-    _check_keys(path, where, table, needed=NEEDED, optional=OPTIONAL)
-    _check_names(path, f"{where}.family", [table["family"]], families)
-    _check_names(path, f"{where}.article", [table["article"]], articles)
-    family = families[table["family"]]
-    scalars = table.get("scalars", {})
-    _check_names(path, f"{where}.scalars", [v for v in scalars.values() if isinstance(v, str)], family.sizes)
-    _check_names(path, f"{where}.textures", table.get("textures", ()), family.inputs)
-    known = {**family.sizes, **family.arrays, **scalars}
-    _check_names(path, f"{where}.arguments", table["arguments"], known)
-    source = path.parent / table["source"]
-    if not source.is_file():
-        _fail(path, f"{where}.source", f"there is no file {source.name}")
-    shared_bytes = table.get("shared_bytes", 0)
-    if not isinstance(shared_bytes, int) or shared_bytes < 0:
-        _fail(path, f"{where}.shared_bytes", f"{shared_bytes!r} is not a number of bytes")
-    return Spec(
-        name=name,
-        story=table["story"],
-        article=articles[table["article"]],
-        says=table.get("says", ""),
-        family=family,
-        source=source,
-        entry=table["entry"],
-        options=tuple(table.get("options", ())),
-        arguments=tuple(table["arguments"]),
-        grid=_rules(path, f"{where}.grid", table["grid"], _EXTENT, family),
-        block=dim3(table["block"], f"{where}.block"),
-        shared_bytes=shared_bytes,
-        requires=_rules(path, f"{where}.requires", table.get("requires", ()), _MULTIPLE, family),
-        scalars=dict(scalars),
-        textures=tuple(table.get("textures", ())),
-    )
+    def entries(self) -> dict[str, Spec | Dispatcher]:
+        """The kernels, then the dispatchers."""
+        tables = self.tables.get("dispatchers", {})
+        return {**self.kernels, **{name: self._dispatcher(name, table) for name, table in tables.items()}}
 
+    def _family(self, name: str, table: Mapping[str, Any]) -> Family:
+        where = f"families.{name}"
+        self._check_keys(where, table, needed=FAMILY_KEYS)
+        if name not in REFERENCES:
+            self._fail(where, f"it has no reference result; there are references for {', '.join(REFERENCES)}")
+        for array, shape in {**table["inputs"], **table["outputs"]}.items():
+            self._check_names(f"{where}, shape of {array}", shape, table["sizes"])
+        inputs, outputs = (
+            {array: tuple(shape) for array, shape in table[key].items()} for key in ("inputs", "outputs")
+        )
+        return Family(name, dict(table["sizes"]), inputs, outputs)
 
-def _dispatcher(
-    path: Path,
-    name: str,
-    table: Mapping[str, Any],
-    kernels: Mapping[str, Spec],
-    families: Mapping[str, Family],
-    articles: Mapping[str, str],
-) -> Dispatcher:
-    where = f"dispatchers.{name}"
-    _check_keys(path, where, table, needed=DISPATCHER_KEYS, optional={"sum", "launch"})
-    _check_names(path, f"{where}.article", [table["article"]], articles)
-    _check_names(path, f"{where}.family", [table["family"]], families)
-    family = families[table["family"]]
-    if not table["choices"]:
-        _fail(path, f"{where}.choices", "there are none")
-    return Dispatcher(
-        name=name,
-        story=table["story"],
-        article=articles[table["article"]],
-        says=table["says"],
-        family=family,
-        choices=tuple(_choice(path, where, row, kernels, family) for row in table["choices"]),
-        sum=_sum(path, f"{where}.sum", table["sum"], kernels) if "sum" in table else None,
-        launch=float(table.get("launch", 0.0)),
-    )
+    def _spec(self, name: str, table: Mapping[str, Any]) -> Spec:
+        where = f"kernels.{name}"
+        self._check_keys(where, table, needed=NEEDED, optional=OPTIONAL)
+        family, article = self._family_and_article(where, table)
+        scalars, textures = table.get("scalars", {}), table.get("textures", ())
+        named = [value for value in scalars.values() if isinstance(value, str)]
+        self._check_names(f"{where}.scalars", named, family.sizes)
+        self._check_names(f"{where}.textures", textures, family.inputs)
+        known = {**family.sizes, **family.arrays, **scalars}
+        self._check_names(f"{where}.arguments", table["arguments"], known)
+        source = self.path.parent / table["source"]
+        if not source.is_file():
+            self._fail(f"{where}.source", f"there is no file {source.name}")
+        shared_bytes = table.get("shared_bytes", 0)
+        if not isinstance(shared_bytes, int) or shared_bytes < 0:
+            self._fail(f"{where}.shared_bytes", f"{shared_bytes!r} is not a number of bytes")
+        return Spec(
+            name=name,
+            story=table["story"],
+            article=article,
+            says=table.get("says", ""),
+            family=family,
+            source=source,
+            entry=table["entry"],
+            options=tuple(table.get("options", ())),
+            arguments=tuple(table["arguments"]),
+            grid=self._rules(f"{where}.grid", table["grid"], _EXTENT, family),
+            block=dim3(table["block"], f"{where}.block"),
+            shared_bytes=shared_bytes,
+            requires=self._rules(f"{where}.requires", table.get("requires", ()), _MULTIPLE, family),
+            scalars=dict(scalars),
+            textures=tuple(textures),
+        )
 
+    def _dispatcher(self, name: str, table: Mapping[str, Any]) -> Dispatcher:
+        where = f"dispatchers.{name}"
+        self._check_keys(where, table, needed=DISPATCHER_KEYS, optional={"sum", "launch"})
+        family, article = self._family_and_article(where, table)
+        if not table["choices"]:
+            self._fail(f"{where}.choices", "there are none")
+        adding = None
+        if "sum" in table:
+            of = table["sum"]
+            self._check_keys(f"{where}.sum", of, needed={"kernel", "start", "each"})
+            adding = SumOfParts(self._kernel(where, of), Adding(float(of["start"]), float(of["each"])))
+        return Dispatcher(
+            name=name,
+            story=table["story"],
+            article=article,
+            says=table["says"],
+            family=family,
+            choices=tuple(self._choice(where, row, family) for row in table["choices"]),
+            sum=adding,
+            launch=float(table.get("launch", 0.0)),
+        )
 
-def _choice(
-    path: Path, where: str, row: Mapping[str, Any], kernels: Mapping[str, Spec], family: Family
-) -> KernelChoice:
-    _check_keys(path, f"{where}.choices", row, needed={"kernel"}, optional={"below", "start", "line"})
-    _check_names(path, where, [row["kernel"]], kernels)
-    spec = kernels[row["kernel"]]
-    if any(spec.family.arrays.get(array) is None for array in family.arrays):
-        _fail(path, where, f"{spec.name} computes something else")
-    _check_names(path, f"{where}.below", row.get("below", {}), family.sizes)
-    pace = None
-    if "line" in row:
-        _check_keys(path, f"{where}.choices", row, needed={"kernel", "start"}, optional={"below", "line"})
-        pace = Pace(float(row["start"]), tuple(map(float, row["line"])))
-    return KernelChoice(spec, dict(row.get("below", {})), pace)
+    def _choice(self, where: str, row: Mapping[str, Any], family: Family) -> KernelChoice:
+        paced = {"start", "line"} if "line" in row else set()
+        self._check_keys(f"{where}.choices", row, needed={"kernel", *paced}, optional={"below", "start"})
+        spec = self._kernel(where, row)
+        if any(spec.family.arrays.get(array) is None for array in family.arrays):
+            self._fail(where, f"{spec.name} computes something else")
+        self._check_names(f"{where}.below", row.get("below", {}), family.sizes)
+        pace = Pace(float(row["start"]), tuple(map(float, row["line"]))) if paced else None
+        return KernelChoice(spec, dict(row.get("below", {})), pace)
 
+    def _family_and_article(self, where: str, table: Mapping[str, Any]) -> tuple[Family, str]:
+        """The family, and the title of the article, that an entry names."""
+        self._check_names(f"{where}.family", [table["family"]], self.families)
+        self._check_names(f"{where}.article", [table["article"]], self.articles)
+        return self.families[table["family"]], self.articles[table["article"]]
 
-def _sum(path: Path, where: str, table: Mapping[str, Any], kernels: Mapping[str, Spec]) -> SumOfParts:
-    _check_keys(path, where, table, needed={"kernel", "start", "each"})
-    _check_names(path, where, [table["kernel"]], kernels)
-    return SumOfParts(kernels[table["kernel"]], Adding(float(table["start"]), float(table["each"])))
+    def _kernel(self, where: str, table: Mapping[str, Any]) -> Spec:
+        self._check_names(where, [table["kernel"]], self.kernels)
+        return self.kernels[table["kernel"]]
 
+    def _rules(
+        self, where: str, texts: list[str], form: re.Pattern[str], family: Family
+    ) -> tuple[tuple[str, int], ...]:
+        """`["N/128"]` or `["N % 4 == 0"]` as (name of a size, number)."""
+        rules = []
+        for text in texts:
+            match = form.fullmatch(text)
+            if match is None:
+                self._fail(where, f"{text!r} is not written as {form.pattern}")
+            self._check_names(where, [match[1]], family.sizes)
+            rules.append((match[1], int(match[2])))
+        return tuple(rules)
 
-def _rules(
-    path: Path, where: str, texts: list[str], form: re.Pattern[str], family: Family
-) -> tuple[tuple[str, int], ...]:
-    """`["N/128"]` or `["N % 4 == 0"]` as (name of a size, number)."""
-    rules = []
-    for text in texts:
-        match = form.fullmatch(text)
-        if match is None:
-            _fail(path, where, f"{text!r} is not written as {form.pattern}")
-        _check_names(path, where, [match[1]], family.sizes)
-        rules.append((match[1], int(match[2])))
-    return tuple(rules)
+    def _check_keys(
+        self, where: str, table: Mapping[str, Any], needed: Set[str], optional: Set[str] = frozenset()
+    ) -> None:
+        missing, unknown = needed - set(table), set(table) - needed - optional
+        if missing:
+            self._fail(where, f"{', '.join(sorted(missing))} missing")
+        if unknown:
+            self._fail(where, f"{', '.join(sorted(unknown))} unknown")
 
+    def _check_names(self, where: str, names: Iterable[str], known: Mapping[str, Any]) -> None:
+        for name in names:
+            if name not in known:
+                self._fail(where, f"there is no {name!r}; there are {', '.join(known)}")
 
-def _check_keys(
-    path: Path, where: str, table: Mapping[str, Any], needed: Set[str], optional: Set[str] = frozenset()
-) -> None:
-    missing, unknown = needed - set(table), set(table) - needed - optional
-    if missing:
-        _fail(path, where, f"{', '.join(sorted(missing))} missing")
-    if unknown:
-        _fail(path, where, f"{', '.join(sorted(unknown))} unknown")
-
-
-def _check_names(path: Path, where: str, names: list[str], known: Mapping[str, Any]) -> None:
-    for name in names:
-        if name not in known:
-            _fail(path, where, f"there is no {name!r}; there are {', '.join(known)}")
-
-
-def _fail(path: Path, where: str, message: str) -> NoReturn:
-    raise MemsimError(f"{where}: {message}", file=str(path))
+    def _fail(self, where: str, message: str) -> NoReturn:
+        raise MemsimError(f"{where}: {message}", file=str(self.path))
