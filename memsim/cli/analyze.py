@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import analysis_of, asks_what_there_is, echo_offers, job_of, target_options
+from memsim.cli.launch_options import (
+    analysis_of,
+    asks_what_there_is,
+    echo_offers,
+    job_of,
+    said,
+    target_options,
+)
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json
 from memsim.errors import MemsimError
@@ -99,7 +106,7 @@ def analyze(
             hint="use --save-launch when you analyze the kernel itself",
         )
     if asks_what_there_is(ctx, target):
-        echo_offers(target)
+        echo_offers(target, said(ctx).get("options", ()))
         return
     job = job_of(ctx, target)
     analysis = analysis_of(ctx, target, job)

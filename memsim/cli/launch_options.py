@@ -7,6 +7,7 @@ that would change nothing is refused.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -225,8 +226,10 @@ def has_kernels(target: str) -> bool:
     return file_exists(Path(target)) and not (may_be_named(target) and _of_project(target))
 
 
-def echo_offers(target: str) -> None:
+def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     """Prints the kernels of a source, or of machine code, each with a command line.
+
+    options: for the compiler, which the command lines repeat.
 
     Raises:
         MemsimError: it has none.
@@ -236,7 +239,8 @@ def echo_offers(target: str) -> None:
     if kind_of(target) is BINARY:
         found = compiled.lines(target)
     else:
-        found = offers.lines(target, Path(target).read_text(encoding="utf-8", errors="replace"))
+        text = Path(target).read_text(encoding="utf-8", errors="replace")
+        found = offers.lines(target, text, options=options)
     if not found:
         hint = "a kernel is a __global__ function; analyze one defined by a macro with --grid and --block"
         raise MemsimError("no kernel was found in it", file=target, hint=hint)

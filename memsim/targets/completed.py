@@ -65,7 +65,9 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
             f"{offer.kernel.signature} needs {', '.join(missing)}",
             file=file,
             line=offer.kernel.line,
-            hint=command_line(file, _with_shape(offer, given), given=values),
+            hint=command_line(
+                file, _with_shape(offer, given), given=values, options=said.get("options") or ()
+            ),
         )
     return given
 
@@ -130,7 +132,9 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
     else:
         missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
         about = f"it has {len(known)} kernels; choose one by {', '.join(missing)}"
-    return MemsimError(about, file=file, hint="\n".join(command_line(file, offer) for offer in known))
+    options = said.get("options") or ()
+    lines = (command_line(file, offer, options=options) for offer in known)
+    return MemsimError(about, file=file, hint="\n".join(lines))
 
 
 def _check_names(file: str, text: str, values: Mapping[str, Number], spell: Any) -> None:

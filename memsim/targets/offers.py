@@ -99,28 +99,38 @@ def offers(text: str, given: Mapping[str, Number] | None = None) -> tuple[Offer,
     return tuple(found)
 
 
-def lines(file: str, text: str, verb: str = "analyze") -> list[str]:
-    """For each kernel its C parameters, how the source launches it, and a command line."""
+def lines(file: str, text: str, verb: str = "analyze", options: Sequence[str] = ()) -> list[str]:
+    """For each kernel its C parameters, how the source launches it, and a command line.
+
+    options: for the compiler, which the command lines repeat.
+    """
     said: list[str] = []
     for offer in offers(text):
         said.append(f"{offer.kernel.signature}   {Path(file).name}:{offer.kernel.line}")
         if offer.launch is not None:
             said.append(f"  launched in line {offer.launch.line}: {_shown(offer.launch)}")
-        said.append(f"  {command_line(file, offer, verb)}")
+        said.append(f"  {command_line(file, offer, verb, options=options)}")
         if offer.asked:
             said.append(f"  with values for {', '.join(offer.asked)}")
     return said
 
 
 def command_line(
-    file: str, offer: Offer, verb: str = "analyze", given: Mapping[str, Number] | None = None
+    file: str,
+    offer: Offer,
+    verb: str = "analyze",
+    given: Mapping[str, Number] | None = None,
+    options: Sequence[str] = (),
 ) -> str:
-    """`memsim analyze mine.cu --kernel ...`, ready to type, with the values of names that are given."""
+    """`memsim analyze mine.cu -Iinclude --kernel ...`, ready to type.
+
+    given: values of names that the source leaves open. options: for the compiler.
+    """
     numbers = {
         name: value if isinstance(value, int) else float(value) for name, value in (given or {}).items()
     }
     values = (word for name, value in numbers.items() for word in ("--let", f"{name}={value}"))
-    return " ".join(["memsim", verb, shlex.quote(file), *map(_quoted, (*offer.command, *values))])
+    return " ".join(["memsim", verb, shlex.quote(file), *map(_quoted, (*options, *offer.command, *values))])
 
 
 def _quoted(word: str) -> str:

@@ -54,6 +54,14 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
     ]
 
 
+def test_command_lines_repeat_the_options_for_the_compiler(file: Path, memsim: Run) -> None:
+    line = "memsim analyze mine.cu -DX=1 -Iinclude --kernel 'shift<float, 64>' --let by=..."
+    assert f"  {line}\n" in memsim("analyze mine.cu -I include -D X=1").out
+    memsim("analyze mine.cu -I include -D X=1 --kernel shift --block 64").refused(line.replace("...", ""))
+    file.write_text(SOURCE + OTHER)
+    memsim("analyze mine.cu -D X=1 --block 64").refused("memsim analyze mine.cu -DX=1 --kernel other --grid")
+
+
 def test_what_the_source_leaves_open_is_given_by_name(file: Path, memsim: Run) -> None:
     done = memsim("analyze mine.cu --let by=2")
     assert done.code == 0, done.err
