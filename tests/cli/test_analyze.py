@@ -265,12 +265,12 @@ def test_a_load_outside_of_arrays_can_be_allowed(memsim: Run, tmp_path: Path) ->
         "{ int i = threadIdx.x; out[i] = in[i - 1]; }"
     )
     launch = (source, "--grid 1 --block 32 --arg 'f32[32]' --arg 'f32[32]'")
-    memsim("analyze", launch).refused(
+    memsim("analyze", *launch).refused(
         "out-of-bounds LDG.E of 4 bytes, 4 bytes before in", "--allow-out-of-bounds"
     )
-    allowed = memsim("analyze", launch, "--allow-out-of-bounds --json").document()
+    allowed = memsim("analyze", *launch, "--allow-out-of-bounds --json").document()
     assert [site["requests"] for site in allowed["sites"]] == [1, 1]
     assert allowed["notes"] == ["reads outside of every array (1 requests)"]
-    memsim("analyze", launch, "--code ptx").refused("out-of-bounds ld.global", "--allow-out-of-bounds")
-    as_ptx = memsim("analyze", launch, "--allow-out-of-bounds --code ptx --json").document()
+    memsim("analyze", *launch, "--code ptx").refused("out-of-bounds ld.global", "--allow-out-of-bounds")
+    as_ptx = memsim("analyze", *launch, "--allow-out-of-bounds --code ptx --json").document()
     assert as_ptx["notes"] == allowed["notes"]
