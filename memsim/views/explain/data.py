@@ -5,16 +5,12 @@ Which access that is, by line or by cost, `memsim.views.explain.choose` decides.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.errors import MemsimError
-from memsim.launch import Launch
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.local import local_access
 from memsim.model.service import serve_copies, serve_lanes
@@ -61,8 +57,7 @@ def take_apart(analysis: Analysis, site: int | SiteCounts) -> SharedRequest | Gl
         )
     if row.space == "shared":
         return shared_request(analysis, site, worst_shared_request(analysis, site))
-    apart = _local_request if row.space == "local" else _global_request
-    return apart(analysis, site, analysis.requests_of_sites[site])
+    return _sector_request(analysis, site, analysis.requests_of_sites[site])
 
 
 def worst_shared_request(analysis: Analysis, site: int) -> int:
@@ -103,14 +98,26 @@ def shared_request(analysis: Analysis, site: int, chosen: int) -> SharedRequest:
     )
 
 
-def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> GlobalRequest:
+def _sector_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> GlobalRequest:
+    """The worst request of these rows of the trace: most unneeded sectors, then most sectors."""
     trace, row = analysis.trace, analysis.sites[site]
-    asked = trace.addresses[rows], row.width, row.op, trace.active[rows], trace.partner[rows], analysis.arch
-    cost = global_cost(*asked)
-    worst = _worst(trace, rows, cost.sectors, cost.ideal_sectors)
+    asked = trace.addresses[rows], row.width, row.op, trace.active[rows]
+    is_local = row.space == "local"
+    cost = (
+        local_access(*asked, analysis.arch)
+        if is_local
+        else global_cost(*asked, trace.partner[rows], analysis.arch)
+    )
+    seen = trace.count[rows], -trace.block[rows], -trace.warp[rows]
+    worst = _last(cost.sectors - cost.ideal_sectors, cost.sectors, *seen)
     addresses, active = trace.addresses[rows[worst]], trace.active[rows[worst]]
     steps = np.unique(np.diff(addresses[active]))
-    lines, used = _bytes_of_lines(addresses[active][:, None] + np.arange(row.width))
+    touched = addresses[active][:, None] + np.arange(row.width)
+    if is_local:  # the words of the 32 lanes lie side by side
+        lane = WORD * np.arange(WARP)
+        touched = touched // WORD * LINE + lane[active][:, None] + touched % WORD
+        addresses = addresses // WORD * LINE + lane
+    lines, used = _bytes_of_lines(touched)
     return GlobalRequest(
         origin=_origin(analysis, site, rows, rows[worst]),
         addresses=addresses,
@@ -119,33 +126,8 @@ def _global_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> G
         used=used,
         sectors=int(cost.sectors[worst]),
         ideal_sectors=int(cost.ideal_sectors[worst]),
-        stride=int(steps[0]) if len(steps) == 1 else None,
+        stride=int(steps[0]) if len(steps) == 1 and not is_local else None,
     )
-
-
-def _local_request(analysis: Analysis, site: int, rows: NDArray[np.int64]) -> GlobalRequest:
-    trace, row = analysis.trace, analysis.sites[site]
-    cost = local_access(trace.addresses[rows], row.width, row.op, trace.active[rows], analysis.arch)
-    worst = _worst(trace, rows, cost.sectors, cost.ideal_sectors)
-    own, active = trace.addresses[rows[worst]], trace.active[rows[worst]]
-    lane = np.arange(WARP)
-    wanted = own[active][:, None] + np.arange(row.width)
-    lines, used = _bytes_of_lines(wanted // WORD * LINE + WORD * lane[active][:, None] + wanted % WORD)
-    return GlobalRequest(
-        origin=_origin(analysis, site, rows, rows[worst]),
-        addresses=own // WORD * LINE + WORD * lane,
-        active=active,
-        lines=lines,
-        used=used,
-        sectors=int(cost.sectors[worst]),
-        ideal_sectors=int(cost.ideal_sectors[worst]),
-        stride=None,
-    )
-
-
-def _worst(trace: Trace, rows: NDArray[np.int64], sectors: Any, ideal: Any) -> int:
-    """Which of these rows of the trace is the worst: most unneeded sectors, then most sectors."""
-    return _last(sectors - ideal, sectors, trace.count[rows], -trace.block[rows], -trace.warp[rows])
 
 
 def _bytes_of_lines(touched: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -172,7 +154,7 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
         row=row,
         block=coordinates(int(trace.block[chosen]), launch.grid),
         warp=warp,
-        threads=tuple(_threads(launch, warp)),
+        threads=tuple(coordinates(warp * WARP + lane, launch.block) for lane in range(WARP)),
         times=int(trace.count[chosen]),
         distinct=len(rows),
         array=_array(trace, *found[0]) if len(found) == 1 else None,
@@ -184,11 +166,6 @@ def _array(trace: Trace, name: str, space: str, first: int, size: int) -> Access
     return AccessedArray(name, first, shape, trace.layouts.get(name))
 
 
-def _threads(launch: Launch, warp: int) -> Iterator[tuple[int, int, int]]:
-    """(x, y, z) of each lane; lanes past the end of the block go on counting."""
-    for lane in range(WARP):
-        yield coordinates(warp * WARP + lane, launch.block)
-
-
 def coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """(x, y, z) of a block in the grid, or of a thread; threads past the end of the block go on counting."""
     return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])

@@ -13,7 +13,7 @@ from memsim.arch.units import BANKS, WARP
 from memsim.views.canvas import CODE, count_colours, new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, colour_of_count, ink_on
 from memsim.views.explain.cells import Cell, lane_cells, line_cells, ring
-from memsim.views.explain.lane_by_lane import SharedRequest, conflict_graph
+from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.explain.sentences import sentences, word_name
 from memsim.views.labels import access, dim3, ranges
 
@@ -44,16 +44,19 @@ def lanes(kernel: str, request: SharedRequest) -> Figure:
         _draw_lines(figure.add_subplot(right[0, 0]), request)
         _draw_graph(figure.add_subplot(right[1, 0]), request)
         _draw_legend(figure.add_axes((0.665, 0.926, 0.32, 0.02)))
-        row = request.origin.row
-        answer, *story = sentences(request)
-        figure.text(0.012, 0.975, answer, fontsize=14, fontweight="bold", va="top")
-        place = f"{kernel}, line {row.line} (site {request.origin.site}): {access(row)}"
-        figure.text(0.012, 0.945, place, va="top")
-        figure.text(0.012 + 0.0049 * len(place), 0.9445, row.source, va="top", **CODE)
-        figure.text(
-            0.012, 0.14, "\n".join(textwrap.fill(text, 200) for text in story), va="top", linespacing=1.35
-        )
+        write_head(figure, kernel, request)
+        story = [textwrap.fill(text, 200) for text in sentences(request)[1:]]
+        figure.text(0.012, 0.14, "\n".join(story), va="top", linespacing=1.35)
     return figure
+
+
+def write_head(figure: Figure, kernel: str, request: SharedRequest | GlobalRequest) -> None:
+    """The answer, and which access of the kernel it is about."""
+    row, inch = request.origin.row, 1 / figure.get_figheight()
+    place = f"{kernel}, line {row.line} (site {request.origin.site}): {access(row)}"
+    figure.text(0.012, 1 - 0.25 * inch, sentences(request)[0], fontsize=14, fontweight="bold", va="top")
+    figure.text(0.012, 1 - 0.62 * inch, place, va="top")
+    figure.text(0.012 + 0.0049 * len(place), 1 - 0.625 * inch, row.source, va="top", **CODE)
 
 
 def _draw_lanes(axes: Axes, request: SharedRequest) -> None:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.arch.units import LINE, SECTOR
-from memsim.views.canvas import CODE, new_figure, style
+from memsim.views.canvas import new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
+from memsim.views.explain.figure import write_head
 from memsim.views.explain.lane_by_lane import GlobalRequest
 from memsim.views.explain.sentences import line_name, sentences
-from memsim.views.labels import access, ranges
+from memsim.views.labels import lane_names
+from memsim.views.tables import cut
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 USED = COUNTS[2]
 WIDTH, ROW_INCHES = 16.0, 0.27
 CELL = 0.86
+MOST_CHARACTERS = 28  # that fit into a sector
 
 
 def sectors(kernel: str, request: GlobalRequest) -> Figure:
@@ -32,8 +35,7 @@ def sectors(kernel: str, request: GlobalRequest) -> Figure:
         MemsimError: matplotlib is not installed.
     """
     rows = len(request.lines)
-    answer, *story = sentences(request)
-    text = [textwrap.fill(sentence, 190) for sentence in story]
+    text = [textwrap.fill(sentence, 190) for sentence in sentences(request)[1:]]
     height = 2.5 + ROW_INCHES * rows + 0.2 * len("\n".join(text).splitlines())
     figure = new_figure(WIDTH, height)
     with style():
@@ -43,11 +45,7 @@ def sectors(kernel: str, request: GlobalRequest) -> Figure:
         _draw_bars(
             figure.add_axes((0.88, bottom + (ROW_INCHES * rows - 0.7) / height, 0.1, 0.7 / height)), request
         )
-        row = request.origin.row
-        figure.text(0.012, 1 - 0.25 / height, answer, fontsize=14, fontweight="bold", va="top")
-        place = f"{kernel}, line {row.line} (site {request.origin.site}): {access(row)}"
-        figure.text(0.012, 1 - 0.62 / height, place, va="top")
-        figure.text(0.012 + 0.0049 * len(place), 1 - 0.625 / height, row.source, va="top", **CODE)
+        write_head(figure, kernel, request)
         figure.text(0.012, bottom - 0.62 / height, "\n".join(text), va="top", linespacing=1.35)
     return figure
 
@@ -84,10 +82,8 @@ def _draw_bytes(axes: Axes, request: GlobalRequest) -> None:
                 )
             )
             if touched:
-                lanes = ranges(request.lanes_of_sector(line, sector))
-                axes.text(
-                    sector * SECTOR + SECTOR / 2, line, _lanes(lanes), ha="center", va="center", fontsize=7
-                )
+                lanes = cut(lane_names(request.lanes_of_sector(line, sector)), MOST_CHARACTERS)
+                axes.text((sector + 0.5) * SECTOR, line, lanes, ha="center", va="center", fontsize=7)
     axes.set_yticks(
         range(len(request.lines)), [line_name(request, line) for line in range(len(request.lines))]
     )
@@ -122,11 +118,3 @@ def _draw_bars(axes: Axes, request: GlobalRequest) -> None:
     axes.tick_params(length=0)
     for y, count in enumerate((request.sectors, request.ideal_sectors)):
         axes.annotate(str(count), (count, y), (3, 0), textcoords="offset points", va="center")
-
-
-def _lanes(lanes: str) -> str:
-    return (
-        f"lane{'s' if '-' in lanes or ',' in lanes else ''} {lanes}"
-        if len(lanes) <= 22
-        else f"{lanes[:19]}..."
-    )
