@@ -14,23 +14,20 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.views.labels import count, dim3, lane_names
 
 if TYPE_CHECKING:
-    from memsim.guard.outcome import Checked, Finding, Outcome
+    from memsim.guard.outcome import Finding, Outcome
     from memsim.views.explain.lane_by_lane import GlobalRequest, RequestOrigin, SharedRequest
 
 
 def with_lanes(outcome: Outcome) -> Outcome:
     """The same outcome, where each finding whose access was analyzed says which lanes are to blame."""
-    return replace(outcome, checked=tuple(map(_checked, outcome.checked)))
 
+    def told(finding: Finding) -> Finding:
+        if finding.analysis is None:
+            return finding
+        return replace(finding, lanes=worst_request(finding.analysis, finding.site))
 
-def _checked(checked: Checked) -> Checked:
-    return replace(checked, findings=tuple(map(_finding, checked.findings)))
-
-
-def _finding(finding: Finding) -> Finding:
-    if finding.analysis is None:
-        return finding
-    return replace(finding, lanes=worst_request(finding.analysis, finding.site))
+    checked = (replace(one, findings=tuple(map(told, one.findings))) for one in outcome.checked)
+    return replace(outcome, checked=tuple(checked))
 
 
 def worst_request(analysis: Analysis, site: SiteCounts) -> str:

@@ -23,7 +23,9 @@ MOST_SITES = 12  # rows of the table before and after
 
 def render(found: Suggestions) -> str:
     """The whole answer: the first line says what can be saved, the last what was proven."""
-    lines = [headline(found), *_worth(found)]
+    lines = [headline(found)]
+    if found.analysis.bound.has_instructions and found.analysis.bound.units:
+        lines.append(f"Bound: {found.analysis.bound.verdict}")  # whether a cure can shorten the launch at all
     numbers = {id(each): number for number, each in enumerate(found.proposals, 1)}
     for entry in found.advice:
         if entry.conflicts or entry.why_not:
@@ -72,13 +74,6 @@ def _needless(found: Suggestions) -> Iterator[str]:
     if moved and not any(by_hand(found)):
         of = f"{moved:,} of {sum(site.sectors or 0 for site in sites):,} global sectors are not needed"
         yield f"{of}, and no change that memsim tries saves any (memsim explain shows why they are moved)"
-
-
-def _worth(found: Suggestions) -> Iterator[str]:
-    """What bounds the launch, and whether a cure can shorten it at all."""
-    bound = found.analysis.bound
-    if bound.has_instructions and bound.units:
-        yield f"Bound: {bound.verdict}"
 
 
 def _saved_by_threads(found: Remapped) -> str:
@@ -229,14 +224,14 @@ def _ending(found: Suggestions) -> Iterator[str]:
                 f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are not conflicts; "
                 "another arrangement of the lanes could save them, but no layout can."
             )
-        yield from _least_cycles(found)
-        return
-    yield from _proof(proof, found)
+    else:
+        yield from _proof(proof, found)
     yield from _least_cycles(found)
-    if proof.edit.unseen:
-        lines = ", ".join(map(str, proof.edit.unseen))
-        yield f"Line {lines} passes the array's address on; --run checks that the results stay the same."
-    yield f"{proof.analysis.verdict}"
+    if proof is not None:
+        if proof.edit.unseen:
+            lines = ", ".join(map(str, proof.edit.unseen))
+            yield f"Line {lines} passes the array's address on; --run checks that the results stay the same."
+        yield proof.analysis.verdict
 
 
 def _least_cycles(found: Suggestions) -> Iterator[str]:
