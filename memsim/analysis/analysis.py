@@ -19,6 +19,7 @@ from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
 from memsim.errors import MemsimError
+from memsim.files import write_text
 from memsim.trace.trace import Origin, Trace
 
 if TYPE_CHECKING:
@@ -141,10 +142,7 @@ class Analysis:
         """
         from memsim.views.report import report_page
 
-        try:
-            Path(path).write_text(report_page(self), encoding="utf-8")
-        except OSError as error:
-            raise MemsimError(f"cannot write it: {error.strerror}", file=str(path)) from None
+        write_text(Path(path), report_page(self), "it")
 
     def to_pandas(self) -> DataFrame:
         """The rows as a `pandas.DataFrame`, a column for each field of `SiteCounts`; NA: does not apply.

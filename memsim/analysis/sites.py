@@ -80,9 +80,10 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
     asked = addresses, site.width, site.op, active, trace.partner[requests], chip
     made = int(times @ active.any(axis=1))
-    if not operation(site.space, site.op).is_counted:
+    op = operation(site.space, site.op)
+    if not op.is_counted:
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
-    if operation(site.space, site.op).grouped:
+    if op.grouped:
         wavefronts = made * group_wavefronts(site.width)
         return {
             "requests": made,
@@ -91,7 +92,7 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
             "ideal_wavefronts": wavefronts,
             "max_ways": int(made > 0),
         }
-    if site.space == "shared" and not operation(site.space, site.op).remote:
+    if site.space == "shared" and not op.remote:
         shared = shared_cost(*asked)
         return {
             "requests": made,

@@ -13,7 +13,7 @@ from pathlib import Path
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.sweep.cluster import counted_by
-from memsim.sweep.result_files import Kept, kept_in
+from memsim.sweep.result_files import kept_in
 from memsim.sweep.results import Counts, VariantResult, counts_of, together
 from memsim.sweep.variants import Variant
 from memsim.targets.analyze_targets import analyze_all
@@ -64,7 +64,8 @@ def sweep(
             if progress is not None:
                 progress(done / len(parts))
     finally:
-        _close(file)
+        if file is not None:
+            file.close()
     return [found[variant.key] for variant in variants]
 
 
@@ -78,11 +79,6 @@ def parts_of(job: Job, cut: int) -> list[Job]:
         raise MemsimError(f"{job.kernel.file} is a saved trace, which is not replayed by blocks")
     parts = min(cut, job.launch.blocks, job.blocks or job.launch.blocks)
     return [job] if parts == 1 else [replace(job, part=(number, parts)) for number in range(parts)]
-
-
-def _close(file: Kept | None) -> None:
-    if file is not None:
-        file.close()
 
 
 def _counted(

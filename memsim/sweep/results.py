@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -32,6 +32,7 @@ class Counts:
 
 NAMES = tuple(field.name for field in fields(Counts))
 COUNTS = NAMES[:-1]
+OF_ACCESSES = COUNTS[:-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,7 @@ def counts_of(analysis: Analysis) -> Counts:
     needed = max([trace.launch.shared_bytes, *ends])
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
-    known = {
-        name: [count for site in sites if (count := getattr(site, name)) is not None] for name in NAMES[:6]
-    }
-    sums: dict[str, Any] = {name: sum(counts) if counts else None for name, counts in known.items()}
-    sums["max_ways"] = max(known["max_ways"], default=None)
-    return Counts(**sums, shared_bytes=needed)
+    return Counts(**_together(sites, OF_ACCESSES), shared_bytes=needed)
 
 
 def together(parts: Sequence[Counts]) -> Counts:
@@ -64,11 +60,16 @@ def together(parts: Sequence[Counts]) -> Counts:
     failed = next((part for part in parts if part.error), None)
     if failed is not None:
         return failed
-    known = {name: [n for part in parts if (n := getattr(part, name)) is not None] for name in COUNTS}
-    sums: dict[str, Any] = {name: sum(counts) if counts else None for name, counts in known.items()}
-    for name in ("max_ways", "shared_bytes"):
-        sums[name] = max(known[name], default=None)
-    return Counts(**sums)
+    return Counts(**_together(parts, COUNTS))
+
+
+def _together(parts: Iterable[Any], names: Iterable[str]) -> dict[str, Any]:
+    """The sum of each count over what has it; of ways and of bytes of a block the most."""
+    known = {name: [n for part in parts if (n := getattr(part, name)) is not None] for name in names}
+    return {
+        name: (max if name in ("max_ways", "shared_bytes") else sum)(counts) if counts else None
+        for name, counts in known.items()
+    }
 
 
 def cost_name(results: Sequence[VariantResult]) -> str:
