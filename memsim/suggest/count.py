@@ -59,21 +59,19 @@ def count(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> dict[Map, C
 
 def _count(analysis: Analysis, tile: Tile, changes: Sequence[Map], rows: Counts) -> dict[Map, Cost]:
     """The cost of each map for the given rows of the trace."""
-    period_of = LINE if not analysis.trace.apart else 0
+
+    def moves_of(change: Map) -> int:
+        """The number of places of a request that differ for a map; 1 if addresses are exact."""
+        return 1 if analysis.trace.apart else min(change.period, -(-tile.size // LINE) * LINE) // LINE
+
     found: dict[Map, Cost] = {}
-    keyed = sorted(changes, key=lambda change: _moves(tile, change, period_of))
-    for moves, group in groupby(keyed, key=lambda change: _moves(tile, change, period_of)):
+    for moves, group in groupby(sorted(changes, key=moves_of), key=moves_of):
         together = list(group)
         low, high = _wavefronts(analysis, tile, together, rows, moves)
         sectors = _sectors(analysis, tile, together)
         for change, least, most, moved in zip(together, low.tolist(), high.tolist(), sectors.tolist()):
             found[change] = Cost(least, most, moved)
     return found
-
-
-def _moves(tile: Tile, change: Map, step: int) -> int:
-    """The number of places of a request that differ for a map; 1 if addresses are exact."""
-    return min(change.period, -(-tile.size // LINE) * LINE) // step if step else 1
 
 
 def _wavefronts(

@@ -224,12 +224,16 @@ def _proposal(each: Proposal) -> dict[str, Any]:
     return {
         "change": _change(each.change),
         "wavefronts": each.cost.most,
-        "copied_sectors": {"before": each.now.sectors, "after": each.cost.sectors},
+        "copied_sectors": _before_and_after(each.now.sectors, each.cost.sectors),
         "certain": each.cost.certain,
         "extra_bytes": each.extra,
-        "resident_blocks": {"before": each.blocks[0], "after": each.blocks[1]},
+        "resident_blocks": _before_and_after(*each.blocks),
         "lines": [] if each.edit is None else _lines(each.edit),
     }
+
+
+def _before_and_after(before: int, after: int) -> dict[str, int]:
+    return {"before": before, "after": after}
 
 
 def _change(change: Map) -> dict[str, int | str]:
@@ -246,15 +250,15 @@ def _remapped(found: Remapped) -> dict[str, Any]:
     return {
         "name": found.name,
         "block": list(found.job.launch.block),
-        "sectors": {"before": found.sectors[0], "after": found.sectors[1]},
-        "wavefronts": {"before": found.wavefronts[0], "after": found.wavefronts[1]},
+        "sectors": _before_and_after(*found.sectors),
+        "wavefronts": _before_and_after(*found.wavefronts),
         "lines": _lines(found.edit),
     }
 
 
 def _lanes(found: Renumbering) -> dict[str, Any]:
-    before, after = found.wavefronts
-    return {"name": found.name, "bits": list(found.order), "wavefronts": {"before": before, "after": after}}
+    wavefronts = _before_and_after(*found.wavefronts)
+    return {"name": found.name, "bits": list(found.order), "wavefronts": wavefronts}
 
 
 def _split(found: Split) -> dict[str, Any]:
@@ -268,10 +272,10 @@ def _split(found: Split) -> dict[str, Any]:
 
 
 def _staging(found: Staging) -> dict[str, Any]:
-    site, (before, after) = found.site, found.sectors
+    site = found.site
     return {
         **{"file": site.file, "line": site.line, "op": site.op, "array": site.array},
-        **{"sectors": {"before": before, "after": after}, "bytes": found.room},
+        **{"sectors": _before_and_after(*found.sectors), "bytes": found.room},
     }
 
 

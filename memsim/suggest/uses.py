@@ -72,16 +72,9 @@ def writing(analysis: Analysis, tile: Tile) -> Writing | None:
 
     Of several arrays with its name and size, the one whose scope contains the array's accesses.
     """
-    return _writing(
-        analysis.trace.sources,
-        tile,
-        {(analysis.sites[number].file, analysis.sites[number].line) for number in tile.sites},
-    )
-
-
-def _writing(sources: Mapping[str, str], tile: Tile, accesses: set[tuple[str, int]]) -> Writing | None:
+    accesses = {(analysis.sites[number].file, analysis.sites[number].line) for number in tile.sites}
     found = []
-    for file, text in sources.items():
+    for file, text in analysis.trace.sources.items():
         lines = [line for name, line in accesses if name == file]
         for declaration in declarations(text, tile.name, tile.size, tile.constants):
             first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
