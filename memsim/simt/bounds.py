@@ -49,6 +49,10 @@ class Origins:
     numbers: Mapping[int, tuple[str, int]] = field(default_factory=dict)
 
 
+#: What to do where no dynamic shared memory was given, or too little.
+DYNAMIC = "set the size of dynamic shared memory by --shared-bytes (shared_bytes)"
+
+
 class Bounds:
     """Checks the accesses of the blocks that are running."""
 
@@ -221,13 +225,13 @@ class Bounds:
             missing = f"pass an array for {next(iter(numbers))} if it is a pointer"
             return f" at address {at:#x}, outside of every array ({said}),", missing
         if not layout.buffers:
-            return f" at address {at:#x}, but the kernel has no {space} memory,", None
+            hint = DYNAMIC if space == "shared" else None
+            return f" at address {at:#x}, but the launch has no {space} memory,", hint
         buffer = min(buffers or layout.buffers, key=lambda one: max(one.start - at, at - one.end + 1, 0))
         size = buffer.end - buffer.start
         named = f"{short_name(buffer.name)} ({size} bytes)"
-        hint = None
-        if space == "shared" and buffer.start == self.memory.dynamic_shared:
-            hint = "set the size of dynamic shared memory by --shared-bytes (shared_bytes)"
+        is_dynamic = space == "shared" and buffer.start == self.memory.dynamic_shared
+        hint = DYNAMIC if is_dynamic else None
         if at < buffer.start:
             return f", {buffer.start - at} bytes before {named},", hint
         return f" at byte {at - buffer.start} of {named}", hint

@@ -118,6 +118,13 @@ extern "C" __global__ void k(float *out) {
         with pytest.raises(MemsimError, match=message) as error:
             trace(k, 1, 64, [out], shared_bytes=given)
         assert "--shared-bytes" in (error.value.hint or "")
+    machine = kernel(text, code="sass")  # in machine code an array of no bytes has no name
+    trace(machine, 1, 64, [out], shared_bytes=256)
+    with pytest.raises(
+        MemsimError, match=r"but the launch has no shared memory, by thread \(0, 0, 0\)"
+    ) as error:
+        trace(machine, 1, 64, [out])
+    assert "--shared-bytes" in (error.value.hint or "")
     other = kernel(text, "other")
     assert [array[0] for array in trace(other, 1, 32, [out]).arrays if array[1] == "shared"] == ["s"]
     with pytest.raises(MemsimError, match=r"at byte 128 of s \(128 bytes\)") as error:
