@@ -18,7 +18,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.select import Selector
 from memsim.kernels import Spec, compiled
-from memsim.model import global_access, shared_access
+from memsim.model import shared_access
 
 LANES = np.arange(32)
 
@@ -209,14 +209,6 @@ def shared_request(
     cost = shared_access(4 * np.asarray(words), width, op, active)
     counts = (cost.wavefronts, cost.conflicts, cost.ideal, cost.ways)
     return Cost(1, width, *(int(count) for count in counts))
-
-
-def global_request(words: ArrayLike, width: int = 4, op: str = "load") -> Cost:
-    """One request for global memory, lane i at word `words[i]`."""
-    cost = global_access(4 * np.asarray(words), width, op)
-    return Cost(
-        1, width, sectors=int(cost.sectors), ideal_sectors=int(cost.ideal_sectors), lines=int(cost.lines)
-    )
 
 
 def refusal(request: Callable[[], object]) -> str:

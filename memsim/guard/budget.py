@@ -89,7 +89,7 @@ def parse_budget(text: str) -> Budget:
     selector = read_selector(scanner)
     if selector is not None:
         scanner.expect(r"\.", "'.' and a quantity")
-    quantity = QUANTITIES[scanner.one_of(r"\w+", (*QUANTITIES, WHOLE, "bound"), "quantity")]
+    quantity = QUANTITIES[scanner.one_of((*QUANTITIES, WHOLE, "bound"), "quantity")]
     relation = _relation(scanner)
     column = scanner.start + 1
     budget = _limit(scanner, text.strip(), selector or EVERYTHING, quantity, relation)

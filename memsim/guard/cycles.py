@@ -28,7 +28,7 @@ def read_figure(scanner: Scanner) -> str | None:
         return WHOLE
     if scanner.take(r"bound\s*\(") is None:
         return None
-    unit = scanner.one_of(r"\w+", UNITS, "unit")
+    unit = scanner.one_of(UNITS, "unit")
     scanner.expect(r"\)", "')'")
     return unit
 

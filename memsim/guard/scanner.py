@@ -26,9 +26,9 @@ class Scanner:
         self.start, self.at = self.at, match.end()
         return match[0]
 
-    def one_of(self, pattern: str, known: tuple[str, ...], what: str) -> str:
-        """The token that matches `pattern`, which must be one of `known`."""
-        piece = self.take(pattern)
+    def one_of(self, known: tuple[str, ...], what: str) -> str:
+        """The word that follows, which must be one of `known`."""
+        piece = self.take(r"\w+")
         if piece is None:
             self.fail(f"expected {what}", hint=f"known: {', '.join(known)}")
         if piece not in known:

@@ -127,7 +127,7 @@ def read_selector(scanner: Scanner) -> Selector | None:
 def _read_filter(scanner: Scanner) -> tuple[str, str]:
     key = scanner.take(r"\w+(?=\s*=)")
     if key is None:
-        word = scanner.one_of(r"\w+", tuple(WORDS), "kind of access")
+        word = scanner.one_of(tuple(WORDS), "kind of access")
         return WORDS[word], word
     if key not in KINDS:
         scanner.fail_last(f"there is no filter {key!r}", hint=f"known: {', '.join(KINDS)}")

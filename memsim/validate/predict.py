@@ -159,7 +159,7 @@ def _local(access: PredictedAccess, arch: Arch) -> Figures:
 
 
 def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
-    """`cp.async.cg`, on either side; unknown for PTX.
+    """`cp.async.cg`, on either side.
 
     ncu 2025.3.1 takes a guard P0 for false: `@P0` shows nothing, and `@!P0` all lanes, of which a trace lacks
     the addresses of those that are switched off.
@@ -170,7 +170,7 @@ def _bypass(access: PredictedAccess, arch: Arch) -> Figures:
     if guard == "P0":
         return dict.fromkeys(names, 0)
     every = access.active.all() and access.times.sum() == access.site.instructions
-    if access.site.address < 0 or (guard == "!P0" and not every):
+    if guard == "!P0" and not every:
         return dict.fromkeys(names)
     sides = access.addresses, access.partner
     to, source = sides if space == "shared" else sides[::-1]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from memsim.model import global_access
 from studies.claims.claim import Finding
-from studies.counted import LANES, Kernels, global_request, refusal, shared_request
+from studies.counted import LANES, Kernels, refusal, shared_request
 
 TX, TY = LANES % 16, LANES // 16  # a warp of a block of 16 x 16 threads: two rows of 16
 
@@ -26,7 +27,7 @@ def v2_memory_ratio(kernels: Kernels) -> Finding:
 
 
 def v2_float4_as_printed(kernels: Kernels) -> Finding:
-    said = refusal(lambda: global_request(TX + 1024 * TY, width=16))
+    said = refusal(lambda: global_access(4 * (TX + 1024 * TY), 16))
     a, b = kernels.cost("kernel_v2", "LOAD4(A["), kernels.cost("kernel_v2", "LOAD4(B[")
     return Finding(
         f"as printed: “{said}”; as meant (`kernel_v2`), A: {a}; B: {b}",
