@@ -17,16 +17,13 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import memsim
+from memsim.job import Job
+from memsim.launch import Launch, dim3
+from memsim.validate.live import measure
+from memsim.validate.recording_files import free_path
 
-import memsim  # noqa: E402
-from memsim.job import Job  # noqa: E402
-from memsim.launch import Launch, dim3  # noqa: E402
-from memsim.validate.live import measure  # noqa: E402
-from memsim.validate.recording_files import free_path  # noqa: E402
-
-KERNELS = ROOT / "tests" / "sass" / "kernels"
+KERNELS = Path(__file__).resolve().parents[1] / "tests" / "sass" / "kernels"
 OWN = "own"
 EVERY = 4
 

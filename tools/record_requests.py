@@ -21,14 +21,11 @@ from pathlib import Path
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from memsim.validate.device import load_cupy, this_device  # noqa: E402
-from memsim.validate.probe.patterns import make_patterns  # noqa: E402
-from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile  # noqa: E402
-from memsim.validate.read_report import read_code_report  # noqa: E402
-from memsim.validate.recording_files import now  # noqa: E402
+from memsim.validate.device import load_cupy, this_device
+from memsim.validate.probe.patterns import make_patterns
+from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile
+from memsim.validate.read_report import read_code_report
+from memsim.validate.recording_files import now
 
 SOURCE = Path(__file__).with_name("requests.cu")
 BASE, DIGITS, BLOCKS, LAUNCHES, SEED = 64, 5, 128, 8, 3

@@ -9,16 +9,13 @@ import json
 import random
 import sys
 from collections.abc import Iterator
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
-
-from memsim.errors import MemsimError  # noqa: E402
-from memsim.validate.device import load_cupy, this_device  # noqa: E402
-from memsim.validate.driver_maps import driver, encode_tiled  # noqa: E402
+from memsim.errors import MemsimError
+from memsim.validate.device import load_cupy, this_device
+from memsim.validate.driver_maps import driver, encode_tiled
+from memsim.validate.recording_files import now
 
 #: Bytes of an element of each `CUtensorMapDataType`; from float16 on they may be filled with NaN.
 SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
@@ -55,8 +52,7 @@ def main() -> None:
             continue
         if len(found) == MAPS:
             break
-    date = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    about = {"gpu": device.gpu, "driver": device.driver, "cuda": device.cuda, "date": date}
+    about = {"gpu": device.gpu, "driver": device.driver, "cuda": device.cuda, "date": now()}
     Path(sys.argv[1]).write_text(json.dumps({**about, "maps": found}) + "\n", "utf-8")
 
 
