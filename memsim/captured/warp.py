@@ -133,28 +133,27 @@ class Modules:
         self.chip = int(arch.removeprefix("sm_"))
 
     def code(self, kernel: Any, block: int, direction: str) -> tuple[Kernel, int]:
-        """(a kernel's machine code, its dynamic shared memory in bytes)."""
+        """(a kernel's machine code, with line information, which changes no instruction; its dynamic shared
+        memory in bytes, from Warp's metadata).
+        """
         from warp._src import codegen
 
-        path, described = self._compiled(kernel.module, block)
-        name = str(getattr(codegen, f"cuda_kernel_{direction}_name")(kernel))
-        kernel = loaded(path.read_bytes(), name, f"Warp {_release()}")
-        return kernel, int(described.get(f"{name}_smem_bytes", 0))
-
-    def _compiled(self, module: Any, block: int) -> tuple[Path, dict[str, Any]]:
-        """(the cubin, Warp's metadata); with line information, which changes no instruction."""
-        warp = sys.modules["warp"]
+        module = kernel.module
         options = dict(module.options)
         module.options.update(lineinfo=True, block_dim=block)
         try:
-            paths = warp.compile_aot_module(module, arch=self.chip, module_dir=self.folder, use_ptx=False)
+            paths = sys.modules["warp"].compile_aot_module(
+                module, arch=self.chip, module_dir=self.folder, use_ptx=False
+            )
         finally:
             module.options.clear()
             module.options.update(options)
             module.mark_modified()
         path = Path(paths[0])
         described = path.with_name(re.sub(r"\.sm\w+\.cubin$", ".meta", path.name))
-        return path, json.loads(described.read_text("utf-8"))
+        name = str(getattr(codegen, f"cuda_kernel_{direction}_name")(kernel))
+        shared = json.loads(described.read_text("utf-8")).get(f"{name}_smem_bytes", 0)
+        return loaded(path.read_bytes(), name, f"Warp {_release()}"), int(shared)
 
 
 def _release() -> str:

@@ -12,7 +12,7 @@ from types import FrameType, TracebackType
 
 from memsim.errors import MemsimError
 
-HERE = str(Path(__file__).parent)
+HERE, PACKAGE = (str(Path(__file__).parents[level]) for level in range(2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +88,10 @@ def _innermost(traceback: TracebackType | None) -> PythonLine | None:
     found = None
     while traceback is not None:
         path = traceback.tb_frame.f_code.co_filename
-        if not path.startswith(HERE) and "site-packages" not in path and not _is_memsim(path):
+        if not path.startswith(PACKAGE) and "site-packages" not in path:
             found = PythonLine(path, traceback.tb_lineno, traceback.tb_lasti)
         traceback = traceback.tb_next
     return found
-
-
-def _is_memsim(path: str) -> bool:
-    return path.startswith(str(Path(HERE).parent))
 
 
 def _with_source(error: MemsimError) -> str:
