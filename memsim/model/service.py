@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from memsim.arch import SM_90, Arch
 from memsim.model.checked_requests import Counts, Lanes, Mask, check_requests, fill_idle
 from memsim.model.cp_async import copy_turns
+from memsim.model.lane_pairs import EARLIER, equal, first, together
 from memsim.model.shared import SharedRule, partners_agree, shared_rule
 
 
@@ -148,16 +149,11 @@ def _wavefronts(units: Lanes, group: Counts, rule: SharedRule) -> Counts:
     warp = units.shape[1]
     on = group > 0
     slot = units & units.dtype.type(rule.lanes - 1)
-    meets = (group[:, :, None] == group[:, None, :]) & (slot[:, :, None] == slot[:, None, :])
-    meets &= on[:, :, None] & on[:, None, :]  # lane i meets lane j: same group, same banks
-    if rule.shares:
-        together = meets & (units[:, :, None] == units[:, None, :])
-    else:
-        together = meets & np.eye(warp, dtype=np.bool_)
-    leader = together.argmax(axis=2)  # the first lane that asks for the same
-    leads = on & (leader == np.arange(warp))
-    earlier = np.tri(warp, k=-1, dtype=np.bool_)
-    turn = np.count_nonzero(meets & earlier & leads[:, None, :], axis=2)  # right for those that lead
+    meets = equal(group) & equal(slot) & together(on)  # lane i meets lane j: same group, same banks
+    same = meets & (equal(units) if rule.shares else np.eye(warp, dtype=np.bool_))
+    leader = same.argmax(axis=2)  # the first lane that asks for the same
+    leads = first(same, on)
+    turn = np.count_nonzero(meets & EARLIER & leads[:, None, :], axis=2)  # right for those that lead
     turn = np.take_along_axis(turn, leader, axis=1) + 1
 
     wavefront = np.zeros(units.shape, np.int64)
