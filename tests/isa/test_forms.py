@@ -55,11 +55,6 @@ def test_what_is_not_executed() -> None:
     assert found <= KNOWN_ONLY
 
 
-def test_an_opcode_that_is_not_executed_says_what_it_touches() -> None:
-    for opcode, modifiers in (("HGMMA", ()), ("UBLKCP", ("S", "G")), ("UTMALDG", ())):
-        assert RECORDS[opcode].touches_of(Form(opcode, modifiers, ()))
-
-
 @pytest.mark.parametrize("text", SAMPLES, ids=lambda text: text.split()[0])
 def test_a_form_builds(text: str) -> None:
     form, record, *_ = _decoded(text)

@@ -19,7 +19,6 @@ from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
 from memsim.state.partial import merged, split
-from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -476,10 +475,6 @@ def test_a_generic_atomic_tells_whether_it_was_done() -> None:
     machine.run("ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR4][R2.64], R8", R2=low, R3=high, R8=0x3C003C00)
     assert machine.slots[320] is False
     assert machine.bytes_of("shared") == machine.content["shared"]
-
-
-def test_masks_are_parts() -> None:
-    assert isinstance(ODD, Part) and to_bools(ODD).sum() == 16
 
 
 @pytest.mark.parametrize("shape", [(3, 32), (3, 1), (1, 32), (1, 1)])

@@ -19,7 +19,7 @@ import memsim.ptx.lowering.moves  # noqa: F401  (registers its opcodes)
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
-from memsim.isa.registry import OpcodeRecord
+from memsim.isa.registry import OpcodeRecord, Touches
 from memsim.isa.table import ANY_ACCESS, RECORDS
 from memsim.isa.written_operands import slots_of_form
 from memsim.ptx import program as ptx
@@ -34,7 +34,16 @@ from memsim.state.address_spaces import SHARED_BASE
 SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))
 _READ_ONLY = frozenset(("ld", "ldu", "ldmatrix"))
 _WRITE_ONLY = frozenset(("st", "stmatrix", "red"))
-_SURFACES = {"suld": "surface_load", "sust": "surface_store", "sured": "surface_reduction"}
+#: What these may access, whatever their modifiers and operands.
+_TOUCHES: dict[str, Touches] = {
+    **dict.fromkeys(("mbarrier", "tensormap"), ()),
+    **dict.fromkeys(("tex", "tld4"), (("load", "texture"),)),
+    "suld": (("surface_load", "global"),),
+    "sust": (("surface_store", "global"),),
+    "sured": (("surface_reduction", "global"),),
+    "wgmma": (("wgmma", "shared"),),
+    "cp": (("bulk", "shared"), ("bulk", "global")),
+}
 
 
 def lower(module: PtxModule, function: Function) -> Executable:
@@ -117,7 +126,7 @@ def not_executed(asm: Assembler, instruction: PtxInstruction) -> OpcodeRecord:
     names = [name for name in defs(instruction) if name in asm.function.registers]
     slots = [asm.slot(name) + i for name in names for i in range(asm.words(name))]
     slots += _returned(asm, instruction)
-    touches = tuple(touched(instruction))
+    touches = touched(instruction)
     effect = Effect.MEMORY if touches else Effect.ALU
     return OpcodeRecord("?", effect=effect, written=lambda form: slots, touches=touches)
 
@@ -134,7 +143,7 @@ def _returned(asm: Assembler, instruction: PtxInstruction) -> list[int]:
     return [asm.slots[cell] for cell in cells if cell in asm.slots]
 
 
-def touched(instruction: PtxInstruction) -> list[tuple[str, str]]:
+def touched(instruction: PtxInstruction) -> Touches:
     """(kind, space) of the accesses that an instruction without lowering may make.
 
     A call that was not inlined (indirect or recursive) may access anything.
@@ -144,17 +153,9 @@ def touched(instruction: PtxInstruction) -> list[tuple[str, str]]:
         target = instruction.operands[0]
         assert isinstance(target, ptx.CallTarget)
         is_system = isinstance(target.target, ptx.PtxSymbol) and target.target.name in SYSTEM_CALLS
-        return [] if is_system else list(ANY_ACCESS)
-    if opcode in ("mbarrier", "tensormap"):
-        return []
-    if opcode in ("tex", "tld4"):
-        return [("load", "texture")]
-    if opcode in _SURFACES:
-        return [(_SURFACES[opcode], "global")]
-    if opcode == "wgmma":
-        return [("wgmma", "shared")]
-    if opcode == "cp":
-        return [("bulk", "shared"), ("bulk", "global")]
+        return () if is_system else ANY_ACCESS
+    if opcode in _TOUCHES:
+        return _TOUCHES[opcode]
     spaces = [name.split("::")[0] for name in instruction.modifiers]
     named: list[str] = [space for space in ("shared", "global", "local") if space in spaces]
     if not named and any(isinstance(operand, ptx.PtxAddress) for operand in instruction.operands):
@@ -162,4 +163,4 @@ def touched(instruction: PtxInstruction) -> list[tuple[str, str]]:
     reads = opcode in _READ_ONLY or not {"load", "ld_reduce"}.isdisjoint(instruction.modifiers)
     writes = opcode in _WRITE_ONLY or not {"store", "st", "red"}.isdisjoint(instruction.modifiers)
     kinds = ["load"] if reads else ["store"] if writes else ["load", "store"]
-    return [(kind, space) for kind in kinds for space in named]
+    return tuple((kind, space) for kind in kinds for space in named)
