@@ -52,6 +52,10 @@ from studies.sizes import page as sizes  # noqa: E402
 PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end generated -->)", re.DOTALL)
 
 
+MODULES = (
+    *(bounds, by_instruction, chips, claims, first_look, growth, guard, index_math, measured, peers),
+    *(pictures, public, python_kernels, questions, reference, sizes, tuning, warp_specialised),
+)
 PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
     "bound kernel_v4_colmajor": lambda: capture("memsim bound kernel_v4_colmajor"),
@@ -65,48 +69,13 @@ PARTS: dict[str, Callable[[], str]] = {
     "speed of the models": performance.model_table,
     "speed of irregular launches": performance.irregular_table,
     "speed of the kernels": speed.section,
-    **bounds.PARTS,
-    **by_instruction.PARTS,
-    **chips.PARTS,
-    **claims.PARTS,
-    **first_look.PARTS,
-    **growth.PARTS,
-    **guard.PARTS,
-    **index_math.PARTS,
-    **peers.PARTS,
-    **pictures.PARTS,
-    **public.PARTS,
-    **measured.PARTS,
-    **python_kernels.PARTS,
-    **questions.PARTS,
-    **reference.PARTS,
-    **sizes.PARTS,
-    **tuning.PARTS,
-    **warp_specialised.PARTS,
+    **{name: made for module in MODULES for name, made in module.PARTS.items()},
 }
-FILES = (
-    "README.md",
-    "docs/accuracy.md",
-    "docs/architecture.md",
-    "docs/bounds.md",
-    "docs/catalog.md",
-    "docs/chips.md",
-    "docs/ci.md",
-    "docs/claims.md",
-    "docs/layouts.md",
-    "docs/model.md",
-    "docs/command-line.md",
-    "docs/performance.md",
-    "docs/python-api.md",
-    "docs/python_kernels.md",
-    "docs/questions.md",
-    "docs/reading-the-heatmap.md",
-    "docs/reading-the-report.md",
-    "docs/suggest.md",
-    "docs/traces.md",
-    "docs/tutorial.md",
-    "docs/tuning.md",
-    "docs/validation.md",
+#: The documents that have generated parts.
+FILES = tuple(
+    name
+    for name in ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+    if PART.search((ROOT / name).read_text("utf-8"))
 )
 
 

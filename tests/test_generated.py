@@ -67,7 +67,6 @@ def test_what_is_no_document_is_refused_and_nothing_is_written(copy: Path) -> No
 
 def test_every_part_is_in_a_file_and_every_mark_has_its_part() -> None:
     documents = [(ROOT / name).read_text("utf-8") for name in generate.FILES]
-    assert all(map(generate.PART.search, documents))
     texts = "".join(documents)
     assert {match["name"] for match in generate.PART.finditer(texts)} == set(generate.PARTS)
     assert texts.count("<!-- begin generated") == texts.count("<!-- end generated -->")

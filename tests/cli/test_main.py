@@ -49,12 +49,6 @@ def test_version_and_help(memsim: Run) -> None:
         assert word in memsim("analyze --help").out
 
 
-def test_an_unknown_verb_is_a_usage_error(memsim: Run) -> None:
-    done = memsim("analyse kernel_v4")
-    assert done.code == 2
-    assert "No such command 'analyse'" in done.err
-
-
 @pytest.mark.parametrize(
     ("error", "code", "printed"),
     [

@@ -250,10 +250,6 @@ def test_a_templates_elements_are_those_of_the_instance(file: Path, memsim: Run)
     assert "out is float *, but got an array of float64" in done.err
 
 
-def test_arguments_that_are_missing_are_said_by_their_c_types(file: Path, memsim: Run) -> None:
-    memsim("analyze mine.cu --arg 'f32[256]'").refused("needs --arg for T *out, --arg for int n")
-
-
 @pytest.mark.parametrize("verb", ["analyze", "list"])
 def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
     from memsim.compile.cuda_source import compile_cubin

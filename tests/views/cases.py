@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from io import StringIO
 
 import numpy as np
 
@@ -13,6 +14,13 @@ from tests.traces import LANES, Request, make_trace, site
 COLLIDE = LANES // 2 * 4 + LANES % 2 * 2048
 SOURCE = "__shared__ float tile[8][128];\n  tile[i] = 1;\nx = tile[i]; // <b>\nout[i] = x;\n"
 SMALL = {3: (128, 128, 16), 2: (64, 64)}
+
+
+class Terminal(StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 @cache

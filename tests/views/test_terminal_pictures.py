@@ -16,14 +16,7 @@ from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conf
 from memsim.views.heatmap import terminal as heatmap
 from memsim.views.heatmap.data import bank_use
 from memsim.views.heatmap.heat_rows import heat_rows
-from tests.views.cases import kernel, mixed
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
+from tests.views.cases import Terminal, kernel, mixed
 
 
 def drawn(*analyses: Analysis, stream: io.StringIO | None = None) -> list[str]:

@@ -14,18 +14,12 @@ from memsim.launch import Launch
 from memsim.trace.trace import AccessSite
 from memsim.views.analyze import terminal as text
 from tests.traces import LANES, Request, make_trace, site
+from tests.views.cases import Terminal
 
 LOAD = (site(), [Request(LANES * 4, count=10)])
 STORE = (site(op="store", line=2), [Request(LANES * 8, count=123_456_789)])
 READ = (site(space="global", line=4, array="A"), [Request(LANES * 128, count=2), Request(LANES * 4)])
 UNKNOWN = (site(space="global", line=4, array="B", unresolved="it depends on a call"), [])
-
-
-class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
 
 
 def lines(*accesses: tuple[AccessSite, Sequence[Request]], **fields: Any) -> list[str]:
