@@ -28,6 +28,7 @@ class Kept(ABC):
     def __init__(self, path: Path, labels: Sequence[str]) -> None:
         self.path, self.labels = path, tuple(labels)
         self.results: list[VariantResult] = []
+        self.saved = monotonic()
 
     @property
     def header(self) -> list[str]:
@@ -64,13 +65,24 @@ class Kept(ABC):
         with writing(self.path, "the results") as file:
             self._write(file)
 
-    @abstractmethod
     def add(self, result: VariantResult) -> None:
-        """Add a result, which is written now or when the file is closed at the latest."""
+        """Add a result; the file is rewritten if that was not done for a while.
 
-    @abstractmethod
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        self.results.append(result)
+        if monotonic() - self.saved > SAVE_EVERY:
+            self.close()
+
     def close(self) -> None:
-        """Make sure that all results are written."""
+        """Make sure that all results are written.
+
+        Raises:
+            MemsimError: they cannot be.
+        """
+        self.write(self.results)
+        self.saved = monotonic()
 
     @abstractmethod
     def _read(self) -> tuple[list[str], list[list[Any]]]:
@@ -127,29 +139,6 @@ class CsvFile(Kept):
 
 class ParquetFile(Kept):
     """Columns of texts, and of nullable integers."""
-
-    def __init__(self, path: Path, labels: Sequence[str]) -> None:
-        super().__init__(path, labels)
-        self.saved = monotonic()
-
-    def add(self, result: VariantResult) -> None:
-        """Add the result; the file is rewritten if that was not done for a while.
-
-        Raises:
-            MemsimError: it cannot be written.
-        """
-        self.results.append(result)
-        if monotonic() - self.saved > SAVE_EVERY:
-            self.close()
-
-    def close(self) -> None:
-        """Write the file.
-
-        Raises:
-            MemsimError: it cannot be written.
-        """
-        self.write(self.results)
-        self.saved = monotonic()
 
     def _read(self) -> tuple[list[str], list[list[Any]]]:
         table = _pyarrow().parquet.read_table(self.path)
