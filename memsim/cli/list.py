@@ -10,8 +10,7 @@ import click
 from memsim.cli.launch_options import echo_offers, has_kernels
 from memsim.errors import MemsimError
 from memsim.kernels import by_article
-from memsim.views.plain import plain_console
-from memsim.views.tables import room_of
+from memsim.views.screen import Screen
 
 NARROWEST = 30  # columns of a story
 
@@ -31,7 +30,7 @@ def list_kernels(file: str | None) -> None:
         return
     articles = by_article()
     width = max(len(entry.name) for entries in articles.values() for entry in entries)
-    room = max(room_of(plain_console(sys.stdout)) - width - 4, NARROWEST)
+    room = max(Screen(sys.stdout).room - width - 4, NARROWEST)
     for number, (title, entries) in enumerate(articles.items()):
         click.echo(f"\n{title}" if number else title)
         for entry in entries:

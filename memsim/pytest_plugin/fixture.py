@@ -159,7 +159,8 @@ class Guard:
             raise outcome.problems[0].error
         broken = [finding for finding in with_lanes(outcome).findings if finding.breaks]
         if broken:
-            _fail(f"{outcome.verdict}\n\n{text(broken, lambda kernel, file: file or kernel)}")
+            shown = text(broken, lambda kernel, file: file or kernel)
+            pytest.fail(f"{outcome.verdict}\n\n{shown}", pytrace=False)
 
 
 def _rules(budgets: Sequence[str], name: str) -> list[Declared[Budget]]:
@@ -181,7 +182,3 @@ def _plain_failures() -> Iterator[None]:
         if error.file is None and error.source is not None:
             error.file = "budget"  # the test's own text
         raise pytest.fail.Exception(f"error: {error}", pytrace=False) from None
-
-
-def _fail(message: str) -> None:
-    pytest.fail(message, pytrace=False)

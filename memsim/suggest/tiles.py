@@ -69,6 +69,8 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
     texts = trace.sources.values()
     known = {**macros, **{k: v for text in texts for k, v in template_constants(text, trace.kernel).items()}}
     shapes = (array_shape(text, name, size, known) for text in texts)
+    # Rather than one place for all that cost the same.
+    all_places_known = trace.apart and trace.blocks_replayed == trace.launch.blocks
     return Tile(
         name=name,
         first=first,
@@ -80,7 +82,7 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
         copies=_copies(analysis, first, first + size),
         width=max(widths, default=1),
         narrowest=min(widths, default=1),
-        used=_used(analysis, rows) - first if _all_places_known(analysis) else size,
+        used=_used(analysis, rows) - first if all_places_known else size,
         why_not=_why_not(analysis, sites, rows, first, first + size),
     )
 
@@ -95,11 +97,6 @@ def _copies(analysis: Analysis, first: int, end: int) -> NDArray[np.int64]:
         return np.zeros(0, np.int64)
     to_it = (trace.active & (trace.partner >= first) & (trace.partner < end)).any(axis=1)
     return np.flatnonzero(sides[trace.site] & to_it)
-
-
-def _all_places_known(analysis: Analysis) -> bool:
-    """Whether the trace has every accessed place, rather than one for all that cost the same."""
-    return analysis.trace.apart and analysis.trace.blocks_replayed == analysis.trace.launch.blocks
 
 
 def _used(analysis: Analysis, rows: NDArray[np.int64]) -> int:
