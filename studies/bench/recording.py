@@ -124,9 +124,9 @@ class BenchRecording:
         return path
 
 
-def bench_paths(folder: Path) -> list[Path]:
-    """All recordings of the bench, whatever GPU."""
-    return sorted({*folder.glob(f"*/{STEM}.json"), *folder.glob(f"*/{STEM}.run*.json")})
+def bench_paths(folder: Path, within: str = "") -> list[Path]:
+    """All recordings of the bench, whatever GPU; `within` as in `BenchRecording.save`."""
+    return sorted(folder.glob(Path("*", within, f"{STEM}*.json").as_posix()))
 
 
 def load_bench(path: Path) -> BenchRecording:
@@ -138,16 +138,17 @@ def load_bench(path: Path) -> BenchRecording:
     return BenchRecording.from_dict(read_record(path), str(path))
 
 
-def newest_bench(folder: Path, gpu: str | None = None) -> BenchRecording:
+def newest_bench(folder: Path, gpu: str | None = None, within: str = "") -> BenchRecording:
     """The newest recording of the bench, on the GPU of that folder name or on any.
 
     Raises:
         MemsimError: there is none; then the error says on which GPUs there are.
     """
     command = "python -m studies.bench --live --record"
-    return newest(folder, bench_paths(folder), load_bench, gpu, "of the bench", command)
+    return newest(folder, bench_paths(folder, within), load_bench, gpu, "of the bench", command)
 
 
-def newest_of_each_gpu(folder: Path) -> list[BenchRecording]:
+def newest_of_each_gpu(folder: Path, within: str = "") -> list[BenchRecording]:
     """The newest recording of each GPU, by the GPU's name."""
-    return [newest_bench(folder, gpu) for gpu in sorted({path.parent.name for path in bench_paths(folder)})]
+    gpus = {path.relative_to(folder).parts[0] for path in bench_paths(folder, within)}
+    return [newest_bench(folder, gpu, within) for gpu in sorted(gpus)]

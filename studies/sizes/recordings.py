@@ -6,20 +6,14 @@ from collections.abc import Collection
 from pathlib import Path
 
 from memsim.data import data_folder
-from studies.bench.recording import CUBLAS, BenchRecording, Size, Timing, load_bench
+from studies.bench.recording import CUBLAS, BenchRecording, Size, Timing, newest_of_each_gpu
 from studies.bench.table import speed_of
 from studies.sizes import FOLDER
 
 
 def recordings(traces: Path | None = None) -> list[BenchRecording]:
     """The newest of each GPU, by the GPU's name."""
-    found: dict[str, BenchRecording] = {}
-    for path in sorted((traces or data_folder("traces")).glob(f"*/{FOLDER}/*.json")):
-        recording = load_bench(path)
-        gpu = recording.device.slug
-        if gpu not in found or found[gpu].date < recording.date:
-            found[gpu] = recording
-    return [found[gpu] for gpu in sorted(found)]
+    return newest_of_each_gpu(traces or data_folder("traces"), FOLDER)
 
 
 def timings_at(recording: BenchRecording, sizes: Collection[Size]) -> list[Timing]:
