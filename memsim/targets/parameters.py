@@ -4,7 +4,7 @@ textures.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,17 +46,11 @@ def parameter_bytes(
     """
     check_arguments(kernel, parameters, args, [f"arg{i}" for i in range(len(parameters))])
     places, handles = iter(arrays), iter(textures)
-    return [
-        _one(parameter, value, places, handles, encode_map)
-        for parameter, value in zip(parameters, args, strict=True)
-    ]
-
-
-def _one(
-    parameter: Parameter, value: Any, places: Iterator[int], handles: Iterator[int], encode_map: MapEncoder
-) -> bytes:
-    if isinstance(value, Texture1D):
-        value = next(handles)
-    if isinstance(value, (float, np.floating)) and parameter.type in UNTYPED:
-        parameter = replace(parameter, type=f"f{parameter.type[1:]}")  # only its size is known
-    return encode(parameter, value, places, encode_map)
+    found = []
+    for parameter, value in zip(parameters, args, strict=True):
+        if isinstance(value, Texture1D):
+            value = next(handles)
+        if isinstance(value, (float, np.floating)) and parameter.type in UNTYPED:
+            parameter = replace(parameter, type=f"f{parameter.type[1:]}")  # only its size is known
+        found.append(encode(parameter, value, places, encode_map))
+    return found
