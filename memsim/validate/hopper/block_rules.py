@@ -32,7 +32,6 @@ from memsim.validate.hopper.expectations import (
     Expected,
     Parts,
     above,
-    lanes_of,
     of_request,
     sectors_of,
 )
@@ -120,7 +119,7 @@ def cluster(parts: Parts, rank: int) -> Expected:
         is_access = launch.kernel != name and width.isdecimal() and end in ("ld", "st")
         if not is_access or launch.numbers[0] != rank:
             continue
-        addresses, active = lanes_of(launch.table[:32])
+        addresses, active = launch.lanes
         request = addresses, int(width) // 8, {"ld": "load", "st": "store"}[end], active
         if rank:
             added = {**of_request(REMOTE, end, global_access(*request)), WAVEFRONTS.format(end): 0}
@@ -156,7 +155,7 @@ def local(parts: Parts) -> Expected:
         kind, _, bits = launch.kernel.removeprefix("l_").partition("t" if "st" in launch.kernel else "d")
         if not launch.kernel.startswith("l_"):
             continue
-        _, active = lanes_of(launch.table[:32])
+        _, active = launch.lanes
         expected: Counters = {}
         for end, row in (("st", launch.table[:32]), ("ld", launch.table[32:])):
             if end == "ld" and kind == "s":
@@ -174,7 +173,7 @@ def constants(parts: Parts) -> Expected:
     found = []
     for launch in parts.get("constants_and_local_memory", ()):
         if launch.kernel.startswith("c_ld"):
-            addresses, active = lanes_of(launch.table[:32])
+            addresses, active = launch.lanes
             bytes = int(launch.kernel.removeprefix("c_ld")) // 8
             requests = int(constant_access(addresses // bytes * bytes, min(bytes, 8), active=active))
             found.append((launch, (requests - 1) * max(1, bytes // 8)))

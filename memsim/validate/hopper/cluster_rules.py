@@ -23,7 +23,6 @@ from memsim.validate.hopper.expectations import (
     Expected,
     Parts,
     above,
-    lanes_of,
     of_request,
 )
 from memsim.validate.hopper.hopper_recording import HopperLaunch
@@ -124,7 +123,7 @@ def _lanes_apart(launches: Sequence[HopperLaunch], empty: str, end: str, rank: i
         width, op = APART.get(launch.kernel, (0, ""))
         if launch.numbers[0] != rank or not op.startswith(OPS[end]):
             continue
-        addresses, active = lanes_of(launch.table[:32])
+        addresses, active = launch.lanes
         cost = remote_access(addresses, width, op, active)
         yield launch, above(without, of_request(REMOTE, end, cost))
 
@@ -143,7 +142,7 @@ def objects(parts: Parts) -> Expected:
             continue
         expected = {CONFLICTS.format("misc"): 0}
         if launch.kernel == "o_init":
-            addresses, active = lanes_of(launch.table[:32])
+            addresses, active = launch.lanes
             expected[misc] = empty + len(np.unique(addresses[active]))
         else:
             expected[misc] = empty + first.setdefault(launch.kernel, own - empty)

@@ -24,7 +24,6 @@ INSIDE_SECTORS = (
 )
 UNIT = 16  # bytes of the engine's units
 BASE = 1 << 20  # allocations start at multiples of 256 bytes
-TABLE_ADDRESS, ACTIVE_BIT = 0x7FFFFFFF, 31
 Counters = dict[str, int]
 #: Launches by topic, as in recordings.
 Parts = Mapping[str, Sequence[HopperLaunch]]
@@ -70,8 +69,3 @@ def of_request(counter: str, end: str, cost: GlobalCost | None, requests: int = 
     numbers: tuple[Any, ...] = (requests, cost.sectors, cost.lines) if cost is not None else (0, 0, 0)
     names = ("requests", "sectors", "set_accesses")
     return {counter.format(name, end): int(number) for name, number in zip(names, numbers)}
-
-
-def lanes_of(row: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(addresses, active) of 32 words of a table."""
-    return (row & TABLE_ADDRESS).astype(np.int64), (row >> ACTIVE_BIT).astype(bool)

@@ -41,6 +41,12 @@ class HopperLaunch:
     table: np.ndarray
     counters: dict[str, int]
 
+    @property
+    def lanes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Addresses int64 [32] and active lanes bool [32] of its first request."""
+        words = self.table[:32]
+        return (words & 0x7FFFFFFF).astype(np.int64), (words >> 31).astype(bool)
+
     def described(self) -> dict[str, Any]:
         """All but its arrays, as plain values."""
         return {name: getattr(self, name) for name in DESCRIBED}

@@ -14,7 +14,6 @@ from memsim.validate.hopper.expectations import (
     Counters,
     Expected,
     Parts,
-    lanes_of,
     of_request,
 )
 
@@ -53,7 +52,7 @@ def several(parts: Parts) -> Expected:
         if not launch.kernel.startswith("e_") or kind not in SEVERAL:
             continue
         width, op, end = SEVERAL[kind]
-        addresses, active = lanes_of(launch.table[:32])
+        addresses, active = launch.lanes
         if "async" not in op:
             active = active & (addresses >> RANK_BITS > 0)
         if op in ("cluster_load", "cluster_store"):
@@ -67,7 +66,7 @@ def of_global_memory(parts: Parts) -> Expected:
     """Atomics and reductions; the memory starts at a multiple of its size."""
     for launch in parts.get("global_atomics", ()):
         width, end, passes = GLOBAL[launch.kernel]
-        addresses, active = lanes_of(launch.table[:32])
+        addresses, active = launch.lanes
         yield launch, of_request(OF_GLOBAL, end, global_atomic_access(addresses, width, passes, active))
 
 
@@ -76,7 +75,7 @@ def of_local_memory(parts: Parts) -> Expected:
     none.
     """
     for launch in parts.get("generic_atomics", ()):
-        places, active = lanes_of(launch.table[:32])
+        places, active = launch.lanes
         if launch.kernel == "t_empty" or (places[active] >> GLOBAL_BIT).any():
             continue
         sectors = int(local_access(places, 4, "load", active).sectors)
