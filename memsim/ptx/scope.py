@@ -60,18 +60,12 @@ class Scope:
 
     def find(self, name: str) -> Operand | None:
         """What `name` refers to, in this scope or an enclosing one."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.names:
-                return scope.names[name]
-            scope = scope.parent
-        return None
+        if name in self.names or self.parent is None:
+            return self.names.get(name)
+        return self.parent.find(name)
 
     def find_label(self, name: str) -> str | None:
         """The unique name of a label, in this scope or an enclosing one."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.labels:
-                return scope.labels[name]
-            scope = scope.parent
-        return None
+        if name in self.labels or self.parent is None:
+            return self.labels.get(name)
+        return self.parent.find_label(name)

@@ -27,6 +27,9 @@ from tests.isa.harness import words
 from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned
 
 LANES = 32
+BASES = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}
+#: By the letter of a load or store; generic addresses are of global memory here.
+SPACES = {"G": "global", "S": "shared", "L": "local", "": "global"}
 SIZE = 4096
 
 
@@ -36,13 +39,12 @@ class Machine:
     def __init__(self, seed: int = 90) -> None:
         chance = random.Random(seed)
         self.content = {name: bytearray(chance.randbytes(SIZE)) for name in ("global", "shared", "local")}
-        bases = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}
         kinds = {"global": "one", "shared": "block", "local": "thread"}
         self.stores = {}
         for name, content in self.content.items():
             rows = LANES if name == "local" else 1
             data = np.tile(np.frombuffer(bytes(content), np.uint8), (rows, 1))
-            self.stores[name] = SpaceBytes(data, bases[name], (1, LANES), kinds[name])
+            self.stores[name] = SpaceBytes(data, BASES[name], (1, LANES), kinds[name])
         self.slots: list[Any] = [None] * (SLOTS + 2)
         self.memory = self
         self.mask: Any = True
@@ -140,10 +142,8 @@ OFFSETS = [(lane * 48 + 16) % 2048 for lane in range(LANES)]
 )
 @pytest.mark.parametrize("where", ["LDG.E", "LD.E", "LDS", "LDL"])
 def test_loads(where: str, width: str, size: int, is_signed: bool) -> None:
-    space = {"LDG": "global", "LD": "global", "LDS": "shared", "LDL": "local"}[where.split(".")[0]]
-    machine = Machine()
-    base = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}[space]
-    low, high = pointers(OFFSETS, base)
+    space, machine = SPACES[where.split(".")[0][2:]], Machine()
+    low, high = pointers(OFFSETS, BASES[space])
     address = "desc[UR4][R2.64+0x10]" if space == "global" else "[R2+0x10]"
     machine.run(f"{where}{width} R4, {address}", R2=low, R3=high, **({"R4": 7} if size <= 4 else {}))
     for lane, offset in enumerate(OFFSETS):
@@ -170,10 +170,8 @@ def test_only_active_lanes_load() -> None:
 @pytest.mark.parametrize(("width", "size"), [("", 4), (".U8", 1), (".U16", 2), (".64", 8), (".128", 16)])
 @pytest.mark.parametrize("where", ["STG.E", "ST.E", "STS", "STL"])
 def test_stores(where: str, width: str, size: int) -> None:
-    space = {"STG": "global", "ST": "global", "STS": "shared", "STL": "local"}[where.split(".")[0]]
-    machine = Machine()
-    base = {"global": GLOBAL_BASE, "shared": SHARED_BASE, "local": 0}[space]
-    low, high = pointers(OFFSETS, base)
+    space, machine = SPACES[where.split(".")[0][2:]], Machine()
+    low, high = pointers(OFFSETS, BASES[space])
     values = [words(LANES, 91 + place) for place in range(max(1, size // 4))]
     registers = {f"R{4 + place}": each(value) for place, value in enumerate(values)}
     address = "desc[UR4][R2.64]" if space == "global" else "[R2]"

@@ -16,6 +16,7 @@ from memsim.isa.registry import Unsupported, checked, require
 from memsim.ptx import program as ptx
 from memsim.ptx.lowering.slots import Slots, bits_of
 from memsim.ptx.program import Function, PtxInstruction
+from memsim.state.registers import wrap_int
 
 RZ, PT = Register(None), Predicate(None)
 #: Constant bank of the kernel's parameters and their offset; bank of `__constant__` variables; of addresses.
@@ -178,8 +179,8 @@ class Assembler(Slots):
             value = operand.value
             if isinstance(value, float):
                 value = struct.unpack("<q", struct.pack("<d", value))[0]
-            self.emit("MOV", to, Immediate(_signed(value, 32)))
-            self.emit("MOV", high(to), Immediate(_signed(value >> 32, 32)))
+            self.emit("MOV", to, Immediate(wrap_int(value, 32)))
+            self.emit("MOV", high(to), Immediate(wrap_int(value >> 32, 32)))
         elif isinstance(operand, ptx.PtxSymbol) and self.place(operand.name)[0] == "global":
             self.load_address(to, operand)
         elif isinstance(operand, ptx.PtxSpecial) and operand.name.lstrip("%") in ("clock64", "globaltimer"):
@@ -252,15 +253,10 @@ def _special(name: str) -> str:
     return _SPECIALS[base] + dot + axis.upper() if base in _SPECIALS else name
 
 
-def _signed(value: int, bits: int) -> int:
-    half = 1 << (bits - 1)
-    return ((value + half) & ((1 << bits) - 1)) - half
-
-
 def _immediate(value: int | float, kind: str, bits: int) -> Immediate:
     if isinstance(value, float):
         require(kind != "f64")
         return Immediate(value)
     if kind[0] == "u" and bits < 32:
         return Immediate(value & ((1 << bits) - 1))
-    return Immediate(_signed(value, bits))
+    return Immediate(wrap_int(value, bits))
