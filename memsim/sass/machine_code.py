@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from memsim.compile.file_names import Names
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.executable import Executable, Parameter
+from memsim.isa.executable import CompiledKernel, Executable, Parameter
 from memsim.isa.op import Program
 from memsim.sass.attributed_lines import assembly_places
 from memsim.sass.cubin import read_cubin
@@ -82,23 +82,15 @@ class MachineKernel:
     def executable(self) -> Executable:
         """Its program, and what a launch needs to know about it."""
         image = self.image
+        said = {one.name: getattr(image, one.name) for one in fields(CompiledKernel)}
+        said["parameters"] = self.parameters
         return Executable(
-            name=self.name,
+            **said,
             program=self.program,
-            parameters=self.parameters,
-            parameter_base=image.parameter_base,
-            parameter_size=image.parameter_size,
             shared=self.shared,
             static_shared=max(image.static_shared - image.reserved_shared, 0),
             dynamic_name=self.dynamic_name,
-            local_bytes=image.local_bytes,
-            constants=image.constants,
-            pointers=image.pointers,
             variables=self.module.cubin.variables,
-            functions=image.functions,
-            max_threads=image.max_threads,
-            required_threads=image.required_threads,
-            cluster=image.cluster,
             made_for=self.module.cubin.arch,
             shared_base=image.reserved_shared,
         )
