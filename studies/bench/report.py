@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from memsim.views.plain import plain_console
+from memsim.views.screen import Screen
+from memsim.views.tables import Column
+from memsim.views.tables import Row as TableRow
 from studies.bench.recording import CUBLAS, BenchRecording, Size
-from studies.bench.table import PREDICTED_AT, Row, Speed
+from studies.bench.table import PREDICTED_AT, Row
 
 SCHEMA = 1
-UNLIMITED = 1_000_000  # a console this wide never cuts
 UNKNOWN = "-"
 
 
@@ -58,43 +59,34 @@ def changed(rows: Sequence[Row]) -> list[str]:
 
 def write(recording: BenchRecording, rows: Sequence[Row], stream: TextIO) -> None:
     """The answer, a row for each kernel, and how it was measured."""
-    from rich.table import Table
-    from rich.text import Text
-
-    console = plain_console(stream, width=UNLIMITED)
-    console.print(Text(headline(recording, rows), style="bold"))
-    console.print()
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    table.add_column("kernel")
-    table.add_column("wavefronts/1000 FLOP", justify="right")
-    for size in recording.sizes:
-        table.add_column(f"{named(size)}: TFLOP/s", justify="right")
-        table.add_column(f"of {CUBLAS}", justify="right")
-    table.add_column("spread", justify="right")
-    for row in rows:
-        speeds = [cell for size in recording.sizes for cell in _cells(row.at(size))]
-        style = "cyan" if row.kernel == CUBLAS else ""
-        table.add_row(row.kernel, per_kflop(row), *speeds, _spread(row), style=style)
-    console.print(table)
-    console.print()
+    screen = Screen(stream)
+    screen.say(headline(recording, rows), "bold")
+    screen.say()
+    names = [name for size in recording.sizes for name in (f"{named(size)}: TFLOP/s", f"of {CUBLAS}")]
+    numbers = ("wavefronts/1000 FLOP", *names, "spread")
+    columns = [Column("kernel"), *(Column(name, right=True) for name in numbers)]
+    screen.table(columns, [_cells(recording, row) for row in rows])
+    screen.say()
     if changed(rows):
-        names = ", ".join(changed(rows))
-        console.print(f"Changed since they were recorded, and not predicted: {names}.")
-    console.print(f"Recorded on {made_with(recording)}.")
+        screen.say(f"Changed since they were recorded, and not predicted: {', '.join(changed(rows))}.")
+    screen.say(f"Recorded on {made_with(recording)}.")
     most = max(speed.launches for row in rows for speed in row.speeds)
-    console.print(
+    screen.say(
         f"Medians of up to {most} launches in a row, by CUDA events; caches and clocks as they come. "
         f"Spread: the middle half of the times, at the size where it is widest. {CUBLAS} is timed before and "
         "after each kernel, and the share is of its speed just then."
     )
-    console.print(
+    screen.say(
         f"Predicted: wavefronts of shared memory, at {named(PREDICTED_AT)}. "
         "Products were checked before they were timed."
     )
 
 
-def _cells(speed: Speed | None) -> tuple[str, str]:
-    return (f"{speed.tflops:.2f}", percent(speed.of_cublas)) if speed else (UNKNOWN, UNKNOWN)
+def _cells(recording: BenchRecording, row: Row) -> TableRow:
+    cells = [row.kernel, per_kflop(row)]
+    for speed in map(row.at, recording.sizes):
+        cells += (f"{speed.tflops:.2f}", percent(speed.of_cublas)) if speed else (UNKNOWN, UNKNOWN)
+    return TableRow((*cells, _spread(row)), "cyan" if row.kernel == CUBLAS else "")
 
 
 def _spread(row: Row) -> str:
