@@ -17,18 +17,21 @@ from memsim.state.tensors import tensor_of
 from tests.simt.cuda import HOPPER, kernel, kernels_of
 
 KERNELS = """
+__device__ void load(const Map *m, unsigned char *s, u64 *b, int x, int y, int n) {
+    if (threadIdx.x == 0) init(at(b));
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        expect(at(b), n);
+        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%2, %3}], [%4];"
+                     :: "r"(at(s)), "l"(m), "r"(x), "r"(y), "r"(at(b)) : "memory");
+    }
+    wait(at(b));
+}
 extern "C" __global__ void from_tensor(const __grid_constant__ Map m, unsigned char *out, int x, int y, int n) {
     __shared__ __align__(1024) unsigned char s[4096]; __shared__ u64 b;
     for (int i = threadIdx.x; i < 4096; i += blockDim.x) s[i] = 0xEE;
-    if (threadIdx.x == 0) init(at(&b));
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        expect(at(&b), n);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];"
-                     :: "r"(at(s)), "l"(&m), "r"(x), "r"(y + (int)blockIdx.x), "r"(at(&b)) : "memory");
-    }
-    wait(at(&b));
+    load(&m, s, &b, x, y + (int)blockIdx.x, n);
     for (int i = threadIdx.x; i < 4096; i += blockDim.x) out[i + 4096 * blockIdx.x] = s[i];
 }
 extern "C" __global__ void to_tensor(const __grid_constant__ Map m, const unsigned char *in, int x, int y) {
@@ -62,15 +65,7 @@ ELSEWHERE = """
 struct Params { int first; Map maps[2]; unsigned char *out; int bytes; };
 __device__ void fetch(const Map *m, unsigned char *out, int y, int n, int block) {
     __shared__ __align__(1024) unsigned char s[4096]; __shared__ u64 b;
-    if (threadIdx.x == 0) init(at(&b));
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        expect(at(&b), n);
-        asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
-                     " [%0], [%1, {%2, %3}], [%4];"
-                     :: "r"(at(s)), "l"(m), "r"(0), "r"(y), "r"(at(&b)) : "memory");
-    }
-    wait(at(&b));
+    load(m, s, &b, 0, y, n);
     for (int i = threadIdx.x; i < n; i += blockDim.x) out[i + n * block] = s[i];
 }
 extern "C" __global__ void from_struct(const __grid_constant__ Params p) {

@@ -16,7 +16,7 @@ from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
 from tests.few import few
 from tests.simt.cuda import kernels_of
-from tests.trace.test_whole_kernels import columns
+from tests.trace.test_whole_kernels import assert_same
 
 #: Loops of any length, one in the other, with branches, early ends, and values that lanes tell each other.
 NESTED = """\
@@ -58,13 +58,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, window: int, *launch: Any) -> tup
     apart = trace(*launch)
     monkeypatch.setattr(execute_program, "are_independent", lambda *_: False)
     return apart, trace(*launch)
-
-
-def assert_same(apart: Trace, whole: Trace) -> None:
-    assert columns(apart) == columns(whole)
-    assert (apart.executed == whole.executed).all()
-    assert [site.instructions for site in apart.sites] == [site.instructions for site in whole.sites]
-    assert apart.notes == whole.notes and apart.blocks_alike == whole.blocks_alike
 
 
 @pytest.mark.some(1)

@@ -176,6 +176,14 @@ def columns(found: Trace) -> list[Any]:
     return sorted(rows)
 
 
+def assert_same(one: Trace, other: Trace) -> None:
+    assert columns(one) == columns(other)
+    assert (one.executed == other.executed).all()
+    assert [site.instructions for site in one.sites] == [site.instructions for site in other.sites]
+    for name in ("notes", "footprint", "blocks_alike"):
+        assert getattr(one, name) == getattr(other, name)
+
+
 @pytest.mark.some(2)
 @pytest.mark.parametrize("name", few(NAMES))
 def test_both_ways_to_run_give_the_same_trace(name: str) -> None:
