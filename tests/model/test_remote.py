@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from memsim import MemsimError
 from memsim.model.coalescing import global_access
 from memsim.model.remote import global_atomic_access, is_same_anywhere, remote_access
-from memsim.validate.hopper.expectations import lanes_of
 from memsim.validate.hopper.hopper_recording import newest_hopper
 from memsim.validate.hopper.lane_rules import GLOBAL, OF_GLOBAL
 from tests.validate.conftest import TRACES
@@ -119,7 +118,7 @@ def test_where_no_place_is_in_two_lines_the_counts_of_global_atomics_do_not_depe
     sure_ones = 0
     for launch in launches:
         width, end, passes = GLOBAL[launch.kernel]
-        addresses, active = lanes_of(launch.table[:32])
+        addresses, active = launch.lanes
         counts = {
             (int(cost.sectors), int(cost.lines))
             for start in moved
