@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from io import StringIO
 from pathlib import Path
 
 import pytest
 
-from memsim.cli import main
+from tests.cli.conftest import Done, Run
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "own_kernels.md").read_text("utf-8")
@@ -25,74 +21,56 @@ def block(language: str, words: str) -> str:
     return str(found)
 
 
-def run(folder: Path, command: str) -> str:
-    """What a command of memsim prints."""
-    name, *arguments = shlex.split(command, comments=True)
-    assert name == "memsim"
-    out, err = StringIO(), StringIO()
-    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        code = main(arguments)
-    assert (code, err.getvalue()) == (0, "")
-    return out.getvalue()
-
-
-def run_script(file: Path) -> list[str]:
-    """The lines that a Python script prints, run in its folder."""
-    out = StringIO()
-    with chdir(file.parent), redirect_stdout(out):
-        runpy.run_path(file.name, run_name="__main__")
-    return out.getvalue().splitlines()
-
-
-@contextmanager
-def chdir(folder: Path) -> Iterator[None]:
-    """The working folder, meanwhile; `contextlib.chdir` since Python 3.11."""
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        yield
-    finally:
-        os.chdir(before)
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    (tmp_path / "scale.cu").write_text(block("cuda", "scale"))
-    (tmp_path / "transpose.cu").write_text(block("cuda", "transpose"))
-    (tmp_path / "rows.cu").write_text(block("cuda", "rows"))
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page's CUDA files, in the folder where its commands are typed."""
+    for name in ("scale", "transpose", "rows"):
+        (tmp_path / f"{name}.cu").write_text(block("cuda", name))
+    monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def test_the_commands(folder: Path) -> None:
+def typed(memsim: Run, line: str) -> Done:
+    """What a line of the page does."""
+    program, *words = shlex.split(line, comments=True)
+    assert program == "memsim"
+    return memsim(shlex.join(words))
+
+
+def printed_by(script: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines that a Python script prints."""
+    runpy.run_path(str(script), run_name="__main__")
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_commands(memsim: Run) -> None:
     for line in block("sh", "scale.cu").splitlines():
-        assert run(folder, line)
+        assert typed(memsim, line).fine()
 
 
 @pytest.mark.slow
-def test_a_file_of_ones_own_with_main(folder: Path) -> None:
-    there, launched, another = block("sh", "analyze transpose.cu").splitlines()
+def test_a_file_of_ones_own_with_main(memsim: Run) -> None:
+    lines = block("sh", "analyze transpose.cu").splitlines()
+    there, launched, another = ("\n".join(typed(memsim, line).fine()) for line in lines)
     words = "memsim analyze transpose.cu --kernel 'transpose<float, 32>' --grid 32,32 --block 32,8"
-    assert words in run(folder, there)
-    printed = run(folder, launched)
-    assert "transpose<float,32>: worst is the load at transpose.cu:11: 32-way bank conflict" in printed
-    assert "host code set aside" in printed or "made by nvcc" in printed
-    assert "transpose<double,16>" in run(folder, another)
+    assert words in there
+    assert "transpose<float,32>: worst is the load at transpose.cu:11: 32-way bank conflict" in launched
+    assert "host code set aside" in launched or "made by nvcc" in launched
+    assert "transpose<double,16>" in another
 
 
-def test_values_that_only_a_run_knows(folder: Path) -> None:
-    asks, given = block("sh", "analyze rows.cu").splitlines()
+def test_values_that_only_a_run_knows(memsim: Run) -> None:
+    asks, given = (typed(memsim, line) for line in block("sh", "analyze rows.cu").splitlines())
     names = " ".join(f"--let {name}=..." for name in ("height", "m_SIZE", "sums_SIZE", "width"))
-    assert f"memsim analyze rows.cu {names}\n" in run(folder, asks)
-    out, err = StringIO(), StringIO()
-    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
-        assert main(shlex.split(given)[1:]) == 0
-    assert "grid (8,1,1), block (128,1,1)" in out.getvalue()
-    assert err.getvalue().startswith("note: launch taken from the source: --grid 8,1,1")
+    asks.fine()
+    assert f"memsim analyze rows.cu {names}\n" in asks.out
+    assert given.code == 0 and "grid (8,1,1), block (128,1,1)" in given.out
+    assert given.err.startswith("note: launch taken from the source: --grid 8,1,1")
 
 
-def test_the_python(folder: Path) -> None:
+def test_the_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "own.py").write_text(block("python", "memsim.load"))
-    printed = run_script(folder / "own.py")
+    printed = printed_by(folder / "own.py", capsys)
     assert printed[0] == (
         "scale: worst is the load at scale.cu:3: 8.0 sectors per request instead of 4.0; "
         "256 of 512 global sectors are not needed (50.0 %)"
@@ -102,9 +80,9 @@ def test_the_python(folder: Path) -> None:
     assert printed[5] == "[32]"
 
 
-def test_the_index_math(tmp_path: Path) -> None:
-    (tmp_path / "layouts.py").write_text(block("python", "SharedArray"))
-    printed = run_script(tmp_path / "layouts.py")
+def test_the_index_math(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "layouts.py").write_text(block("python", "SharedArray"))
+    printed = printed_by(folder / "layouts.py", capsys)
     assert printed[0].startswith("transpose: worst is the load at layouts.py:9: 32-way bank conflict")
     assert any("32!" in line for line in printed)
     assert (
@@ -112,9 +90,8 @@ def test_the_index_math(tmp_path: Path) -> None:
     )
 
 
-def test_the_pictures(tmp_path: Path) -> None:
+def test_the_pictures(folder: Path, memsim: Run) -> None:
     heatmap, explain, report = block("sh", "memsim heatmap").splitlines()
-    for line in heatmap, explain:
-        assert run(tmp_path, line)
-    run(tmp_path, report)
-    assert (tmp_path / "report.html").is_file()
+    assert typed(memsim, heatmap).fine() and typed(memsim, explain).fine()
+    assert typed(memsim, report).fine() == []
+    assert (folder / "report.html").is_file()
