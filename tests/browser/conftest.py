@@ -23,6 +23,8 @@ FLAGS = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     "--window-size=1500,1000",
 )
+#: A change of the address, such as by a click, is told to the page's script as a task of its own.
+SETTLED = "requestAnimationFrame(() => setTimeout(arguments[0]))"
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +57,8 @@ class Page:
         browser.get(path.as_uri())
 
     def run(self, script: str, *arguments: Any) -> Any:
-        """What `return ...` gives in the page."""
+        """What `return ...` gives in the page, once it has done what a click or a key has begun."""
+        self.browser.execute_async_script(SETTLED)
         return self.browser.execute_script(script, *arguments)
 
     def texts(self, selector: str) -> list[str]:
