@@ -237,7 +237,7 @@ class StructFields(tuple[Any, ...]):
 
 
 class ArrayTable:
-    """A table in global memory whose entries refer to `arrays`; None is a null pointer."""
+    """A table in global memory whose entries refer to `arrays`."""
 
     arrays: Sequence[np.ndarray | ArrayArg | None]
     #: numpy's name for the type of an entry.
@@ -256,7 +256,7 @@ class ArrayTable:
 
 @dataclass(frozen=True)
 class Pointers(ArrayTable):
-    """A table of pointers to `arrays`."""
+    """A table of pointers in global memory to `arrays`; None is a null pointer."""
 
     arrays: Sequence[np.ndarray | ArrayArg | None]
     dtype: ClassVar[str] = "uint64"
@@ -295,7 +295,7 @@ class TensorMap:
 
 @dataclass(frozen=True)
 class TensorMaps(ArrayTable):
-    """A table of tensor maps, for a parameter `const CUtensorMap *`.
+    """A table of tensor maps in global memory, for a parameter `const CUtensorMap *`.
 
     Raises:
         MemsimError: an element is not a `TensorMap`.
