@@ -118,14 +118,22 @@ def test_a_size_that_is_none_is_refused(size: object) -> None:
     assert catalog()["kernel_v4"].job("8, 8, 8").args[3:] == (8, 8, 8)
 
 
-def test_a_size_that_the_kernel_refuses() -> None:
-    spec = catalog()["permuted_write"]
-    with pytest.raises(
-        MemsimError, match="permuted_write needs N to be a multiple of 32, but it is 65"
-    ) as caught:
-        spec.job("64,65")
-    assert caught.value.hint == "the next one is 96"
-    assert spec.job("64,96").launch.grid == (3, 2, 1)
+@pytest.mark.parametrize(
+    ("name", "refused", "says", "hint", "taken"),
+    [
+        ("permuted_write", "64,65", "N to be a multiple of 32, but it is 65", "96", "64,96"),
+        ("sgemm_128x128x8_texld", "4,4,5", "K to be a multiple of 4, but it is 5", "8", "5,4,4"),
+        ("sgemm_tuned", "64,128,8", "M to be a multiple of 128, but it is 64", "128", "128,128,8"),
+        ("sgemm_tuned", "128,130,8", "N to be a multiple of 128, but it is 130", "256", "128,256,8"),
+        ("sgemm_tuned", "128,128,12", "K to be a multiple of 8, but it is 12", "16", "128,128,16"),
+    ],
+)
+def test_a_size_that_the_kernel_refuses(name: str, refused: str, says: str, hint: str, taken: str) -> None:
+    spec = compiled()[name]
+    with pytest.raises(MemsimError, match=f"{name} needs {says}") as caught:
+        spec.job(refused)
+    assert caught.value.hint == f"the next one is {hint}"
+    assert list(spec.job(taken).size.values()) == [int(extent) for extent in taken.split(",")]
 
 
 def test_an_array_too_large_for_32_bit_indices() -> None:

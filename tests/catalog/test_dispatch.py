@@ -50,6 +50,14 @@ def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name:
     assert any(site.conflicts for site in sites if site.op == "cp_async")
 
 
+def test_the_tuned_kernel_has_no_conflict_and_wastes_no_sector() -> None:
+    sites = compiled()["sgemm_tuned"].analyze("256,256,64").sites
+    assert {site.space for site in sites} == {"shared", "global"}
+    for site in sites:
+        assert site.conflicts in (0, None) and site.wavefronts == site.ideal_wavefronts
+        assert site.sectors == site.ideal_sectors
+
+
 @given(st.integers(1, 200), st.integers(1, 9))
 def test_parts_are_whole_units_and_add_up_to_the_product(lines: int, parts: int) -> None:
     a, b = (np.random.default_rng(lines).integers(-2, 3, size) for size in ((3, lines), (lines, 2)))
