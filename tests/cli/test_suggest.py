@@ -237,6 +237,4 @@ def test_a_program_of_the_user_s_needs_no_option(memsim: Run, tile: Path) -> Non
 @pytest.mark.slow
 def test_what_the_source_does_not_say_is_asked_for(memsim: Run, tile: Path) -> None:
     Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
-    done = memsim("suggest program.cu")
-    assert done.code == 2
-    assert "needs --let n\n" in done.err
+    memsim("suggest program.cu").refused("needs --let n\n")
