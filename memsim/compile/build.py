@@ -5,7 +5,9 @@ The first that succeeds is used; if none does, the most helpful error is raised.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
 from memsim.compile.failure import (
@@ -24,6 +26,7 @@ from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nv
 from memsim.compile.options import for_nvrtc
 from memsim.compile.prepare import Compiled, CompilerInput
 from memsim.errors import MemsimError
+from memsim.source.syntax import macros
 
 SET_ASIDE = "host code set aside"
 MISSING = "headers that were not found, and that no kernel needs"
@@ -117,9 +120,11 @@ def _set_aside(
     notes = [f"{name} was found in {place}" for name, place in device.found.items()]
     if device.missing:
         notes.append(f"{MISSING}: {', '.join(device.missing)}")
-    if program.ptx is None and launched and not instances:
-        fitting = _fitting(run, launched, program.log)
-        good = run(fitting)
+    once = cache(run)
+    # An error that is of no instance is there without any, too.
+    if program.ptx is None and launched and not instances and once(()).ptx is not None:
+        fitting = _fitting(once, tuple(launched), program.log, _written(device))
+        good = once(fitting)
         if good.ptx is not None:
             program = good
             failed = [instance for instance in launched if instance not in fitting]
@@ -146,18 +151,37 @@ def _false_assertions(source: CompilerInput, path: str, options: Sequence[str], 
     return "\n".join(filter(only_false_assertions, alone))
 
 
-def _fitting(run: Callable[[Sequence[str]], NvrtcResult], instances: Sequence[str], log: str) -> list[str]:
+def _written(device: DeviceCode) -> Callable[[str], str]:
+    """How NVRTC's log writes an instance: without spaces, and macros by their values."""
+    values: dict[str, str] = {}
+    for text in (device.text, *device.headers.values()):
+        values.update(macros(text))
+
+    def write(instance: str) -> str:
+        return squeezed(re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]).strip(), instance))
+
+    return write
+
+
+def _fitting(
+    run: Callable[[tuple[str, ...]], NvrtcResult],
+    instances: tuple[str, ...],
+    log: str,
+    written: Callable[[str], str],
+) -> tuple[str, ...]:
     """The instances that compile, if they do not compile all together, according to the log."""
     refused = refused_instances(log)
-    unnamed = [instance for instance in instances if squeezed(instance) not in refused]
+    unnamed = tuple(instance for instance in instances if written(instance) not in refused)
     if len(unnamed) < len(instances):
-        tried = run(unnamed)
-        return unnamed if tried.ptx is not None else _fitting(run, unnamed, tried.log) if unnamed else []
-    if len(instances) == 1:
-        return []
+        return _those_of(run, unnamed, written)
     middle = len(instances) // 2
-    fitting: list[str] = []
-    for half in (instances[:middle], instances[middle:]):
-        tried = run(half)
-        fitting += half if tried.ptx is not None else _fitting(run, half, tried.log)
-    return fitting
+    halves = (instances[:middle], instances[middle:]) if middle else ()
+    return tuple(instance for half in halves for instance in _those_of(run, half, written))
+
+
+def _those_of(
+    run: Callable[[tuple[str, ...]], NvrtcResult], instances: tuple[str, ...], written: Callable[[str], str]
+) -> tuple[str, ...]:
+    """The instances that compile."""
+    tried = run(instances)
+    return instances if tried.ptx is not None else _fitting(run, instances, tried.log, written)

@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memsim.compile.headers import EMPTY_NAMES, STANDARD_NAME, read_project, stand_in, with_includes
+from memsim.compile.headers import (
+    DRIVER,
+    DRIVER_NAME,
+    EMPTY_NAMES,
+    STANDARD_NAME,
+    read_project,
+    stand_in,
+    with_includes,
+)
 from memsim.compile.host_code import Assertion, set_aside
 from memsim.compile.toolkit import cccl_folders, crt_folders, header_folders
 
@@ -56,7 +64,7 @@ def device_code(
     project = read_project(text, true_name, folder, options)
     kept = set_aside(project.texts, true_name, re.findall(r"\w+", wanted), asserted)
     texts = {file: with_includes(content, file, project) for file, content in kept.items()}
-    headers = dict.fromkeys(EMPTY_NAMES, "#pragma once\n")
+    headers = {**dict.fromkeys(EMPTY_NAMES, "#pragma once\n"), DRIVER_NAME: DRIVER}
     headers |= {file: content for file, content in texts.items() if file != true_name}
     headers[STANDARD_NAME] = stand_in([*kept.values(), wanted])
     more = [

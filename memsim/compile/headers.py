@@ -27,6 +27,13 @@ _INCLUDE = re.compile(
 # The standard headers of C, C++ and POSIX. The stand-in provides what device code needs of them.
 _STANDARD = frozenset((STANDARD.parent / "host_headers.txt").read_text(encoding="utf-8").split())
 EMPTY_NAMES = sorted(_STANDARD)
+#: What device code reads of the driver's header, `cuda.h`: which release it is of, that of NVRTC.
+DRIVER_NAME = "cuda.h"
+DRIVER = """#pragma once
+#ifndef CUDA_VERSION
+#define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
+#endif
+"""
 # Prefixes of headers that only host code can use.
 _HOST = re.compile(
     r"(?:EGL|torch|ATen|c10|pybind11|nanobind|opencv2?|GL|GLFW|glad|gtest|gmock|benchmark|boost|Eigen|fmt|spdlog|nlohmann|nvtx3|"
@@ -92,6 +99,8 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
                 if inside not in project.texts:
                     project.texts[inside] = header.read_text(encoding="utf-8-sig", errors="replace")
                     waiting.append((inside, header.parent))
+            elif name == DRIVER_NAME:
+                project.becomes[file, name] = f"<{name}>"
             elif name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
                 project.becomes[file, name] = None
             elif _find(name, header_folders()) is not None:

@@ -6,8 +6,8 @@ What each declares, names, and whether device code can use it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree, is_fragment, parse_declarations
@@ -77,9 +77,18 @@ class ItemReader:
 
     def items(self) -> Iterator[Item]:
         """All of them, in no order."""
-        yield from self._in(self.tree.root)
+        found = list(self._in(self.tree.root))
+        yield from found
+        yield from self._in_other_branches(found)
         for call in self.tree.calls:
             yield self._of_macro(call.name, call.start, call.end)
+
+    def _in_other_branches(self, found: Sequence[Item]) -> Iterator[Item]:
+        """The items of branches that were hidden from the parser, unless they are part of one that it saw."""
+        whole = replace(self.tree, masked=self.tree.content)
+        for start, end in (place for cut in self.tree.cuts for place in cut.hidden):
+            if not any(item.start <= start and end <= item.end for item in found):
+                yield from map(self._of, parse_declarations(whole, start, end))
 
     def _in(self, folder: Node) -> Iterator[Item]:
         if folder.type == "ERROR" or any(map(is_fragment, _body(folder).named_children)):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from memsim.compile import device_code
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.compile.host_code import set_aside
 from memsim.compile.nvcc import find_nvcc
+from memsim.compile.nvrtc import NvrtcResult, run_nvrtc
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from tests.compile.samples import GOOD
@@ -50,6 +52,19 @@ int main(int argc, char **argv) {
 }
 """
 WHOLE = HOST + DEVICE + MAIN
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The instances that NVRTC is asked for, run by run."""
+    asked: list[tuple[str, ...]] = []
+
+    def run(*values: Any, **more: Any) -> NvrtcResult:
+        asked.append(tuple(more.get("instances", values[5] if len(values) > 5 else ())))
+        return run_nvrtc(*values, **more)
+
+    monkeypatch.setattr("memsim.compile.build.run_nvrtc", run)
+    return asked
 
 
 def kernels(text: str, *options: str, **more: list[str]) -> list[str]:
@@ -273,6 +288,61 @@ void run(int *x) {
     made = compile_cubin(code)
     assert set(read_cubin(made.code).kernels) == {f"_Z1kILi{n}EEvPi" for n in (1, 3, 5)}
     assert made.notes[-1] == "launched in the source but not compiled: k<9>, k<unknown>"
+
+
+def test_an_instance_that_is_written_by_a_macro_is_known_by_its_value(
+    no_nvcc: None, runs: list[tuple[str, ...]]
+) -> None:
+    launched = "".join(f"    k<{n}><<<1, 1>>>(x);\n" for n in ("1", "TILE", "2", "3", "4"))
+    code = f"""
+#include <cstdio>
+#define TILE 32
+template <int N> __global__ void k(int *x) {{ x[0] = N; }}
+template <int N, typename T> __global__ void two(T *x) {{ x[0] = N; }}
+void run(int *x) {{
+{launched}    two<TILE><<<1, 1>>>(x);
+}}
+"""
+    made = compile_cubin(code)
+    assert {f"_Z1kILi{n}EEvPi" for n in (1, 2, 3, 4, 32)} <= set(read_cubin(made.code).kernels)
+    if made.notes:
+        assert made.notes[-1] == "launched in the source but not compiled: two<TILE>"
+        assert runs[-1] == tuple(f"k<{n}>" for n in ("1", "TILE", "2", "3", "4"))
+        assert len(runs) <= 4
+
+
+def test_an_error_of_no_instance_is_not_looked_for_in_each(
+    no_nvcc: None, runs: list[tuple[str, ...]]
+) -> None:
+    launched = "".join(f"k<{n}><<<1, 1>>>(x); " for n in range(20))
+    code = f"""
+#include <cstdio>
+template <int N> __global__ void k(int *x) {{ x[0] = N; }}
+__global__ void wrong(int *x) {{ x[0] = unknown; }}
+void run(int *x) {{ {launched} }}
+"""
+    with pytest.raises(MemsimError, match='"unknown" is undefined'):
+        compile_cubin(code)
+    assert len(runs) == 3 and runs[-1] == ()
+    assert len(read_cubin(compile_cubin(code.replace("unknown", "7")).code).kernels) == 21
+
+
+@pytest.mark.parametrize(("included", "value"), [("#include <cuda.h>", 7), ("", 5)])
+def test_the_release_is_known_where_the_driver_s_header_is_included(
+    no_nvcc: None, included: str, value: int
+) -> None:
+    code = f"""
+#include <vector>
+{included}
+#if CUDA_VERSION >= 12000
+#define VALUE 7
+#else
+#define VALUE 5
+#endif
+template <int N> __global__ void k(int *x) {{ x[0] = N; }}
+void run(int *x) {{ k<VALUE><<<1, 1>>>(x); }}
+"""
+    assert list(read_cubin(compile_cubin(code).code).kernels) == [f"_Z1kILi{value}EEvPi"]
 
 
 ASSERTED = """\

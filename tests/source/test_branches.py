@@ -105,6 +105,20 @@ def test_a_host_function_goes_with_all_its_bodies() -> None:
     assert left.split() == "#ifdef LONG #else #endif".split() + LOOPS.split()
 
 
+def test_host_code_in_every_branch_goes() -> None:
+    first, second = (
+        f"namespace a {{\nstruct Clock {{ {kind} t; }};\n" for kind in ("LARGE_INTEGER", "timeval")
+    )
+    clocks = f"#ifdef _MSC_VER\n{first}#else\n{second}#endif\n}}\n"
+    left = set_aside({"k.cu": clocks + LOOPS}, "k.cu")["k.cu"]
+    head = [word for word in left.removesuffix(LOOPS).split() if word != ";"]
+    assert left.endswith(LOOPS)
+    assert head == "#ifdef _MSC_VER namespace a { #else namespace a { #endif }".split()
+    used = LOOPS.replace("float *a,", "a::Clock *c, float *a,")
+    left = set_aside({"k.cu": clocks + used}, "k.cu")["k.cu"]
+    assert "LARGE_INTEGER" in left and "timeval" in left
+
+
 def test_only_what_cuts_something_is_hidden() -> None:
     assert [parse(code).cuts == () for code in (*CUT, WHOLE)] == [False] * len(CUT) + [True]
     listed = "enum Kind { A,\n#ifdef MORE\n B,\n#else\n C,\n#endif\n D };\n"
