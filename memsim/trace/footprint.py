@@ -213,13 +213,9 @@ class Marks:
             self.has_writes |= op in WRITES
 
 
-#: State of a sector after a read, by its state before.
-_AFTER_READ = np.array([READ, READ, WRITTEN, READ | WRITTEN], np.uint8)
-
-
 def after(op: str, states: np.ndarray) -> np.ndarray:
     """The states of sectors that an operation touched, by their states before."""
-    found = _AFTER_READ[states] if op in READS else states
+    found = states | (states == 0) if op in READS else states  # READ, unless the launch wrote it before
     return found | WRITTEN if op in WRITES else found
 
 
