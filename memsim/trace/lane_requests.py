@@ -28,8 +28,13 @@ class LaneRequests:
     def __getitem__(self, chosen: np.ndarray | slice) -> LaneRequests:
         """A subset."""
         counts = self.counts[chosen]
-        starts = (np.cumsum(self.counts) - self.counts)[chosen]
-        index = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        index: np.ndarray | slice
+        if isinstance(chosen, slice):  # of adjacent requests
+            start = int(self.counts[: chosen.start].sum())
+            index = slice(start, start + int(counts.sum()))
+        else:
+            starts = (np.cumsum(self.counts) - self.counts)[chosen]
+            index = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
         return LaneRequests(
             self.addresses[index], self.lanes[index], counts, self.block[chosen], self.warp[chosen]
         )

@@ -148,9 +148,9 @@ class Recorder:
         record.arrays |= arrays
         if site.space == "global":
             self.marks.sectors(site.op, address >> SECTOR_BITS)
-        rows, number = np.divmod(lanes.warps, self.warps)
-        of_warps = self.blocks[rows], self.first_warps[rows] + number
-        self.expanded(record, LaneRequests(address, lanes.lanes % WARP, lanes.counts, *of_warps))
+        rows = lanes.warps // self.warps
+        of_warps = self.blocks[rows], self.first_warps[rows] + (lanes.warps - rows * self.warps)
+        self.expanded(record, LaneRequests(address, lanes.lanes & (WARP - 1), lanes.counts, *of_warps))
 
     def requests(self, site: SiteLike, requests: SiteRequests) -> None:
         """Count expanded requests."""
