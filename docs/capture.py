@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -13,8 +14,8 @@ A_ROW = 3  # so many gaps of two blanks make a line a row of a table
 CUT = "..."
 
 
-def printed(command: str, folder: Path = ROOT, code: int = 0) -> str:
-    """Standard output and errors of `memsim ...`, run in `folder`.
+def printed(command: str, folder: Path = ROOT, code: int = 0, columns: int = COLUMNS) -> str:
+    """Standard output and errors of `memsim ...`, run in `folder`; its tables take so many columns.
 
     Raises:
         RuntimeError: another exit code than `code`.
@@ -22,6 +23,7 @@ def printed(command: str, folder: Path = ROOT, code: int = 0) -> str:
     done = subprocess.run(
         [sys.executable, "-m", *shlex.split(command)],
         cwd=folder,
+        env={**os.environ, "COLUMNS": str(columns)},
         capture_output=True,
         encoding="utf-8",
         check=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from docs.capture import CUT, capture, fenced, paragraphs, printed
+from docs.capture import COLUMNS, CUT, capture, fenced, paragraphs, printed
 
 FIRST = 9  # lines of a table of lanes: the heading, and a quarter of a warp
 CODE = "docs/index_math/questions.py"
@@ -25,9 +25,9 @@ def verdict(command: str) -> str:
     return fenced(command, f"{printed(command).splitlines()[0]}\n{CUT}\n")
 
 
-def table(command: str) -> str:
-    """The first line, and the first table."""
-    first, second, *_ = paragraphs(printed(command))
+def table(command: str, columns: int = COLUMNS) -> str:
+    """The first line, and the first table, which takes so many columns."""
+    first, second, *_ = paragraphs(printed(command, columns=columns))
     return fenced(command, f"{first.splitlines()[0]}\n\n{second}\n{CUT}\n")
 
 
@@ -55,7 +55,7 @@ ANSWERS: dict[str, Callable[[], str]] = {
     "records": partial(answer, f"memsim analyze {CODE}:records --block 32"),
     "columns": partial(verdict, f"memsim analyze {CODE}:columns --block 32"),
     "divisible by 16": partial(verdict, "memsim analyze docs/captured/add/launch.json"),
-    "arbitration": partial(table, "memsim validate transpose_padded"),
+    "arbitration": partial(table, "memsim validate transpose_padded", columns=120),
     "does it matter": partial(table, "memsim bound kernel_v4_colmajor"),
 }
 TUTORIAL: dict[str, Callable[[], str]] = {

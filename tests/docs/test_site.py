@@ -55,3 +55,8 @@ def test_sentences_are_folded_and_tables_are_not() -> None:
     assert all(len(line) <= COLUMNS for line in folded(sentence).splitlines())
     assert folded(sentence).split() == sentence.split()
     assert folded(row) == f"{row}\n"
+
+
+def test_the_answer_about_arbitration_has_the_column_of_it() -> None:
+    text = PAGE.split("<!-- begin generated: question: arbitration -->")[1].split("<!-- end generated -->")[0]
+    assert "predicted  measured  difference  arbitration  verdict" in " ".join(text.splitlines())
