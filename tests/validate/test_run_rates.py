@@ -15,6 +15,7 @@ from memsim.validate.device import Device
 from memsim.validate.live import NotMeasured
 from memsim.validate.profiles import CodeProfile, Counted
 from memsim.validate.rates import run_loops
+from memsim.validate.rates.loops import Loop
 from memsim.validate.rates.rates_recording import RateRecording, load_rates
 from memsim.validate.rates.run_loops import (
     OF_KERNELS,
@@ -88,3 +89,12 @@ def test_what_is_counted_together() -> None:
     """Of streams their traffic, of loops their pipes, of kernels both."""
     assert set(OF_LOOPS) | set(OF_STREAMS) > set(OF_KERNELS) > set(OF_LOOPS)
     assert not any("pipe_alu" in metric for metric in OF_STREAMS)
+
+
+def test_an_instruction_is_written_on_the_registers_that_it_is_given() -> None:
+    word = Loop("add", "unsigned", "lop3.b32 $0,$0,$1,$2;", "ALU pipe")
+    assert word.written(["%c3"], "%x", "%y") == "lop3.b32 %c3,%c3,%x,%y;"
+    many = Loop("mma", "float", "mma {$0,$1,$10},{$x};", "tensor pipe", accumulators=11)
+    held = [f"r{number + 50}" for number in range(11)]
+    assert many.written(held, "%x", "") == "mma {r50,r51,r60},{%x};"
+    assert (word.chains, many.chains) == (8, 4)

@@ -18,7 +18,7 @@ import memsim
 from memsim.validate import standalone
 from memsim.validate.probe.instructions import INSTRUCTIONS, TILE_BYTES, ProbedInstruction
 from memsim.validate.probe.patterns import make_patterns
-from memsim.validate.rates.loops import CHAINS, LOOPS, Loop
+from memsim.validate.rates.loops import LOOPS, Loop
 
 THREADS = 1024
 #: Accesses of a round; they are 128 bytes apart, which changes no bank.
@@ -147,15 +147,9 @@ def _pipe(loop: Loop, since: int) -> dict[str, Any]:
     """The instruction on independent registers, as in the loops that are measured by counters."""
     kind = REGISTERS[loop.type]
     each = loop.accumulators or 1
-    chains = CHAINS // 2 if loop.accumulators else CHAINS
-    body = []
-    for number in range(chains):
-        text = loop.ptx.replace("$x", "%x")
-        if not loop.accumulators:
-            text = text.replace("$1", "%x").replace("$2", "%x")
-        for register in reversed(range(each)):
-            text = text.replace(f"${register}", f"%c{number * each + register}")
-        body.append(text)
+    chains = loop.chains
+    held = [[f"%c{number * each + i}" for i in range(each)] for number in range(chains)]
+    body = [loop.written(registers, "%x", "%x") for registers in held]
     factor = "f64" if loop.type == "double" else "b32" if loop.accumulators else kind
     registers = f".reg .{kind} %c<{chains * each}>;\n.reg .{factor} %x;"
     start = [_moved(f"%c{i}", kind, "%lane") for i in range(chains * each)] + [_moved("%x", factor, "%zero")]

@@ -6,6 +6,7 @@ for a result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 CHAINS = 8
@@ -43,6 +44,20 @@ class Loop:
     block: int = BLOCK
     resident: int = BLOCKS_ON_EACH
     arch: str = "sm_90"
+
+    @property
+    def chains(self) -> int:
+        """How many independent chains of registers there are in a round."""
+        return CHAINS // 2 if self.accumulators else CHAINS
+
+    def written(self, held: Sequence[str], x: str, y: str) -> str:
+        """The instruction of arithmetic on registers of these names: a chain's own, and two others."""
+        text = self.ptx.replace("$x", x)
+        if not self.accumulators:
+            text = text.replace("$1", x).replace("$2", y)
+        for number in reversed(range(len(held))):
+            text = text.replace(f"${number}", held[number])
+        return text
 
 
 ISSUE, ALU, FMA, FP64, XU = "instruction issue", "ALU pipe", "FMA pipe", "FP64 pipe", "XU pipe"
@@ -180,7 +195,7 @@ def _kernel(loop: Loop) -> str:
 
 def _plain_body(loop: Loop) -> str:
     letter, _ = TYPES[loop.type]
-    text = loop.ptx.replace("$", "%")
+    text = loop.written(["%0"], "%1", "%2")
     steps = [
         f'asm volatile("{text}" : "+{letter}"(a{i}) : "{letter}"(x), "{letter}"(y));'
         for _ in range(REPEATS)
@@ -194,8 +209,8 @@ def _plain_body(loop: Loop) -> str:
 def _matrix_body(loop: Loop) -> str:
     letter, _ = TYPES[loop.type]
     other = "d" if loop.type == "double" else "r"
-    chains, count = CHAINS // 2, loop.accumulators
-    text = loop.ptx.replace("$x", f"%{count}").replace("$", "%")
+    chains, count = loop.chains, loop.accumulators
+    text = loop.written([f"%{i}" for i in range(count)], f"%{count}", "")
     steps = []
     for _ in range(REPEATS):
         for i in range(chains):
