@@ -68,7 +68,7 @@ class Control:
             Flow.ARRIVE_CLUSTER: clusters.arrive,
             Flow.WAIT_CLUSTER: clusters.wait,
             Flow.TRAP: self._trap,
-            Flow.YIELD: self._yield,
+            Flow.YIELD: convergence.give_way,
             Flow.END_COLLECTIVE: self._go_on,
             Flow.SLEEP: self._sleep,
             Flow.UNKNOWN: self._unknown,
@@ -129,17 +129,11 @@ class Control:
         return op.index + 1
 
     def _sleep(self, op: Op, active: Any, rest: Any) -> int:
-        return self._let_others_go_on(op, active, "sleep")
-
-    def _yield(self, op: Op, active: Any, rest: Any) -> int:
-        return self._let_others_go_on(op, active, "yield")
-
-    def _let_others_go_on(self, op: Op, active: Any, what: str) -> int:
-        """Lanes that wait at BSYNC for these may go on. Source of YIELD: `meeting.npz`, see docs/model.md."""
+        """Lanes that wait at BSYNC for these may go on: whether they do was not measured."""
         own = self.machine.words_of(active)
         if ((own != 0) & (self.machine.words_of(self.machine.alive) & ~own != 0)).any():
             self.machine.listener.uncertain(
-                f"lanes that {what} at {op.where} may not reconverge with the rest of their warp"
+                f"lanes that sleep at {op.where} may not reconverge with the rest of their warp"
             )
         return op.index + 1
 

@@ -1,18 +1,22 @@
-"""Reconvergence of the lanes of a warp: convergence barriers (BSSY, BSYNC, BREAK) and WARPSYNC.
+"""Reconvergence of the lanes of a warp: convergence barriers (BSSY, BSYNC, BREAK), WARPSYNC and YIELD.
 
 A barrier register holds, for each lane, the mask of lanes that it waits for; exited lanes are not waited for.
-Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); this is not documented.
+Nor does BSYNC wait for lanes that have yielded and not gone on; a barrier passed without them is cleared.
+Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); YIELD: NVIDIA's patent
+US 10,067,768 B2 (claim 1), equal in `meeting.npz`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import Op
+from memsim.isa.op import Flow, Op
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
 from memsim.simt.faults import place_in_source, unknown_branch
@@ -77,7 +81,7 @@ class Convergence:
         """BREAK: these lanes are no longer waited for."""
         slot = barrier_slot(op)
         leaving = self.machine.words_of(active)
-        members = to_array(_lanes(self.machine.slots[slot])) & 0xFFFFFFFF
+        members = self._members(slot)
         self.machine.slots[slot] = fit(from_array(members & ~leaving), 32)
         for key, meeting in list(self.waiting.items()):
             if barrier_slot(meeting.op) == slot:
@@ -88,8 +92,7 @@ class Convergence:
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:
         """BSYNC: wait for the lanes named in the barrier."""
         pc = self.code.dataflow.meeting[op.index]
-        members = to_array(_lanes(self.machine.slots[barrier_slot(op)])) & 0xFFFFFFFF
-        return self._meet(op, pc, active, rest, members)
+        return self._meet(op, pc, active, rest, self._members(barrier_slot(op)))
 
     def warp_sync(self, op: Op, active: Any, rest: Any) -> int | None:
         """WARPSYNC: wait for the lanes of the mask."""
@@ -104,10 +107,29 @@ class Convergence:
                 self.machine.listener.uncertain(f"which lanes reconverge after {op.name} at {op.where}")
         return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
 
+    def give_way(self, op: Op, active: Any, rest: Any) -> int | None:
+        """YIELD: the other lanes of these warps run first, and until then BSYNC does not wait for these.
+
+        In which order several groups of a warp go on that have yielded, and which of them meet, is not known.
+        """
+        lanes = self.machine.words_of(active)
+        others = self.machine.words_of(self.machine.alive) & ~lanes
+        if not ((lanes != 0) & (others != 0)).any():
+            return op.index + 1
+        if ((lanes != 0) & (self._yielded() != 0)).any():
+            self.machine.listener.uncertain(
+                f"lanes that yield at {op.where} while others of their warp have: the order is not known"
+            )
+        if rest is not False:
+            self.groups.ready.append(Group(op.index + 1, rest))
+        self.groups.parked.append(Group(op.index + 1, active, yields=True))
+        self.check()
+        return None
+
     # --- reconvergence ------------------------------------------------------------------------
 
     def _meet(self, op: Op, pc: int, active: Any, rest: Any, members: np.ndarray) -> int | None:
-        if rest is False and self._complete(active, members):
+        if rest is False and self._complete(op, active, members):
             ways = self._ways(op, active, members)
             return pc if len(ways) == 1 else self.groups.part([(pc, mask) for mask in ways])
         if rest is not False:
@@ -130,13 +152,41 @@ class Convergence:
                 return select(new, members, meeting.members)
         return select(to_bools(active), members, meeting.members)
 
-    def _complete(self, active: Any, members: np.ndarray) -> bool:
+    def _complete(self, op: Op, active: Any, members: np.ndarray) -> bool:
         """Have all lanes arrived that a lane of the group waits for?"""
         if self.groups.is_alone():
             return True
         here = self.machine.words_of(active)
         missing = members & self.machine.words_of(self.machine.alive) & ~here
-        return not (missing.astype(bool) & (to_bools(active) if missing.shape[1] > 1 else here != 0)).any()
+        excused = self._excused(op, missing)
+        waits = missing != excused
+        if (waits & (to_bools(active) if waits.shape[1] > 1 else here != 0)).any():
+            return False
+        self._clear(op, active, excused)
+        return True
+
+    def _yielded(self) -> np.ndarray | int:
+        """The lanes that have yielded and not gone on: words as of `Machine.words_of`, or 0."""
+        words = (self.machine.words_of(group.mask) for group in self.groups.parked if group.yields)
+        return reduce(or_, words, 0)
+
+    def _excused(self, op: Op, missing: np.ndarray) -> np.ndarray | int:
+        """Those of the `missing` lanes that `op` does not wait for, because they have yielded."""
+        yielded = self._yielded() if op.flow is Flow.WAIT_BARRIER else 0
+        return 0 if type(yielded) is int else missing & yielded
+
+    def _clear(self, op: Op, passing: Any, excused: np.ndarray | int) -> None:
+        """Clear the barriers that lanes pass while others of them are excused."""
+        if type(excused) is int:
+            return
+        passed = np.where(excused != 0, self.machine.words_of(passing), 0)
+        members = self._members(barrier_slot(op))
+        self.machine.slots[barrier_slot(op)] = fit(from_array(np.where(members & passed, 0, members)), 32)
+
+    def _members(self, slot: int) -> np.ndarray:
+        """For each lane, the lanes in its barrier register."""
+        members: np.ndarray = to_array(_lanes(self.machine.slots[slot])) & 0xFFFFFFFF
+        return members
 
     def check(self) -> None:
         """Release lanes that no longer wait for anyone, because others have exited."""
@@ -147,12 +197,15 @@ class Convergence:
         """Release lanes of a meeting that no longer wait for anyone."""
         meeting = self.waiting[key]
         alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
-        released = (meeting.members & alive & ~here) == 0
+        missing = meeting.members & alive & ~here
+        excused = self._excused(meeting.op, missing)
+        released = missing == excused
         if not (released & ((here & alive) != 0)).any():
             return
         free = from_bools(released)
         waiting = both(meeting.mask, self.machine.alive)
         going, staying = both(waiting, free), both(waiting, invert(free))
+        self._clear(meeting.op, going, excused)
         if staying is False:
             del self.waiting[key]
         else:

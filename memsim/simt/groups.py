@@ -19,11 +19,15 @@ from memsim.state.predicates import either
 
 @dataclass(eq=False)
 class Group:
-    """Lanes with one program counter, of one or several warps; `turns` counts their backward branches."""
+    """Lanes with one program counter, of one or several warps.
+
+    turns: how often they have branched backward. yields: they are parked by a YIELD.
+    """
 
     pc: int
     mask: Any
     turns: int = 0
+    yields: bool = False
 
 
 class Waits(Protocol):
