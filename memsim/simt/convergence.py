@@ -9,7 +9,7 @@ US 10,067,768 B2 (claim 1), equal in `meeting.npz`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow, Op
+from memsim.isa.reach import SHARED, spaces_read
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
 from memsim.simt.faults import place_in_source, unknown_branch
@@ -120,6 +121,10 @@ class Convergence:
             self.machine.listener.uncertain(
                 f"lanes that yield at {op.where} while others of their warp have: the order is not known"
             )
+        if self._awaits_stores:
+            self.machine.listener.uncertain(
+                f"lanes that yield at {op.where} may wait for a store to shared memory by their warp"
+            )
         if rest is not False:
             self.groups.ready.append(Group(op.index + 1, rest))
         self.groups.parked.append(Group(op.index + 1, active, yields=True))
@@ -182,6 +187,12 @@ class Convergence:
         passed = np.where(excused != 0, self.machine.words_of(passing), 0)
         members = self._members(barrier_slot(op))
         self.machine.slots[barrier_slot(op)] = fit(from_array(np.where(members & passed, 0, members)), 32)
+
+    @cached_property
+    def _awaits_stores(self) -> bool:
+        """Do addresses or branches depend on shared memory? Lanes may loop until others store to it."""
+        ops = self.code.program.ops
+        return any(SHARED in spaces_read(ops[index]) for index in self.code.needed or ())
 
     def _members(self, slot: int) -> np.ndarray:
         """For each lane, the lanes in its barrier register."""

@@ -91,6 +91,29 @@ def test_ten_kernels_yield() -> None:
     assert sum(any(op.flow is Flow.YIELD for op in program.ops) for program in programs) == 10
 
 
+SPIN = """extern "C" __global__ void spin(int *y) {{
+    __shared__ volatile int flag;
+    if (threadIdx.x == 0) flag = 0;
+    __syncthreads();
+    if (threadIdx.x == 0) {{ int n = 0; while ({until}) n++; y[0] = n; }}
+    else if (threadIdx.x == 10) flag = 1;
+    y[32 + threadIdx.x] = 1;
+}}"""
+
+
+@pytest.mark.parametrize(("until", "waits"), [("flag == 0", True), ("((volatile int *)y)[n] < 0", False)])
+def test_lanes_that_wait_for_a_store_of_their_warp_are_not_certain(
+    until: str, waits: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "spin.cu"
+    path.write_text(SPIN.format(until=until))
+    kernel = load(path)["spin"]
+    assert isinstance(kernel.code, SassKernel)
+    assert any(op.flow is Flow.YIELD for op in kernel.code.machine.program.ops)
+    reasons = analyze(kernel, 1, 32, [np.zeros(64, np.int32)]).trace.uncertain
+    assert any("may wait for a store to shared memory" in why for why in reasons) == waits
+
+
 @pytest.mark.slow
 def test_how_many_are_equal_is_as_the_model_s_page_says() -> None:
     equal = sum(bool((log == recorded).all()) for kernel in KERNELS for log, recorded in logs(*kernel))
