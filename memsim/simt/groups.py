@@ -87,14 +87,17 @@ class Groups:
         return not self.eager or bool(self.code.segments[group.pc].steps), group.pc
 
     def joins_at_once(self, pc: int) -> bool:
-        """Is a barrier or the end next, so that early reconvergence makes no difference?"""
+        """Is a barrier or the end next, and nothing before it to which the group's other lanes matter?"""
         segment = self.code.segments[pc]
+        ops = self.code.program.ops[pc : segment.stop]
+        if any(op.effect in (Effect.MEMORY, Effect.LANES) for op in ops):
+            return False
         control = segment.control
-        ends = control is not None and (
-            control.flow in (Flow.WAIT_BARRIER, Flow.WARP_SYNC)
-            or (control.flow is Flow.EXIT and control.guard is None)
-        )
-        return ends and not any(op.effect is Effect.MEMORY for op in self.code.program.ops[pc : segment.stop])
+        if control is None:
+            return segment.stop in self.code.segments and self.joins_at_once(segment.stop)
+        if control.flow is Flow.EXIT:
+            return control.guard is None
+        return control.flow in (Flow.WAIT_BARRIER, Flow.WARP_SYNC)
 
     def read_by_others(self) -> int:
         """Live slots (a bit set) of lanes outside of the running group."""

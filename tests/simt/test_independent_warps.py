@@ -78,7 +78,9 @@ def test_nested_loops(
     """Blocks of whole warps, and with threads that fill the last one; lanes in one or several dimensions."""
     values = np.random.default_rng(block[0]).integers(0, 1000, 4096, dtype=np.int32)
     launch = nested["nested"], 23, block, (values, np.zeros(4096, np.int32), 2000, 1)
-    assert_same(*both_ways(monkeypatch, window, *launch))
+    apart, blocks = both_ways(monkeypatch, window, *launch)
+    assert_same(apart, blocks)
+    assert apart.uncertain == blocks.uncertain == ()
 
 
 @pytest.mark.parametrize(
