@@ -71,21 +71,24 @@ def build_atomic(form: Form, binder: Binder) -> Run:
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         skipped = answer is not None and space == "generic" and store is not machine.memory.space("global")
-        if answer is not None:
+        if answer is not None and not spins:
             machine.write(answer, not skipped, active)
         if skipped:
             return
         values, known, why = operand_values(machine, active)
         lost, why = spread(store, address, shape, active, both(active, known), why.through(op))
         if lost is not False:
-            for slot in written:
+            for slot in [*written, answer] if spins and answer is not None else written:
                 machine.write(slot, why, lost)
         sure = both(active, invert(lost)) if lost is not False else active
         if sure is False:
             return
-        old = updated(store, address, sure, operation, change, shape, values, bool(written))
+        old = updated(store, address, sure, operation, change, shape, values, spins or bool(written))
         if spins:
-            equal = from_array(to_bools(from_bools(old[0] == values[0][0])).astype(np.int64))
+            swapped = from_bools(old[0] == values[0][0])
+            if answer is not None:  # from sm_100 on
+                machine.write(answer, swapped, sure)
+            equal = from_array(to_bools(swapped).astype(np.int64))
             for slot, value in zip(written, (equal, 0)):
                 machine.write(slot, value, sure)
             return

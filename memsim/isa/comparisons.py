@@ -5,17 +5,17 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from typing import Any
 
 import numpy as np
 
-from memsim.isa.op import Form
-from memsim.isa.readers import Binder, Registers
+from memsim.isa.op import Form, Immediate, Operand
+from memsim.isa.readers import Binder, IntReader, Registers
 from memsim.isa.registry import opcode, require
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
-from memsim.state.registers import bounds, to_array
+from memsim.state.registers import bounds, from_array, to_array
 from memsim.state.sums import Int
 
 _COMPARE: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
@@ -98,7 +98,7 @@ def _inverse(half: Callable[[Registers], bool | Part]) -> Callable[[Registers], 
 
 def _compared(form: Form) -> dict[int, int]:
     """Of 64 bits: forms of Blackwell."""
-    return {2: 2, 3: 2} if "S64" in form.modifiers else {}
+    return {2: 2, 3: 2} if {"S64", "U64"} & set(form.modifiers) else {}
 
 
 @opcode("ISETP", "UISETP", results="PP", widths=_compared)
@@ -106,10 +106,9 @@ def build_isetp(form: Form, binder: Binder) -> Combined:
     how, *rest = form.modifiers
     given = set(rest)
     name = next((name for name in rest if name in COMBINE), "")
-    require(how in {*_COMPARE, "F", "T"} and name and given <= {"U32", "S64", "EX", *COMBINE})
+    require(how in {*_COMPARE, "F", "T"} and name and given <= {"U32", "S64", "U64", "EX", *COMBINE})
     a, b, _, *lower = form.operands[2:]
-    read = binder.unsigned_word if "U32" in given else binder.pair if "S64" in given else binder.word
-    x, y = read(a), read(b)
+    x, y = (_number(binder, operand, given) for operand in (a, b))
     below = binder.predicate(lower[0]) if "EX" in given else None
 
     def comparison(r: Registers) -> bool | Part:
@@ -118,6 +117,18 @@ def build_isetp(form: Form, binder: Binder) -> Combined:
         return found if below is None else extended(p, q, how, found, below(r))
 
     return Combined(name, form, binder, comparison)
+
+
+def _number(binder: Binder, operand: Operand, given: Set[str]) -> IntReader:
+    """An operand of 32 or 64 bits; of 64 unsigned bits less 2^63, so that a signed comparison orders them."""
+    if "U64" in given:
+        if isinstance(operand, Immediate):
+            require(isinstance(operand.value, int) and 0 <= operand.value < 1 << 31)
+        read = binder.pair(operand)
+        return lambda r: from_array(to_array(read(r)) ^ np.int64(-1 << 63))
+    if "S64" in given:
+        return binder.pair(operand)
+    return binder.unsigned_word(operand) if "U32" in given else binder.word(operand)
 
 
 def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:

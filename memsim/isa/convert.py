@@ -25,11 +25,12 @@ _INTEGRAL: dict[str, Callable[[Array], Array]] = {"TRUNC": np.trunc, "FLOOR": np
 
 def types(form: Form) -> tuple[str, str]:
     """(to, from): the types named in the form, in its order; defaults are F32 and S32."""
-    floats = [name for name in form.modifiers if name in _FLOATS]
-    if form.opcode in ("I2F", "I2FP", "F2I"):
+    floats = [kind for kind in form.modifiers if kind in _FLOATS]
+    name = form.opcode.removeprefix("U")  # of a uniform register
+    if name in ("I2F", "I2FP", "F2I"):
         number = (floats or ["F32"])[0]
-        whole = next((name for name in form.modifiers if name in _INTEGERS), "S32")
-        return (whole, number) if form.opcode == "F2I" else (number, whole)
+        whole = next((kind for kind in form.modifiers if kind in _INTEGERS), "S32")
+        return (whole, number) if name == "F2I" else (number, whole)
     to, of, *_ = [*floats, "F32", "F32"] if form.opcode == "F2F" else [*floats, *floats, "F32", "F32"]
     return to, of
 
@@ -66,7 +67,7 @@ def reader(binder: Binder, operand: Any, name: str, flush: bool) -> Callable[[Re
     return lambda r: (flushed(single(r)) if flush else single(r)).astype(np.float64)
 
 
-@opcode("I2F", "I2FP", widths=_widths)
+@opcode("I2F", "I2FP", "UI2F", "UI2FP", widths=_widths)
 def build_int_to_float(form: Form, binder: Binder) -> Compute:
     to, of = types(form)
     known(form, *_INTEGERS, *_FLOATS, *MODES, "RN")
@@ -89,7 +90,7 @@ def build_int_to_float(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("F2I", widths=_widths)
+@opcode("F2I", "UF2I", widths=_widths)
 def build_float_to_int(form: Form, binder: Binder) -> Compute:
     to, of = types(form)
     known(form, *_INTEGERS, *_FLOATS, *_INTEGRAL, "FTZ", "NTZ")

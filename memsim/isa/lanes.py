@@ -207,7 +207,7 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, int]] = {
 }
 
 
-@opcode("REDUX", effect=Effect.LANES)
+@opcode("REDUX", "CREDUX", effect=Effect.LANES)
 def build_redux(form: Form, binder: Binder) -> Compute:
     given = known(form, *_REDUCTIONS, "S32", "U32")
     names = given & set(_REDUCTIONS)

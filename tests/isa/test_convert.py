@@ -45,6 +45,7 @@ def nan_of(form: Format):  # type: ignore[no-untyped-def]
 def test_integers_to_floats(mode: str) -> None:
     name = MODES[mode]
     check(f"I2FP.F32.S32{mode} R0, R1", lambda a: encode(Fraction(signed(a)), F32, name), R1=INTEGERS)
+    check(f"UI2F.U32{mode} UR4, UR5", lambda a: encode(Fraction(a), F32, name), UR5=INTEGERS)
     check(f"I2FP.F32.U32{mode} R0, R1", lambda a: encode(Fraction(a), F32, name), R1=INTEGERS)
     check(f"I2F.F16{mode} R0, R1", lambda a: encode(Fraction(signed(a)), F16, name), R1=INTEGERS)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -103,6 +106,35 @@ def test_order(sign: str) -> None:
     check(f"VIMNMX3{sign} R0, R1, R2, R3, !PT", lambda a, b, c: pick(False, a, b, c), R1=A, R2=B, R3=C)
     text = f"VIADDMNMX{sign} R0, R1, R2, R3, PT"
     check(text, lambda a, b, c: pick(True, unsigned(a + b), c), R1=A, R2=B, R3=C)
+
+
+@pytest.mark.parametrize("sign", ["S64", "U64"])
+def test_order_of_64_bits(sign: str) -> None:
+    def read(low: int, high: int) -> int:
+        return ((signed(high) if sign == "S64" else high) << 32) + low
+
+    def pick(low_a: int, low_b: int, a: int, b: int, least: bool) -> tuple[bool, bool, int, int]:
+        found = (min if least else max)(read(low_a, a), read(low_b, b))
+        return True, True, unsigned(found), unsigned(found >> 32)
+
+    high = [*B[:24], *A[24:]]  # half of them equal
+    text = f"IMNMX.{sign} PT, PT, R4, R2, R6, P0, !PT"
+    check(text, pick, R2=C, R6=D, R3=A, R7=high, P0=P)
+
+    def told(order: Callable[[int, int], bool], *x: int) -> tuple[bool, bool]:
+        found = order(read(x[0], x[2]), read(x[1], x[3]))
+        return found, not found
+
+    for how, order in ORDER.items():
+        text = f"ISETP.{how}.{sign}.AND P0, P1, R2, R6, PT"
+        check(text, partial(told, order), R2=C, R6=D, R3=A, R7=high)
+    text = f"ISETP.GE.{sign}.AND P0, P1, R2, 0x9, PT"
+    check(text, lambda low, high: told(ORDER["GE"], low, 9, high, 0), R2=C, R3=A)
+
+
+def test_an_order_that_names_its_unused_predicates() -> None:
+    (found, *_) = compute("VIMNMX.U32 R0, PT, PT, R1, R2, PT", {"R1": 7, "R2": 9})
+    assert found == 7
 
 
 def test_order_of_pairs() -> None:

@@ -141,9 +141,11 @@ def test_matches() -> None:
         assert flat(members)[lane] == (sum(1 << other for other in active(warp)) if alike else 0)
 
 
+@pytest.mark.parametrize("opcode", ["REDUX", "CREDUX"])
 @pytest.mark.parametrize("name", ["SUM", "MIN.S32", "MAX.S32", "MIN", "MAX", "OR", "XOR", ""])
-def test_reductions(name: str) -> None:
-    (found,) = compute(f"REDUX.{name} UR4, R1" if name else "REDUX UR4, R1", {"R1": value(VALUES)}, lanes())
+def test_reductions(name: str, opcode: str) -> None:
+    text = f"{opcode}.{name} UR4, R1" if name else f"{opcode} UR4, R1"
+    (found,) = compute(text, {"R1": value(VALUES)}, lanes())
     for warp in (0, 1):
         numbers = [VALUES[32 * warp + lane] for lane in active(warp)]
         total = {

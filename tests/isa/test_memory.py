@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from memsim.isa.memory import word_of
-from memsim.isa.op import SLOTS, Register
+from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
@@ -390,6 +390,15 @@ def test_compare_and_swap() -> None:
     expected = [value if lane % 2 else value ^ 1 for lane, value in enumerate(there)]
     machine.run("ATOMS.CAST.SPIN R4, [R2], R8, R10", R2=low, R8=each(expected), R10=each([5] * LANES))
     assert machine.word("R4") == [lane % 2 for lane in range(LANES)]
+    # From sm_100 on a predicate tells. Odd lanes hold 5 now.
+    expected = [5 if lane % 3 else 6 for lane in range(LANES)]
+    machine.run("ATOMS.CAST.SPIN P0, [R2], R8, R10", R2=low, R8=each(expected), R10=each([7] * LANES))
+    swapped = [lane % 2 == 1 and lane % 3 != 0 for lane in range(LANES)]
+    told = parse_operand("P0")
+    assert isinstance(told, Predicate) and told.slot is not None
+    assert np.broadcast_to(to_bools(machine.slots[told.slot]), (1, LANES))[0].tolist() == swapped
+    found = machine.bytes_of("shared")
+    assert [found[4 * lane] == 7 for lane in range(LANES)] == swapped
 
 
 def test_sixteen_bytes_at_once() -> None:
