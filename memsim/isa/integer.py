@@ -219,11 +219,15 @@ def build_lea(form: Form, binder: Binder) -> Compute:
     x, y = binder.word(a), binder.word(b)
     if not carries:
         return lambda r: fit(plus(times(x(r), 1 << amount), y(r)), 32)
-    u, v = binder.unsigned_word(a), carry_word(binder, b, False)
+    negated = isinstance(a, Register) and a.negated
+    plain = Register(a.slot, part=a.part) if isinstance(a, Register) and negated else a
+    u, v = binder.word(plain), carry_word(binder, b, False)
 
     def compute(r: Registers) -> Any:
         result = fit(plus(times(x(r), 1 << amount), y(r)), 32)
         shifted = unsigned(fit(times(u(r), 1 << amount), 32), 32)
+        if negated:  # of the shifted number: ~ and 1, as in a sum
+            shifted = plus(times(shifted, -1), WORD)
         return result, at_least(plus(shifted, v(r)), WORD)
 
     return compute

@@ -83,6 +83,13 @@ def test_scaled_sums(shift: int) -> None:
     check(f"LEA R0, P0, R1, R2, {shift:#x}", lea, R1=A, R2=B)
     check(f"LEA R0, R1, R2, {shift:#x}", lambda a, b: lea(a, b)[0], R1=A, R2=B)
 
+    def less(a: int, b: int) -> tuple[int, bool]:
+        return unsigned(b - (a << shift)), b >= unsigned(a << shift)  # nothing was borrowed
+
+    check(f"LEA R0, P0, -R1, R2, {shift:#x}", less, R1=[0, *A[1:]], R2=B)
+    (_, kept) = compute(f"LEA R0, P0, -R1, RZ, {shift:#x}", {"R1": 0})
+    assert kept is True
+
     def high(a: int, b: int, c: int) -> tuple[int, bool]:
         total = unsigned(((c << 32) + a) << shift >> 32) + b
         return unsigned(total), total >> 32 == 1
