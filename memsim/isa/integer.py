@@ -117,14 +117,16 @@ def carry_word(binder: Binder, operand: Operand, extended: bool) -> Callable[[Re
 
 @opcode("VIADD")
 def build_viadd(form: Form, binder: Binder) -> Compute:
-    if known(form, "16x2"):
-        return add_pairs(form, binder)
+    if known(form, "16x2", "U8x4"):
+        return add_pieces(form, binder)
     a, b = sources(binder.word, form, 2)
     return lambda r: fit(plus(a(r), b(r)), 32)
 
 
-def add_pairs(form: Form, binder: Binder) -> Compute:
-    """Two 16-bit sums; a negated operand is subtracted in each half."""
+def add_pieces(form: Form, binder: Binder) -> Compute:
+    """Sums of two halves or of four bytes; a negated operand is subtracted in each of them."""
+    require(len(form.modifiers) == 1)
+    size = 16 if "16x2" in form.modifiers else 8
 
     def reader(operand: Operand) -> IntReader:
         return binder.word(replace(operand, negated=False) if isinstance(operand, Register) else operand)
@@ -133,8 +135,8 @@ def add_pairs(form: Form, binder: Binder) -> Compute:
     signs = [-1 if getattr(operand, "negated", False) else 1 for operand in form.operands[1:3]]
 
     def compute(r: Registers) -> Int:
-        x, y = (fields(read(r), False, 16) for read in reads)
-        return packed([signs[0] * p + signs[1] * q for p, q in zip(x, y)], 16)
+        x, y = (fields(read(r), False, size) for read in reads)
+        return packed([signs[0] * p + signs[1] * q for p, q in zip(x, y)], size)
 
     return compute
 

@@ -75,7 +75,7 @@ def wide(operation: Callable[..., Array], mode: str) -> Callable[..., Array]:
     return lambda *sources: narrow(operation(*(x.astype(np.float64) for x in sources)), np.float32, mode)
 
 
-@opcode("FADD", results="RP?")
+@opcode("FADD", "UFADD", results="RP?")
 def build_add(form: Form, binder: Binder) -> Compute:
     known(form, *ROUNDING)
     mode = mode_of(form)
@@ -86,7 +86,7 @@ def build_add(form: Form, binder: Binder) -> Compute:
     return lambda r: from_floats(add(r))
 
 
-@opcode("FMUL")
+@opcode("FMUL", "UFMUL")
 def build_multiply(form: Form, binder: Binder) -> Compute:
     given = known(form, *_SCALES, *ROUNDING)
     mode = mode_of(form)
@@ -97,7 +97,7 @@ def build_multiply(form: Form, binder: Binder) -> Compute:
     return finish(form, np.multiply, *values, exact=np.multiply)
 
 
-@opcode("FFMA")
+@opcode("FFMA", "UFFMA")
 def build_fma(form: Form, binder: Binder) -> Compute:
     known(form, *ROUNDING)
     mode = mode_of(form)

@@ -163,6 +163,12 @@ def test_order_of_pairs() -> None:
 
     check("VIADD.16x2 R0, R1, -R2", difference, R1=A, R2=B)
 
+    def of_bytes(a: int, b: int) -> int:
+        both = zip(pieces(a, 8, False), pieces(b, 8, False))
+        return sum((x - y & 0xFF) << 8 * place for place, (x, y) in enumerate(both))
+
+    check("VIADD.U8x4 R0, R1, -R2", of_bytes, R1=A, R2=B)
+
 
 def test_relu_is_never_negative() -> None:
     check("VIMNMX.RELU R0, R1, R2, PT", lambda a, b: max(0, min(signed(a), signed(b))), R1=A, R2=B)

@@ -26,6 +26,8 @@ def test_arithmetic(mode: str) -> None:
     check(f"FADD{mode} R0, R1, R2", lambda a, b: fused(a, ONE, b, F32, name), nan, R1=A, R2=B)
     check(f"FMUL{mode} R0, R1, R2", lambda a, b: fused(a, b, None, F32, name), nan, R1=A, R2=B)
     check(f"FFMA{mode} R0, R1, R2, R3", lambda a, b, c: fused(a, b, c, F32, name), nan, R1=A, R2=B, R3=C)
+    uniform = f"UFFMA{mode} UR4, UR5, UR6, UR7"
+    check(uniform, lambda a, b, c: fused(a, b, c, F32, name), nan, UR5=A, UR6=B, UR7=C)
 
 
 def test_signs_and_absolute_values() -> None:
