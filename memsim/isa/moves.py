@@ -17,7 +17,7 @@ from memsim.isa.readers import Binder, IntReader, Registers
 from memsim.isa.registry import Compute, checked, known, opcode, require
 from memsim.state.partial import or_zero
 from memsim.state.predicates import from_bools
-from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned
+from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
 
 #: Selectors by name and by the lowest two bits of the operand (PTX ISA, `prmt`).
@@ -106,7 +106,14 @@ def _widths(form: Form) -> dict[int, int]:
 def build_select(form: Form, binder: Binder) -> Compute:
     bits = 64 if "64" in known(form, "FTZ", "64") else 32
     a, b, condition = form.operands[1:4]
-    read: Callable[[Operand], Any] = binder.pair if bits == 64 else binder.word
+
+    def wide(operand: Operand) -> Any:
+        if isinstance(operand, Immediate) and isinstance(operand.value, int):
+            number = wrap_int(operand.value, 64)  # as it is written: 0xfffff801, and -0x1
+            return lambda r: number
+        return binder.pair(operand)
+
+    read: Callable[[Operand], Any] = wide if bits == 64 else binder.word
     read = binder.single if form.opcode == "FSEL" else read
     x, y, which = read(a), read(b), binder.predicate(condition)
 

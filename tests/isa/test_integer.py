@@ -139,6 +139,14 @@ def test_order_of_64_bits(sign: str) -> None:
     check(text, lambda low, high: told(ORDER["GE"], low, 9, high, 0), R2=C, R3=A)
 
 
+@pytest.mark.parametrize("number", [0xFFFFF801, -1])
+def test_a_number_of_32_bits_among_64_is_taken_as_it_is_written(number: int) -> None:
+    def oracle(low: int, high: int, p: bool) -> tuple[int, int]:
+        return (low, high) if p else (unsigned(number), unsigned(number >> 32))
+
+    check(f"SEL.64 R2, R4, {number:#x}, P0", oracle, R4=A, R5=B, P0=P)
+
+
 def test_an_order_that_names_its_unused_predicates() -> None:
     (found, *_) = compute("VIMNMX.U32 R0, PT, PT, R1, R2, PT", {"R1": 7, "R2": 9})
     assert found == 7
