@@ -136,5 +136,5 @@ def build_atomic(form: Form, binder: Binder) -> Run:
 
 
 for _name, _touched in _ATOMICS.items():
-    _results = "P?R" if _touched[0] == "atomic" else ""
+    _results = "P?R?" if _touched[0] == "atomic" else ""
     opcode(_name, results=_results, widths=_atomic_widths, touches=(_touched,))(build_atomic)

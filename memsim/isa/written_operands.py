@@ -9,7 +9,11 @@ from memsim.isa.registry import OpcodeRecord
 
 
 def result_count(form: Form, record: OpcodeRecord) -> int:
-    """The number of leading operands that are written."""
+    """The number of leading operands that are written.
+
+    Raises:
+        ValueError: a result that every form of the opcode has is missing: this form is not known.
+    """
     place = 0
     for token in re.findall(r"[RP]\??", record.results):
         operand = form.operands[place] if place < len(form.operands) else None
@@ -18,7 +22,7 @@ def result_count(form: Form, record: OpcodeRecord) -> int:
         if fits and not last:
             place += 1
         elif not token.endswith("?"):
-            break
+            raise ValueError(f"{form.name} writes to no {token}")
     return place
 
 

@@ -121,3 +121,18 @@ def test_an_opcode_in_no_table_may_do_anything() -> None:
 )
 def test_a_copy_reads_the_registers_behind_the_named_ones(text: str, read: tuple[int, ...]) -> None:
     assert op(text).reads == sum(1 << UNIFORM + number for number in read)
+
+
+@pytest.mark.parametrize(
+    ("known", "form"),
+    [
+        ("IADD3 R4, R2, R3, RZ", "IADD3 UP0, R2, R3, RZ"),  # no chip has it
+        ("IADD3 R4, R2, R3, RZ", "IADD3 [R4], R2, R3, RZ"),
+        ("LDG.E R4, desc[UR4][R2.64]", "LDG.E desc[UR4][R2.64]"),
+        ("MOV R4, R2", "MOV"),
+    ],
+)
+def test_a_form_without_a_result_that_all_known_ones_have_may_do_anything(known: str, form: str) -> None:
+    """A new chip may write something else first, which would keep its value if it were taken to be read."""
+    assert _decoded(known)[1].known
+    assert not _decoded(form)[1].known
