@@ -12,6 +12,7 @@ from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
+from memsim.simt.spins import spinning_loads
 
 
 class Dataflow(ControlGraph):
@@ -23,6 +24,7 @@ class Dataflow(ControlGraph):
         self.in_global = 0
         self.same: dict[int, int] = {}
         self._stores_read_again: frozenset[int] = frozenset()
+        self._needed_values: frozenset[int] = frozenset()
 
     @cached_property
     def live(self) -> dict[int, int]:
@@ -52,6 +54,7 @@ class Dataflow(ControlGraph):
         while True:
             found, loaded = self._needed(stored)
             if loaded <= stored:
+                self._needed_values = found
                 return found
             stored |= loaded
 
@@ -137,8 +140,9 @@ class Dataflow(ControlGraph):
         """Reasons why counts depend on the order of warps and blocks, or on the machine; () if they do not.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
-        block's store; the chip's approximations are not reproduced to the last bit; and on some machines a
-        warp stores to global memory once for each fence of the system. Source: docs/model.md.
+        block's store; a loop may wait for another warp's store; the chip's approximations are not reproduced
+        to the last bit; and on some machines a warp stores to global memory once for each fence of the
+        system. Source: docs/model.md.
         """
         found = []
         causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", is_approximate))
@@ -148,6 +152,8 @@ class Dataflow(ControlGraph):
             for op in decided_by(self, is_source, self.places_read, self.places_written):
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
+        for op in spinning_loads(self, self._needed_values):
+            found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
         for op in filter(is_fence_of_system, self.ops):
             found.append(f"some machines make a store to global memory for the fence at {op.where}")
         for index in sorted(self._stores_read_again):

@@ -1,0 +1,41 @@
+"""Loops that wait for a store to shared memory by another warp: how often they go round is not certain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memsim.api.running import trace
+from tests.simt.cuda import kernels_of
+
+WAITING = "a loop waits for what other warps store in shared memory at k.cu:"
+
+#: `flag` is 0 until warp 1 stores to it; each body is executed by thread 0.
+KERNEL = """
+__shared__ volatile int flag; __shared__ volatile int keys[64]; __shared__ int sums[64];
+#define KERNEL(name, ...) extern "C" __global__ void name(int *out, int n) { \\
+    int id = threadIdx.x; \\
+    keys[id] = id; if (id == 0) flag = 0; \\
+    __syncthreads(); \\
+    __VA_ARGS__ \\
+    if (id == 40) flag = 1; \\
+    out[id] = id; }
+"""
+BODIES = {
+    "spins": "if (id == 0) while (flag == 0) {}",
+    "counts": "if (id == 0) { int i = 0; while (flag == 0) i++; out[i & 63] = 1; }",
+    "gives_up": "if (id == 0) for (int i = 0; i < n && flag == 0; i++) sums[i & 63]++;",
+    "searches": "int i = 0; for (int s = 32; s; s /= 2) if (keys[i + s - 1] < n) i += s; out[i & 63] = 1;",
+    "follows": "int i = id; while (keys[i & 63] != 3) i++; out[i & 63] = 1;",
+    "in_rounds": "for (int i = 0; i < n; i++) { __syncthreads(); if (flag == 2) break; __syncthreads(); }",
+    "compares": "int b = 0; for (int i = 0; i < n; i++) if (keys[5] * i % 7 > b) b = i; out[b & 63] = 1;",
+}
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_a_loop_that_waits_for_another_warp_is_not_certain(name: str) -> None:
+    """And one that looks at other places, or after a barrier, or does not end by it, is."""
+    text = KERNEL + "".join(f"\nKERNEL({name}, {body})" for name, body in BODIES.items())
+    found = trace(kernels_of(text, "sass")[name], 1, 64, [np.zeros(64, np.int32), 9])
+    waits = [reason for reason in found.uncertain if reason.startswith(WAITING)]
+    assert len(waits) == (name in ("spins", "counts", "gives_up"))
