@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, get_arch
 from memsim.compile.libraries import NVJITLINK, NVRTC
 from memsim.compile.nvcc import find_nvcc
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
@@ -54,6 +55,23 @@ def examine() -> tuple[Tool, ...]:
         Tool("ncu", "--live", _profiler(), "install Nsight Compute"),
         Tool("GPU counters", "--live", _counters(), "allow them to all users, or run memsim as root"),
     )
+
+
+def compilers() -> tuple[str, ...]:
+    """The compilers and the disassembler that are found, such as `NVRTC 12.9.86`."""
+    found = (("NVRTC", _nvrtc()), ("nvcc", _path(find_nvcc())), ("nvdisasm", _tool("nvdisasm")))
+    return tuple(f"{name} {version.split()[0]}" for name, version in found if version)
+
+
+def tables() -> tuple[str, ...]:
+    """Chips whose rules are known equally well, such as `sm_90: measured (NVIDIA H200)`."""
+    alike: dict[str, list[str]] = {}
+    for arch in map(get_arch, ARCHS):
+        known = {rule.basis for rule in arch.rules}
+        basis = ", ".join(how for how in (MEASURED, BY_CLOCK, PUBLISHED, ASSUMED) if how in known)
+        products = ", ".join(board.product for board in arch.boards)
+        alike.setdefault(f"{basis} ({products})" if products else basis, []).append(arch.name)
+    return tuple(f"{' '.join(names)}: {basis}" for basis, names in alike.items())
 
 
 def _nvrtc() -> str:

@@ -96,8 +96,27 @@ class Verbs(click.Group):
             formatter.write_dl([(verb, short_help) for verb, (_, _, short_help) in VERBS.items()])
 
 
+def say_version(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
+    """Prints what counts depend on: the version, the compilers, and which chips' rules were measured."""
+    if not asked or ctx.resilient_parsing:
+        return
+    from memsim.doctor import compilers, tables
+
+    click.echo(f"memsim, version {memsim.__version__}")
+    click.echo(f"compilers: {', '.join(compilers()) or 'none'}")
+    click.echo(f"rules: {'; '.join(tables())}")
+    ctx.exit()
+
+
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(memsim.__version__, prog_name="memsim")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=say_version,
+    help="Show the version, the compilers found and the chips whose rules are known, and exit.",
+)
 def cli() -> None:
     """Counts what a CUDA kernel's memory accesses cost on the hardware, without a GPU.
 
