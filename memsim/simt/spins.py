@@ -45,7 +45,8 @@ def _ends_a_loop(graph: ControlGraph, load: Op) -> bool:
     if load.addresses & written & ~graph.program.predicates:
         return False
     ends_of_loop = {start: ends[start] for start in loop}
-    exits = [start for start in loop if not loop.issuperset(ahead[start])]
+    leaves = {start for start in loop if graph.ops[ends[start] - 1].flow is Flow.EXIT}
+    exits = [start for start in loop if start in leaves or not loop.issuperset(ahead[start])]
     return _decides(load, graph, ends_of_loop, exits, behind)
 
 

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 
 from memsim.api.running import trace
+from memsim.sass.decode import decode
+from memsim.simt.dataflow import Dataflow
 from tests.simt.cuda import kernels_of
+from tests.simt.listings import listing
 
 WAITING = "a loop waits for what other warps store in shared memory at k.cu:"
 
@@ -25,6 +28,7 @@ BODIES = {
     "spins": "if (id == 0) while (flag == 0) {}",
     "counts": "if (id == 0) { int i = 0; while (flag == 0) i++; out[i & 63] = 1; }",
     "gives_up": "if (id == 0) for (int i = 0; i < n && flag == 0; i++) sums[i & 63]++;",
+    "returns": "if (id == 0) while (true) if (flag) return;",
     "searches": "int i = 0; for (int s = 32; s; s /= 2) if (keys[i + s - 1] < n) i += s; out[i & 63] = 1;",
     "follows": "int i = id; while (keys[i & 63] != 3) i++; out[i & 63] = 1;",
     "in_rounds": "for (int i = 0; i < n; i++) { __syncthreads(); if (flag == 2) break; __syncthreads(); }",
@@ -38,4 +42,24 @@ def test_a_loop_that_waits_for_another_warp_is_not_certain(name: str) -> None:
     text = KERNEL + "".join(f"\nKERNEL({name}, {body})" for name, body in BODIES.items())
     found = trace(kernels_of(text, "sass")[name], 1, 64, [np.zeros(64, np.int32), 9])
     waits = [reason for reason in found.uncertain if reason.startswith(WAITING)]
-    assert len(waits) == (name in ("spins", "counts", "gives_up"))
+    assert len(waits) == (name in ("spins", "counts", "gives_up", "returns"))
+
+
+ENDS = "ISETP.NE.AND P0, PT, R2, RZ, PT \n @P0 EXIT \n"
+AGAIN = "BRA `(.again) \n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "waits"),
+    [
+        (f"LDS R2, [R0] \n {ENDS} {AGAIN}", True),
+        (f"LDS R2, [R0] \n ISETP.NE.AND P0, PT, R2, RZ, PT \n @!P0 {AGAIN} EXIT \n", True),
+        (f"LDS R2, [R0] \n MOV R2, R3 \n {ENDS} {AGAIN}", False),
+        (f"IADD3 R0, R0, 4, RZ \n LDS R2, [R0] \n {ENDS} {AGAIN}", False),
+        (f"LDS R2, [R0] \n {ENDS} BAR.SYNC 0x0 \n {AGAIN}", False),
+    ],
+)
+def test_a_loop_may_end_with_the_kernel(lines: str, waits: bool) -> None:
+    dataflow = Dataflow(decode(listing(f".again: \n {lines}")))
+    dataflow.needed()
+    assert len(dataflow.uncertain()) == waits
