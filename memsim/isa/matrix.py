@@ -17,7 +17,7 @@ import numpy as np
 from memsim.isa.access import slots_of
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
-from memsim.isa.matrix_unknown import unknown_in, unknown_numbers, where_known, with_zeros
+from memsim.isa.matrix_unknown import results_known, unknown_in, unknown_numbers, with_zeros
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers
@@ -111,7 +111,7 @@ def build_product(form: Form, binder: Binder) -> Compute:
         )
         unknown: Array = (a.max(axis=-1)[..., :, None] + b.max(axis=-1)[..., None, :] + c) != 0
         rows, columns = layout.place_c
-        return where_known(product_of(with_zeros(r, lost), warps), unknown[..., rows, columns], r, lost)
+        return results_known(product_of(with_zeros(r, lost), warps), unknown[..., rows, columns], r, lost)
 
     def product_of(r: Registers, warps: Warps) -> tuple[Any, ...]:
         a, b, c = (

@@ -43,7 +43,7 @@ def unknown_numbers(registers: Registers, slots: Sequence[int | None], numbers: 
     return _in_each(~np.stack(np.broadcast_arrays(*known), axis=-1), numbers)
 
 
-def where_known(
+def results_known(
     results: Sequence[Any], unknown: Array, registers: Registers, slots: Iterable[int]
 ) -> tuple[Any, ...]:
     """The results' registers, known where their numbers are; `slots`: the first one's reason is told."""
