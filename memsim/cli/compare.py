@@ -17,6 +17,7 @@ from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
 from memsim.cli.launch_options import LAUNCH, launch_option, said, spell
 from memsim.cli.options import project_options, taking
+from memsim.cli.output import say
 from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_json
@@ -39,7 +40,11 @@ PRESENT = "."
 
 @dataclass
 class Operands:
-    """What A and B may mean here. used: the options that made a difference."""
+    """What A and B may mean here.
+
+    used: the options that made a difference. failed: targets of a project that could not be analyzed, with
+    the errors.
+    """
 
     ctx: click.Context
     arch: Arch | None
@@ -48,11 +53,12 @@ class Operands:
     cache: Path | None
     stack: ExitStack
     used: set[str] = field(default_factory=set)
+    failed: dict[str, list[str]] = field(default_factory=dict)
 
     def sides(self, name: str) -> Side | dict[str, Side]:
         """A side, or the sides of all targets of a project by name."""
         if name == PRESENT:
-            return self.analyzed(open_project(self.config).targets)
+            return self.analyzed(name, open_project(self.config).targets)
         if is_trace(name):
             return side_of(name, analyze_trace(Trace.load(name), self.arch))
         if Path(name).suffix == ".json":
@@ -81,18 +87,25 @@ class Operands:
             return self.single(name, with_headers_of(job, Path.cwd(), repository, tree))
         targets = {target.name: target for target in targets_at(open_project(self.config), repository, tree)}
         if not inside:
-            return self.analyzed(tuple(targets.values()))
+            return self.analyzed(name, tuple(targets.values()))
         if inside not in targets:
             raise MemsimError(f"{revision} has no target {inside!r}", hint=f"it has {', '.join(targets)}")
         return self.single(name, targets[inside])
 
     def single(self, name: str, target: Job) -> Side:
-        (side,) = self.analyzed((target,)).values()
-        return Side(name, side.sites, side.totals, side.launch)
+        (measured,) = analyze_all((target,), self.cache, self.jobs)
+        return side_of(name, measured.result())
 
-    def analyzed(self, targets: tuple[Job, ...]) -> dict[str, Side]:
-        measured = analyze_all(targets, self.cache, self.jobs)
-        return {one.target.name: side_of(one.target.name, one.result()) for one in measured}
+    def analyzed(self, name: str, targets: tuple[Job, ...]) -> dict[str, Side]:
+        """The sides of those targets of a project that can be analyzed."""
+        found = {}
+        for measured in analyze_all(targets, self.cache, self.jobs):
+            target = measured.target.name
+            if measured.analysis is None:
+                self.failed.setdefault(target, []).append(f"error: {target} in {name}: {measured.error}")
+            else:
+                found[target] = side_of(target, measured.analysis)
+        return found
 
     def launched(self, name: str, target: str, folder: Path = Path()) -> Job:
         """A kernel by the options that say how it is launched, as far as they make sense with it."""
@@ -150,6 +163,8 @@ def compare_(
       main                    a git revision: all targets of the project
       .                       all targets of the project as they are now
 
+    Exit code 2 if a target could not be analyzed; the others are compared.
+
     \b
     Examples:
       memsim compare kernel_v3 kernel_v4
@@ -162,14 +177,18 @@ def compare_(
         )
         first, second = operands.sides(a), operands.sides(b)
     operands.refuse_unused()
-    found = _compared(first, second)
+    for errors in operands.failed.values():
+        for error in errors:
+            say(error, err=True)
+    found = _compared(first, second, tuple(operands.failed))
     if form == "text":
         terminal.write(found, sys.stdout)
     else:
         click.echo(FORMATS[form](found))
+    ctx.exit(2 if found.failed else 0)
 
 
-def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Comparisons:
+def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side], failed: tuple[str, ...]) -> Comparisons:
     if isinstance(a, Side) and isinstance(b, Side):
         return Comparisons((compare(a, b),))
     if isinstance(a, Side) or isinstance(b, Side):
@@ -177,7 +196,7 @@ def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side]) -> Compariso
             "A is a single kernel and B a whole project, or the reverse; they cannot be compared",
             hint="REVISION:TARGET selects a single kernel of a revision",
         )
-    return compare_all(a, b)
+    return compare_all(a, b, failed)
 
 
 def _read_json(path: Path) -> Any:

@@ -4,7 +4,7 @@ analysis and a fresh one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,16 +76,20 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Several kernels, those that differ first, and the names of those on one side only."""
+    """Several kernels, those that differ first, and the names of those on one side only.
+
+    failed: names of those that could not be analyzed on one side or both.
+    """
 
     pairs: tuple[Comparison, ...]
     only_a: tuple[str, ...] = ()
     only_b: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> str:
         """The answer in one line."""
-        if len(self.pairs) == 1 and not (self.only_a or self.only_b):
+        if len(self.pairs) == 1 and not (self.only_a or self.only_b or self.failed):
             return self.pairs[0].verdict
         different = sum(pair.differs for pair in self.pairs)
         parts = [f"{different} of {len(self.pairs)} kernels changed"]
@@ -93,16 +97,20 @@ class Comparisons:
             parts.append(f"only in the first: {', '.join(self.only_a)}")
         if self.only_b:
             parts.append(f"only in the second: {', '.join(self.only_b)}")
+        if self.failed:
+            parts.append(f"NOT COMPARED: {', '.join(self.failed)}")
         return "; ".join(parts)
 
 
-def compare_all(a: Mapping[str, Side], b: Mapping[str, Side]) -> Comparisons:
-    """Compare kernels of the same name; `a` is before, `b` is now."""
+def compare_all(a: Mapping[str, Side], b: Mapping[str, Side], failed: Iterable[str] = ()) -> Comparisons:
+    """Compare kernels of the same name; `a` is before, `b` is now, `failed` have no analysis on a side."""
+    without = dict.fromkeys(failed)
     pairs = [compare(a[name], b[name]) for name in a if name in b]
     return Comparisons(
         pairs=tuple(sorted(pairs, key=lambda pair: not pair.differs)),
-        only_a=tuple(name for name in a if name not in b),
-        only_b=tuple(name for name in b if name not in a),
+        only_a=tuple(name for name in a if name not in b and name not in without),
+        only_b=tuple(name for name in b if name not in a and name not in without),
+        failed=tuple(without),
     )
 
 

@@ -222,6 +222,22 @@ def test_a_revision_from_before_the_configuration(history: Folder) -> None:
     assert (made["only_a"], made["only_b"]) == ([], ["new"])
 
 
+def test_a_target_that_fails_is_named_and_the_others_are_compared(history: Folder) -> None:
+    history.write("memsim.toml", TARGET + TARGET.replace("tile.cu", "other.cu") + 'name = "other"\n')
+    history.write("other.cu", TILE)
+    git(history.path, "add", "other.cu")
+    git(history.path, "commit", "-qam", "two targets")
+    history.edit("tile.cu", "tile[x][y]", "tile[x][y")
+    done = history.run("compare", "HEAD", ".", "--format", "json")
+    made = json.loads(done.out)
+    validate(made, SCHEMA)
+    assert (done.code, made["verdict"]) == (2, "0 of 1 kernels changed; NOT COMPARED: tile")
+    assert (made["only_a"], made["only_b"], made["not_compared"]) == ([], [], ["tile"])
+    assert done.err.startswith("error: tile in .: tile.cu:")
+    history.edit("tile.cu", "tile[x][y", "tile[x][y]")
+    assert document(history, "HEAD", ".")["verdict"] == "0 of 2 kernels changed"
+
+
 def test_kernels_that_ship_do_not_change_with_another_repository(folder: Folder) -> None:
     folder.write("memsim.toml", '[[targets]]\nkernel = "transpose_xor"\nsize = "64,64"\n')
     git(folder.path, "init", "-q")

@@ -19,6 +19,7 @@ def render(comparisons: Comparisons) -> str:
         "verdict": comparisons.verdict,
         "only_a": list(comparisons.only_a),
         "only_b": list(comparisons.only_b),
+        "not_compared": list(comparisons.failed),
         "kernels": [_pair(pair) for pair in comparisons.pairs],
     }
     return json.dumps(document, indent=2)
