@@ -140,6 +140,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return run(cli, arguments, "memsim")
     gc.set_threshold(BEFORE_COLLECTION)  # the process is ours
+    _open_missing_streams()
     code = run(cli, arguments, "memsim")
     gc.freeze()  # it ends: Python need not look for cycles in all that is left
     return code
@@ -171,6 +172,13 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
             return _failed(str(error), 2)
         _discard_output()  # of no file, so of a stream
         return _failed(f"cannot write the output: {error.strerror}", 2)
+
+
+def _open_missing_streams() -> None:
+    """A standard stream that the shell has closed (`>&-`) is None in Python; nothing is the next best."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode))  # noqa: SIM115
 
 
 def _failed(message: str, code: int, prefix: str = "error: ") -> int:

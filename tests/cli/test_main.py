@@ -110,6 +110,17 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="streams of a shell")
+@pytest.mark.parametrize(
+    ("closed", "printed"), [("<&-", True), ("2>&-", True), (">&-", False), ("<&- >&- 2>&-", False)]
+)
+def test_a_closed_stream_is_no_error(closed: str, printed: bool) -> None:
+    command = [*MEMSIM, "analyze", "transpose_padded", "--size", "32,32"]
+    shell = ["bash", "-c", f'"$@" {closed}', "bash", *command]
+    done = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert (done.stdout.startswith("transpose_padded: conflict-free"), done.stderr) == (printed, "")
+
+
 def test_progress_only_where_a_person_is_watching(monkeypatch: pytest.MonkeyPatch) -> None:
     from memsim.cli.progress import progress_bar
 
