@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from memsim.api.module import Module
 from memsim.arch import ARCHS, SM_90, Arch, get_arch, plain_name
 from memsim.errors import MemsimError
-from memsim.files import file_exists
+from memsim.files import file_exists, read_text
 from memsim.kernel import PtxKernel, SassKernel
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def load(
     if code == "ptx" and path.suffix != ".ptx":
         raise MemsimError(f"{path} holds machine code; its PTX is not read")
     if path.suffix == ".ptx":
-        module = _from_ptx(_read(path), path, code, arch or SM_90.name)
+        module = _from_ptx(read_text(path), path, code, arch or SM_90.name)
     else:
         module = _from_binary(path, arch)
     return replace(module, given=look_beside(path, module.named)[0])
@@ -272,16 +272,11 @@ def _machine_module(machine: MachineModule, path: Path | None, name: str | None)
     return _module(codes, files, path, name, machine.own_sources)
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise MemsimError(f"cannot read {path}: {problem}") from None
-
-
 def _ptx_module(parsed: program.PtxModule, file: Path | None = None, name: str | None = None) -> Module:
-    """A module of PTX with those source files that can still be found."""
+    """A module of PTX with those source files that can still be found; itself if it names none."""
     codes = {entry: PtxKernel(parsed, entry) for entry in parsed.entries}
+    if not parsed.files:
+        return Module(codes, {parsed.path: parsed.text})
     return _module(codes, parsed.files.values(), file, name, {})
 
 

@@ -28,7 +28,7 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.source.expressions import Number, evaluate
 from memsim.targets.cache import notes_of, trace_of
-from memsim.targets.target import BINARY, TARGET, check_keys, kind_of, may_be_named, read_job, vary
+from memsim.targets.target import BINARY, PTX, TARGET, check_keys, kind_of, may_be_named, read_job, vary
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -210,7 +210,7 @@ def analysis_of(ctx: click.Context, target: str, job: Job) -> Analysis:
 
 
 def asks_what_there_is(ctx: click.Context, target: str) -> bool:
-    """Whether TARGET is CUDA source or machine code, and nothing is said of a launch."""
+    """Whether TARGET is CUDA source, PTX or machine code, and nothing is said of a launch."""
     return has_kernels(target) and not said(ctx).keys() - {"options", "code", "compiler", "arch"}
 
 
@@ -220,14 +220,14 @@ def is_source(target: str) -> bool:
 
 
 def has_kernels(target: str) -> bool:
-    """Whether TARGET is a file that there is, of CUDA source or machine code, and no target of a project."""
-    if kind_of(target) is not BINARY:
+    """Whether TARGET is a file that there is, of source, PTX or machine code, and no target of a project."""
+    if kind_of(target) not in (PTX, BINARY):
         return is_source(target)
     return file_exists(Path(target)) and not (may_be_named(target) and _of_project(target))
 
 
 def echo_offers(target: str, options: Sequence[str] = ()) -> None:
-    """Prints the kernels of a source, or of machine code, each with a command line.
+    """Prints the kernels of a source, of PTX, or of machine code, each with a command line.
 
     options: for the compiler, which the command lines repeat.
 
@@ -236,7 +236,7 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     """
     from memsim.targets import compiled, offers
 
-    if kind_of(target) is BINARY:
+    if kind_of(target) in (PTX, BINARY):
         found = compiled.lines(target)
     else:
         text = Path(target).read_text(encoding="utf-8", errors="replace")

@@ -263,6 +263,18 @@ def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim
     assert memsim(verb, "three.cubin").code == 2
 
 
+@pytest.mark.parametrize("verb", ["analyze", "list"])
+def test_a_ptx_file_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
+    from memsim.compile.cuda_source import compile_cuda
+
+    (file.parent / "one.ptx").write_text(compile_cuda(OTHER))
+    done = memsim(verb, "one.ptx")
+    assert done.code == 0
+    assert done.out == "other(8 B)\n  memsim analyze one.ptx --grid GRID --block BLOCK --arg ARG\n"
+    (file.parent / "two.ptx").write_bytes(b"\xff")
+    memsim(verb, "two.ptx").refused("it is not UTF-8 text")
+
+
 PARTICLES = """\
 struct Particle { float x, y, z; int id; };
 struct Unread : Particle { int more; };
