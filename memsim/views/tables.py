@@ -83,5 +83,6 @@ def fitted(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Table:
 
 
 def cut(text: str, width: int) -> str:
-    """`text`, or its beginning and dots in `width` columns."""
+    """`text`, or its beginning and dots in `width` columns; a tab in it takes one."""
+    text = text.replace("\t", " ")
     return text if len(text) <= width else text[: max(width - 3, 0)] + "..."

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from memsim.api.loading import load
-from memsim.api.running import run, trace
+from memsim.api.running import analyze, run, trace
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow, Program
 from memsim.launch import ArrayArg
@@ -100,6 +102,20 @@ def test_what_it_writes_is_unknown_and_named() -> None:
         32,
         [ArrayArg((128,))],
     )
+
+
+def test_ptx_without_line_information_is_its_own_source(tmp_path: Path) -> None:
+    text = FRAME.format(body="st.shared.u32\t[tile], %r1;")
+    (tmp_path / "k.ptx").write_text(text)
+    named = f'{text}\n.file 1 "gone.cu"\n'
+    launch = (1, 32, [ArrayArg((128,))])
+    for source, file, code in (
+        (tmp_path / "k.ptx", str(tmp_path / "k.ptx"), "st.shared.u32\t[tile], %r1;"),
+        (text, "PTX", "st.shared.u32\t[tile], %r1;"),
+        (named, "", ""),
+    ):
+        (site,) = analyze(load(source, code="ptx")["k"], *launch).sites
+        assert (site.file, site.line, site.source) == (file, 11, code)
 
 
 def test_shared_arrays_have_their_names_and_places() -> None:

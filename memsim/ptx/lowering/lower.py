@@ -55,7 +55,7 @@ def lower(module: PtxModule, function: Function) -> Executable:
     last = max((one.offset + one.size for one in function.parameters), default=0)
     return Executable(
         name=function.name,
-        program=_program(asm, assembly),
+        program=_program(asm, assembly, "" if module.files else module.path),
         parameters=function.parameters,
         parameter_base=PARAMETER_BASE,
         parameter_size=last,
@@ -74,8 +74,9 @@ def lower(module: PtxModule, function: Function) -> Executable:
     )
 
 
-def _program(asm: Assembler, assembly: Assembly) -> Program:
-    ops = [_op(asm, assembly, index, one) for index, one in enumerate(asm.emitted)]
+def _program(asm: Assembler, assembly: Assembly, own: str) -> Program:
+    """The program; own: the PTX's path if it names no source, so that its own lines are the source's."""
+    ops = [_op(asm, assembly, index, one, own) for index, one in enumerate(asm.emitted)]
     return Program(
         name=asm.function.name,
         ops=tuple(ops),
@@ -87,7 +88,7 @@ def _program(asm: Assembler, assembly: Assembly) -> Program:
     )
 
 
-def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted) -> Op:
+def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, own: str) -> Op:
     form, guard, instruction = emitted.form, emitted.guard, emitted.source
     record = RECORDS.get(form.opcode) or not_executed(asm, instruction)
     reads, writes, addresses = slots_of_form(form, record)
@@ -102,7 +103,7 @@ def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted) -> Op:
         guard=guard,
         text=_text(instruction),
         # Without line information it is the line of the PTX itself.
-        source=instruction.source or Place("", instruction.line, instruction.column),
+        source=instruction.source or Place(own, instruction.line, instruction.column),
         effect=record.effect_of(form),
         reads=reads,
         writes=writes,

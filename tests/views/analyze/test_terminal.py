@@ -200,6 +200,12 @@ def test_a_table_fits_by_leaving_out_columns_and_cutting_code(
         assert max(map(len, (heading, costly, cheap))) <= width
 
 
+def test_a_tab_in_code_breaks_no_row() -> None:
+    code = "\t".join(["x;"] * 12)
+    found = lines((site(line=1), [Request(LANES * 4)]), sources={"kernel.cu": code})[4]
+    assert found.split()[1:13] == ["x;"] * 12
+
+
 COUNTS = {"requests": "123,456,789", "wavefronts": "246,913,578", "ideal": "123,456,789", "ways": "2"}
 
 
