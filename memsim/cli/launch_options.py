@@ -239,7 +239,9 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     if kind_of(target) in (PTX, BINARY):
         found = compiled.lines(target)
     else:
-        text = Path(target).read_text(encoding="utf-8", errors="replace")
+        from memsim.compile.launching_text import read_launching_text
+
+        text = read_launching_text(Path(target), options)
         found = offers.lines(target, text, options=options)
     if not found:
         hint = "a kernel is a __global__ function; analyze one defined by a macro with --grid and --block"

@@ -21,6 +21,7 @@ from memsim.compile.failure import (
 )
 from memsim.compile.file_names import Names
 from memsim.compile.host_code import EVERY, Assertion
+from memsim.compile.launching_text import launching_text
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
@@ -102,7 +103,7 @@ def _set_aside(
     """NVRTC's output for the device code alone, with the instances that the source itself launches."""
     from memsim.source.launches import instances_of
 
-    launched = list(instances) or list(instances_of(source.text))
+    launched = list(instances) or list(instances_of(launching_text(source.text, options)))
     device = device_code(source.text, path, source.folder, options, " ".join(launched))
 
     def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> NvrtcResult:

@@ -58,6 +58,18 @@ def for_nvrtc(options: Sequence[str]) -> tuple[list[str], list[str]]:
     ] if ignored else []
 
 
+def macros_of(options: Sequence[str]) -> dict[str, str]:
+    """The macros that the options define, by name; one without a value is 1."""
+    found: dict[str, str] = {}
+    for option in _joined(options):
+        name, _, value = option[2:].partition("=")
+        if option.startswith("-D"):
+            found[name] = value or ("" if "=" in option else "1")
+        elif option.startswith("-U"):
+            found.pop(name, None)
+    return {name: value for name, value in found.items() if name.isidentifier()}
+
+
 def of_build(path: Path) -> tuple[list[str], Path | None]:
     """(the options for a file in a `compile_commands.json`, that file; [] and None if there is none).
 

@@ -15,7 +15,7 @@ from memsim.api import kernel_file, loading
 from memsim.arch import get_arch
 from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
-from memsim.files import file_exists, folder_exists, read_bytes
+from memsim.files import file_exists, folder_exists
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
@@ -230,10 +230,13 @@ def _completed(
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
+        from memsim.compile.launching_text import read_launching_text
+        from memsim.compile.paths import resolved
         from memsim.targets.completed import completed
 
         try:
-            return completed(file, read_bytes(path).decode("utf-8", "replace"), said, spell)
+            options = resolved(said.get("options") or (), folder)
+            return completed(file, read_launching_text(path, options), said, spell)
         except MemsimError as error:
             if spell is not str:
                 raise

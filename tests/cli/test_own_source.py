@@ -306,3 +306,29 @@ def test_the_command_that_is_offered_for_structs_can_be_typed(file: Path, memsim
     done = memsim("analyze mine.cu --grid 2 --block 128", words, "--arg 'u8[20]' --arg 256")
     assert done.code == 0, done.err
     assert "p" in done.out.split() and "by" in done.out.split()
+
+
+TILED = """\
+#ifndef TILE
+#define TILE 32
+#endif
+__global__ void fill(float *x) { x[blockIdx.x * TILE + threadIdx.x] = 1; }
+int main() {
+    float *x;
+    cudaMalloc(&x, 1024 * sizeof(float));
+    fill<<<1024 / TILE, TILE>>>(x);
+}
+"""
+
+
+@pytest.mark.parametrize("option", ["", "-D TILE=64"])
+@pytest.mark.parametrize("built", ["", "-DTILE=128"])
+def test_a_macro_that_is_given_changes_the_launch_as_it_changes_the_code(
+    file: Path, memsim: Run, option: str, built: str
+) -> None:
+    file.write_text(TILED)
+    (file.parent / "compile_commands.json").write_text(
+        f'[{{"directory": ".", "file": "mine.cu", "command": "nvcc {built} mine.cu"}}]'
+    )
+    done = memsim("analyze mine.cu --arg 'f32[1024]'", option)
+    assert "128 global sectors, all needed" in done.out, done.err
