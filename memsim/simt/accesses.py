@@ -17,6 +17,7 @@ from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Again, Listener, Sites
+from memsim.simt.ordered_accesses import OrderedAccesses
 from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
@@ -49,7 +50,7 @@ class Accesses(Lanes):
 
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
-    access, and what reports that again.
+    access, and what reports that again. ordered: is told of the accesses whose order may matter.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Accesses(Lanes):
         self.sites = Sites()
         self.again: Again | None = None
         self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
+        self.ordered: OrderedAccesses | None = None
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks, with their own shared and local memory."""
@@ -115,6 +117,9 @@ class Accesses(Lanes):
         if self.bounds.outside is not False:
             self.again = None
             self.listener.uncounted("reads outside of every array", self.bounds.outside)
+            active = both(active, invert(self.bounds.outside))
+        if self.ordered is not None and space == "global":
+            self.ordered.access(self, op, width, address, active)
         return self.bounds.outside
 
     def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
@@ -147,6 +152,8 @@ class Accesses(Lanes):
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
         """Report an access with unknown addresses."""
+        if self.ordered is not None and space == "global":
+            self.ordered.lost(op)
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:

@@ -25,7 +25,8 @@ class Lanes:
 
     blocks: linear numbers, int64 [B]. threads: per block, padded to whole warps. first: of each row the
     number of its first thread, int64 [B, 1]; 0, unless each warp is a row. mask: lanes of the running group.
-    executing: those of them that execute the instruction. alive: those that have not exited.
+    executing: those of them that execute the instruction. alive: those that have not exited. barriers: how
+    often all living threads of each row have met at a block barrier, int64 [B] or [1].
     """
 
     def __init__(self, launch: Launch, cluster: tuple[int, int, int]) -> None:
@@ -37,6 +38,7 @@ class Lanes:
         self.mask: Any = True
         self.alive: Any = True
         self.executing: Any = True
+        self.barriers: np.ndarray = np.zeros(1, np.int64)
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks with all their threads; `apart`: each warp is a row, like a block of its own."""
@@ -45,6 +47,7 @@ class Lanes:
         self.blocks = np.repeat(blocks, warps) if apart else blocks
         of_block = np.arange(warps if apart else 1) * WARP
         self.first = np.tile(of_block, len(blocks))[:, None]
+        self.barriers = np.zeros(1, np.int64)
         self.__dict__.pop("peers", None)
         whole = self.launch.threads == warps * WARP
         self.alive = True if whole else from_bools(self.numbers < self.launch.threads)

@@ -75,6 +75,7 @@ class BlockBarriers:
         if everybody and alone and number not in self.arrived:
             if votes is not None:
                 self.give(op, votes, self.machine.full(active), True)
+            self.machine.barriers = self.machine.barriers + 1
             return following
         if rest is not False:
             self.groups.ready.append(Group(following, rest))
@@ -147,6 +148,8 @@ class BlockBarriers:
             if not complete.any():
                 continue
             released = True
+            whole = complete & ~(self.machine.full(self.machine.alive) & ~here).any(1)
+            self.machine.barriers = self.machine.barriers + whole
             if number in self.arrived:
                 self.arrived[number][complete] = 0
                 if not self.arrived[number].any():

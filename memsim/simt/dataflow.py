@@ -120,6 +120,10 @@ class Dataflow(ControlGraph):
         roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
         return _places(spaces, roots)
 
+    def _places_written_elsewhere(self, op: Op) -> Places:
+        """Where a memory instruction writes, but for global memory."""
+        return frozenset(place for place in self.places_written(op) if place[0] != GLOBAL)
+
     def merged(self, roots: int) -> int:
         """Those of the roots that are pointers, with others that may alias them."""
         roots &= self.pointers
@@ -136,8 +140,20 @@ class Dataflow(ControlGraph):
     def _roots(self) -> dict[int, int]:
         return roots_of_accesses(self, self.live)
 
-    def uncertain(self) -> tuple[str, ...]:
+    def read_again(self) -> frozenset[int]:
+        """Instructions that store to global memory what addresses or branches may depend on, and those that
+        may read it again. Call it after `needed`.
+        """
+        stores = self._stores_read_again
+        places = frozenset[tuple[str, int]]().union(*(self.places_written(self.ops[at]) for at in stores))
+        loads = (at for at in self._needed_values if self.ops[at].effect is Effect.MEMORY)
+        of_global = frozenset(place for place in places if place[0] == GLOBAL)
+        return stores.union(at for at in loads if meet(self.places_read(self.ops[at]), of_global))
+
+    def uncertain(self, depends: bool = True, reads_back: bool = True) -> tuple[str, ...]:
         """Reasons why counts depend on the order of warps and blocks, or on the machine; () if they do not.
+
+        depends, reads_back: as `GlobalOrder`, of the instructions `read_again` in a launch; True if unknown.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
         block's store; a loop may wait for another warp's store; the chip's approximations are not reproduced
@@ -149,14 +165,15 @@ class Dataflow(ControlGraph):
         for cause, is_source in causes:
             if not any(map(is_source, self.ops)):
                 continue
-            for op in decided_by(self, is_source, self.places_read, self.places_written):
+            written = self.places_written if depends or reads_back else self._places_written_elsewhere
+            for op in decided_by(self, is_source, self.places_read, written):
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
         for op in spinning_loads(self, self._needed_values):
             found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
         for op in filter(is_fence_of_system, self.ops):
             found.append(f"some machines make a store to global memory for the fence at {op.where}")
-        for index in sorted(self._stores_read_again):
+        for index in sorted(self._stores_read_again if depends else ()):
             found.append(
                 f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"
             )

@@ -32,6 +32,7 @@ from memsim.simt.engine import Engine
 from memsim.simt.independent_warps import are_independent
 from memsim.simt.launch_arguments import arrays_of, check_arguments, encode
 from memsim.simt.listener import Listener
+from memsim.simt.ordered_accesses import ordered_accesses
 from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS
 from memsim.simt.regular_accesses import RegularAccesses
 from memsim.simt.tensor_maps import place_tensor_maps
@@ -102,9 +103,7 @@ def execute_program(
     memory = _memory(kernel, launch, arguments, names)
     _check_shared(kernel, memory, arch)
     code, origins = prepare(kernel, launch, arguments, names, memory, everything)
-    if not everything:
-        for reason in dataflow_of(kernel).uncertain():
-            listener.uncertain(reason)
+    ordered = None if everything else ordered_accesses(dataflow_of(kernel), memory)
     apart = are_independent(kernel.program, code.needed, memory)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
@@ -116,6 +115,7 @@ def execute_program(
     rows = size * launch.warps if apart else 0
     np.empty(KEPT_HEAP, np.uint8)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
+    engine.machine.ordered = ordered
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
             ears = RegularAccesses()
@@ -128,6 +128,10 @@ def execute_program(
             if progress is not None:
                 progress(end / count)
         engine.finish()
+    if not everything:
+        found = (True, True) if ordered is None else (ordered.order.depends, ordered.order.reads_back)
+        for reason in dataflow_of(kernel).uncertain(*found):
+            listener.uncertain(reason)
     if everything:
         try:
             memory.copy_back()

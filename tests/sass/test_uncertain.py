@@ -19,6 +19,8 @@ extern "C" __global__ void {name}(int *n, const int *in, int *out)
     {body}
 }}
 """
+#: One thread for each j, in both blocks.
+OWN = "if (i >= 64) return; int j = 64 * blockIdx.x + i;"
 CERTAIN = {
     "an atomic without a use of its result": "atomicAdd(n, in[i]);",
     "a result that is only stored": "out[i] = atomicAdd(n, 1);",
@@ -33,6 +35,14 @@ CERTAIN = {
     "a fence of the device": "__threadfence(); out[i] = s[i];",
     "a whole warp that sleeps": "__nanosleep(100); out[i] = s[i];",
     "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
+    "an update in place": f"{OWN} int v = out[j]; out[j] = v + i; if (v & 1) n[j] = 1;",
+    "an update in place that is read after a barrier": (
+        f"{OWN} out[j] += i; __syncthreads(); n[out[j ^ 1] & 127] = 1;"
+    ),
+    "bytes in place": f"{OWN} char *b = (char *)out; char v = b[j]; b[j] = v + i; if (v & 1) n[j] = 1;",
+    "an update in place by warps that diverge": (
+        f"{OWN} volatile int *own = out + j; while (*own & 7) *own = *own + 1; n[j] = *own;"
+    ),
 }
 UNCERTAIN = {
     "an address": ("out[atomicAdd(n, 1) & 127] = i;", "decides the address at"),
@@ -76,6 +86,27 @@ UNCERTAIN = {
     ),
     "a lane that waits for another": (
         "volatile int *flag = out; if (i % 32 == 0) { while (flag[1] == 0); } else flag[1] = 1;",
+        "what the kernel itself writes at",
+    ),
+    "an update in place that is read without a barrier": (
+        f"{OWN} out[j] += i; n[out[j ^ 1] & 127] = 1;",
+        "what the kernel itself writes at",
+    ),
+    "an update in place that another warp reads": (
+        f"{OWN} int v = out[j]; out[j ^ 32] = v + i; if (v & 1) n[j] = 1;",
+        "what the kernel itself writes at",
+    ),
+    "an update in place that others read after half a barrier": (
+        "int j = 64 * blockIdx.x + (i & 63); if (i < 32) out[j] = i;"
+        ' if (i < 64) asm volatile("bar.sync 1, 64;"); else n[out[j ^ 32] & 127] = 1;',
+        "what the kernel itself writes at",
+    ),
+    "two threads that store to one place": (
+        "int j = 64 * blockIdx.x + i / 2; out[j] = i; __syncthreads(); n[out[j ^ 1] & 127] = 1;",
+        "what the kernel itself writes at",
+    ),
+    "bytes beside each other that others read": (
+        f"{OWN} char *b = (char *)out; b[j] = i; n[b[j ^ 1] & 127] = 1;",
         "what the kernel itself writes at",
     ),
     "what the kernel writes itself": (

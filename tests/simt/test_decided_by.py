@@ -91,3 +91,30 @@ def test_certain(text: str) -> None:
 def test_uncertain(text: str) -> None:
     text = "\n".join(part.strip() for part in text.replace(".other: ", ".other:\n").splitlines())
     assert decided(text)
+
+
+def test_through_global_memory() -> None:
+    """What is stored decides an address if it may be loaded again; a launch may show that it is not."""
+    text = f"""
+        LDC.64 R8, c[0x0][0x210]
+        LDC.64 R10, c[0x0][0x218]
+        LDG.E.64 R6, desc[UR4][R10.64]
+        MUFU.EX2 R1, R0
+        {STORE}
+        LDG.E.64 R2, desc[UR4][R6.64]
+        LDG.E R5, desc[UR4][R2.64]
+        EXIT
+    """
+    dataflow = Dataflow(decode(listing(text)))
+    dataflow.needed()
+    assert dataflow.read_again() == {4, 5}
+    of_store = "addresses or branches depend on what the kernel itself writes at"
+    of_load = "the last bit of MUFU decides the address at"
+    for depends, reads_back, expected in (
+        (True, True, {of_load, of_store}),
+        (True, False, {of_load, of_store}),
+        (False, True, {of_load}),
+        (False, False, set()),
+    ):
+        reasons = dataflow.uncertain(depends, reads_back)
+        assert {reason.rpartition(" address ")[0] for reason in reasons} == expected
