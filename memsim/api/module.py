@@ -60,13 +60,15 @@ class Module:
         Raises:
             MemsimError: it is none, or does not compile.
         """
+        from memsim.ptx.demangle import demangle
         from memsim.ptx.kernel_names import plain_name
 
         plain = plain_name(name)
         template = self.only_templates(plain)
         if template is not None and "<" in name and self.instantiate is not None:
             made = self.instantiate(name)
-            new = [entry for entry in made.codes if entry not in self.codes]
+            # Other kernels may be new, too: names in an anonymous namespace hold a digest of the code.
+            new = [entry for entry in made.codes.keys() - self.codes if plain_name(demangle(entry)) == plain]
             if len(new) == 1:
                 return Kernel(new[0], made.codes[new[0]], made.sources, made.notes)
         elif template is not None and plain not in map(plain_name, shown_names(self)):

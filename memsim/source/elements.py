@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree, parse
@@ -53,6 +54,45 @@ def element(text: str, name: str) -> ElementType | None:
     return _plain(name) or _Structs(text).of(name.rpartition("::")[2])
 
 
+def struct_argument(text: str, name: str, parameter: str) -> tuple[str, tuple[str, ...]] | None:
+    """`--arg` for a parameter that is a struct or a vector, and the names in it.
+
+    `i32(p.width,p.height)+f32[p.data_SIZE]`; the parameter's own name if not all of its members are numbers
+    and pointers to numbers. None if the type is no vector and the source has no such struct.
+    """
+    vector = _VECTOR.fullmatch(name)
+    if vector is not None:
+        members: list[_Member] | None = [
+            _Member(NUMBERS[vector[1]], axis) for axis in "xyzw"[: int(vector[2])]
+        ]
+    elif _declares(text, name.partition("<")[0].rpartition("::")[2].strip()):
+        members = _Structs(text).numbers(name.rpartition("::")[2])
+    else:
+        return None
+    if members is None:
+        return parameter, (parameter,)
+    words, asked = [], []
+    for (short, is_pointer), some in groupby(members, key=lambda one: (one.short, one.is_pointer)):
+        names = [f"{parameter}.{one.name}{'_SIZE' * is_pointer}" for one in some]
+        words += [f"{short}[{one}]" for one in names] if is_pointer else [f"{short}({','.join(names)})"]
+        asked += names
+    return "+".join(words), tuple(asked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member that is a number of the type `short` ("f32"), or a pointer to such."""
+
+    short: str
+    name: str
+    is_pointer: bool = False
+
+
+def _declares(text: str, name: str) -> bool:
+    """Has the source a struct of that name?"""
+    return bool(re.search(rf"\b(?:struct|class)\b[^;{{]*\b{name}\b[^;{{]*\{{|\}}\s*{name}\s*;", text))
+
+
 def _plain(name: str) -> ElementType | None:
     """A number, or a vector of numbers."""
     vector = _VECTOR.fullmatch(name)
@@ -89,6 +129,24 @@ class _Structs:
         return (
             None if len(found) < len(members) or not found else _struct(found, self.alignments.get(name, 1))
         )
+
+    def numbers(self, name: str) -> list[_Member] | None:
+        """The members of a struct of numbers and pointers to numbers; None if it is another one."""
+        is_plain = "#pragma pack" not in self.text and name not in self.alignments
+        body = self._body(self.tree.root, name) if is_plain else None
+        found: list[_Member] = []
+        for field in body.named_children if body is not None else ():
+            kind = field.child_by_field_name("type")
+            one = None if kind is None else _plain(self.tree.text(kind))
+            for declarator in field.children_by_field_name("declarator"):
+                if declarator.type == "function_declarator":
+                    continue
+                is_pointer = declarator.type == "pointer_declarator"
+                named = declarator.child_by_field_name("declarator") if is_pointer else declarator
+                if one is None or one.count > 1 or named is None or named.type != "field_identifier":
+                    return None
+                found.append(_Member(one.short, self.tree.text(named), is_pointer))
+        return found or None
 
     def _body(self, node: Node, name: str) -> Node | None:
         """The members of `struct name {...}` or `typedef struct {...} name`."""

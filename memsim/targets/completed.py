@@ -36,6 +36,10 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
         chosen = [
             offer_of(text, kernel, wanted, None, values) for kernel in kernels(text) if _makes(kernel, wanted)
         ]
+    if wanted is not None and "<" in wanted:  # the user names the instance that the launch leaves open
+        chosen = [
+            offer_of(text, one.kernel, wanted, one.launch, values) if _is_open(one) else one for one in chosen
+        ]
     if len(chosen) != 1:
         if said.get("grid") is not None and said.get("block") is not None:
             return dict(said)  # the code tells which kernels there are
@@ -47,6 +51,7 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
         and "<" in offer.name
         and "..." not in offer.name
         and offer.kernel.template
+        and not _is_open(offer)
     ):
         given["kernel"] = offer.name
     launch = offer.launch
@@ -88,7 +93,7 @@ def _missing(offer: Offer, given: Mapping[str, Any], spell: Any) -> Iterator[str
             names += () if word.by_hand else word.asked
             yield from [spell(key)] if word.by_hand else ()
     arguments = given.get("args")
-    if arguments is None and offer.launch is not None:
+    if arguments is None and offer.is_by_name:
         names += [name for word in offer.arguments for name in word.asked]
     else:
         absent = offer.kernel.parameters[len(arguments or ()) :]

@@ -79,7 +79,7 @@ def _comment(lacking: Sequence[tuple[str, Offer]]) -> Iterator[str]:
 def _values(offer: Offer) -> str:
     """The keys that an incomplete target needs, in the form of TOML."""
     keys = [f"{key} = [...]" for key, word in offer.shape.items() if word.by_hand]
-    if offer.launch is None:
+    if not offer.is_by_name:
         keys.append(f"args = {json.dumps([word.text for word in offer.arguments])}")
     else:
         keys.append(f"let = {{ {', '.join(f'{name} = ...' for name in offer.names)} }}")

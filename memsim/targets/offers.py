@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memsim.source.declared import closing, without_comments
-from memsim.source.elements import element
+from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
@@ -63,13 +63,18 @@ class Offer:
     def command(self) -> tuple[str, ...]:
         """The options after the file. Where the source's launch lacks values, they are asked for by name."""
         found = [] if self.alone else ["--kernel", self.name]
-        by_name = self.launch is not None and bool(self.asked)
+        by_name = self.is_by_name and bool(self.asked)
         for key, word in self.shape.items():
             if not by_name or word.by_hand:
                 found += [f"--{key.replace('_', '-')}", word.text]
         if by_name:
             return (*found, *(part for name in self.names for part in ("--let", f"{name}=...")))
         return (*found, *(part for word in self.arguments for part in ("--arg", word.text)))
+
+    @property
+    def is_by_name(self) -> bool:
+        """Whether values of names are enough for its arguments."""
+        return self.launch is not None and not any(word.by_hand for word in self.arguments)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -163,7 +168,7 @@ def offer_of(
     given: Mapping[str, Number],
 ) -> Offer:
     """What to type for a kernel; `name`: of the instance, if it is a template, and `given` as in `offers`."""
-    template = launch.template if launch else split(name.partition("<")[2].removesuffix(">"))
+    template = split(name.partition("<")[2].removesuffix(">"))
     types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, template)))
     code = without_comments(text)
     scope = launch.scope if launch else Surroundings({**constants(code), **given}, functions(code), {})
@@ -179,7 +184,7 @@ def offer_of(
         drafted.argument(parameter, passed[place] if place < len(passed) else parameter.name)
         for place, parameter in enumerate(kernel.parameters)
     )
-    is_open = name == unnamed(kernel) and bool(kernel.template) and launch is None
+    is_open = name == unnamed(kernel) and bool(kernel.template)
     absent = tuple(one.name for one in kernel.template if one.default is None) if is_open else ()
     alone = len(kernels(text)) == 1 and not kernel.template
     return Offer(kernel, launch, name, alone, shape, arguments, absent)
@@ -214,6 +219,9 @@ class _Draft:
         )
         base = self.types.get(base, base)
         if "*" not in parameter.type:
+            members = struct_argument(self.text, base, parameter.name)
+            if members is not None:
+                return Word(*members, by_hand=True)
             return self._number(parameter, base, passed)
         if passed in ("nullptr", "NULL"):
             return Word("null")
@@ -248,11 +256,10 @@ class _Draft:
 
     def _extent(self, passed: str, size: int) -> tuple[int | None, tuple[str, ...]]:
         """(number of elements that the source allocates, names whose values decide it)."""
-        if not re.fullmatch(r"\w+", passed):
+        if not re.fullmatch(r"\w+(?:(?:\.|->)\w+)*", passed):
             return None, ()
-        allocated = re.search(
-            rf"\bcudaMalloc(?:Managed)?\s*\(\s*(?:\(\s*void\s*\*\*\s*\)\s*)?&\s*{passed}\s*,", self.text
-        )
+        pointer = r"\s*(?:\(\s*void\s*\*\*\s*\)\s*)?&\s*" + re.escape(passed)
+        allocated = re.search(rf"\bcudaMalloc(?:Managed)?\s*\({pointer}\s*,", self.text)
         if allocated is None:
             return None, ()
         said = self.text[allocated.end() : closing(self.text, allocated.end()) - 1].strip()

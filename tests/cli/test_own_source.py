@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 from memsim.api.loading import load
+from memsim.api.module import Module
 from memsim.api.running import analyze
 from memsim.arguments import check_elements
 from memsim.errors import MemsimError
+from memsim.kernel import SassKernel
 from tests.cli.conftest import Run
 
 SOURCE = """\
@@ -332,3 +336,73 @@ def test_a_macro_that_is_given_changes_the_launch_as_it_changes_the_code(
     )
     done = memsim("analyze mine.cu --arg 'f32[1024]'", option)
     assert "128 global sectors, all needed" in done.out, done.err
+
+
+MATRICES = """\
+typedef struct { int width, stride; float *elements; } Matrix;
+__global__ void scale(Matrix m, float2 by) {
+    m.elements[threadIdx.x * m.stride + blockIdx.x] *= by.x + by.y;
+}
+__global__ void clear(float *x) { x[blockIdx.x * 32 + threadIdx.x] = 0; }
+int main() {
+    Matrix m;
+    m.width = m.stride = 32;
+    cudaMalloc(&m.elements, 1024 * sizeof(float));
+    scale<<<32, 32>>>(m, make_float2(1, 2));
+    clear<<<32, 32>>>(m.elements);
+}
+"""
+
+
+def test_a_struct_is_offered_by_its_members(file: Path, memsim: Run) -> None:
+    file.write_text(MATRICES)
+    said = memsim("analyze mine.cu").out
+    words = "--kernel scale --grid 32 --block 32"
+    assert f"{words} --arg 'i32(m.width,m.stride)+f32[m.elements_SIZE]' --arg 'f32(by.x,by.y)'\n" in said
+    assert "with values for m.width, m.stride, m.elements_SIZE, by.x, by.y\n" in said
+    assert "--kernel clear --grid 32 --block 32 --arg 'f32[1024]'\n" in said
+    memsim("analyze mine.cu --kernel scale").refused("needs --arg for Matrix m, --arg for float2 by", words)
+    done = memsim("analyze mine.cu --kernel scale --arg 'i32(32,32)+f32[1024]' --arg 'f32(1,2)'")
+    assert "32.0 sectors per request instead of 4.0" in done.out, done.err
+
+
+DISPATCHED = """\
+#include <torch/extension.h>
+namespace {
+template <typename scalar_t> __global__ void twice(scalar_t *x, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) x[i] *= 2;
+}
+__global__ void other(float *x) { x[threadIdx.x] = 0; }
+}
+void run(at::Tensor x) {
+    const int n = x.numel();
+    AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "twice", [&] {
+        twice<scalar_t><<<(n + 255) / 256, 256>>>(x.data_ptr<scalar_t>(), n);
+    });
+    other<<<1, 32>>>(x.data_ptr<float>());
+}
+"""
+
+
+def test_an_instance_of_a_dispatched_template_is_named_and_has_the_launch(file: Path, memsim: Run) -> None:
+    file.write_text(DISPATCHED)
+    assert "with values for scalar_t, n, x_BYTES\n" in memsim("analyze mine.cu").out
+    done = memsim("analyze mine.cu --kernel 'twice<double>' --let n=1000 --let x_SIZE=1000")
+    assert "(anonymous namespace)::twice<double>: coalesced: 500 global sectors" in done.out, done.err
+    assert "--grid 4,1,1 --block 256,1,1 --arg 'f64[1000]' --arg 1000" in done.err
+    memsim("analyze mine.cu --kernel 'thrice<double>' --grid 1 --block 32").refused(
+        "no kernel 'thrice<double>'"
+    )
+
+
+def test_names_in_an_anonymous_namespace_change_with_each_compilation() -> None:
+    def compiled(digest: str, *kernels: str) -> Module:
+        codes = {f"_ZN10_GLOBAL__{digest}{kernel}": cast("SassKernel", kernel) for kernel in kernels}
+        instance = partial(compiled, digest[::-1], "5otherEPf", "5twiceIdEEvPT_i")
+        return Module(codes, {"k.cu": DISPATCHED}, lambda _: instance())
+
+    found = compiled("N12", "5otherEPf")["twice<double>"]
+    assert str(found.code).startswith("5twice")
+    with pytest.raises(MemsimError, match="no kernel 'thrice<double>'"):
+        compiled("N12", "5otherEPf")["thrice<double>"]
