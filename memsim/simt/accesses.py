@@ -152,7 +152,7 @@ class Accesses(Lanes):
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
         """Report an access with unknown addresses."""
-        if self.ordered is not None and space == "global":
+        if self.ordered is not None and space == "global" and active is not False:
             self.ordered.lost(op)
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
