@@ -12,6 +12,8 @@ from memsim.simt.pointer_roots import ANYWHERE
 
 #: (state space, of global memory the roots of the address as bits, of others 0).
 Places = frozenset[tuple[str, int]]
+#: By guard the registers (a bit set) that have been written otherwise in its lanes.
+Guarded = dict[Predicate, int]
 
 
 def decided_by(
@@ -48,24 +50,27 @@ def _tainted(
     """One iteration; `dirty` are the places that contain such results, and may grow.
 
     A register that was written otherwise under a guard holds such a result only in the lanes without it: what
-    the same guard reads in its basic block does not depend on it. A branch that only chooses between
+    the same guard reads afterwards does not depend on it. A branch that only chooses between
     computations makes such results of the registers that these write. Functions are followed from each call
     separately.
     """
     ends = dict(graph.basic_blocks)
-    entry: dict[tuple[int, Callers], int] = {(0, ()): 0}
+    entry: dict[tuple[int, Callers], tuple[int, Guarded]] = {(0, ()): (0, {})}
     found: dict[int, Op] = {}
     work: list[tuple[int, Callers]] = list(entry)
 
-    def reach(place: tuple[int, Callers], state: int) -> None:
-        if place not in entry or state & ~entry[place]:
-            entry[place] = entry.get(place, 0) | state
+    def reach(place: tuple[int, Callers], state: int, others: Guarded) -> None:
+        before = entry.get(place)
+        if before is not None:
+            state |= before[0]
+            others = {guard: slots & others.get(guard, 0) for guard, slots in before[1].items()}
+        if (state, others) != before:
+            entry[place] = state, others
             work.append(place)
 
     while work:
         start, callers = work.pop()
-        state = entry[start, callers]
-        others: dict[Predicate, int] = {}  # guard -> registers with other values in its lanes
+        state, others = entry[start, callers]
         for op in graph.ops[start : ends[start]]:
             if op.effect is Effect.NONE:
                 continue
@@ -77,7 +82,8 @@ def _tainted(
                         found[op.index] = op
                     else:
                         for place in region.ends:
-                            reach(place, region.writes)
+                            reach(place, region.writes, {})
+                others = _kept(others, op.writes, op.writes)
                 continue
             hit = bool(op.reads & held)
             if op.effect is Effect.MEMORY:
@@ -87,20 +93,25 @@ def _tainted(
                     dirty |= places_written(op)
                 hit = hit or (bool(dirty) and meet(places_read(op), dirty))
             hit = hit or is_source(op)
-            others = {
-                guard: slots & ~op.writes if hit else slots
-                for guard, slots in others.items()
-                if guard.slot is None or not op.writes >> guard.slot & 1
-            }
+            others = _kept(others, op.writes, op.writes if hit else 0)
             if hit:
                 state |= op.writes
             elif op.guard is None:
                 state &= ~op.writes
             elif op.guard.slot is None or not op.writes >> op.guard.slot & 1:
-                others[op.guard] = others.get(op.guard, 0) | op.writes
+                others = {**others, op.guard: others.get(op.guard, 0) | op.writes}
         for place in following(graph, start, ends[start], callers):
-            reach(place, state)
+            reach(place, state, others)
     return [found[index] for index in sorted(found)]
+
+
+def _kept(others: Guarded, written: int, lost: int) -> Guarded:
+    """What still holds after an instruction: no guard that it writes, and not of the registers `lost`."""
+    return {
+        guard: slots & ~lost
+        for guard, slots in others.items()
+        if guard.slot is None or not written >> guard.slot & 1
+    }
 
 
 def is_atomic(op: Op) -> bool:

@@ -53,8 +53,11 @@ def decided(text: str) -> list[str]:
         "MUFU.RSQ R8, -QNAN \n STG.E desc[UR4][R8.64], R1 \n EXIT",
         # Where P0 holds R8 is another register; what the approximation left there is not read.
         "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+        # The same in the next basic block.
+        "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n BAR.SYNC.DEFER_BLOCKING 0x0 \n @P0 STG.E desc[UR4][R8.64], R1"
+        " \n EXIT",
     ],
-    ids=["stored", "quotient", "two calls", "no number", "guarded"],
+    ids=["stored", "quotient", "two calls", "no number", "guarded", "guarded behind a barrier"],
 )
 def test_certain(text: str) -> None:
     assert not decided(text)
@@ -81,11 +84,16 @@ def test_certain(text: str) -> None:
         "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n ISETP.GT.AND P0, PT, R6, R7, PT"
         " \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
         "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @!P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+        # On one of two ways only, and in a loop that makes it such a result again.
+        "MUFU.EX2 R8, R0 \n @P1 BRA `(.end) \n @P0 MOV R8, R6 \n .end:"
+        " \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
+        "MOV R8, R0 \n @P0 MOV R8, R6 \n .end: \n @P0 STG.E desc[UR4][R8.64], R1 \n @P0 MUFU.EX2 R8, R0"
+        " \n @P1 BRA `(.end) \n EXIT",
         "MUFU.EX2 R8, R0 \n @P0 MOV R8, R6 \n @P0 MUFU.EX2 R8, R0 \n @P0 STG.E desc[UR4][R8.64], R1 \n EXIT",
     ],
     ids=[
         *("address", "number", "quotient", "chosen", "access", "apart", "exit"),
-        *("another guard", "changed guard", "other lanes", "written again"),
+        *("another guard", "changed guard", "other lanes", "one way", "a loop", "written again"),
     ],
 )
 def test_uncertain(text: str) -> None:
