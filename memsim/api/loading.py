@@ -151,7 +151,10 @@ def _from_source(
     if code != "ptx" and _can_list(code):
         compiled = compiled_source(source, options, arch, name, compiler, instances)
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
-        made = replace(_machine_module(machine, path, name), notes=compiled.notes)
+        made = _machine_module(machine, path, name)
+        # The code does not name a header that has templates only, or none that it launches.
+        templates = {header: said for header, said in compiled.headers.items() if "__global__" in said}
+        made = replace(made, sources={**made.sources, **templates}, notes=compiled.notes)
     else:
         made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), path, name)
     return replace(

@@ -103,7 +103,7 @@ def _set_aside(
     """NVRTC's output for the device code alone, with the instances that the source itself launches."""
     from memsim.source.launches import instances_of
 
-    launched = list(instances) or list(instances_of(launching_text(source.text, options)))
+    launched = list(instances) or list(instances_of(launching_text(source.text, source.folder, options)))
     device = device_code(source.text, path, source.folder, options, " ".join(launched))
 
     def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> NvrtcResult:

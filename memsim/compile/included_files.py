@@ -6,7 +6,8 @@ There is no preprocessing: an `#include` counts whether or not it is compiled, a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memsim.compile.paths import include_folders
@@ -52,21 +53,25 @@ def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path
     They are looked up in the folder of the including file and in those of `-I`, as the compiler does; the
     compiler's own headers are not included.
     """
-    folders = [folder, *include_folders(options)]
     found: dict[Path, str] = {}
     waiting = [(text, folder)]
     while waiting:
         text, here = waiting.pop()
-        for quoted, system in _INCLUDE.findall(text):
-            places = folders if system else [here, *folders]
-            paths = (place / (quoted or system) for place in places)
-            path = next(filter(file_exists, paths), None)
-            if path is None or path in found:
-                continue
-            try:
-                content = read_bytes(path).decode("utf-8", "surrogateescape")
-            except (OSError, MemsimError):
-                continue
-            found[path] = content.replace("\r\n", "\n")
-            waiting.append((found[path], path.parent))
+        for path, content in included_by(text, here, folder, options, found):
+            found[path] = content
+            waiting.append((content, path.parent))
     return found
+
+
+def included_by(
+    text: str, here: Path, folder: Path, options: Sequence[str], known: Container[Path] = ()
+) -> Iterator[tuple[Path, str]]:
+    """The files, but for known ones, that a text in `here` includes itself, for a source in `folder`."""
+    folders = [folder, *include_folders(options)]
+    for quoted, system in _INCLUDE.findall(text):
+        places = folders if system else [here, *folders]
+        path = next(filter(file_exists, (place / (quoted or system) for place in places)), None)
+        if path is None or path in known:
+            continue
+        with suppress(OSError, MemsimError):
+            yield path, read_bytes(path).decode("utf-8", "surrogateescape").replace("\r\n", "\n")

@@ -1,18 +1,28 @@
-"""The text in which the launches of a source file are read: as the options for the compiler make it."""
+"""The text in which the launches of a source file are read.
+
+It is the file's own, as the options for the compiler make it, and behind it the headers that define the
+kernels which it launches, and what those include. `#line` names each.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from memsim.compile.included_files import included_by, included_files
 from memsim.compile.options import macros_of, of_build
 from memsim.files import read_bytes
 from memsim.source.given_macros import with_macros
+from memsim.source.kernels import kernels
+from memsim.source.launches import launches
 
 
-def launching_text(text: str, options: Sequence[str]) -> str:
-    """A source's text with the macros of the options."""
-    return with_macros(text, macros_of(options))
+def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:
+    """The text of a source in a folder, with those headers, and with the macros of the options."""
+    macros = macros_of(options)
+    headers = dict(_headers(with_macros(text, macros), folder, options))
+    parts = (f'#line 1 "{path.as_posix()}"\n{said}' for path, said in headers.items())
+    return with_macros("\n".join([text, *parts]), macros)
 
 
 def read_launching_text(path: Path, options: Sequence[str]) -> str:
@@ -22,4 +32,21 @@ def read_launching_text(path: Path, options: Sequence[str]) -> str:
         MemsimError: it cannot be read.
     """
     text = read_bytes(path).decode("utf-8", "replace")
-    return launching_text(text, [*of_build(path.absolute())[0], *options])
+    path = path.absolute()
+    return launching_text(text, path.parent, [*of_build(path)[0], *options])
+
+
+def _headers(text: str, folder: Path, options: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    """The headers that define kernels which a text launches but does not define, and those they include.
+
+    All that define kernels if the text neither defines nor launches one.
+    """
+    own = {kernel.plain for kernel in kernels(text)}
+    launched = {launch.plain for launch in launches(text)}
+    if launched <= own and own:
+        return
+    for path, said in included_files(text, folder, options).items():
+        found = {kernel.plain for kernel in kernels(said)}
+        if found - own if not launched else found & (launched - own):
+            yield path, said
+            yield from included_by(said, path.parent, folder, options)

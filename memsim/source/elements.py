@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, parse
-from memsim.source.values import constants, value_of
+from memsim.source.syntax import Tree, macros, parse
+from memsim.source.values import compiled, constants, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,7 @@ _VECTOR = re.compile(
     r"(float|double|int|uint|short|ushort|char|uchar|longlong|ulonglong|(?:__)?half|__nv_bfloat16)([1234])"
 )
 _ALIGNED = re.compile(r"\b(struct|class)\s+(?:__align__|alignas)\s*\(\s*(\d+)\s*\)(?=\s+(\w+))")
+_ALIAS = re.compile(r"\busing\s+(\w+)\s*=\s*([\w\s]+);|\btypedef\s+([\w\s]+?)\s+(\w+)\s*;")
 _UNREAD = ("base_class_clause", "virtual", "bitfield_clause")
 
 
@@ -51,7 +52,8 @@ class ElementType:
 
 def element(text: str, name: str) -> ElementType | None:
     """The layout of an element of the C type `name`; None if unknown."""
-    return _plain(name) or _Structs(text).of(name.rpartition("::")[2])
+    structs = _Structs(text)
+    return structs.number(name) or structs.of(name.rpartition("::")[2])
 
 
 def struct_argument(text: str, name: str, parameter: str) -> tuple[str, tuple[str, ...]] | None:
@@ -116,6 +118,13 @@ class _Structs:
         self.tree: Tree = parse(_ALIGNED.sub(lambda found: found[1].ljust(len(found[0])), text))
         self.known = constants(text)
         self.open: set[str] = set()
+        found = _ALIAS.findall(compiled(text, macros(text)))
+        pairs = {(name or other, (kind or given).strip()) for name, kind, given, other in found}
+        self.aliases = {name: kind for name, kind in pairs if [one for one, _ in pairs].count(name) == 1}
+
+    def number(self, kind: str) -> ElementType | None:
+        """A number or a vector of numbers, also by a name that the source gives it: `using real = float;`."""
+        return _plain(kind) or _plain(self.aliases.get(kind.rpartition("::")[2], kind))
 
     def of(self, name: str) -> ElementType | None:
         """The struct of a name."""
@@ -137,7 +146,7 @@ class _Structs:
         found: list[_Member] = []
         for field in body.named_children if body is not None else ():
             kind = field.child_by_field_name("type")
-            one = None if kind is None else _plain(self.tree.text(kind))
+            one = None if kind is None else self.number(self.tree.text(kind))
             for declarator in field.children_by_field_name("declarator"):
                 if declarator.type == "function_declarator":
                     continue
@@ -196,7 +205,7 @@ class _Structs:
         if declarator.type == "pointer_declarator":
             one: ElementType | None = POINTER
         else:
-            one = _plain(kind) or self.of(kind.rpartition("::")[2])
+            one = self.number(kind) or self.of(kind.rpartition("::")[2])
         return one and ElementType(one.short, one.count * count, one.size * count, one.alignment)
 
 

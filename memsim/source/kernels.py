@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, is_fragment, parse, parse_declarations
+from memsim.source.syntax import Tree, is_fragment, parse, parse_declarations, place_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -57,12 +57,14 @@ class KernelSource:
         parameters: in order.
         template: its template parameters; empty if it is not a template.
         line: of its definition.
+        file: the header that `#line` names; empty for the source itself.
     """
 
     name: str
     parameters: tuple[SourceParameter, ...]
     template: tuple[TemplateParameter, ...]
     line: int
+    file: str = ""
 
     @property
     def plain(self) -> str:
@@ -90,7 +92,9 @@ def kernels(text: str) -> tuple[KernelSource, ...]:
     found: dict[str, KernelSource] = {}
     for kernel in _in(tree, tree.root, ""):
         found.setdefault(kernel.name, kernel)
-    return tuple(sorted(found.values(), key=lambda kernel: kernel.line))
+    ordered = sorted(found.values(), key=lambda kernel: kernel.line)
+    places = (place_of(text, kernel.line) for kernel in ordered)
+    return tuple(replace(kernel, file=file, line=line) for kernel, (file, line) in zip(ordered, places))
 
 
 def _in(tree: Tree, node: Node, namespace: str, *, reparse: bool = True) -> Iterator[KernelSource]:

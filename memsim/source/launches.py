@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from memsim.source.bindings import binding, function_around, names_of_templates,
 from memsim.source.declared import closing, without_comments
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
-from memsim.source.syntax import Tree, macro_calls, macros, parse
+from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
 from memsim.source.values import (
     changes,
     compiled,
@@ -101,6 +101,7 @@ class LaunchSource:
         line: of the launch.
         unknown: names in the template arguments that are local to the launching function.
         scope: what names mean where it is launched.
+        file: the header that it is in; empty for the source itself.
     """
 
     kernel: str
@@ -112,6 +113,7 @@ class LaunchSource:
     line: int
     unknown: frozenset[str] = frozenset()
     scope: Surroundings = field(default_factory=lambda: Surroundings({}, {}, {}), compare=False)
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -155,7 +157,9 @@ def launches(text: str, given: tuple[tuple[str, Number], ...] = ()) -> tuple[Lau
         if "<<<" in expansion:
             before = f"void launches() {{ {around} "
             found += _launches_in(parse(f"{before}{expansion}; }}"), file, line, len(before))
-    return tuple(sorted(dict.fromkeys(found), key=lambda launch: launch.line))
+    ordered = sorted(dict.fromkeys(found), key=lambda launch: launch.line)
+    places = (place_of(text, launch.line) for launch in ordered)
+    return tuple(replace(launch, file=file, line=line) for launch, (file, line) in zip(ordered, places))
 
 
 def instances_of(text: str) -> tuple[str, ...]:

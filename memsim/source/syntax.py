@@ -48,6 +48,7 @@ _BRACE = re.compile(rb"[{}();]")
 _SCOPE = re.compile(rb"(?:inline\s+)?namespace\b[\w:\s]*|extern")
 _DIRECTIVE = re.compile(rb"[ \t]*#[ \t]*(\w+)")
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?((?:\\\r?\n|[^\n])*)", re.MULTILINE)
+_LINE = re.compile(r'#line 1 "([^"]*)"')
 _GOES_ON = re.compile(rb"\s*(?:[{;,.<>=+\-*:?\d\"']|/[^/*])")
 _CALL = re.compile(rb"^[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
 _ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\(")
@@ -167,6 +168,16 @@ def parse_declarations(tree: Tree, start: int, end: int) -> Iterator[Node]:
         begin = found.end()
     if code[begin:].strip():
         yield from _parse_range(content, start + begin, end)
+
+
+def place_of(text: str, line: int) -> tuple[str, int]:
+    """The file that `#line 1 "FILE"` names for a line of the text, and the line there; "" if none does."""
+    lines = text.split("\n", line)[: line - 1]
+    for above, said in enumerate(reversed(lines)):
+        header = _LINE.fullmatch(said)
+        if header is not None:
+            return header[1], above + 1
+    return "", line
 
 
 def is_fragment(node: Node) -> bool:

@@ -68,7 +68,7 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
     if missing:
         raise MemsimError(
             f"{offer.kernel.signature} needs {', '.join(missing)}",
-            file=file,
+            file=offer.kernel.file or file,
             line=offer.kernel.line,
             hint=command_line(
                 file, _with_shape(offer, given), given=values, options=said.get("options") or ()
@@ -106,8 +106,8 @@ def _means(offer: Offer, wanted: str | None) -> bool:
     if wanted is None:
         return True
     squeezed = re.sub(r"\s", "", wanted)
-    names = (offer.name, offer.kernel.name, offer.name.rpartition("::")[2] if "<" not in offer.name else "")
     plain = offer.kernel.plain
+    names = (offer.name, offer.kernel.name, plain + offer.name.removeprefix(offer.kernel.name))
     if squeezed in (re.sub(r"\s", "", name) for name in names) or squeezed == plain:
         return True
     return squeezed.startswith(f"{plain}<") and "<" in offer.name and _is_open(offer)

@@ -111,9 +111,11 @@ def lines(file: str, text: str, verb: str = "analyze", options: Sequence[str] = 
     """
     said: list[str] = []
     for offer in offers(text):
-        said.append(f"{offer.kernel.signature}   {Path(file).name}:{offer.kernel.line}")
+        place = f"{Path(offer.kernel.file or file).name}:{offer.kernel.line}"
+        said.append(f"{offer.kernel.signature}   {place}")
         if offer.launch is not None:
-            said.append(f"  launched in line {offer.launch.line}: {_shown(offer.launch)}")
+            header = f" of {Path(offer.launch.file).name}" if offer.launch.file else ""
+            said.append(f"  launched in line {offer.launch.line}{header}: {_shown(offer.launch)}")
         said.append(f"  {command_line(file, offer, verb, options=options)}")
         if offer.asked:
             said.append(f"  with values for {', '.join(offer.asked)}")

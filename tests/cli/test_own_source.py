@@ -406,3 +406,61 @@ def test_names_in_an_anonymous_namespace_change_with_each_compilation() -> None:
     assert str(found.code).startswith("5twice")
     with pytest.raises(MemsimError, match="no kernel 'thrice<double>'"):
         compiled("N12", "5otherEPf")["thrice<double>"]
+
+
+STENCIL = """\
+#pragma once
+#include "types.cuh"
+#ifndef BLOCK
+#define BLOCK 64
+#endif
+namespace sim {
+template <int R> __global__ void shift(const real *in, real *out, Grid g) {
+    int i = blockIdx.x * BLOCK + threadIdx.x;
+    if (i + R < g.nx) out[i] = in[i + R] * g.dx;
+}
+}
+"""
+TYPES = """\
+using real = float;
+struct Grid { int nx, ny; real dx; };
+"""
+STEP = """\
+#include "stencil.cuh"
+void step(float *a, float *b, Grid g) { sim::shift<2><<<1024 / BLOCK, BLOCK>>>(a, b, g); }
+"""
+
+
+@pytest.fixture
+def headers(file: Path) -> Path:
+    """`mine.cu` launches a template of a header in another folder, whose types are in a header of its own."""
+    (file.parent / "include").mkdir()
+    (file.parent / "include/stencil.cuh").write_text(STENCIL)
+    (file.parent / "include/types.cuh").write_text(TYPES)
+    file.write_text(STEP)
+    return file
+
+
+def test_kernels_of_headers_that_a_source_launches_are_its_own(headers: Path, memsim: Run) -> None:
+    assert memsim("analyze mine.cu -I include").out.splitlines() == [
+        "sim::shift<int R>(const real *in, real *out, Grid g)   stencil.cuh:7",
+        "  launched in line 2: sim::shift<2><<<1024 / BLOCK, BLOCK>>>(a, b, g)",
+        "  memsim analyze mine.cu -Iinclude --kernel 'sim::shift<2>' --grid 16 --block 64"
+        " --arg 'f32[in_SIZE]' --arg 'f32[out_SIZE]' --arg 'i32(g.nx,g.ny)+f32(g.dx)'",
+        "  with values for in_SIZE, out_SIZE, g.nx, g.ny, g.dx",
+    ]
+    arguments = "--arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'"
+    for kernel in ("", "--kernel 'shift<2>'", "--kernel 'sim::shift<2>' -D BLOCK=128"):
+        done = memsim("analyze mine.cu -I include", kernel, arguments)
+        assert done.out.startswith("sim::shift<2>: worst is the load at stencil.cuh:9: 5.0 sectors"), done.err
+    memsim("analyze mine.cu").refused("no kernel was found in it")  # the header is not found without -I
+
+
+def test_another_instance_of_a_headers_template(headers: Path, memsim: Run) -> None:
+    launch = "--grid 16 --block 64 --arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'"
+    done = memsim("analyze mine.cu -I include --kernel 'sim::shift<8>'", launch)
+    assert done.out.startswith("sim::shift<8>: "), done.err
+    headers.write_text('#include "stencil.cuh"\n')
+    done = memsim("analyze mine.cu -I include --kernel 'sim::shift<8>'", launch)
+    assert done.out.startswith("sim::shift<8>: "), done.err
+    memsim("analyze mine.cu -I include --kernel 'sim::swift<8>'", launch).refused("no kernel 'sim::swift<8>'")
