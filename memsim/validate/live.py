@@ -40,11 +40,12 @@ _CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
 _GLOBAL = "pipe_lsu_mem_global_op"
 ARBITRATION = "l1tex__data_bank_conflicts_type_arbitration.sum"
 
-# Kinds of shared access, and the counters of one pass that distinguish conflicts from arbitration.
+# Kinds of shared access, and the counters of one pass that distinguish conflicts from arbitration. ncu 2025.3
+# does not collect arbitration in the same pass as the counters of atomics.
 ONE_PASS = {
     ("shared load", "shared ldmatrix"): (f"{_WAVEFRONTS}_op_ld.sum", f"{_CONFLICTS}_op_ld.sum", ARBITRATION),
     ("shared store", "shared stmatrix"): (f"{_WAVEFRONTS}_op_st.sum", f"{_CONFLICTS}_op_st.sum", ARBITRATION),
-    ("shared atomic",): (f"{_WAVEFRONTS}_op_atom.sum", f"{_CONFLICTS}_op_atom.sum", ARBITRATION),
+    ("shared atomic",): (f"{_WAVEFRONTS}_op_atom.sum", f"{_CONFLICTS}_op_atom.sum"),
 }
 EVERYTHING = (
     *dict.fromkeys(metric for metrics in ONE_PASS.values() for metric in metrics),

@@ -8,7 +8,8 @@ counts as arbitration only if
 
 1. the source counters, which exclude arbitration, show the predicted values for every access, and
 2. in the same pass over the kernel, wavefronts and conflicts exceed their predictions by the same number, and
-   the arbitration counter is at least that number.
+   the arbitration counter is at least that number: in that pass too, or, for atomics, in another pass over the
+   same launch, because ncu does not collect it together with their counters.
 
 Products. While `wgmma` reads shared memory, loads and stores of other warps take more wavefronts, which are
 no conflicts: of 12 launches of a kernel that does one, the other or both, only those that do both showed
@@ -74,7 +75,7 @@ def counter_figures(
         if expected is not None and metric in one_pass:
             together = _counted_together(profiles, set(one_pass[metric]))
             measured = together[metric] if together else measured
-            surpluses = _arbitration(together, predicted) if together and explained else {}
+            surpluses = _arbitration(profiles, together, predicted) if together and explained else {}
             surplus = surpluses.get(metric, 0)
             if surpluses and metric not in surpluses:
                 expected = None
@@ -94,17 +95,22 @@ def _counted_together(profiles: Iterable[CodeProfile], metrics: Set[str]) -> dic
     return None
 
 
-def _arbitration(together: Mapping[str, int | float], predicted: Mapping[str, int | None]) -> dict[str, int]:
+def _arbitration(
+    profiles: Sequence[CodeProfile],
+    together: Mapping[str, int | float],
+    predicted: Mapping[str, int | None],
+) -> dict[str, int]:
     """The surpluses that are proven to be arbitration by counters of one pass, by metric; empty if none are.
 
     Without that of the wavefronts if it is larger than that of the conflicts, and there are products.
     """
+    arbitration = together.get(ARBITRATION, _counter(profiles, ARBITRATION) or 0)
     expected = {metric: predicted.get(metric) for metric in together if metric != ARBITRATION}
     surpluses = {
         metric: int(together[metric] - count) for metric, count in expected.items() if count is not None
     }
     least = min(surpluses.values(), default=-1)
-    if None in expected.values() or not 0 <= least <= together[ARBITRATION]:
+    if None in expected.values() or not 0 <= least <= arbitration:
         return {}
     proven = {metric: surplus for metric, surplus in surpluses.items() if surplus == least}
     more = surpluses.keys() - proven.keys()
