@@ -53,22 +53,30 @@ FILL = (
 
 @dataclass(frozen=True, slots=True)
 class RandomKernel:
-    """Source text of a kernel `name(const int *table, const char *x, char *y, int n)`, and its launch."""
+    """Source text of a kernel `name(const int *table, const char *x, char *y, int n)`, and its launch.
+
+    dynamic: bytes of dynamic shared memory.
+    """
 
     name: str
     text: str
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     n: int
+    dynamic: int = 0
 
 
 def random_kernel(seed: int) -> RandomKernel:
     """The kernel of a seed; the same on every machine."""
-    return _Writer(seed).kernel()
+    return Writer(seed).kernel()
 
 
-class _Writer:
+class Writer:
     """Writes one kernel, statement by statement."""
+
+    #: Before the kernel, and at its start.
+    head = start = ""
+    dynamic = 0
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -88,19 +96,19 @@ class _Writer:
             self.statement(chance.randint(1, 3))
         name = f"random_{self.seed}"
         body = "\n".join(self.lines)
-        text = f"""{CALLED if self.calls else ""}
+        text = f"""{self.head}{CALLED if self.calls else ""}
 extern "C" __global__ void {name}(const int *table, const char *x, char *y, int n) {{
     __shared__ __align__(128) char s[{SHARED_BYTES}];
     __shared__ int sums[64];
     int id = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z), lane = id & 31, sum = 0;
     {FILL}
-    if (id < 64) sums[id] = 0;
+    if (id < 64) sums[id] = 0;{self.start}
     __syncthreads();
 {body}
     ((int *)y)[(blockIdx.x * 512 + id * 2 + 1) & {GLOBAL_BYTES // 4 - 1}] = sum;
 }}
 """
-        return RandomKernel(name, text, grid, block, chance.randint(1, 60))
+        return RandomKernel(name, text, grid, block, chance.randint(1, 60), self.dynamic)
 
     # --- statements -------------------------------------------------------------------------------
 
