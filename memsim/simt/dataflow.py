@@ -10,6 +10,7 @@ from memsim.isa.op import Effect, Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
+from memsim.simt.exact_roots import begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.spins import spinning_loads
@@ -120,6 +121,10 @@ class Dataflow(ControlGraph):
         roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
         return _places(spaces, roots)
 
+    def is_approximate(self, op: Op) -> bool:
+        """Does its result depend on how the chip approximates a function?"""
+        return is_approximate(op) and not begins_exact_root(self, self.live, op)
+
     def _places_written_elsewhere(self, op: Op) -> Places:
         """Where a memory instruction writes, but for global memory."""
         return frozenset(place for place in self.places_written(op) if place[0] != GLOBAL)
@@ -161,7 +166,7 @@ class Dataflow(ControlGraph):
         system. Source: docs/model.md.
         """
         found = []
-        causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", is_approximate))
+        causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", self.is_approximate))
         for cause, is_source in causes:
             if not any(map(is_source, self.ops)):
                 continue
