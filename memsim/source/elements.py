@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -52,7 +53,7 @@ class ElementType:
 
 def element(text: str, name: str) -> ElementType | None:
     """The layout of an element of the C type `name`; None if unknown."""
-    structs = _Structs(text)
+    structs = _structs(text)
     return structs.number(name) or structs.of(name.rpartition("::")[2])
 
 
@@ -68,7 +69,7 @@ def struct_argument(text: str, name: str, parameter: str) -> tuple[str, tuple[st
             _Member(NUMBERS[vector[1]], axis) for axis in "xyzw"[: int(vector[2])]
         ]
     elif _declares(text, name.partition("<")[0].rpartition("::")[2].strip()):
-        members = _Structs(text).numbers(name.rpartition("::")[2])
+        members = _structs(text).numbers(name.rpartition("::")[2])
     else:
         return None
     if members is None:
@@ -90,6 +91,7 @@ class _Member:
     is_pointer: bool = False
 
 
+@lru_cache(maxsize=256)
 def _declares(text: str, name: str) -> bool:
     """Has the source a struct of that name?"""
     return bool(re.search(rf"\b(?:struct|class)\b[^;{{]*\b{name}\b[^;{{]*\{{|\}}\s*{name}\s*;", text))
@@ -107,6 +109,11 @@ def _plain(name: str) -> ElementType | None:
 
 #: A member that is a pointer.
 POINTER = ElementType("u64", 1, 8, 8)
+
+
+@lru_cache(maxsize=4)
+def _structs(text: str) -> _Structs:
+    return _Structs(text)
 
 
 class _Structs:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from memsim.source.declared import closing, without_comments
@@ -172,8 +173,9 @@ def offer_of(
     """What to type for a kernel; `name`: of the instance, if it is a template, and `given` as in `offers`."""
     template = split(name.partition("<")[2].removesuffix(">"))
     types = dict(zip((parameter.name for parameter in kernel.template), map(str.strip, template)))
-    code = without_comments(text)
-    scope = launch.scope if launch else Surroundings({**constants(code), **given}, functions(code), {})
+    everywhere = _everywhere(text)
+    known = {**everywhere.constants, **given}
+    scope = launch.scope if launch else replace(everywhere, constants=known)
     drafted = _Draft(text, scope, types, given)
     shape = {
         key: _shape(key, sizes)
@@ -190,6 +192,13 @@ def offer_of(
     absent = tuple(one.name for one in kernel.template if one.default is None) if is_open else ()
     alone = len(kernels(text)) == 1 and not kernel.template
     return Offer(kernel, launch, name, alone, shape, arguments, absent)
+
+
+@lru_cache(maxsize=4)
+def _everywhere(text: str) -> Surroundings:
+    """What names mean outside of functions."""
+    code = without_comments(text)
+    return Surroundings(constants(code), functions(code), {})
 
 
 def _shape(key: str, sizes: Sequence[Size]) -> Word:
@@ -261,7 +270,7 @@ class _Draft:
         if not re.fullmatch(r"\w+(?:(?:\.|->)\w+)*", passed):
             return None, ()
         pointer = r"\s*(?:\(\s*void\s*\*\*\s*\)\s*)?&\s*" + re.escape(passed)
-        allocated = re.search(rf"\bcudaMalloc(?:Managed)?\s*\({pointer}\s*,", self.text)
+        allocated = re.search(rf"cudaMalloc(?:Managed)?\s*\({pointer}\s*,", self.text)
         if allocated is None:
             return None, ()
         said = self.text[allocated.end() : closing(self.text, allocated.end()) - 1].strip()
