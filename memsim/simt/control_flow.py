@@ -69,7 +69,7 @@ class Control:
             Flow.WAIT_CLUSTER: clusters.wait,
             Flow.TRAP: self._trap,
             Flow.YIELD: convergence.give_way,
-            Flow.END_COLLECTIVE: self._go_on,
+            Flow.END_COLLECTIVE: convergence.end_collective,
             Flow.SLEEP: self._sleep,
             Flow.UNKNOWN: self._unknown,
         }

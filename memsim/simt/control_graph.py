@@ -24,6 +24,11 @@ def barrier_slot(op: Op) -> int:
     return next((operand.slot for operand in op.form.operands if isinstance(operand, Barrier)), -1)
 
 
+def gathers(op: Op) -> bool:
+    """Is it a WARPSYNC.COLLECTIVE?"""
+    return op.flow is Flow.WARP_SYNC and "COLLECTIVE" in op.form.modifiers
+
+
 class ControlGraph:
     """The basic blocks of one program, worked out on first use."""
 
@@ -61,8 +66,58 @@ class ControlGraph:
         found |= set(self.meeting.values())
         return frozenset(index for index in found if index < len(self.ops))
 
+    @cached_property
+    def collectives(self) -> dict[int, int]:
+        """The ENDCOLLECTIVE of each WARPSYNC.COLLECTIVE, by index."""
+        ends = {op.index for op in self.ops if op.flow is Flow.END_COLLECTIVE}
+        heads = [op.index for op in self.ops if gathers(op)]
+        found = {head: next((end for end in range(head + 1, head + 4) if end in ends), 0) for head in heads}
+        return {head: end for head, end in found.items() if end}
+
+    @cached_property
+    def alike(self) -> dict[int, frozenset[int]]:
+        """For each WARPSYNC.COLLECTIVE those that do the same with the same registers on other ways.
+
+        They are one shuffle, of which the compiler has made several; neither is reached from the other.
+        """
+        of_text: dict[tuple[str, ...], list[int]] = {}
+        for head, end in self.collectives.items():
+            of_text.setdefault(tuple(op.text for op in self.ops[head + 1 : end]), []).append(head)
+        found: dict[int, frozenset[int]] = {}
+        for heads in of_text.values():
+            if len(heads) > 1:
+                behind = {head: self._behind(head) for head in heads}
+                for head in heads:
+                    apart = {other for other in heads if head not in behind[other]} - behind[head]
+                    found[head] = frozenset(apart - {head})
+        return {head: others for head, others in found.items() if others}
+
+    def _behind(self, start: int) -> set[int]:
+        """The instructions that end basic blocks and are reached from one that does."""
+        last = {first: end - 1 for first, end in self.basic_blocks}
+        found: set[int] = set()
+        work = [start]
+        while work:
+            for following in self._ways(self.ops[work.pop()]):
+                end = last.get(following)
+                if end is not None and end not in found:
+                    found.add(end)
+                    work.append(end)
+        return found
+
     def successors(self, op: Op) -> tuple[int, ...]:
         """The possible successors of an instruction that ends a basic block."""
+        found = self._ways(op)
+        if gathers(op) and op.index in self.alike:
+            found = (*found, *(other + 1 for other in sorted(self.alike[op.index])))
+        elif op.flow is Flow.END_COLLECTIVE:
+            head = next((head for head, end in self.collectives.items() if end == op.index), None)
+            others = sorted(self.alike.get(head, ())) if head is not None else ()
+            found = (*found, *(self.collectives[other] + 1 for other in others))
+        return found
+
+    def _ways(self, op: Op) -> tuple[int, ...]:
+        """Its possible successors in the lanes that execute it."""
         following = op.index + 1
         guarded = op.guard is not None
         if op.flow is None or op.flow in (

@@ -31,19 +31,22 @@ from memsim.state.registers import fit, from_array, to_array
 
 #: Of a warp.
 LANES = 32
+#: In place of a barrier register, for lanes that return from another's ENDCOLLECTIVE.
+RETURNING = -2
 
 
 @dataclass(eq=False)
 class Meeting:
     """Lanes waiting at a barrier: `members` holds for each lane the mask of lanes that it waits for, int64.
 
-    They continue at `pc`.
+    They continue at `pc`. returning: they do so from another's ENDCOLLECTIVE, and wait for nobody.
     """
 
     op: Op
     pc: int
     mask: Any
     members: np.ndarray
+    returning: bool = False
 
 
 class Convergence:
@@ -131,6 +134,17 @@ class Convergence:
         self.check()
         return None
 
+    def end_collective(self, op: Op, active: Any, rest: Any) -> int | None:
+        """ENDCOLLECTIVE: lanes that came from another WARPSYNC.COLLECTIVE go back behind its own."""
+        ways = []
+        for key, meeting in list(self.waiting.items()):
+            here = both(meeting.mask, active) if meeting.returning else False
+            if here is not False:
+                ways.append((meeting.pc, here))
+                active = both(active, invert(here))
+                self._withdraw(key, here)
+        return self.groups.part([*ways, (op.index + 1, active)]) if ways else op.index + 1
+
     # --- reconvergence ------------------------------------------------------------------------
 
     def _meet(self, op: Op, pc: int, active: Any, rest: Any, members: np.ndarray) -> int | None:
@@ -207,11 +221,15 @@ class Convergence:
     def release(self, key: tuple[int, int]) -> None:
         """Release lanes of a meeting that no longer wait for anyone."""
         meeting = self.waiting[key]
+        if meeting.returning:
+            return
         alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
         missing = meeting.members & alive & ~here
         excused = self._excused(meeting.op, missing)
         released = missing == excused
         if not (released & ((here & alive) != 0)).any():
+            if meeting.op.index in self.code.dataflow.alike:
+                self._gather(meeting)
             return
         free = from_bools(released)
         waiting = both(meeting.mask, self.machine.alive)
@@ -224,6 +242,46 @@ class Convergence:
         if going is not False:
             ways = self._ways(meeting.op, going, meeting.members)
             self.groups.ready.extend(Group(meeting.pc, mask) for mask in ways)
+
+    def _gather(self, last: Meeting) -> None:
+        """Release lanes at WARPSYNC.COLLECTIVE that wait for lanes at another that does the same.
+
+        They execute what comes before the ENDCOLLECTIVE together, where `last` waits.
+        """
+        others = self.code.dataflow.alike[last.op.index]
+        meetings = [last, *(one for one in self.waiting.values() if one.op.index in others)]
+        meetings = [one for one in meetings if not one.returning]
+        if len(meetings) == 1:
+            return
+        here = reduce(or_, (self.machine.words_of(one.mask) for one in meetings))
+        alive = self.machine.words_of(self.machine.alive)
+        free = [from_bools((one.members & alive & ~here) == 0) for one in meetings]
+        led = self.machine.whole_warps(both(both(last.mask, self.machine.alive), free[0]))
+        going: Any = False
+        members = last.members
+        for one, released in zip(meetings, free, strict=True):
+            lanes = both(both(both(one.mask, self.machine.alive), released), led)
+            if lanes is False:
+                continue
+            going = either(going, lanes)
+            if one is not last:
+                members = select(to_bools(lanes), one.members, members)
+                back = self.code.dataflow.collectives[one.op.index] + 1
+                key = back, RETURNING
+                waiting = either(self.waiting[key].mask, lanes) if key in self.waiting else lanes
+                self.waiting[key] = Meeting(one.op, back, waiting, np.zeros_like(one.members), True)
+            self._withdraw((one.pc, barrier_slot(one.op)), lanes)
+        if going is not False:
+            self.groups.ready.extend(Group(last.pc, mask) for mask in self._alike(going, members))
+
+    def _withdraw(self, key: tuple[int, int], lanes: Any) -> None:
+        """These lanes no longer wait there."""
+        meeting = self.waiting[key]
+        staying = both(meeting.mask, invert(lanes))
+        if staying is False:
+            del self.waiting[key]
+        else:
+            meeting.mask = staying
 
     def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
         """The groups that continue: one, or for WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
