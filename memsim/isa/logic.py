@@ -14,14 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import Binder, Registers
+from memsim.isa.op import Form, Immediate, Predicate
+from memsim.isa.readers import Binder, Registers, kept_word
 from memsim.isa.registry import Compute, known, opcode
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned
 from memsim.state.sums import Int, and_ints, invert_bits, or_ints, s64, shift_left, shift_right, u64, xor_ints
 
+#: Truth tables of `a & b` and `a | b`: with a number, compilers set bits that stand for predicates.
+AND, OR = 0xC0, 0xFC
 #: A function of three words: its truth table, of bit a * 4 + b * 2 + c, and its value.
 Function = tuple[int, Callable[[Sequence[Int]], Int]]
 
@@ -74,9 +76,11 @@ def build_lop3(form: Form, binder: Binder) -> Compute:
     tests = isinstance(operands[0], Predicate)
     if tests:
         operands.pop(0)
-    _, a, b, c, lut, *added = operands
+    into, a, b, c, lut, *added = operands
     table = binder.literal(lut) & 0xFF
-    x, y, z = binder.word(a), binder.word(b), binder.word(c)
+    changes_bits = into == a and isinstance(b, Immediate) and table in (AND, OR)
+    x = kept_word(binder, a) if changes_bits else binder.word(a)
+    y, z = binder.word(b), binder.word(c)
     other = binder.predicate(added[0]) if added else (lambda r: False)
 
     def compute(r: Registers) -> Any:

@@ -13,9 +13,8 @@ import numpy as np
 from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
 from memsim.isa.pairs import halved
-from memsim.isa.readers import Binder, IntReader, Registers
+from memsim.isa.readers import Binder, Registers, kept_word
 from memsim.isa.registry import Compute, checked, known, opcode, require
-from memsim.state.partial import or_zero
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
@@ -29,27 +28,6 @@ _PICKS = {
     "ECR": (0x0000, 0x1110, 0x2210, 0x3210),
     "RC16": (0x1010, 0x3232, 0x1010, 0x3232),
 }
-
-
-def kept_word(binder: Binder, operand: Operand) -> IntReader:
-    """A word of which a part may be undefined: compilers set 16-bit halves one by one.
-
-    No program can depend on undefined bits; they are taken as 0.
-    """
-    read = binder.word(operand)
-    slot = operand.slot if isinstance(operand, Register) else None
-    if slot is None:
-        return read
-
-    def or_nothing(r: Registers) -> Int:
-        value = r[slot]
-        r[slot] = or_zero(value)
-        try:
-            return read(r)
-        finally:
-            r[slot] = value
-
-    return or_nothing
 
 
 @opcode("PRMT", "UPRMT")

@@ -14,6 +14,7 @@ from memsim.isa.float_formats import of_bits
 from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
 from memsim.isa.pairs import joined, to_double
 from memsim.isa.registry import Unsupported
+from memsim.state.partial import or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, invert, predicate
@@ -248,6 +249,27 @@ class Binder:
         if operand is None or (operand.slot is None and not operand.negated):
             return None
         return self.predicate(operand)
+
+
+def kept_word(binder: Binder, operand: Operand) -> IntReader:
+    """A word of which a part may be undefined: compilers set its halves, or bits for predicates, one by one.
+
+    No program can depend on undefined bits; they are taken as 0.
+    """
+    read = binder.word(operand)
+    slot = operand.slot if isinstance(operand, Register) else None
+    if slot is None:
+        return read
+
+    def or_nothing(r: Registers) -> Int:
+        value = r[slot]
+        r[slot] = or_zero(value)
+        try:
+            return read(r)
+        finally:
+            r[slot] = value
+
+    return or_nothing
 
 
 def is_negative(value: Int) -> bool | Part:

@@ -123,6 +123,19 @@ def test_a_half_may_be_set_in_a_register_that_was_never_written() -> None:
         compute("PRMT R0, R1, 0x7610, R0", {"R1": Poison("unknown", None)})
 
 
+def test_bits_may_be_set_in_a_register_that_was_never_written() -> None:
+    """As compilers do where they run out of predicates."""
+    (found,) = compute("LOP3.LUT R0, R0, 0xfffffdff, RZ, 0xc0, !PT", {})
+    assert found & 0x200 == 0
+    (found,) = compute("LOP3.LUT R0, R0, 0x200, RZ, 0xfc, !PT", {})
+    assert found & 0x200
+    for text in ("LOP3.LUT R1, R0, 0x200, RZ, 0xc0, !PT", "LOP3.LUT R0, R0, 0x200, RZ, 0x3c, !PT"):
+        with pytest.raises(Poisoned):  # not a change of bits, or one that reads them
+            compute(text, {})
+    with pytest.raises(Poisoned):  # what is unknown for another reason stays so
+        compute("LOP3.LUT R0, R0, 0x200, RZ, 0xfc, !PT", {"R0": Poison("unknown", None)})
+
+
 def held_lanes():  # type: ignore[no-untyped-def]
     import numpy as np
 
