@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Container
+from functools import cached_property, partial
 
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.functions import is_approximate
@@ -155,34 +156,45 @@ class Dataflow(ControlGraph):
         of_global = frozenset(place for place in places if place[0] == GLOBAL)
         return stores.union(at for at in loads if meet(self.places_read(self.ops[at]), of_global))
 
-    def uncertain(self, depends: bool = True, reads_back: bool = True) -> tuple[str, ...]:
+    def uncertain(
+        self, depends: bool = True, reads_back: bool = True, reached: Container[int] | None = None
+    ) -> tuple[str, ...]:
         """Reasons why counts depend on the order of warps and blocks, or on the machine; () if they do not.
 
         depends, reads_back: as `GlobalOrder`, of the instructions `read_again` in a launch; True if unknown.
+        reached: the instructions that warps came to; None for all.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
         block's store; a loop may wait for another warp's store; the chip's approximations are not reproduced
         to the last bit; and on some machines a warp stores to global memory once for each fence of the
         system. Source: docs/model.md.
         """
+        ops = [op for op in self.ops if reached is None or op.index in reached]
+        indices = {op.index for op in ops}
         found = []
         causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", self.is_approximate))
         for cause, is_source in causes:
-            if not any(map(is_source, self.ops)):
+            sources = frozenset(op.index for op in ops if is_source(op))
+            if not sources:
                 continue
             written = self.places_written if depends or reads_back else self._places_written_elsewhere
-            for op in decided_by(self, is_source, self.places_read, written):
+            for op in decided_by(self, partial(_is_in, sources), self.places_read, written):
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
         for op in spinning_loads(self, self._needed_values):
-            found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
-        for op in filter(is_fence_of_system, self.ops):
+            if op.index in indices:
+                found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
+        for op in filter(is_fence_of_system, ops):
             found.append(f"some machines make a store to global memory for the fence at {op.where}")
-        for index in sorted(self._stores_read_again if depends else ()):
+        for index in sorted(self._stores_read_again & indices if depends else ()):
             found.append(
                 f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"
             )
         return tuple(dict.fromkeys(found))
+
+
+def _is_in(indices: frozenset[int], op: Op) -> bool:
+    return op.index in indices
 
 
 def _places(spaces: frozenset[str], roots: int) -> Places:

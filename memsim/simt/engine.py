@@ -62,6 +62,7 @@ class Engine:
         self.recent: np.ndarray = np.zeros(0, bool)
         self.window = WINDOW
         self.budget = self.steps_left = budget
+        self.entered: set[int] = set()
         self.machine = Machine(
             code.slots, launch, code.cluster, memory, origins, listener, allow_out_of_bounds
         )
@@ -95,6 +96,11 @@ class Engine:
         while self.apart and (rows := self.aside.full()):
             self.take(rows)
             self.run_chunk()
+
+    def reached(self) -> set[int]:
+        """The instructions that warps have come to, by index."""
+        segments = self.code.segments
+        return {index for start in self.entered for index in range(start, segments[start].stop)}
 
     def finish(self) -> None:
         """Run all that was put aside to its end; raises as `run`."""
@@ -187,6 +193,7 @@ class Engine:
             if self.steps_left < 0:
                 raise self.endless(segment)
             machine.listener.executed(pc, segment.stop, machine.mask)
+            self.entered.add(pc)
             if segment.steps:
                 self.run_steps(pc, segment)
             control, following = segment.control, segment.stop

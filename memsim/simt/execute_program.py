@@ -130,7 +130,7 @@ def execute_program(
         engine.finish()
     if not everything:
         found = (True, True) if ordered is None else (ordered.order.depends, ordered.order.reads_back)
-        for reason in dataflow_of(kernel).uncertain(*found):
+        for reason in dataflow_of(kernel).uncertain(*found, engine.reached()):
             listener.uncertain(reason)
     if everything:
         try:

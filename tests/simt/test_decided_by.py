@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from memsim.api.running import trace
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
+from tests.simt.cuda import kernel, machine_kernel
 from tests.simt.listings import listing
 
 STORE = "STG.E desc[UR4][R8.64], R1"
@@ -126,3 +129,20 @@ def test_through_global_memory() -> None:
     ):
         reasons = dataflow.uncertain(depends, reads_back)
         assert {reason.rpartition(" address ")[0] for reason in reasons} == expected
+
+
+RARELY = """
+extern "C" __global__ void k(const float *x, float *kept, int *count, int limit) {
+    float v = x[threadIdx.x];
+    if (v > limit) kept[atomicAdd(count, 1)] = v;
+}
+"""
+
+
+def test_an_atomic_that_no_warp_comes_to_decides_nothing() -> None:
+    for limit, decides in ((99, False), (3, True)):
+        kept, count = np.zeros(64, np.float32), np.zeros(1, np.int32)
+        arguments = [np.arange(64, dtype=np.float32), kept, count, limit]
+        for made in (kernel, machine_kernel):
+            found = trace(made(RARELY), 1, 64, arguments).uncertain
+            assert any("the result of an atomic" in reason for reason in found) == decides
