@@ -36,7 +36,8 @@ class Front:
     reciprocals as floats, and the number of clusters in each dimension. cluster: blocks of a cluster.
     parameters: their generic address. descriptor: of global memory; no address depends on it. workspace: of
     a cooperative launch (%envreg1, %envreg2), the upper half of its address first. by_cluster: how much
-    earlier `dynamic` and `workspace` are for each block of a cluster, by SR_CgaSize.
+    earlier `dynamic` and `workspace` are for each block of a cluster, by SR_CgaSize. of_groups: where in
+    shared memory groups of several warps meet (%reserved_smem_offset_1); unknown.
     """
 
     block: int = 0x0
@@ -51,6 +52,7 @@ class Front:
     parameters: int | None = None
     descriptor: int | None = 0x118
     workspace: int | None = 0x8C
+    of_groups: int | None = 0x124
     by_cluster: int = 0
 
 

@@ -54,6 +54,7 @@ BLACKWELL_FRONT = Front(
     descriptor=0x358,
     workspace=0x254,
     by_cluster=0xA0,
+    of_groups=None,
 )
 
 

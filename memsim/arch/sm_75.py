@@ -12,7 +12,7 @@ SM_75 = Arch(
     name="sm_75",
     chip="NVIDIA T4",
     rules=as_on_sm_90(without=("cp_async", "cp_async_cg", *ONLY_SM_90)),
-    front=Front(descriptor=None),
+    front=Front(descriptor=None, of_groups=None),
     sheet=DataSheet("NVIDIA T4", dram=320e9, clock=1_590e6, l2=4 << 20),
     shared_block_bytes=65_536,
     shared_multiprocessor_bytes=65_536,

@@ -66,6 +66,7 @@ SM_90 = Arch(
         parameters=0x198,
         descriptor=0x208,
         workspace=0x44,
+        of_groups=0x6C,
     ),
     sheet=DataSheet("NVIDIA H200", dram=4_800e9, clock=1_980e6, l2=50 << 20),
     rates=MEASURED,

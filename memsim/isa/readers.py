@@ -36,6 +36,11 @@ PredicateReader = Callable[[Registers], "bool | Part"]
 
 Reader = TypeVar("Reader")
 
+#: What the driver's constant is that groups of several warps read.
+OF_GROUPS = (
+    ", where the system keeps the barriers of cooperative groups of several warps (tiles of 64 and more)"
+)
+
 
 def sources(read: Callable[[Operand], Reader], form: Form, count: int) -> list[Reader]:
     """Readers of so many operands after the first, which is written.
@@ -53,7 +58,7 @@ class Binder:
     """Creates readers.
 
     banks: bytes of constant banks by number. symbols: addresses by name. holes: ranges of bank 0 that are
-    unknown.
+    unknown. of_groups: as `memsim.arch.Front.of_groups`.
     """
 
     def __init__(
@@ -62,11 +67,13 @@ class Binder:
         symbols: Mapping[str, int] | None = None,
         holes: Sequence[range] = (),
         parameters: bytes = b"",
+        of_groups: int | None = None,
     ) -> None:
         self.banks = banks
         self.parameters = parameters
         self.symbols = symbols or {}
         self.holes = holes
+        self.of_groups = of_groups
 
     # --- constants ----------------------------------------------------------------------
 
@@ -79,7 +86,8 @@ class Binder:
         content = self.banks.get(bank, b"")
         hidden = bank == 0 and any(offset < hole.stop and hole.start < offset + size for hole in self.holes)
         if hidden or offset < 0 or offset + size > len(content):
-            raise Poisoned(Poison(f"c[{bank:#x}][{offset:#x}] is unknown", None))
+            told = OF_GROUPS if bank == 0 and offset == self.of_groups else ""
+            raise Poisoned(Poison(f"c[{bank:#x}][{offset:#x}] is unknown{told}", None))
         return int.from_bytes(content[offset : offset + size], "little", signed=signed)
 
     # --- integers -----------------------------------------------------------------------

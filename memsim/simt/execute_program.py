@@ -228,7 +228,8 @@ def prepare(
         of_grid = sum(workspace_roots(kernel)) if is_cooperative(kernel) else 0
         needed = dataflow.needed(every, _same(pointers, arguments, memory), of_grid)
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
-    binder = Binder(banks, symbols | dict(kernel.functions), holes, bytes(content))
+    of_groups = arch_of_code(kernel.made_for).front.of_groups
+    binder = Binder(banks, symbols | dict(kernel.functions), holes, bytes(content), of_groups)
     code = Code(dataflow, binder, needed, externals, cluster_of(kernel, launch) or (1, 1, 1))
     return code, Origins(dataflow, pointers, numbers)
 

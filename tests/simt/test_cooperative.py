@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api.loading import load
+from memsim.api.loading import from_text, load
 from memsim.api.running import analyze, run
 from memsim.compile.cuda_source import compile_cubin
 from memsim.launch import ArrayArg
@@ -141,3 +141,13 @@ def test_chips_whose_workspace_is_found_by_the_size_of_the_cluster(arch: str, tm
         analyze(kernel, 8, 128, (x, parts, out, len(x)), blocks=2)
     alone = analyze(load(path)["alone"], 4, 1, (np.zeros(4, np.int32),), blocks=2)
     assert alone.trace.blocks_replayed == 2
+
+
+@pytest.mark.parametrize(("arch", "place"), [("sm_80", "0x124"), ("sm_90", "0x6c")])
+def test_groups_of_several_warps(arch: str, place: str) -> None:
+    """What `thread_block_tile<64>` reads of the system is said in words."""
+    text = 'extern "C" __global__ void k(int *x) { asm("mov.u32 %0, %%reserved_smem_offset_1;" : "=r"(*x)); }'
+    kernel = from_text(text, arch=arch, code="sass")["k"]
+    message = rf"c\[0x0\]\[{place}\] is unknown, where the system keeps the barriers of cooperative groups"
+    with pytest.raises(MemsimError, match=message):
+        run(kernel, 1, 32, (np.zeros(1, np.int32),))
