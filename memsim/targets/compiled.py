@@ -1,11 +1,13 @@
 """Lists the kernels in a file of machine code or PTX, with command lines to analyze them.
 
-Only the sizes of parameters are known from them.
+Only the sizes of parameters are known from them. A source whose text does not say which kernels it has is
+compiled for it.
 """
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.api import loading
@@ -15,29 +17,38 @@ from memsim.ptx.demangle import demangle
 from memsim.sass.cubin import read_cubin
 
 
-def lines(file: str, verb: str = "analyze", arch: str | None = None) -> list[str]:
+def lines(file: str, options: Sequence[str] = ()) -> list[str]:
     """For each kernel the sizes of its parameters, and a command line.
 
+    options: for the compiler of a source, which the command lines repeat.
+
     Raises:
-        MemsimError: no such file, no machine code in it for the chip, or not PTX.
+        MemsimError: no such file, no machine code in it, not PTX, or it does not compile.
     """
     path = Path(file)
-    kernels = _in_ptx(path) if path.suffix == ".ptx" else _in_binary(path, arch)
+    if path.suffix == ".ptx":
+        kernels = _in_ptx(path)
+    elif path.suffix in loading.SOURCE_SUFFIXES:
+        codes = loading.load(path, options).codes
+        kernels = {entry: tuple(code.parameters) for entry, code in codes.items()}
+    else:
+        kernels = _in_binary(path)
+    words = " ".join(map(shlex.quote, (file, *options)))
     said: list[str] = []
     for entry, parameters in kernels.items():
         sizes = ", ".join(f"{parameter.size} B" for parameter in parameters)
         said.append(f"{demangle(entry)}({sizes})")
         arguments = " ".join("--arg ARG" for _ in parameters)
         chosen = f" --kernel {shlex.quote(demangle(entry))}" if len(kernels) > 1 else ""
-        line = f"  memsim {verb} {shlex.quote(file)}{chosen} --grid GRID --block BLOCK {arguments}"
+        line = f"  memsim analyze {words}{chosen} --grid GRID --block BLOCK {arguments}"
         said.append(line.rstrip())
     return said
 
 
-def _in_binary(path: Path, arch: str | None) -> dict[str, tuple[Parameter, ...]]:
+def _in_binary(path: Path) -> dict[str, tuple[Parameter, ...]]:
     """The parameters of each kernel by its entry's name."""
     found: dict[str, tuple[Parameter, ...]] = {}
-    for name, content in loading.cubins_for(path, arch):
+    for name, content in loading.cubins_for(path, None):
         found = {
             **{entry: image.parameters for entry, image in read_cubin(content, name).kernels.items()},
             **found,

@@ -233,6 +233,12 @@ def test_a_file_without_kernels_is_told(file: Path, memsim: Run) -> None:
     file.write_text("int main() {}\n")
     for verb in ("analyze", "list"):
         memsim(verb, "mine.cu").refused("no kernel was found in it")
+    file.write_text("#define K(name) __global__ void name(float *x) { x[N] = 0; }\nK(one)\nK(two)\n")
+    line = "memsim analyze mine.cu -DN=3 --kernel two --grid GRID --block BLOCK --arg ARG\n"
+    assert f"two(8 B)\n  {line}" in memsim("analyze mine.cu -D N=3").out
+    file.write_text("__global__ void one(float *x) {\n    x[0] = 1\n}\n")
+    for verb in ("analyze", "list"):
+        memsim(verb, "mine.cu").refused('mine.cu:3: does not compile: expected a ";"')
     assert memsim("list absent.cu").code == 2
 
 
