@@ -80,7 +80,7 @@ def _before(path: Path) -> dict[str, Entry] | None:
 def _changed(before: Mapping[str, Entry] | None, now: Mapping[str, Entry]) -> str:
     """Which kernels have other counts than before."""
     if not before:
-        return "there was none before"
+        return "there was none before" if before is not None else "what was there could not be read"
     other = sorted(name for name in {**before, **now} if _rows(before.get(name)) != _rows(now.get(name)))
     return f"changed: {', '.join(other)}" if other else "nothing changed"
 

@@ -175,6 +175,14 @@ def parse(text: str, file: str) -> dict[str, Entry]:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
+        conflict = next(
+            (n for n, line in enumerate(text.split("\n"), 1) if line.startswith("<<<<<<< ")), None
+        )
+        if conflict is not None:
+            hint = "memsim baseline writes it anew, from the sources as they are now merged"
+            raise MemsimError(
+                "a merge conflict in the baseline", file=file, line=conflict, hint=hint
+            ) from None
         raise MemsimError(f"the baseline is not TOML: {error}", file=file, hint=WRITE_IT) from None
     if document.get("schema") != SCHEMA:
         raise MemsimError(

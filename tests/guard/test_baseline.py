@@ -97,7 +97,7 @@ def test_kernels_are_in_order() -> None:
     [
         (lambda text: "", "schema None"),
         (lambda text: text[: len(text) // 2], "not TOML"),
-        (lambda text: "<<<<<<< HEAD\n" + text, "not TOML"),
+        (lambda text: text.replace("launch", "<<<<<<< HEAD\nlaunch", 1), "a merge conflict"),
         (lambda text: text.replace("schema = 1", "schema = 2"), "schema 2"),
         (lambda text: text[: text.index("[kernels")], "no kernels"),
         (
