@@ -156,6 +156,13 @@ def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Run, tile: 
     assert "memsim suggest" not in memsim("analyze transpose_xor --size 32,32").out
 
 
+def test_what_would_help_wide_accesses_is_a_forecast(memsim: Run, tile: Path) -> None:
+    """What the compiler has made one access of two words, it may make two of another layout."""
+    tile.write_text(transpose("float2 tile[32][32]").text.replace("float *", "float2 *"))
+    last = memsim("analyze", tile, LAUNCH.replace("1024", "1024,2")).out.splitlines()[-1]
+    assert "in all its accesses, if the compiler keeps its accesses as wide as they are. `memsim" in last
+
+
 @pytest.mark.slow
 def test_explain_says_what_would_help(memsim: Run, tile: Path) -> None:
     lines = memsim("explain", tile, LAUNCH).out.splitlines()

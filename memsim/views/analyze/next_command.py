@@ -5,6 +5,9 @@ from __future__ import annotations
 from shlex import quote
 
 from memsim.analysis import Analysis
+from memsim.arch.units import WORD
+
+FORECAST = ", if the compiler keeps its accesses as wide as they are"
 
 
 def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
@@ -24,4 +27,6 @@ def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
     if not helped:
         return f"{command} tries other layouts of {' and '.join(arrays)}."
     most = max(helped, key=lambda entry: entry.wavefronts - entry.proposals[0].cost.most)
-    return f"What would help: {counted_change(most.proposals[0], most)}. {command} shows how."
+    is_wide = any(site.array == most.tile.name and site.width > WORD for site in analysis.sites)
+    forecast = FORECAST if is_wide and analysis.trace.origin is not None else ""
+    return f"What would help: {counted_change(most.proposals[0], most)}{forecast}. {command} shows how."

@@ -74,7 +74,7 @@ def _who(origin: RequestOrigin, lanes: int) -> str:
 def _grouping(request: SharedRequest) -> str:
     """Which rule grouped the lanes, and which merged the groups."""
     row, lanes = request.origin.row, request.lanes
-    kind = f"A {row.width}-byte {row.op.replace('_', '.')} is served"
+    kind = f"{'An' if row.width == 8 else 'A'} {row.width}-byte {row.op.replace('_', '.')} is served"
     alone = "" if request.shares else " Lanes with equal addresses do not share an access."
     if row.operation.matrix:
         return f"{row.op} is served in groups of 8 lanes, one for each matrix; each lane addresses 16 bytes."
