@@ -33,7 +33,7 @@ from memsim.simt.independent_warps import are_independent
 from memsim.simt.launch_arguments import arrays_of, check_arguments, encode
 from memsim.simt.listener import Listener
 from memsim.simt.ordered_accesses import ordered_accesses
-from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS
+from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, roots_of_symbols
 from memsim.simt.regular_accesses import RegularAccesses
 from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.state.address_spaces import Buffer, align
@@ -217,6 +217,9 @@ def prepare(
             buffer = layout.at(memory.symbols[pointer.symbol][1])
             if buffer is not None:
                 pointers[1 << (VARIABLE_BITS + pointer.offset // 8)] = buffer
+    for symbol, bit in roots_of_symbols(kernel.program).items():
+        if symbol in memory.symbols and (variable := layout.at(memory.symbols[symbol][1])) is not None:
+            pointers[bit] = variable
     workspace = layout.at(workspace_of(memory))
     if workspace is not None:
         pointers |= dict.fromkeys(workspace_roots(kernel), workspace)

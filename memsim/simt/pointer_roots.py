@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate
+from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate, Program, Symbolic
 from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.slot_bits import slots_of
 
 #: The root of an address of unknown origin: a pointer that was loaded from memory.
 ANYWHERE = 1
-#: The first bit of parameters, one per 8 bytes, and of module variables, one per entry of bank 4.
-PARAMETER_BITS, VARIABLE_BITS = 1, 1 + 4096 // 8
+#: The first bit of parameters, one per 8 bytes; of module variables, one per entry of bank 4; and of those
+#: whose address is in the code, one each.
+PARAMETER_BITS, VARIABLE_BITS, SYMBOL_BITS = 1, 1 + 4096 // 8, 1 + (4096 + 65536) // 8
 #: Before this byte of constant bank 0 are dimensions and windows, and no pointers.
 FIRST_POINTER = 0x40
+
+
+def roots_of_symbols(program: Program) -> dict[str, int]:
+    """The root of each symbol whose address is in the code, as a bit."""
+    names = {
+        operand.symbol: None
+        for op in program.ops
+        for operand in op.form.operands
+        if isinstance(operand, Symbolic)
+    }
+    return {name: 1 << (SYMBOL_BITS + number) for number, name in enumerate(names)}
 
 
 def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int, int]:
@@ -24,8 +36,10 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
     states: dict[int, dict[int, int]] = {0: {}}
     found: dict[int, int] = {}
     general = ~(graph.program.predicates | graph.program.barriers)  # these have no roots
+    symbols = roots_of_symbols(graph.program)
     plans = {
-        start: [_root_plan(op, general) for op in graph.ops[start:end]] for start, end in graph.basic_blocks
+        start: [_root_plan(op, general, symbols) for op in graph.ops[start:end]]
+        for start, end in graph.basic_blocks
     }
     work = [0, *(op.targets[0] for op in graph.ops if op.flow is Flow.CALL and op.targets)]
     for start in work:
@@ -89,10 +103,12 @@ def _under(
     return {slot: old | roots if slot in targets else old for slot, old in slots.items()}
 
 
-def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], Predicate | None, list[int]]:
+def _root_plan(
+    op: Op, general: int, symbols: dict[str, int]
+) -> tuple[int, list[int], list[int], Predicate | None, list[int]]:
     """(own roots, slots read, slots written, guard, slots of its global address).
 
-    general: the slots that may hold addresses.
+    general: the slots that may hold addresses. symbols: the roots of those.
     """
     own = 0
     address: list[int] = []
@@ -110,6 +126,8 @@ def _root_plan(op: Op, general: int) -> tuple[int, list[int], list[int], Predica
     for operand in op.form.operands:
         if isinstance(operand, Constant):
             own |= _constant_roots(operand, 16 if "128" in op.form.modifiers else 8)
+        elif isinstance(operand, Symbolic):
+            own |= symbols[operand.symbol]
     return own, slots_of(op.reads & general), slots_of(op.writes & general), op.guard, []
 
 

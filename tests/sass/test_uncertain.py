@@ -34,6 +34,8 @@ CERTAIN = {
     "a branch on a quotient": "if (s[i] / (in[i] | 1) > 3) out[i] = s[i * 2 & 127];",
     "a fence of the device": "__threadfence(); out[i] = s[i];",
     "a whole warp that sleeps": "__nanosleep(100); out[i] = s[i];",
+    "a variable that nobody writes": "out[variable[i ^ 1] & 127] = 1;",
+    "a variable that nobody reads": "variable[i] = out[in[i] & 127];",
     "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
     "an update in place": f"{OWN} int v = out[j]; out[j] = v + i; if (v & 1) n[j] = 1;",
     "an update in place that is read after a barrier": (
@@ -113,6 +115,10 @@ UNCERTAIN = {
         "out[i] = i * 5; __syncthreads(); out[out[(i + 1) & 127] & 127] = 1;",
         "what the kernel itself writes at",
     ),
+    "a variable that the kernel writes": (
+        "variable[i] = i * 5; __syncthreads(); out[variable[(i + 1) & 127] & 127] = 1;",
+        "what the kernel itself writes at",
+    ),
 }
 
 
@@ -120,7 +126,10 @@ UNCERTAIN = {
 def kernels() -> Module:
     """A kernel for each body, compiled together."""
     bodies = {**CERTAIN, **{name: body for name, (body, _) in UNCERTAIN.items()}}
-    return kernels_of("".join(FRAME.format(name=entry(name), body=body) for name, body in bodies.items()))
+    text = "__device__ int variable[128];"
+    return kernels_of(
+        text + "".join(FRAME.format(name=entry(name), body=body) for name, body in bodies.items())
+    )
 
 
 def entry(name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS
+from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, SYMBOL_BITS
 from tests.simt.listings import listing
 
 FIRST, SECOND = (1 << PARAMETER_BITS + offset // 8 for offset in (0x210, 0x218))
@@ -44,3 +44,20 @@ def roots(text: str) -> list[int]:
 def test_a_register_that_was_written_under_the_same_guard(guard: str, between: str, found: int) -> None:
     """What another guard, a guard that was written anew, or none reads may be what was there before."""
     assert roots(LOOP.format(guard=guard, between=between)) == [found]
+
+
+def test_an_address_in_the_code_is_that_of_its_variable() -> None:
+    """Half by half, as compilers write it."""
+    text = """
+    MOV R2, 32@lo(first)
+    MOV R3, 32@hi(first)
+    MOV R4, 32@lo(second)
+    MOV R5, 32@hi(second)
+    IMAD.WIDE R6, R0, 0x4, R2
+    STG.E desc[UR4][R6.64], R0
+    LDG.E R8, desc[UR4][R4.64]
+    LDG.E R9, desc[UR4][R2.64]
+    EXIT
+"""
+    first, second = (1 << SYMBOL_BITS + number for number in range(2))
+    assert roots(text) == [first, second, first]
