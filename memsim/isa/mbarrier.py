@@ -31,7 +31,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.access import MemoryMachine, address_of, effective
+from memsim.isa.access import address_of, effective
 from memsim.isa.op import Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import opcode, require
@@ -189,8 +189,10 @@ def _test(read: Reader) -> Act:
             raise Poisoned(machine.mbarriers.poison)
         parity = lanes.column(read(machine.slots)) >> 31
         over = machine.mbarriers.passed(lanes.block, lanes.address, parity)
-        slot = _answer(op.form)
-        return {} if slot is None else {slot: from_bools(lanes.spread(over))}
+        slot, passed = _answer(op.form), from_bools(lanes.spread(over))
+        if passed is not False:
+            machine.pass_barrier(passed)
+        return {} if slot is None else {slot: passed}
 
     return act
 
@@ -229,8 +231,10 @@ def _of_ptx(form: Form) -> Any:
     """As PTX is lowered: a wait succeeds, and nothing else is known."""
     waits = "PHASECHK" in form.modifiers
 
-    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         machine.uncounted(UNCOUNTED, active)
+        if waits:
+            machine.pass_barrier(active)
         poison = Poison(f"the state of an mbarrier ({form.name})", op)
         for slot in targets_of(form, op.record):
             if slot is not None:

@@ -22,7 +22,7 @@ from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
-from memsim.state.predicates import both, from_bools, invert
+from memsim.state.predicates import both, from_bools, invert, to_bools
 from memsim.state.registers import plus, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
@@ -121,6 +121,12 @@ class Accesses(Lanes):
         if self.ordered is not None and space == "global":
             self.ordered.access(self, op, width, address, active)
         return self.bounds.outside
+
+    def pass_barrier(self, mask: Any = True) -> None:
+        """Lanes of a mask have waited for other warps of their blocks."""
+        if self.memory.order is not None and mask is not False:
+            here, alive = (np.any(to_bools(one), axis=1) for one in (mask, self.alive))
+            self.memory.order.pass_barrier(here | ~alive)
 
     def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
         """Lanes access distributed shared memory, that of another block of their cluster.

@@ -76,6 +76,7 @@ class BlockBarriers:
             if votes is not None:
                 self.give(op, votes, self.machine.full(active), True)
             self.machine.barriers = self.machine.barriers + 1
+            self.machine.pass_barrier()
             return following
         if rest is not False:
             self.groups.ready.append(Group(following, rest))
@@ -150,6 +151,7 @@ class BlockBarriers:
             released = True
             whole = complete & ~(self.machine.full(self.machine.alive) & ~here).any(1)
             self.machine.barriers = self.machine.barriers + whole
+            self.machine.pass_barrier(from_bools(complete[:, None]))
             if number in self.arrived:
                 self.arrived[number][complete] = 0
                 if not self.arrived[number].any():

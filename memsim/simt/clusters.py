@@ -62,6 +62,7 @@ class ClusterBarriers:
         """Lanes `active` wait for those of their cluster; the rest of the group continues."""
         over = self.over()
         staying = both(active, invert(over))
+        self.machine.pass_barrier(both(active, over))
         if staying is False:
             return op.index + 1
         self.waiting.append(WaitingForCluster(op, staying))
@@ -89,6 +90,7 @@ class ClusterBarriers:
             going, staying = both(entry.mask, over), both(entry.mask, invert(over))
             if going is not False:
                 released = True
+                self.machine.pass_barrier(going)
                 self.groups.ready.append(Group(entry.op.index + 1, going))
             if staying is not False:
                 self.waiting.append(WaitingForCluster(entry.op, staying))

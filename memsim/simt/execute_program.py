@@ -36,6 +36,7 @@ from memsim.simt.ordered_accesses import ordered_accesses
 from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, roots_of_symbols
 from memsim.simt.regular_accesses import RegularAccesses
 from memsim.simt.tensor_maps import place_tensor_maps
+from memsim.simt.unordered import report_of_order
 from memsim.state.address_spaces import Buffer, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison, Poisoned
@@ -104,6 +105,8 @@ def execute_program(
     _check_shared(kernel, memory, arch)
     code, origins = prepare(kernel, launch, arguments, names, memory, everything)
     ordered = None if everything else ordered_accesses(dataflow_of(kernel), memory)
+    if not everything:
+        memory.report = report_of_order(code.dataflow, code.needed or (), listener)
     apart = are_independent(kernel.program, code.needed, memory)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS

@@ -95,6 +95,8 @@ class PhaseWaits:
 
     def answer(self, op: Op, value: bool, lanes: Any) -> None:
         """Set the instruction's result in these lanes."""
+        if value:
+            self.machine.pass_barrier(lanes)
         operand = op.form.operands[0]
         if isinstance(operand, Predicate) and operand.slot is not None:
             self.machine.protected = self.groups.read_by_others()

@@ -252,6 +252,8 @@ def memory_step(
                 if counted and not machine.skip(op):
                     access(machine, op, False, False)
                 return
+        if machine.memory.order is not None:
+            machine.memory.order.now = op.index
         access(machine, op, active, data)
 
     return run if data or not set(op.touches) <= REPEATABLE else repeating_step(op, run)

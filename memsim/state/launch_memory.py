@@ -14,6 +14,7 @@ from memsim.arrays import owner
 from memsim.launch import GLOBAL_ALIGN, ArrayArg, ArrayTable, Pointers, Texture1D
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
+from memsim.state.shared_order import Report, SharedOrder
 from memsim.state.space_bytes import SpaceBytes
 
 #: The first byte of an array in the caller's memory, and one past the last.
@@ -81,6 +82,9 @@ class Memory:
         self._spoiled: dict[str, Poison] = {}
         #: Why shared and local memory that was never written is unknown; zero if not specified.
         self.uninitialised: Mapping[str, Poison] = {}
+        #: Whom to tell of accesses to shared memory that no barrier orders; None if it does not matter.
+        self.report: Report | None = None
+        self.order: SharedOrder | None = None
 
     def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
         """Each allocation separately; views of one, and arrays that share memory, overlap as in the caller's
@@ -123,6 +127,11 @@ class Memory:
         return self.layouts["shared"].end - self.layouts["shared"].base
 
     @property
+    def _shared_size(self) -> int:
+        """The bytes that stand for a block's shared memory."""
+        return align(self.shared_bytes + 16, 16)
+
+    @property
     def argument_addresses(self) -> list[int]:
         """The address of each argument array, in order."""
         return [address for address, _ in self._arguments]
@@ -141,6 +150,8 @@ class Memory:
     def start_chunk(self, blocks: int, threads: int) -> None:
         """New blocks start; their shared and local memory is created on first use."""
         self.shared = self.local = None
+        report = self.report
+        self.order = SharedOrder(blocks, threads, self._shared_size, report) if report is not None else None
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
         self.go_on(blocks, threads)
 
@@ -155,9 +166,10 @@ class Memory:
         blocks, threads = self.shape
         if name == "shared":
             if self.shared is None:
-                data = np.zeros((blocks, align(self.shared_bytes + 16, 16)), np.uint8)
+                data = np.zeros((blocks, self._shared_size), np.uint8)
                 base = self.layouts["shared"].base
                 self.shared = self._fresh("shared", SpaceBytes(data, base, self.shape, "block"))
+                self.shared.order = self.order
             return self.shared
         if name == "local":
             if self.local is None:

@@ -10,6 +10,7 @@ from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.registers import Sum, floats, from_array, ints, to_array
+from memsim.state.shared_order import SharedOrder
 
 
 class SpaceBytes:
@@ -30,6 +31,8 @@ class SpaceBytes:
         #: The number for bytes that were never written.
         self.fresh = 0
         self.given: np.ndarray = np.zeros((1, 1), np.int64)
+        #: What is to know the order of its accesses.
+        self.order: SharedOrder | None = None
         self._questions = 0
         self._views: dict[type, np.ndarray] = {}
 
@@ -80,6 +83,9 @@ class SpaceBytes:
             return self._load_some(address, dtype, active)
         if self.rows == "one" and (found := self._load_rows(address, dtype, active)) is not None:
             return found
+        if self.order is not None:
+            places = self.positions(address, dtype, True)
+            self.order.load(places, np.dtype(dtype).itemsize, active)
         return self._read(self.view(dtype), self.positions(address, dtype, active))
 
     def _load_rows(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray | None:
@@ -165,6 +171,8 @@ class SpaceBytes:
     ) -> None:
         """Write bytes, uint8 [n], to addresses of a row; some may be unknown."""
         at = address - self.base
+        if self.order is not None:
+            self.order.overwrite(row, at)
         self.data[row, at] = values
         if why is not None:
             if self.unknown is None:
@@ -215,10 +223,27 @@ class SpaceBytes:
         """Write each active thread's value; if several write to the same place, the last thread wins."""
         dtype = values.dtype.type
         index = self.positions(address, dtype, active)
-        self._write(self.view(dtype), index, values, active)
+        places = index if self.order is None else self.positions(address, dtype, True)
+        if self.order is not None and self.order.store(places, np.dtype(dtype).itemsize, active):
+            self._store_overlapping(self.order, index, values, active)
+        else:
+            self._write(self.view(dtype), index, values, active)
         if self.unknown is not None:
             marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
             self._write(marks, index, marks.dtype.type(0), active)
+
+    def _store_overlapping(
+        self, order: SharedOrder, index: np.ndarray, values: np.ndarray, active: bool | Part
+    ) -> None:
+        """Write values where warps meet that no barrier orders."""
+        size = values.dtype.itemsize
+        bits = np.ascontiguousarray(values).view(f"u{size}")
+        view = self.data.view(bits.dtype)
+        same = self._read(view, index) == bits
+        if self.unknown is not None:
+            same = same & (self._read(self.unknown.view(bits.dtype), index) == 0)
+        self._write(view, index, bits, active)
+        order.overlap(index, size, active, same, self._read(view, index) == bits)
 
     def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
         rows, index, values = np.broadcast_arrays(

@@ -54,6 +54,9 @@ def update(
     view = store.view(dtype).reshape(-1)
     columns = store.view(dtype).shape[1]
     index = store.positions(address, dtype, active)
+    if store.order is not None:
+        places = store.positions(address, dtype, True)
+        store.order.update(places, np.dtype(dtype).itemsize, active, operation)
     rows = np.broadcast_to(np.asarray(store.row_of()), store.shape)
     mask = np.broadcast_to(to_bools(active), store.shape)
     flat = (rows * columns + index)[mask]

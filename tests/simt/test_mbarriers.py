@@ -330,6 +330,7 @@ def test_what_others_still_read_is_kept_when_several_waits_end_at_once(ends: str
     protected: list[int] = []
     machine: Any = SimpleNamespace(mask=True, protected=0, mbarriers=SimpleNamespace(changes=1))
     machine.write = lambda slot, value, lanes: protected.append(machine.protected)
+    machine.pass_barrier = lambda lanes: None
     code: Any = SimpleNamespace(live=read_behind.__getitem__)
     groups = Groups(machine, code)
     phases = PhaseWaits(machine, code, groups)

@@ -1,0 +1,45 @@
+"""Loads from shared memory that decide accesses, and stores by other warps, with no barrier in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+from memsim.isa.op import Effect, Op
+from memsim.isa.reach import SHARED, spaces_read
+from memsim.simt.dataflow import Dataflow
+from memsim.simt.decided_by import decided_by
+from memsim.simt.listener import Listener
+from memsim.state.shared_order import Report
+
+#: Reasons that are given. One missing barrier often leaves many lines unordered.
+MOST = 3
+
+
+def report_of_order(dataflow: Dataflow, needed: Iterable[int], listener: Listener) -> Report | None:
+    """What tells the listener of such loads and stores; None if no needed instruction loads from there."""
+    ops = dataflow.ops
+    places = dataflow.places_read, dataflow.places_written
+    if not any(SHARED in spaces_read(ops[index]) for index in needed):
+        return None
+    told: set[str] = set()
+
+    @cache
+    def decided(load: int) -> Op | None:
+        """The first access or branch that a load decides."""
+        return next(iter(decided_by(dataflow, lambda op: op.index == load, *places)), None)
+
+    def report(load: int, store: int, several: bool) -> None:
+        op = decided(load) if len(told) < MOST else None
+        if op is None:
+            return
+        what = "the branch" if op.effect is Effect.CONTROL else "the address"
+        warps, other = ("several warps store", "one") if several else ("one warp stores", "another")
+        reason = (
+            f"what {warps} to shared memory at {ops[store].where} and {other} loads at {ops[load].where}"
+            f" decides {what} at {op.where}, and no barrier orders them (is a __syncthreads() missing?)"
+        )
+        told.add(reason)
+        listener.uncertain(reason)
+
+    return report
