@@ -2,8 +2,9 @@
 
 A barrier register holds, for each lane, the mask of lanes that it waits for; exited lanes are not waited for.
 Nor does BSYNC wait for lanes that have yielded and not gone on; a barrier passed without them is cleared.
+Where other lanes of the warp are at several places, or pass two barriers, a chip does otherwise: uncertain.
 Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); YIELD: NVIDIA's patent
-US 10,067,768 B2 (claim 1), equal in `meeting.npz`.
+US 10,067,768 B2 (claim 1), equal in `meeting.npz` and `turns.npz`.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ class Convergence:
     def give_way(self, op: Op, active: Any, rest: Any) -> int | None:
         """YIELD: the other lanes of these warps run first, and until then BSYNC does not wait for these.
 
-        In which order several groups of a warp go on that have yielded, and which of them meet, is not known.
+        In which order groups of a warp go on is not known if several have yielded, or if the others are at
+        several places.
         """
         lanes = self.machine.words_of(active)
         others = self.machine.words_of(self.machine.alive) & ~lanes
@@ -123,6 +125,10 @@ class Convergence:
         if ((lanes != 0) & (self._yielded() != 0)).any():
             self.machine.listener.uncertain(
                 f"lanes that yield at {op.where} while others of their warp have: the order is not known"
+            )
+        elif self._apart(lanes):
+            self.machine.listener.uncertain(
+                f"lanes that yield at {op.where} while others of their warp are apart: the order is not known"
             )
         if self._awaits_stores:
             self.machine.listener.uncertain(
@@ -189,6 +195,21 @@ class Convergence:
         words = (self.machine.words_of(group.mask) for group in self.groups.parked if group.yields)
         return reduce(or_, words, 0)
 
+    def _apart(self, yielding: np.ndarray) -> bool:
+        """Are the other lanes of the warps of these at several places? WARPSYNC waits all the same."""
+        seen: np.ndarray | bool = False
+        places: dict[int, Any] = {}
+        others = [(group.pc, group.mask) for group in (*self.groups.ready, *self.groups.parked)]
+        waiting = (one for one in self.waiting.values() if one.op.flow is Flow.WAIT_BARRIER)
+        for pc, mask in (*others, *((one.pc, one.mask) for one in waiting)):
+            places[pc] = either(places.get(pc, False), mask)
+        for mask in places.values():
+            here = (self.machine.words_of(both(mask, self.machine.alive)) != 0) & (yielding != 0)
+            if (seen & here).any():
+                return True
+            seen = seen | here
+        return False
+
     def _excused(self, op: Op, missing: np.ndarray) -> np.ndarray | int:
         """Those of the `missing` lanes that `op` does not wait for, because they have yielded."""
         yielded = self._yielded() if op.flow is Flow.WAIT_BARRIER else 0
@@ -199,8 +220,17 @@ class Convergence:
         if type(excused) is int:
             return
         passed = np.where(excused != 0, self.machine.words_of(passing), 0)
-        members = self._members(barrier_slot(op))
-        self.machine.slots[barrier_slot(op)] = fit(from_array(np.where(members & passed, 0, members)), 32)
+        slot = barrier_slot(op)
+        members = self._members(slot)
+        self.machine.slots[slot] = fit(from_array(np.where(members & passed, 0, members)), 32)
+        for group in self.groups.parked:
+            if group.yields and (self.machine.words_of(group.mask) & np.where(passed != 0, excused, 0)).any():
+                if group.passed not in (None, slot):
+                    self.machine.listener.uncertain(
+                        f"lanes that pass {op.name} at {op.where} as the second without those of their warp "
+                        "that yielded: whether they wait is not known"
+                    )
+                group.passed = slot
 
     @cached_property
     def _awaits_stores(self) -> bool:

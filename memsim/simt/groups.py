@@ -21,13 +21,15 @@ from memsim.state.predicates import either
 class Group:
     """Lanes with one program counter, of one or several warps.
 
-    turns: how often they have branched backward. yields: they are parked by a YIELD.
+    turns: how often they have branched backward. yields: they are parked by a YIELD. passed: the barrier that
+    others have passed meanwhile without them.
     """
 
     pc: int
     mask: Any
     turns: int = 0
     yields: bool = False
+    passed: int | None = None
 
 
 class Waits(Protocol):

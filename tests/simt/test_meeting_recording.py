@@ -63,8 +63,8 @@ def assembled(file: str) -> Module:
     return load(str(recording()[f"ptx_{file}"]), code="sass", arch="sm_90")
 
 
-#: Groups of a warp yield in turn, and in which order they go on is not known.
-TAKING_TURNS = ("nested", "two_loops")
+#: Groups of a warp yield in turn, or while others are at several places, and what follows is not known.
+TAKING_TURNS = ("early_loop", "nested", "two_loops")
 
 
 @pytest.mark.skipif(find_tool("ptxas") is None, reason="needs ptxas")
