@@ -61,7 +61,7 @@ def test_counts_are_the_chip_s_or_not_certain(path: Path, tmp_path: Path) -> Non
 
 
 def test_they_access_every_space_in_every_kind_of_control_flow() -> None:
-    assert len(PATHS) == 96 + 24
+    assert len(PATHS) == 96 + 48
     texts = [made(int(path.stem)).text for path in PATHS]
     for piece in (
         "atomicAdd(&",
@@ -77,6 +77,9 @@ def test_they_access_every_space_in_every_kind_of_control_flow() -> None:
         "? (int *)",
         "fixed[",
         "bar.sync 3",
+        "stmatrix",
+        "__syncthreads_count",
+        "atomicCAS(&own_word[id]",
     ):
         assert any(piece in text for text in texts), piece
     for piece in (
