@@ -6,13 +6,14 @@ A kernel whose source says all of its launch becomes a target; another one a lin
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from memsim.compile.launching_text import read_launching_text
 from memsim.errors import MemsimError
-from memsim.files import read_text
 from memsim.targets.offers import Offer, offers
 
 SUFFIX = ".cu"
@@ -43,7 +44,7 @@ def first_project(folder: Path) -> tuple[str, int, int]:
     found = [
         (path.relative_to(folder).as_posix(), offer)
         for path in sorted(folder.rglob(f"*{SUFFIX}"))
-        for offer in offers(read_text(path))
+        for offer in offers(read_launching_text(path, ()))
     ]
     if not found:
         raise MemsimError(
@@ -51,13 +52,30 @@ def first_project(folder: Path) -> tuple[str, int, int]:
             file=str(folder),
             hint="pass the folder of your kernels: memsim init FOLDER",
         )
-    whole = [_target(file, offer) for file, offer in found if not offer.asked]
+    names = Counter(_name(file, offer) for file, offer in found if not offer.asked)
+    whole = [
+        _target(file, offer, is_alone=names[_name(file, offer)] == 1)
+        for file, offer in found
+        if not offer.asked
+    ]
     lacking = [(file, offer) for file, offer in found if offer.asked]
     return "\n".join([HEAD, *whole, *_comment(lacking)]), len(whole), len(lacking)
 
 
-def _target(file: str, offer: Offer) -> str:
-    said: dict[str, Any] = {"file": file} if offer.alone else {"file": file, "kernel": offer.name}
+def _name(file: str, offer: Offer) -> str:
+    """What a target is called if it has no name of its own."""
+    return Path(file).stem if offer.alone else offer.name
+
+
+def _target(file: str, offer: Offer, *, is_alone: bool) -> str:
+    """A target; with a name of its own unless no other one is called as its kernel or file is."""
+    path = Path(file).with_suffix("")
+    said: dict[str, Any] = {}
+    if not is_alone:
+        said["name"] = (path if offer.alone else path / offer.name).as_posix()
+    said["file"] = file
+    if not offer.alone:
+        said["kernel"] = offer.name
     for key, word in offer.shape.items():
         sizes = [int(size) if size.isdecimal() else size for size in word.text.split(",")]
         said[key] = sizes[0] if key == "shared_bytes" else sizes

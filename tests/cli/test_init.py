@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memsim.targets.project import read_project
 from tests.cli.conftest import Run
 
 WHOLE = """\
@@ -76,3 +77,32 @@ def test_completion(memsim: Run, shell: str) -> None:
     done = memsim("completion", shell)
     assert done.code == 0 and "_MEMSIM_COMPLETE" in done.out
     assert memsim("completion tcsh").code == 2
+
+
+INSTANCE = """\
+template <int N> __global__ void fill(float *data) { data[threadIdx.x] = N; }
+int main() { float *d; cudaMalloc(&d, 1024 * 4); fill<2><<<1, 32>>>(d); }
+"""
+
+
+def test_files_and_kernels_of_one_name_are_targets_of_their_own(memsim: Run, project: Path) -> None:
+    """In two folders, files of one name; in one folder, two files that launch one instance."""
+    for folder in ("a", "b"):
+        (project / folder).mkdir()
+        (project / folder / "twice.cu").write_text(WHOLE)
+    for name in ("one", "two"):
+        (project / "a" / f"{name}.cu").write_text(INSTANCE)
+    (project / "a" / "alone.cu").write_text(WHOLE)
+    assert memsim("init").out.startswith("wrote memsim.toml: 5 targets")
+    targets = read_project(project / "memsim.toml").targets
+    names = ["alone", "a/one/fill<2>", "a/twice", "a/two/fill<2>", "b/twice"]
+    assert sorted(target.name for target in targets) == sorted(names)
+
+
+@pytest.mark.slow
+def test_a_kernel_of_a_header_beside_it_is_guarded(memsim: Run, project: Path) -> None:
+    kernel, main = WHOLE.splitlines()
+    (project / "src" / "twice.cuh").write_text(f"{kernel}\n")
+    (project / "src" / "main.cu").write_text(f'#include "twice.cuh"\n{main}\n')
+    assert memsim("init").out.startswith("wrote memsim.toml: 1 target\n")
+    assert memsim("baseline").code == 0
