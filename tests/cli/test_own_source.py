@@ -391,6 +391,7 @@ void run(at::Tensor x) {
 """
 
 
+@pytest.mark.slow
 def test_an_instance_of_a_dispatched_template_is_named_and_has_the_launch(file: Path, memsim: Run) -> None:
     file.write_text(DISPATCHED)
     assert "with values for scalar_t, n, x_BYTES\n" in memsim("analyze mine.cu").out
@@ -462,6 +463,7 @@ def test_kernels_of_headers_that_a_source_launches_are_its_own(headers: Path, me
     memsim("analyze mine.cu").refused("no kernel was found in it")  # the header is not found without -I
 
 
+@pytest.mark.slow
 def test_another_instance_of_a_headers_template(headers: Path, memsim: Run) -> None:
     launch = "--grid 16 --block 64 --arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'"
     done = memsim("analyze mine.cu -I include --kernel 'sim::shift<8>'", launch)

@@ -222,6 +222,7 @@ def test_a_revision_from_before_the_configuration(history: Folder) -> None:
     assert (made["only_a"], made["only_b"]) == ([], ["new"])
 
 
+@pytest.mark.slow
 def test_a_target_that_fails_is_named_and_the_others_are_compared(history: Folder) -> None:
     history.write("memsim.toml", TARGET + TARGET.replace("tile.cu", "other.cu") + 'name = "other"\n')
     history.write("other.cu", TILE)
