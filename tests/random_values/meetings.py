@@ -212,4 +212,68 @@ def reduction(writer: Writer) -> None:
     writer.know(found, kind)
 
 
-MEETINGS = (shared, shared, sums, whole_sums, returned, shuffle, shuffle, vote, match, reduction)
+def either_space(writer: Writer) -> None:
+    """A word through a pointer that is to shared memory in some threads, and to global memory in others."""
+    one, test = writer.make.make(U64, 2), writer.make.test(1)
+    at, name, found = masked(writer.make.make(depth=1), 64), writer.new("sh"), writer.new("v")
+
+    def step(threads: list[Values]) -> None:
+        content = [one.value(values) for values in threads]
+        for values in threads:
+            place = at.value(values)
+            values[found] = content[place] if test.value(values) else threads[place]["x0"]
+
+    writer.lines.append(
+        f"__shared__ u64 {name}[64]; {name}[tid] = {one.text}; __syncthreads();"
+        f" const u64 *p_{name} = {test.text} ? {name} + {at.text} : x + {at.text} * 3;"
+        f" u64 {found} = *p_{name};"
+    )
+    writer.steps.append(step)
+    writer.know(found, U64)
+
+
+def copied(writer: Writer) -> None:
+    """cp.async of eight bytes, of which fewer may be read, by some threads; from sm_80 on."""
+    test, size = writer.make.test(1), masked(writer.make.make(depth=1), 8)
+    at, name, found = masked(writer.make.make(depth=1), 64), writer.new("cp"), writer.new("v")
+
+    def step(threads: list[Values]) -> None:
+        content = [
+            threads[at.value(values)]["x1"] & (1 << 8 * size.value(values)) - 1 if test.value(values) else 7
+            for values in threads
+        ]
+        for values in threads:
+            values[found] = content[values["tid"] ^ 5]
+
+    copy = "cp.async.ca.shared.global [%0], [%1], 8, %2; cp.async.wait_all;"
+    lines = (
+        f"__shared__ u64 {name}[64]; {name}[tid] = 7; const u64 *p_{name} = x + {at.text} * 3 + 1;"
+        f" int n_{name} = {size.text};",
+        f"if ({test.text}) {{",
+        "#if __CUDA_ARCH__ >= 800",
+        f'asm volatile("{copy}" :: "r"((unsigned)__cvta_generic_to_shared({name} + tid)), "l"(p_{name}),'
+        f' "r"(n_{name}) : "memory");',
+        "#else",
+        f"{name}[tid] = *p_{name} & (1ull << 8 * n_{name}) - 1;",
+        "#endif",
+        f"}} __syncthreads(); u64 {found} = {name}[tid ^ 5];",
+    )
+    writer.lines.append("\n".join(lines))
+    writer.steps.append(step)
+    writer.know(found, U64)
+
+
+MEETINGS = (
+    shared,
+    shared,
+    sums,
+    whole_sums,
+    returned,
+    shuffle,
+    shuffle,
+    vote,
+    match,
+    reduction,
+    either_space,
+    copied,
+)

@@ -5,10 +5,12 @@ Copies complete when they are issued, which is one legal order. Bulk copies are 
 
 from __future__ import annotations
 
-from memsim.isa.op import Predicate
+from dataclasses import replace
+
+from memsim.isa.op import Address, Immediate, Predicate
 from memsim.isa.registry import checked, require
 from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import PT, RZ, Assembler
+from memsim.ptx.lowering.assembler import PT, RZ, Assembler, high, negated
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import SPACES, address, check_hints, space_of
 from memsim.ptx.lowering.slots import bits_of
@@ -75,7 +77,20 @@ def lower_copy(asm: Assembler, instruction: PtxInstruction) -> None:
         reads = [whole_or_nothing(asm, rest[0], size)]
     bypass = ".BYPASS" if names[1] == "cg" else ""
     into, of = address(asm, to, "shared"), address(asm, source, "global")
-    asm.emit(f"LDGSTS.E{bypass}{width}", into, of, *reads)
+    fills = ""
+    if reads and isinstance(rest[0], ptx.PtxRegister) and asm.kind(rest[0]) != "pred":
+        of, fills = first_bytes(asm, of, rest[0], size), ".ZFILL"
+    asm.emit(f"LDGSTS.E{bypass}{width}{fills}", into, of, *reads)
+
+
+def first_bytes(asm: Assembler, of: Address, size: ptx.PtxRegister, whole: int) -> Address:
+    """The source of a copy of fewer bytes: in its low bits the number of those at the end that are zeros."""
+    missing, start = asm.temporary(2), asm.temporary(2)
+    asm.emit("IADD3", missing, negated(asm.word(size)), RZ, RZ)
+    asm.emit("LOP3.LUT", missing, missing, Immediate(whole - 1), RZ, Immediate(0xC0))
+    asm.emit("MOV", high(missing), RZ)
+    asm.emit("IADD3.64", start, of.base or RZ, missing, RZ)
+    return replace(of, base=start)
 
 
 def whole_or_nothing(asm: Assembler, size: ptx.Operand, whole: int) -> Predicate:
