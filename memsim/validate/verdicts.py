@@ -8,8 +8,8 @@ counts as arbitration only if
 
 1. the source counters, which exclude arbitration, show the predicted values for every access, and
 2. in the same pass over the kernel, wavefronts and conflicts exceed their predictions by the same number, and
-   the arbitration counter is at least that number: in that pass too, or, for atomics, in another, because ncu
-   does not collect it together with their counters.
+   the arbitration counter is at least that number: in that pass too, or, for atomics, in any other, because
+   ncu does not collect it together with their counters.
 
 Products. While `wgmma` reads shared memory, loads and stores of other warps take more wavefronts, which are
 no conflicts: of 12 launches of a kernel that does one, the other or both, only those that do both showed
@@ -104,7 +104,8 @@ def _arbitration(
 
     Without that of the wavefronts if it is larger than that of the conflicts, and there are products.
     """
-    arbitration = together.get(ARBITRATION, _counter(profiles, ARBITRATION) or 0)
+    elsewhere = (one.counters[ARBITRATION].value for one in profiles if ARBITRATION in one.counters)
+    arbitration = together.get(ARBITRATION, max(elsewhere, default=0))
     expected = {metric: predicted.get(metric) for metric in together if metric != ARBITRATION}
     surpluses = {
         metric: int(together[metric] - count) for metric, count in expected.items() if count is not None
