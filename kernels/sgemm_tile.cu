@@ -24,9 +24,9 @@ constexpr int UNIT = 32;  // lines of K that are not divided: which lines a bloc
 constexpr int BM = WM * LY * TM, BN = WN * LX * TN, BK = STEP * SLICES;
 constexpr int WARPS = WM * WN, THREADS = 32 * WARPS * SLICES;
 
-// Of the STEP lines of a slice, which are multiplied one after the other, those at which copies are made: by floats each
-// of the first SPREAD, by 16 bytes one.
-constexpr int SPREAD = STEP < 8 ? 2 : 4, COPY = SPREAD / 2;
+// Of the STEP lines of a slice, those at which copies are made: by floats each of the first SPREAD, by 16 bytes one. A
+// tile of 8 lines is soon multiplied: B, which comes from farther away, is copied at the first line, A at the next two.
+constexpr int SPREAD = STEP < 8 ? 2 : BK == 8 ? 3 : 4, COPY = SPREAD / 2;
 static_assert(SPREAD < STEP, "copies are on their way before the barrier");
 
 constexpr int GROUPS = BK / 4, A_ROWS = THREADS / GROUPS, A_LOADS = BM / A_ROWS;  // a thread brings 4 floats of a row
@@ -193,7 +193,7 @@ sgemm_tile(int M, int N, int K, float alpha, const float *__restrict__ A, const 
 #pragma unroll
         for (int k = 0; k < STEP; ++k) {
             if (k < SPREAD) copy_a(Other{}, to_a, is_one, k, SPREAD);
-            if (k < SPREAD && VEC == 1) copy_b(Other{}, to_b, is_one, k, SPREAD);
+            if (k < (BK == 8 ? 1 : SPREAD) && VEC == 1) copy_b(Other{}, to_b, is_one, k, BK == 8 ? 1 : SPREAD);
             if (k == COPY && VEC == 4) copy_b(Other{}, to_b, is_one, 0, 1);
             if (k == SPREAD - 1) commit();
             if (k == STEP - 2) advance();
