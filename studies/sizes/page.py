@@ -61,7 +61,7 @@ def shortfall() -> str:
 
 
 def beyond() -> str:
-    """How many sizes of each set are how fast, and the random ones where cuBLAS is faster with their bounds."""
+    """How many sizes of each set are how fast, and random ones where cuBLAS is faster, with bounds."""
     heads = ["GPU", "sizes", "", *(f"at least {100 * share:.0f} %" for share in SHARES), "mean", "slowest"]
     rows, worst = [], []
     for recording in recordings():
