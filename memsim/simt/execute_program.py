@@ -37,6 +37,7 @@ from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, r
 from memsim.simt.regular_accesses import RegularAccesses
 from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.simt.unordered import report_of_order
+from memsim.simt.unused_halves import without_unused_halves
 from memsim.state.address_spaces import Buffer, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison, Poisoned
@@ -180,7 +181,7 @@ def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, 
 @lru_cache(maxsize=256)
 def dataflow_of(kernel: Executable) -> Dataflow:
     """The dataflow analysis of a kernel, cached."""
-    return Dataflow(kernel.program)
+    return Dataflow(without_unused_halves(kernel.program))
 
 
 def prepare(
