@@ -75,7 +75,7 @@ def accuracy() -> str:
         f"{compared[NOISE]:,} arbitration, {compared[UNMODELLED]:,} not modelled.",
         f"- {kernels.total():,} kernels of other projects: {kernels['equal']:,} equal in everything; "
         f"of {kernels['order'] + kernels['wrong']:,} wrong, {kernels['order']:,} were reported uncertain.",
-        f"- {first.total():,} more, met for the first time: {first['equal']:,} equal in everything; "
+        f"- {first.total():,} more, not seen before: {first['equal']:,} equal in everything; "
         f"of {first['order'] + first['wrong']:,} wrong, {first['order']:,} were reported uncertain.",
         "- Not modelled: time, caches, arbitration between warps.",
     ]
