@@ -9,6 +9,7 @@ from memsim.isa.reach import GLOBAL
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Callers, following, region_of
 from memsim.simt.pointer_roots import ANYWHERE
+from memsim.simt.uniform_branches import uniform_region_of
 
 #: (state space, of global memory the roots of the address as bits, of others 0).
 Places = frozenset[tuple[str, int]]
@@ -71,18 +72,20 @@ def _tainted(
     while work:
         start, callers = work.pop()
         state, others = entry[start, callers]
+        ways = following(graph, start, ends[start], callers)
         for op in graph.ops[start : ends[start]]:
             if op.effect is Effect.NONE:
                 continue
             held = state & ~others.get(op.guard, 0) if op.guard is not None else state
             if op.effect is Effect.CONTROL:
                 if op.reads & held & ~graph.program.barriers:
-                    region = region_of(graph, op, callers)
-                    if region is None:
-                        found[op.index] = op
-                    else:
+                    if (region := region_of(graph, op, callers)) is not None:
                         for place in region.ends:
                             reach(place, region.writes, {})
+                    elif (region := uniform_region_of(graph, op, callers)) is not None:
+                        state, others, ways = state | region.writes, {}, list(region.ends)
+                    else:
+                        found[op.index] = op
                 others = _kept(others, op.writes, op.writes)
                 continue
             hit = bool(op.reads & held)
@@ -100,7 +103,7 @@ def _tainted(
                 state &= ~op.writes
             elif op.guard.slot is None or not op.writes >> op.guard.slot & 1:
                 others = {**others, op.guard: others.get(op.guard, 0) | op.writes}
-        for place in following(graph, start, ends[start], callers):
+        for place in ways:
             reach(place, state, others)
     return [found[index] for index in sorted(found)]
 
