@@ -78,9 +78,10 @@ def build_iadd3(form: Form, binder: Binder) -> Compute:
     carries, operands = split_operands(form)
     addends, carried = operands[:3], operands[3:]
     if "64" in given:
-        require(not extended and not carries and not carried and len(addends) == 3)
+        unused = [isinstance(carry, Predicate) and carry.slot is None for carry in carries]
+        require(not extended and all(unused) and not carried and len(addends) == 3)
         pairs = [binder.pair(source) for source in addends]
-        return lambda r: halved(plus(plus(pairs[0](r), pairs[1](r)), pairs[2](r)))
+        return lambda r: (*halved(plus(plus(pairs[0](r), pairs[1](r)), pairs[2](r))), *unused)
     require(len(addends) == 3 and not any(isinstance(source, Predicate) for source in addends))
     if not carries and not carried:
         a, b, c = (binder.word(source) for source in addends)
