@@ -47,7 +47,10 @@ def test_64_bit_sums_of_a_warp() -> None:
         return unsigned(total), unsigned(total >> 32)
 
     check("UIADD3.64 UR6, UR4, 0x4000, URZ", oracle, UR4=A, UR5=B)
-    check("UIADD3.64 UR6, UPT, UPT, UR4, 0x4000, URZ", oracle, UR4=A, UR5=B)  # without carries, on sm_120
+
+    # On sm_120, with carries that nobody keeps.
+    (*found, _, _) = compute("UIADD3.64 UR6, UPT, UPT, UR4, 0x4000, URZ", {"UR4": 0xFFFFFFFF, "UR5": 1})
+    assert found == [*oracle(0xFFFFFFFF, 1)]
 
 
 @pytest.mark.parametrize("sign", ["", ".U32"])
