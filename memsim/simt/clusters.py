@@ -17,6 +17,7 @@ from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
+from memsim.state.address_spaces import align
 from memsim.state.predicates import both, from_bools, invert
 
 
@@ -106,3 +107,16 @@ class ClusterBarriers:
             f" {entry.op.text}",
             **place_in_source(entry.op),
         )
+
+
+def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> int:
+    """The number of blocks rounded up so that no cluster is split, because its blocks access each other's
+    memory.
+
+    Blocks are numbered along x first.
+    """
+    if cluster[2] > 1:
+        span = grid[0] * grid[1] * cluster[2]
+    else:
+        span = grid[0] * cluster[1] if cluster[1] > 1 else cluster[0]
+    return align(blocks, span)

@@ -4,11 +4,43 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from memsim.errors import MemsimError
 from memsim.isa.access import Copy
+from memsim.launch import Launch
+from memsim.simt.bounds import Origins
+from memsim.simt.code import Code
+from memsim.simt.engine import Engine
 from memsim.simt.listener import Site
+from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
 from memsim.state.sums import Int
+
+
+def are_regular(code: Code, memory: Memory, origins: Origins, launch: Launch, max_steps: int) -> bool:
+    """Whether the blocks at both ends of the grid are regular, where guards leave some threads out.
+
+    Blocks far from each other are tried apart, as addresses in two words are sums only within 4 GiB.
+    memory: of its own for this trial.
+    """
+    ears = RegularAccesses()
+    tried = Engine(code, memory, origins, launch, ears, max_steps)
+    for end in (0, 1):
+        x, y, z = np.meshgrid(*(_two(number, end) for number in launch.grid), indexing="ij")
+        try:
+            tried.run(np.sort((x + launch.grid[0] * (y + launch.grid[1] * z)).ravel()))
+        except MemsimError:  # the launch itself says which block it is
+            return False
+        if not (ears.are_regular and memory.is_unused):
+            return False
+    return True
+
+
+def _two(number: int, end: int) -> np.ndarray:
+    """The first or the last two of a number of blocks."""
+    return np.unique((0, min(1, number - 1)) if end == 0 else (max(0, number - 2), number - 1))
 
 
 class RegularAccesses:

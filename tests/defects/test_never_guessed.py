@@ -21,7 +21,7 @@ from memsim.kernel import Kernel, SassKernel
 from memsim.sass.decode import _decoded
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
-from memsim.simt.execute_program import whole_clusters
+from memsim.simt.clusters import whole_clusters
 from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import with_decided
 from memsim.state.poison import Poison, Poisoned

@@ -1,0 +1,122 @@
+"""A kernel's code for one launch: its parameters and constant banks filled in, and only what is needed of it.
+
+What is needed depends on the launch, because its arguments tell which addresses may be in the same array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache, reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+
+from memsim.arch import arch_of_code
+from memsim.isa.executable import Executable, Parameter
+from memsim.isa.readers import Binder
+from memsim.launch import Launch, Texture1D
+from memsim.simt.bounds import Origins
+from memsim.simt.code import Code
+from memsim.simt.constant_banks import constant_banks
+from memsim.simt.cooperative import is_cooperative, workspace_of, workspace_roots
+from memsim.simt.dataflow import Dataflow
+from memsim.simt.launch_arguments import UNTYPED, encode
+from memsim.simt.launch_checks import cluster_of
+from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, roots_of_symbols
+from memsim.simt.tensor_maps import place_tensor_maps
+from memsim.simt.unused_halves import without_unused_halves
+from memsim.state.address_spaces import Buffer
+from memsim.state.launch_memory import Memory
+
+
+def code_of_launch(
+    kernel: Executable,
+    launch: Launch,
+    arguments: Sequence[Any],
+    names: Sequence[str],
+    memory: Memory,
+    everything: bool,
+) -> tuple[Code, Origins]:
+    """The kernel as steps with the launch's constants, and the origins of its addresses.
+
+    The arguments are checked, and have their places in `memory`, which gets their textures and tensor maps.
+    everything: as in `execute_program`.
+    """
+    dataflow = _dataflow_of(kernel)
+    parameters, pointers, numbers = _parameters(kernel, arguments, names, memory)
+    place_tensor_maps(kernel.parameters, arguments, names, memory)
+    banks, holes, externals = constant_banks(kernel, launch, parameters, memory)
+    pointers |= _variables(kernel, memory)
+    needed = None
+    if not everything:
+        of_grid = sum(workspace_roots(kernel)) if is_cooperative(kernel) else 0
+        needed = dataflow.needed(reduce(or_, pointers, ANYWHERE), _same(pointers), of_grid)
+    symbols = {name: address for name, (_, address) in memory.symbols.items()}
+    of_groups = arch_of_code(kernel.made_for).front.of_groups
+    binder = Binder(banks, symbols | dict(kernel.functions), holes, parameters, of_groups)
+    code = Code(dataflow, binder, needed, externals, cluster_of(kernel, launch) or (1, 1, 1))
+    return code, Origins(dataflow, pointers, numbers)
+
+
+@lru_cache(maxsize=256)
+def _dataflow_of(kernel: Executable) -> Dataflow:
+    return Dataflow(without_unused_halves(kernel.program))
+
+
+def _parameters(
+    kernel: Executable, arguments: Sequence[Any], names: Sequence[str], memory: Memory
+) -> tuple[bytes, dict[int, Buffer], dict[int, tuple[str, int]]]:
+    """The parameters as bytes; by root, the arrays that they point to, and names and values of other numbers
+    of 8 bytes.
+    """
+    addresses = iter(memory.argument_addresses)
+    content = bytearray(kernel.parameter_size)
+    pointers: dict[int, Buffer] = {}
+    numbers: dict[int, tuple[str, int]] = {}
+    for parameter, argument, name in zip(kernel.parameters, arguments, names):
+        if isinstance(argument, Texture1D):
+            argument = memory.bind(argument)
+        offset = parameter.offset
+        raw = encode(_typed(parameter, argument), argument, addresses)
+        content[offset : offset + len(raw)] = raw
+        for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
+            value = int.from_bytes(content[at : at + 8], "little")
+            bit = 1 << (PARAMETER_BITS + (kernel.parameter_base + at) // 8)
+            buffer = memory.layouts["global"].find(value, value + 1)
+            if buffer is not None:
+                pointers[bit] = buffer
+            elif len(raw) == 8:
+                numbers[bit] = name, value
+    return bytes(content), pointers, numbers
+
+
+def _typed(parameter: Parameter, argument: Any) -> Parameter:
+    """A parameter of which only the size is known accepts a float."""
+    if isinstance(argument, (float, np.floating)) and parameter.type in UNTYPED:
+        return replace(parameter, type=f"f{parameter.type[1:]}")
+    return parameter
+
+
+def _variables(kernel: Executable, memory: Memory) -> dict[int, Buffer]:
+    """By root, the module's variables that bank 4 or the code points to, and the grid's workspace."""
+    roots = {1 << (VARIABLE_BITS + one.offset // 8): one.symbol for one in kernel.pointers.get(4, ())}
+    roots |= {bit: symbol for symbol, bit in roots_of_symbols(kernel.program).items()}
+    places = {bit: memory.symbols[symbol][1] for bit, symbol in roots.items() if symbol in memory.symbols}
+    places |= dict.fromkeys(workspace_roots(kernel), workspace_of(memory))
+    layout = memory.layouts["global"]
+    return {bit: buffer for bit, place in places.items() if (buffer := layout.at(place)) is not None}
+
+
+def _same(pointers: dict[int, Buffer]) -> dict[int, int]:
+    """Which roots refer to the same or overlapping memory."""
+    found: dict[int, int] = {}
+    for bit, buffer in pointers.items():
+        others = 0
+        for other, its in pointers.items():
+            if other != bit and buffer.start < its.end and its.start < buffer.end:
+                others |= other
+        if others:
+            found[bit] = others
+    return found
