@@ -1,16 +1,14 @@
 """Reconvergence of the lanes of a warp: convergence barriers (BSSY, BSYNC, BREAK), WARPSYNC and YIELD.
 
-A barrier register holds, for each lane, the mask of lanes that it waits for; exited lanes are not waited for.
-Nor does BSYNC wait for lanes that have yielded and not gone on; a barrier passed without them is cleared.
-Where other lanes of the warp are at several places, or pass two barriers, a chip does otherwise: uncertain.
-Source: the counters of an H100 and an H200 on divergent kernels (docs/model.md); YIELD: NVIDIA's patent
-US 10,067,768 B2 (claim 1), equal in `meeting.npz` and `turns.npz`.
+Lanes wait for those that their barrier register names, but not for lanes that have exited, and at BSYNC not
+for those that have yielded (yielded_lanes.py). Source: the counters of an H100 and an H200 on divergent
+kernels (docs/model.md).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import reduce
 from operator import or_
 from typing import Any
 
@@ -18,17 +16,16 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow, Op
-from memsim.isa.reach import SHARED, spaces_read
+from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
 from memsim.simt.faults import place_in_source, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
+from memsim.simt.yielded_lanes import YieldedLanes
 from memsim.state.by_mask import select
-from memsim.state.partial import Partial
-from memsim.state.poison import Poison, Poisoned
+from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
-from memsim.state.registers import fit, from_array, to_array
 
 #: Of a warp.
 LANES = 32
@@ -57,6 +54,7 @@ class Convergence:
         self.machine = machine
         self.code = code
         self.groups = groups
+        self.yielded = YieldedLanes(machine, code, groups)
         self.waiting: dict[tuple[int, int], Meeting] = {}
 
     def start(self) -> None:
@@ -75,19 +73,19 @@ class Convergence:
     def set(self, op: Op, active: Any, rest: Any) -> int:
         """BSSY: the group's lanes will reconverge."""
         slot = barrier_slot(op)
-        value = -1 if active is True else fit(from_array(self.machine.words_of(active)), 32)
+        lanes = self.machine.words_of(active)
         old = self.machine.slots[slot]
         if old is not None and (rest is not False or self.machine.protected >> slot & 1):
-            value = from_array(select(to_bools(active), to_array(value), to_array(_lanes(old))))
-        self.machine.slots[slot] = value
+            lanes = select(to_bools(active), lanes, members_of(self.machine, slot))
+        set_members(self.machine, slot, lanes)
         return op.index + 1
 
     def leave(self, op: Op, active: Any, rest: Any) -> int:
         """BREAK: these lanes are no longer waited for."""
         slot = barrier_slot(op)
         leaving = self.machine.words_of(active)
-        members = self._members(slot)
-        self.machine.slots[slot] = fit(from_array(members & ~leaving), 32)
+        members = members_of(self.machine, slot)
+        set_members(self.machine, slot, members & ~leaving)
         for key, meeting in list(self.waiting.items()):
             if barrier_slot(meeting.op) == slot:
                 meeting.members = meeting.members & ~leaving
@@ -97,7 +95,7 @@ class Convergence:
     def wait(self, op: Op, active: Any, rest: Any) -> int | None:
         """BSYNC: wait for the lanes named in the barrier."""
         pc = self.code.dataflow.meeting[op.index]
-        return self._meet(op, pc, active, rest, self._members(barrier_slot(op)))
+        return self._meet(op, pc, active, rest, members_of(self.machine, barrier_slot(op)))
 
     def warp_sync(self, op: Op, active: Any, rest: Any) -> int | None:
         """WARPSYNC: wait for the lanes of the mask."""
@@ -113,30 +111,10 @@ class Convergence:
         return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
 
     def give_way(self, op: Op, active: Any, rest: Any) -> int | None:
-        """YIELD: the other lanes of these warps run first, and until then BSYNC does not wait for these.
-
-        In which order groups of a warp go on is not known if several have yielded, or if the others are at
-        several places.
-        """
-        lanes = self.machine.words_of(active)
-        others = self.machine.words_of(self.machine.alive) & ~lanes
-        if not ((lanes != 0) & (others != 0)).any():
+        """YIELD: the other lanes of these warps run first, and until then BSYNC does not wait for these."""
+        waiting = [(one.pc, one.mask) for one in self.waiting.values() if one.op.flow is Flow.WAIT_BARRIER]
+        if not self.yielded.give_way(op, active, rest, waiting):
             return op.index + 1
-        if ((lanes != 0) & (self._yielded() != 0)).any():
-            self.machine.listener.uncertain(
-                f"lanes that yield at {op.where} while others of their warp have: the order is not known"
-            )
-        elif self._apart(lanes):
-            self.machine.listener.uncertain(
-                f"lanes that yield at {op.where} while others of their warp are apart: the order is not known"
-            )
-        if self._awaits_stores:
-            self.machine.listener.uncertain(
-                f"lanes that yield at {op.where} may wait for a store to shared memory by their warp"
-            )
-        if rest is not False:
-            self.groups.ready.append(Group(op.index + 1, rest))
-        self.groups.parked.append(Group(op.index + 1, active, yields=True))
         self.check()
         return None
 
@@ -183,65 +161,12 @@ class Convergence:
             return True
         here = self.machine.words_of(active)
         missing = members & self.machine.words_of(self.machine.alive) & ~here
-        excused = self._excused(op, missing)
+        excused = self.yielded.excused(op, missing)
         waits = missing != excused
         if (waits & (to_bools(active) if waits.shape[1] > 1 else here != 0)).any():
             return False
-        self._clear(op, active, excused)
+        self.yielded.clear(op, active, excused)
         return True
-
-    def _yielded(self) -> np.ndarray | int:
-        """The lanes that have yielded and not gone on: words as of `Machine.words_of`, or 0."""
-        words = (self.machine.words_of(group.mask) for group in self.groups.parked if group.yields)
-        return reduce(or_, words, 0)
-
-    def _apart(self, yielding: np.ndarray) -> bool:
-        """Are the other lanes of the warps of these at several places? WARPSYNC waits all the same."""
-        seen: np.ndarray | bool = False
-        places: dict[int, Any] = {}
-        others = [(group.pc, group.mask) for group in (*self.groups.ready, *self.groups.parked)]
-        waiting = (one for one in self.waiting.values() if one.op.flow is Flow.WAIT_BARRIER)
-        for pc, mask in (*others, *((one.pc, one.mask) for one in waiting)):
-            places[pc] = either(places.get(pc, False), mask)
-        for mask in places.values():
-            here = (self.machine.words_of(both(mask, self.machine.alive)) != 0) & (yielding != 0)
-            if (seen & here).any():
-                return True
-            seen = seen | here
-        return False
-
-    def _excused(self, op: Op, missing: np.ndarray) -> np.ndarray | int:
-        """Those of the `missing` lanes that `op` does not wait for, because they have yielded."""
-        yielded = self._yielded() if op.flow is Flow.WAIT_BARRIER else 0
-        return 0 if type(yielded) is int else missing & yielded
-
-    def _clear(self, op: Op, passing: Any, excused: np.ndarray | int) -> None:
-        """Clear the barriers that lanes pass while others of them are excused."""
-        if type(excused) is int:
-            return
-        passed = np.where(excused != 0, self.machine.words_of(passing), 0)
-        slot = barrier_slot(op)
-        members = self._members(slot)
-        self.machine.slots[slot] = fit(from_array(np.where(members & passed, 0, members)), 32)
-        for group in self.groups.parked:
-            if group.yields and (self.machine.words_of(group.mask) & np.where(passed != 0, excused, 0)).any():
-                if group.passed not in (None, slot):
-                    self.machine.listener.uncertain(
-                        f"lanes that pass {op.name} at {op.where} as the second without those of their warp "
-                        "that yielded: whether they wait is not known"
-                    )
-                group.passed = slot
-
-    @cached_property
-    def _awaits_stores(self) -> bool:
-        """Do addresses or branches depend on shared memory? Lanes may loop until others store to it."""
-        ops = self.code.program.ops
-        return any(SHARED in spaces_read(ops[index]) for index in self.code.needed or ())
-
-    def _members(self, slot: int) -> np.ndarray:
-        """For each lane, the lanes in its barrier register."""
-        members: np.ndarray = to_array(_lanes(self.machine.slots[slot])) & 0xFFFFFFFF
-        return members
 
     def check(self) -> None:
         """Release lanes that no longer wait for anyone, because others have exited."""
@@ -255,7 +180,7 @@ class Convergence:
             return
         alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
         missing = meeting.members & alive & ~here
-        excused = self._excused(meeting.op, missing)
+        excused = self.yielded.excused(meeting.op, missing)
         released = missing == excused
         if not (released & ((here & alive) != 0)).any():
             if meeting.op.index in self.code.dataflow.alike:
@@ -264,7 +189,7 @@ class Convergence:
         free = from_bools(released)
         waiting = both(meeting.mask, self.machine.alive)
         going, staying = both(waiting, free), both(waiting, invert(free))
-        self._clear(meeting.op, going, excused)
+        self.yielded.clear(meeting.op, going, excused)
         if staying is False:
             del self.waiting[key]
         else:
@@ -342,14 +267,3 @@ class Convergence:
             f"deadlock: {self.machine.places(meeting.mask)} wait forever at {meeting.op.text}",
             **place_in_source(meeting.op),
         )
-
-
-def _lanes(value: Any) -> Any:
-    """The lanes in a barrier register; none if it was never set."""
-    if value is None:
-        return 0
-    if isinstance(value, Partial):
-        return value.value
-    if isinstance(value, Poison):
-        raise MemsimError(f"cannot go on: the lanes of a convergence barrier are unknown: {value.story()}")
-    return value
