@@ -228,6 +228,17 @@ def test_the_command_says_it_in_its_first_line() -> None:
     assert "bound by L1 data stage" in first
 
 
+@pytest.mark.slow
+def test_its_table_fits_the_terminal() -> None:
+    """Where the names of ncu's metrics have no room they are left out, and nothing is cut."""
+    for width, named in ((80, False), (120, True)):
+        lines = CliRunner().invoke(cli, ["bound", "transpose_naive"], env={"COLUMNS": str(width)}).output
+        table = lines.split("\n\n")[1].splitlines()
+        assert max(map(len, table)) <= width
+        assert ("lts__t_sectors_srcunit_tex.sum" in lines) is named
+        assert table[1].split()[-2:] == ["100", "%"]
+
+
 def test_its_json_has_the_same() -> None:
     done = CliRunner().invoke(cli, ["bound", "transpose_naive", "--json"])
     record = json.loads(done.output)

@@ -15,8 +15,8 @@ from memsim.views.tables import Column, Row
 
 COLUMNS = (
     Column("unit"),
-    Column("counted as ncu's"),
-    *(Column(name, right=True) for name in ("count", "cycles", "of the bound")),
+    Column("counted as ncu's", keep=1),
+    *(Column(name, right=True) for name in ("count", "cycles", "of bound")),
 )
 LEFT_OUT = "Not modelled: latencies, arbitration between warps, sectors that DRAM delivers more than once."
 
@@ -47,7 +47,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     )
     yield (
         f"{bound.multiprocessors} of {analysis.arch.multiprocessors} multiprocessors ({bound.chip}) for "
-        f"{launch.blocks:,} blocks of {launch.threads:,} threads; {shared}."
+        f"{count(launch.blocks, 'block')} of {count(launch.threads, 'thread')}; {shared}."
     )
     yield from _traffic(analysis)
     if bound.unknown:
