@@ -116,6 +116,16 @@ def test_two_files(tile: Tile) -> None:
 
 
 @pytest.mark.slow
+def test_two_files_of_one_name(tile: Tile) -> None:
+    project = tile()
+    project.write("new/tile.cu", TILE.replace("tile[x][y]", "tile[y][x]"))
+    done = project.run("compare", "tile.cu", "new/tile.cu", *LAUNCH, "-D", "PAD=0")
+    assert "Files: tile.cu -> new/tile.cu\n" in done.out
+    done = project.run("compare", "tile.cu", "tile.cu", *LAUNCH, "-D", "PAD=0")
+    assert "Files: tile.cu\n" in done.out
+
+
+@pytest.mark.slow
 def test_saved_analyses_and_traces(tile: Tile) -> None:
     project = tile()
     options = (*LAUNCH, "-D", "PAD=1")

@@ -5,13 +5,12 @@ A is before, B is now.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping
 
 from memsim.analysis import SiteCounts
 from memsim.guard.comparison import ComparedAccess, Comparison
 from memsim.guard.outcome import QuantityChange
-from memsim.views.labels import access, amount
+from memsim.views.labels import access, amount, file_names
 
 TOTALS = ("ncu metric", "A", "B", "difference")
 SAME = "="
@@ -26,13 +25,18 @@ def launches_of(pair: Comparison) -> Iterator[str]:
         yield f"Launch of {letter}: {side.launch}"
 
 
-def rows_of(line: ComparedAccess) -> Iterator[list[str]]:
-    """A row for each count that differs; one for an access that is equal."""
+def names_of(pair: Comparison) -> dict[str, str]:
+    """What each file of both sides is called."""
+    return file_names(site.file for line in pair.lines for site in _sites(line))
+
+
+def rows_of(line: ComparedAccess, names: Mapping[str, str]) -> Iterator[list[str]]:
+    """A row for each count that differs; one for an access that is equal. names: those of the files."""
     site = line.pair.now or line.pair.before
     if site is None:
         return
     kind = line.change.kind if line.change else SAME
-    head = [kind, _where(line), _code(line), access(site), site.array]
+    head = [kind, _where(line, names), _code(line), access(site), site.array]
     figures = line.change.figures if line.change else ()
     for figure in figures:
         yield [*head, figure.quantity, amount(figure.was), amount(figure.now), _difference(figure)]
@@ -46,17 +50,18 @@ def changed_rows(pair: Comparison, *, short: bool = False) -> list[list[str]]:
 
     short: lines without their files where each side has one.
     """
-    rows = []
+    rows, names = [], names_of(pair)
+    short = short and files_of(pair) is not None
     for line in pair.lines:
         if line.change:
-            change, where, *rest = _one_row(line)
-            rows.append([change, lines_of(line) if short and files_of(pair) is not None else where, *rest])
+            change, where, *rest = _one_row(line, names)
+            rows.append([change, lines_of(line) if short else where, *rest])
     return rows
 
 
-def _one_row(line: ComparedAccess) -> list[str]:
+def _one_row(line: ComparedAccess, names: Mapping[str, str]) -> list[str]:
     """The access with all counts that differ: `wavefronts 1,024 -> 32 (-992); ways 32 -> 1 (-31)`."""
-    (*head, _, _, _, _), *_ = rows_of(line)
+    (*head, _, _, _, _), *_ = rows_of(line, names)
     return [*head, "; ".join(map(_counts, line.change.figures if line.change else ()))]
 
 
@@ -66,20 +71,22 @@ def _counts(figure: QuantityChange) -> str:
     return f"{figure.quantity} {' -> '.join(sides)}" + (f" ({difference})" if difference else "")
 
 
-def _where(line: ComparedAccess) -> str:
+def _sites(line: ComparedAccess) -> list[SiteCounts]:
+    """The access on the sides that have it."""
+    return [site for site in (line.pair.before, line.pair.now) if site is not None]
+
+
+def _where(line: ComparedAccess, names: Mapping[str, str]) -> str:
     """`a.cu:12 -> a.cu:14`, or the one place there is."""
-    places = [
-        f"{PurePath(site.file).name}:{site.line}" if site.file else "?"
-        for site in (line.pair.before, line.pair.now)
-        if site is not None
-    ]
+    places = [f"{names[site.file]}:{site.line}" if site.file else "?" for site in _sites(line)]
     return " -> ".join(dict.fromkeys(places))
 
 
 def files_of(pair: Comparison) -> str | None:
     """The one file of each side; None where lines of several files are compared."""
+    names = names_of(pair)
     sides = [
-        {PurePath(site.file).name for line in pair.lines if (site := getattr(line.pair, side)) is not None}
+        {names[site.file] for line in pair.lines if (site := getattr(line.pair, side)) is not None}
         for side in ("before", "now")
     ]
     if any(len(side) > 1 for side in sides):
@@ -89,8 +96,7 @@ def files_of(pair: Comparison) -> str | None:
 
 def lines_of(line: ComparedAccess) -> str:
     """`12 -> 14`."""
-    sites = (line.pair.before, line.pair.now)
-    return " -> ".join(dict.fromkeys(str(site.line) for site in sites if site is not None))
+    return " -> ".join(dict.fromkeys(str(site.line) for site in _sites(line)))
 
 
 def code_now(line: ComparedAccess) -> str:
@@ -99,8 +105,7 @@ def code_now(line: ComparedAccess) -> str:
 
 
 def _code(line: ComparedAccess) -> str:
-    codes = [site.code for site in (line.pair.before, line.pair.now) if site is not None]
-    return " -> ".join(dict.fromkeys(codes))
+    return " -> ".join(dict.fromkeys(site.code for site in _sites(line)))
 
 
 def _unchanged(site: SiteCounts) -> list[str]:

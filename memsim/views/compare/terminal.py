@@ -11,6 +11,7 @@ from memsim.views.compare.compared_rows import (
     files_of,
     launches_of,
     lines_of,
+    names_of,
     rows_of,
     total_rows,
 )
@@ -52,10 +53,10 @@ def _write_pair(pair: Comparison, screen: Screen) -> None:
     if files is not None:
         screen.say(f"Files: {files}")
         screen.say()
-    rows = []
+    rows, names = [], names_of(pair)
     for line in pair.lines:
         style = STYLES.get(line.change.kind, "") if line.change else "dim"
-        for number, (change, place, _, *rest) in enumerate(rows_of(line)):
+        for number, (change, place, _, *rest) in enumerate(rows_of(line, names)):
             named = ("", "") if number else (place if files is None else lines_of(line), code_now(line))
             rows.append(Row((change, *named, *rest), style))
     screen.table((COLUMNS[0], where, *COLUMNS[2:]), rows)

@@ -7,6 +7,7 @@ from pathlib import PurePath
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
+from memsim.views.labels import file_names
 
 
 def cost_ratio(site: SiteCounts) -> float | None:
@@ -76,7 +77,8 @@ def sites_on_line(analysis: Analysis, place: str) -> list[int]:
         if site.line == int(line) and file in ("", site.file, PurePath(site.file).name)
     ]
     if not on_line:
-        lines = ", ".join(dict.fromkeys(f"{PurePath(s.file).name}:{s.line}" for s in analysis.sites))
+        names = file_names(site.file for site in analysis.sites)
+        lines = ", ".join(dict.fromkeys(f"{names[site.file]}:{site.line}" for site in analysis.sites))
         raise MemsimError(
             f"there is no access to shared or global memory on line {place} of {analysis.trace.kernel}",
             hint=f"there are some on {lines}" if lines else None,
