@@ -96,13 +96,14 @@ def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
     """The best proposals that have an edit, of all arrays at once, compiled and replayed.
 
     If the edited kernel's counts differ from the forecast, the next proposals of that array are tried.
-    Returns everything replayed, fewest wavefronts first; empty if no edit compiles.
+    Returns everything replayed, fewest wavefronts first.
 
     Raises:
-        MemsimError: there is no compiler.
+        MemsimError: there is no compiler, or no edit compiles.
     """
     waiting = [[each for each in entry.proposals if each.edit is not None] for entry in advice]
     found: list[Proof] = []
+    failed: MemsimError | None = None
     for _ in range(MOST_TRIES):
         chosen = [proposals[0] for proposals in waiting if proposals]
         if not chosen:
@@ -112,6 +113,7 @@ def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
         except MemsimError as error:
             if error.file is None:
                 raise  # no compiler, not a mistake in the edited text
+            failed = error
             waiting = [proposals[1:] for proposals in waiting]
             continue
         found.append(proof)
@@ -122,6 +124,8 @@ def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
             proposals[1:] if proposals and proposals[0].tile.name in wrong else proposals
             for proposals in waiting
         ]
+    if failed is not None and not found:
+        raise failed
     return sorted(found, key=lambda proof: (-proof.saved, not proof.holds))
 
 

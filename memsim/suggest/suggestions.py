@@ -57,6 +57,13 @@ class Suggestions:
         """All proposals in the order in which reports number them, from 1."""
         return tuple(each for entry in self.advice for each in entry.proposals)
 
+    def replayed(self, proposal: Proposal) -> int | None:
+        """The wavefronts of the proposal's array in a kernel that has it; None: none was replayed."""
+        for proof in (self.proof, *self.tried):
+            if proof is not None and any(each is proposal for each in proof.proposals):
+                return proof.counted[proposal.tile.name]
+        return None
+
     @property
     def least_cycles(self) -> tuple[int, int] | None:
         """The lower bounds of the launch's cycles, before and after `taken`; None if unknown."""
@@ -75,7 +82,7 @@ class Suggestions:
         return {
             "kernel": self.analysis.trace.kernel,
             "arch": self.analysis.arch.name,
-            "arrays": [_array(entry) for entry in self.advice],
+            "arrays": [_array(entry, self) for entry in self.advice],
             "proof": None if self.proof is None else _proof(self.proof, self.proposals),
             "unproven": self.unproven,
             "least_cycles": None if self.least_cycles is None else list(self.least_cycles),
@@ -170,7 +177,8 @@ def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Sugg
     except MemsimError as error:
         if chosen:
             raise
-        return replace(found, unproven=error.message)
+        why = error.message if error.file is None else f"the changed {error.file}: {error.message}"
+        return replace(found, unproven=why)
     helping = [proof for proof in proofs if proof.helps or chosen]
     if not helping:
         why = "no change that was compiled and replayed takes fewer wavefronts"
@@ -207,7 +215,7 @@ def _why_no_proof(found: Suggestions, job: Job | None) -> str:
     return ""
 
 
-def _array(entry: Advice) -> dict[str, Any]:
+def _array(entry: Advice, found: Suggestions) -> dict[str, Any]:
     return {
         "name": entry.tile.name,
         "bytes": entry.tile.size,
@@ -216,7 +224,7 @@ def _array(entry: Advice) -> dict[str, Any]:
         "least": entry.least,
         "layouts_tried": entry.tried,
         "why_not": entry.why_not,
-        "proposals": [_proposal(each) for each in entry.proposals],
+        "proposals": [_proposal(each) | {"replayed": found.replayed(each)} for each in entry.proposals],
     }
 
 

@@ -28,7 +28,7 @@ def tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
     done = memsim("suggest kernel_v4_colmajor --size 128,128,16")
     assert (done.code, done.err) == (0, "")
-    first, *_, proof, bounds, last = done.out.splitlines()
+    first, *_, proof, verdict, bounds = done.out.splitlines()
     assert first == (
         "kernel_v4_colmajor: 64 of 1,728 shared wavefronts are bank conflicts; "
         "another layout of s_a saves all of them"
@@ -41,19 +41,45 @@ def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
     assert bounds.startswith(
         "Lower bound of the launch with lanes transposed, as 2 x 16 become 16 x 2 (memsim bound): "
     )
-    assert last.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
+    assert verdict.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
 
 
 @pytest.mark.slow
 def test_the_picture_shows_the_banks_before_and_after(memsim: Run, tile: Path) -> None:
     lines = memsim("suggest", tile, LAUNCH).out.splitlines()
-    before, after = (
-        next(line.split() for line in lines if line.split()[:1] == [side]) for side in ("before", "after")
-    )
-    assert before == ["before", "32", *"." * 31]
-    assert after == ["after", *"1" * 32]
+    for side, halves in (("before", [["32", *"." * 15], [*"." * 16]]), ("after", [[*"1" * 16]] * 2)):
+        assert [line.split()[1:] for line in lines if line.split()[:1] == [side]] == halves
     (row,) = [line for line in lines if line.split()[:2] == ["3", "0*"]]
     assert row.split() == ["3", "0*", "1", "2", "3", "3*", "2", "1", "0"]
+
+
+@pytest.mark.slow
+def test_tables_fit_a_terminal(memsim: Run, tile: Path) -> None:
+    """Names of files are long, and those of one file are left out; code to paste is never cut."""
+    path = Path("a_transpose_of_tiles_in_a_file_that_has_a_long_name.cu")
+    path.write_text(tile.read_text())
+    lines = memsim("suggest", path, LAUNCH).out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("1. tile"))
+    assert lines[start + 3].split() == ["line", "access", "wavefronts", "ways"]
+    end = next(number for number, line in enumerate(lines) if line.startswith(f"   {path}"))
+    assert max(map(len, lines[start:end])) <= 80
+
+
+@pytest.mark.slow
+def test_files_of_one_name_are_told_apart(memsim: Run, tile: Path) -> None:
+    text = tile.read_text().replace("tile[x][y]", "get(&tile[x][y])")
+    text = text.replace("tile[y][x] = in[y * 32 + x]", "put(&tile[y][x], in[y * 32 + x])")
+    tile.write_text(f'#include "a/one.h"\n#include "b/one.h"\n{text}')
+    for folder, function in (
+        ("a", "void put(float *p, float v) { *p = v; }"),
+        ("b", "float get(float *p) { return *p; }"),
+    ):
+        Path(folder).mkdir()
+        Path(folder, "one.h").write_text(f"static __device__ inline {function}\n")
+    done = memsim("suggest tile.cu", LAUNCH)
+    where = [line.split()[0] for line in done.out.splitlines() if line.startswith("   ") and " 4 B  " in line]
+    assert where == ["a/one.h:1", "b/one.h:1"]
+    assert "a/one.h:1, b/one.h:1" in memsim("explain tile.cu --line 4", LAUNCH).err
 
 
 def test_the_records(memsim: Run, tile: Path) -> None:

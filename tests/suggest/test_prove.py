@@ -34,11 +34,37 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
     assert isinstance(found.proof.proposals[0].change, Padding)
     assert found.proof.holds
     text = str(found)
-    assert (
-        f"1 in k.cu, compiled and replayed: tile 288 -> {swizzle.counted['tile']} wavefronts. The fore"
-        in text
-    )
+    proven = "288 -> 64 wavefronts, compiled and replayed;"
+    worse = f"288 -> {swizzle.counted['tile']} wavefronts, compiled and replayed (forecast: "
+    found_at = [text.index(each) for each in ("2. tile, padding", proven, "1. tile, swizzle", worse)]
+    assert found_at == sorted(found_at)
     assert "Proven by replay: 2 in k.cu" in text
+    counted = [each["replayed"] for each in found.to_dict()["arrays"][0]["proposals"]]
+    assert counted == [swizzle.counted["tile"], 64]
+
+
+@pytest.mark.slow
+def test_what_was_not_replayed_is_called_a_forecast(tmp_path: Path) -> None:
+    job = transpose("float tile[32][32]").job(tmp_path)
+    text = str(suggest(analyzed(job), job))
+    assert text.startswith(
+        "k: 992 of 1,056 shared wavefronts are bank conflicts; another layout of tile saves "
+    )
+    assert text.index("64 wavefronts, compiled and replayed") < text.index("64 wavefronts, forecast")
+    unproven = str(suggest(analyzed(job)))
+    assert "another layout of tile would save all of them, by forecast\n" in unproven
+    assert "compiled and replayed" not in unproven
+
+
+def test_a_change_that_does_not_compile_says_why(tmp_path: Path) -> None:
+    """Rows of 33 are not what a function takes that is given the array."""
+    case = transpose("float tile[32][32]")
+    reads = "__device__ float at(float t[32][32], int y, int x) { return t[y][x]; }\n"
+    text = reads + case.text.replace("tile[x][y]", "at(tile, x, y)")
+    job = replace(case, text=text).job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proposals and found.proof is None
+    assert found.unproven.startswith("the changed k.cu: does not compile: ")
 
 
 @pytest.mark.slow
@@ -68,6 +94,12 @@ def test_of_what_saves_as_much_that_which_is_as_forecast_is_proven() -> None:
         f"opt_4_tile2d: {conflicts:,} of 4,224 shared wavefronts are bank conflicts; "
         f"another layout of s_a saves {saved:,} of them\n"
     )
+    lines = str(found).splitlines()
+    headings = [
+        line[:3] for line in lines if line[:2].rstrip(".").isdecimal() or line.startswith(("s_", "C,"))
+    ]
+    assert headings == ["s_a", "1. ", "2. ", "3. ", "6. ", "C, ", "s_b", "4. ", "5. "]
+    assert sum(line.startswith("   Disproved by replay: 2,112 -> ") for line in lines) == 2
 
 
 POINTER = Case(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping
 
 from memsim.suggest.fields import ArrayOfStructs
 from memsim.suggest.renumbering import Renumbering
@@ -11,7 +10,7 @@ from memsim.suggest.split import Split
 from memsim.suggest.staging import Staging
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.wider import Wider
-from memsim.views.labels import count
+from memsim.views.labels import count, file_names
 from memsim.views.suggest.layout_changes import change_name, formula
 
 ARROW = "->"
@@ -19,12 +18,13 @@ ARROW = "->"
 
 def by_hand(found: Suggestions) -> Iterator[list[str]]:
     """Each cure: what it is, and its counts before and after."""
+    names = file_names(site.file for site in found.analysis.sites)
     if found.lanes is not None:
         yield list(_lanes(found.lanes))
-    yield from (list(_split(found, each)) for each in found.split)
-    yield from (list(_wider(found, each)) for each in found.wider)
-    yield from (list(_fields(each)) for each in found.fields)
-    yield from (list(_staging(each)) for each in found.staging)
+    yield from (list(_split(found, each, names)) for each in found.split)
+    yield from (list(_wider(found, each, names)) for each in found.wider)
+    yield from (list(_fields(each, names)) for each in found.fields)
+    yield from (list(_staging(each, names)) for each in found.staging)
 
 
 def _lanes(found: Renumbering) -> Iterator[str]:
@@ -35,9 +35,9 @@ def _lanes(found: Renumbering) -> Iterator[str]:
     yield f"   By hand: each thread does the work of the lane whose number has its {bits}."
 
 
-def _split(found: Suggestions, each: Split) -> Iterator[str]:
+def _split(found: Suggestions, each: Split, names: Mapping[str, str]) -> Iterator[str]:
     sites = [found.analysis.sites[number] for number in each.sites]
-    where = ", ".join(dict.fromkeys(f"{PurePath(site.file).name}:{site.line}" for site in sites))
+    where = ", ".join(dict.fromkeys(f"{names[site.file]}:{site.line}" for site in sites))
     before = sum(found.analysis.sites[number].wavefronts or 0 for number in each.tile.sites)
     widths = " and ".join(dict.fromkeys(f"{site.width} B" for site in sites))
     yield f"{each.tile.name}: accesses of {widths} as ones of 4 B ({where}),"
@@ -46,11 +46,11 @@ def _split(found: Suggestions, each: Split) -> Iterator[str]:
     yield f"   By hand: the byte at offset o goes to {formula(each.change)}; {each.extra:,} B more."
 
 
-def _wider(found: Suggestions, each: Wider) -> Iterator[str]:
+def _wider(found: Suggestions, each: Wider, names: Mapping[str, str]) -> Iterator[str]:
     site = found.analysis.sites[each.site]
     before, after = each.sectors
     yield (
-        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: "
+        f"{site.array or 'Global memory'}, {names[site.file]}:{site.line}: "
         f"{each.times} neighbouring {site.op}s of {site.width} B as one of {each.width} B"
     )
     yield f"   {before:,} {ARROW} {after:,} global sectors, counted on these requests"
@@ -58,19 +58,19 @@ def _wider(found: Suggestions, each: Wider) -> Iterator[str]:
     yield f"   By hand: every recorded address allows it, as all are multiples of {each.width}."
 
 
-def _fields(each: ArrayOfStructs) -> Iterator[str]:
+def _fields(each: ArrayOfStructs, names: Mapping[str, str]) -> Iterator[str]:
     before, after = each.sectors
-    where = ", ".join(f"{PurePath(file).name}:{line}" for file, line in each.lines)
+    where = ", ".join(f"{names[file]}:{line}" for file, line in each.lines)
     yield f"{each.array}, {where}: records of {each.record} B as a structure of arrays"
     yield f"   {before:,} {ARROW} {after:,} global sectors of the first block, counted on its requests"
     at = ", ".join(f"{width} B at {start}" for start, width in each.fields)
     yield f"   By hand: {count(len(each.fields), 'array')}, one for each field that is accessed: {at}."
 
 
-def _staging(each: Staging) -> Iterator[str]:
+def _staging(each: Staging, names: Mapping[str, str]) -> Iterator[str]:
     site, (before, after) = each.site, each.sectors
     yield (
-        f"{site.array or 'Global memory'}, {PurePath(site.file).name}:{site.line}: the {site.op} through "
+        f"{site.array or 'Global memory'}, {names[site.file]}:{site.line}: the {site.op} through "
         "shared memory"
     )
     yield f"   {before:,} {ARROW} {after:,} global sectors of the first block, counted on its requests"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping
+from operator import itemgetter
 
 from memsim.arch.units import BANKS
 from memsim.suggest.edit import Edit
@@ -11,7 +11,7 @@ from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
-from memsim.views.labels import access, count
+from memsim.views.labels import access, count, file_names
 from memsim.views.suggest.advice import room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
 from memsim.views.suggest.data import BeforeAndAfter, picture
@@ -19,27 +19,61 @@ from memsim.views.suggest.layout_changes import change_name, formula
 
 MOST_LINES = 24  # changed lines that are shown of a proposal
 MOST_SITES = 12  # rows of the table before and after
+HALF = BANKS // 2  # banks that a line of the picture has: all of them are wider than a terminal
+
+# What is known of a proposal, in the order in which proposals are shown.
+PROVEN, FORECAST, DISPROVEN = range(3)
+
+Names = Mapping[str, str]
 
 
 def render(found: Suggestions) -> str:
-    """The whole answer: the first line says what can be saved, the last what was proven."""
+    """The whole answer: the first line says what can be saved, the last what was proven.
+
+    What was proven by replay comes first, then what is only forecast, then what replay disproved; each with
+    the number by which `--take` knows it.
+    """
     lines = [headline(found)]
     if found.analysis.bound.has_instructions and found.analysis.bound.units:
         lines.append(f"Bound: {found.analysis.bound.verdict}")  # whether a cure can shorten the launch at all
-    numbers = {id(each): number for number, each in enumerate(found.proposals, 1)}
-    for entry in found.advice:
-        if entry.conflicts or entry.why_not:
-            lines += ["", *_array(entry)]
-        for each in entry.proposals:
-            first = each is entry.proposals[0]
-            lines += ["", *_proposal(each, numbers[id(each)], whole=first)]
+    names = _names(found)
+    parts = [_advised(entry, found, names) for entry in found.advice]
     for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
-        lines += ["", *_remapped(remap, number)]
-    for cure in by_hand(found):
-        lines += ["", *cure]
-    ending = list(_ending(found))
+        parts.append((PROVEN, ["", *_remapped(remap, number, names)]))
+    parts += [(FORECAST, ["", *cure]) for cure in by_hand(found)]
+    for _, part in sorted(parts, key=itemgetter(0)):
+        lines += part
+    ending = list(_ending(found, names))
     lines += ["", *ending] if ending else []
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _names(found: Suggestions) -> Names:
+    """What each file is called, of accesses and of what is edited."""
+    proposed = [each.edit for each in found.proposals if each.edit is not None]
+    edits = [*proposed, *(each.edit for each in found.remapped)]
+    return file_names([*(site.file for site in found.analysis.sites), *(edit.file for edit in edits)])
+
+
+def _known(each: Proposal, found: Suggestions) -> int:
+    counted = found.replayed(each)
+    if counted is None:
+        return FORECAST
+    return PROVEN if counted < each.now.most else DISPROVEN
+
+
+def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[int, list[str]]:
+    """What is known of the best proposal of an array, and all of them."""
+    lines = ["", *_array(entry)] if entry.conflicts or entry.why_not else []
+    numbers = {id(each): number for number, each in enumerate(found.proposals, 1)}
+    best_first = sorted(entry.proposals, key=lambda each: (_known(each, found), found.replayed(each) or 0))
+    for each in best_first:
+        number, counted = numbers[id(each)], found.replayed(each)
+        if _known(each, found) == DISPROVEN:
+            lines += ["", *_disproven(each, number, counted)]
+        else:
+            lines += ["", *_proposal(each, number, counted, names, whole=each is best_first[0])]
+    return min((_known(each, found) for each in best_first), default=FORECAST), lines
 
 
 def headline(found: Suggestions) -> str:
@@ -52,19 +86,30 @@ def headline(found: Suggestions) -> str:
         nothing = "no bank conflict, so no other layout saves a wavefront"
         rest = [*map(_saved_by_threads, found.remapped)] or [*_needless(found)]
         return f"{kernel}: {'; '.join([nothing, *rest])}"
-    forecast = {
-        entry.tile.name: entry.wavefronts - entry.proposals[0].cost.most
-        for entry in found.advice
-        if entry.proposals
-    }
-    proof = found.proof
-    saved = sum(forecast.values()) if proof is None else proof.saved
-    names = " and ".join(forecast if proof is None else proof.counted)
+    saved = _forecast(found) if found.proof is None else _counted(found.proof)
     of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
     if not saved:
         return f"{kernel}: {of}, and no layout tried saves any"
-    all_of = "all of them" if saved == conflicts else f"{saved:,} of them"
-    return f"{kernel}: {of}; another layout of {names} saves {all_of}"
+    whole = sum(saved.values())
+    all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
+    saves = f"would save {all_of}, by forecast" if found.proof is None else f"saves {all_of}"
+    return f"{kernel}: {of}; another layout of {' and '.join(saved)} {saves}"
+
+
+def _counted(proof: Proof) -> dict[str, int]:
+    """Wavefronts that the edited kernel saves, by array."""
+    saved = {name: proof.before[name] - counted for name, counted in proof.counted.items()}
+    return {name: wavefronts for name, wavefronts in saved.items() if wavefronts}
+
+
+def _forecast(found: Suggestions) -> dict[str, int]:
+    """Wavefronts that the best layouts should save that no replay disproved, by array."""
+    saved = {}
+    for entry in found.advice:
+        left = [each.cost.most for each in entry.proposals if _known(each, found) != DISPROVEN]
+        if left:
+            saved[entry.tile.name] = entry.wavefronts - min(left)
+    return saved
 
 
 def _needless(found: Suggestions) -> Iterator[str]:
@@ -103,38 +148,54 @@ def _array(entry: Advice) -> Iterator[str]:
         )
     else:
         best = entry.proposals[0].cost.most
-        limit = (
-            "no layout can take fewer for these requests"
-            if best == entry.least
-            else f"no layout at all can take fewer than {entry.least:,}"
-        )
-        yield f"  {entry.tried:,} layouts tried; the best takes {best:,} wavefronts: {limit}."
+        than = "" if best == entry.least else f" than {entry.least:,}"
+        yield f"  Of {entry.tried:,} layouts the best takes {best:,} wavefronts for these requests;"
+        yield f"  no layout at all can take fewer{than}."
 
 
-def _proposal(each: Proposal, number: int, whole: bool) -> Iterator[str]:
-    after = f"{each.cost.most:,}" if each.cost.certain else f"{each.cost.wavefronts:,} to {each.cost.most:,}"
+def _disproven(each: Proposal, number: int, counted: int | None) -> Iterator[str]:
     yield f"{number}. {each.tile.name}, {change_name(each.change, each.tile)}"
-    yield f"   {each.now.most:,} {ARROW} {after} wavefronts, {room_of(each)}"
+    counts = f"{each.now.most:,} {ARROW} {counted:,} wavefronts; the forecast was {_after(each)}"
+    yield f"   Disproved by replay: {counts}."
+    yield "   The compiler merges or splits accesses of the new layout differently."
+
+
+def _after(each: Proposal) -> str:
+    """`65,536`, or from how many to how many."""
+    return f"{each.cost.most:,}" if each.cost.certain else f"{each.cost.wavefronts:,} to {each.cost.most:,}"
+
+
+def _proposal(
+    each: Proposal, number: int, counted: int | None, names: Names, *, whole: bool
+) -> Iterator[str]:
+    """A change, its wavefronts (as its replay counted them, else the forecast), and how to make it."""
+    after, how = _after(each), "forecast"
+    if counted is not None:
+        as_forecast = "" if counted == each.cost.most else f" (forecast: {after})"
+        after, how = f"{counted:,}", f"compiled and replayed{as_forecast}"
+    yield f"{number}. {each.tile.name}, {change_name(each.change, each.tile)}"
+    yield f"   {each.now.most:,} {ARROW} {after} wavefronts, {how}; {room_of(each)}"
     if each.cost.sectors != each.now.sectors:
         yield f"   {each.now.sectors:,} {ARROW} {each.cost.sectors:,} global sectors of its copies"
     if whole:
         yield ""
-        yield from (f"   {line}" for line in _table(each))
+        yield from (f"   {line}" for line in _table(each, names))
         yield ""
-        yield from (f"   {line}" for line in _drawing(picture(each)))
+        yield from (f"   {line}" for line in _drawing(picture(each), names))
     yield ""
-    yield from (f"   {line}" for line in _paste(each))
+    yield from (f"   {line}" for line in _paste(each, names))
 
 
-def _table(each: Proposal) -> list[str]:
-    """The accesses of the array: wavefronts and ways, before and after."""
-    rows = [("where", "access", "wavefronts", "ways")]
+def _table(each: Proposal, names: Names) -> list[str]:
+    """The accesses of the array: wavefronts and ways, before and after; of one file its lines are enough."""
+    one_file = len(names) == 1
+    rows = [("line" if one_file else "where", "access", "wavefronts", "ways")]
     shown = each.tile.sites[:MOST_SITES]
     for number in shown:
         old, new = each.before.sites[number], each.after.sites[number]
         rows.append(
             (
-                f"{PurePath(old.file).name}:{old.line}",
+                str(old.line) if one_file else f"{names[old.file]}:{old.line}",
                 access(old),
                 f"{old.wavefronts or 0:,} {ARROW} {new.wavefronts or 0:,}",
                 f"{old.max_ways} {ARROW} {new.max_ways}",
@@ -146,13 +207,15 @@ def _table(each: Proposal) -> list[str]:
     return [*lines, f"and {count(more, 'more row')}"] if more else lines
 
 
-def _drawing(drawn: BeforeAndAfter) -> Iterator[str]:
+def _drawing(drawn: BeforeAndAfter, names: Names) -> Iterator[str]:
     """The worst request in the banks, then the layout around it; both before and after."""
     site = drawn.request.origin.row
-    yield f"Words each bank serves for the worst request of line {site.line}:"
-    yield "bank    " + "".join(f"{'' if bank % 4 else bank:>3}" for bank in range(BANKS))
-    for label, words in zip(("before", "after"), drawn.words.tolist(), strict=True):
-        yield f"{label:8}" + "".join(f"{word or '.':>3}" for word in words)
+    where = f"line {site.line}" if len(names) == 1 else f"{names[site.file]}:{site.line}"
+    yield f"Words each bank serves for the worst request of {where}:"
+    for first in range(0, BANKS, HALF):
+        yield "bank    " + "".join(f"{'' if bank % 4 else bank:>3}" for bank in range(first, first + HALF))
+        for label, words in zip(("before", "after"), drawn.words.tolist(), strict=True):
+            yield f"{label:8}" + "".join(f"{word or '.':>3}" for word in words[first : first + HALF])
     yield ""
     side = 4 * len(drawn.columns)
     piece = "word" if drawn.unit == 4 else f"{drawn.unit} B"
@@ -170,24 +233,24 @@ def _drawing(drawn: BeforeAndAfter) -> Iterator[str]:
         yield f"{'':8}  columns {', '.join(str(column * drawn.unit // 4) for column in columns)} (words)"
 
 
-def _paste(each: Proposal) -> Iterator[str]:
+def _paste(each: Proposal, names: Names) -> Iterator[str]:
     if each.edit is None:
         yield f"By hand: the byte at offset o of {each.tile.name} goes to {formula(each.change)},"
         yield "at every place that stores to it or loads from it:"
         lines = dict.fromkeys((each.before.sites[n].file, each.before.sites[n].line) for n in each.tile.sites)
-        yield f"  {', '.join(f'{PurePath(file).name}:{line}' for file, line in lines)}"
+        yield f"  {', '.join(f'{names[file]}:{line}' for file, line in lines)}"
         if each.extra:
             yield f"The array grows by {each.extra:,} B."
         return
-    yield from _lines(each.edit)
+    yield from _lines(each.edit, names)
     if each.more_dynamic:
         yield f"Launch it with {each.more_dynamic:,} B more dynamic shared memory."
 
 
-def _lines(edit: Edit) -> Iterator[str]:
+def _lines(edit: Edit, names: Names) -> Iterator[str]:
     """The changed lines, old and new."""
     for each in edit.lines[:MOST_LINES]:
-        where = f"{PurePath(each.file).name}:{each.line}"
+        where = f"{names[each.file]}:{each.line}"
         yield f"{where}  - {each.old.strip()}"
         yield f"{'':{len(where)}}  + {each.new.strip()}"
     more = len(edit.lines) - MOST_LINES
@@ -195,7 +258,7 @@ def _lines(edit: Edit) -> Iterator[str]:
         yield f"and {count(more, 'line')} more"
 
 
-def _remapped(found: Remapped, number: int) -> Iterator[str]:
+def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
     """Threads that do each other's work."""
     yield f"{number}. {found.name}"
     counts = [
@@ -208,30 +271,27 @@ def _remapped(found: Remapped, number: int) -> Iterator[str]:
     if block != found.before.trace.launch.block:
         yield f"   Launch it with a block of {block[0]} x {block[1]} x {block[2]}."
     yield ""
-    yield from (f"   {line}" for line in _lines(found.edit))
+    yield from (f"   {line}" for line in _lines(found.edit, names))
 
 
-def _ending(found: Suggestions) -> Iterator[str]:
+def _ending(found: Suggestions, names: Names) -> Iterator[str]:
     """What was proven, or why nothing was."""
-    for each in found.tried:
-        yield from _proof(each, found)
     proof = found.proof
-    if proof is None:
-        if found.proposals:
-            yield f"Not proven by replay: {found.unproven}."
-        elif found.analysis.excess_wavefronts and not (found.remapped or found.lanes):
-            yield (
-                f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are not conflicts; "
-                "another arrangement of the lanes could save them, but no layout can."
-            )
-    else:
-        yield from _proof(proof, found)
-    yield from _least_cycles(found)
     if proof is not None:
+        yield from _proof(proof, found, names)
         if proof.edit.unseen:
-            lines = ", ".join(map(str, proof.edit.unseen))
-            yield f"Line {lines} passes the array's address on; --run checks that the results stay the same."
+            several = len(proof.edit.unseen) > 1
+            lines = f"Line{'s' * several} {', '.join(map(str, proof.edit.unseen))} pass{'es' * (not several)}"
+            yield f"{lines} the array's address on; --run checks that the results stay the same."
         yield proof.analysis.verdict
+    elif found.proposals:
+        yield f"Not proven by replay: {found.unproven}."
+    elif found.analysis.excess_wavefronts and not (found.remapped or found.lanes):
+        yield (
+            f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are not conflicts; "
+            "another arrangement of the lanes could save them, but no layout can."
+        )
+    yield from _least_cycles(found)
 
 
 def _least_cycles(found: Suggestions) -> Iterator[str]:
@@ -242,10 +302,10 @@ def _least_cycles(found: Suggestions) -> Iterator[str]:
         yield f"Lower bound of the launch{which} (memsim bound): {before:,} {ARROW} {after:,} cycles."
 
 
-def _proof(proof: Proof, found: Suggestions) -> Iterator[str]:
+def _proof(proof: Proof, found: Suggestions, names: Names) -> Iterator[str]:
     """What was compiled, and what it counts."""
     numbers = [found.proposals.index(each) + 1 for each in proof.proposals]
-    what = f"{', '.join(map(str, numbers))} in {PurePath(proof.edit.file).name}, compiled and replayed"
+    what = f"{', '.join(map(str, numbers))} in {names[proof.edit.file]}, compiled and replayed"
     counts = " and ".join(
         f"{name} {proof.before[name]:,} {ARROW} {proof.counted[name]:,}" for name in proof.counted
     )
