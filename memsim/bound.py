@@ -8,7 +8,7 @@ busy all the time. Latencies, arbitration between warps, and repeated DRAM trans
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from typing import Any
@@ -25,7 +25,7 @@ from memsim.least_work import (
     least_wavefronts,
     tag_lookups,
 )
-from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy
+from memsim.model.occupancy import Needs, Occupancy, next_cliffs, occupancy, room_left
 from memsim.model.pipes import EXECUTED, PipeUse, pipe_use
 from memsim.trace.footprint import Footprint
 from memsim.trace.trace import Trace
@@ -59,7 +59,7 @@ WORTH_A_WORD = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One kind of unit. count: of ncu's `metric`; None if unknown.
+    """One kind of unit. count: of ncu's `metric`; None if the counter's value is not predicted.
 
     key: its name in budgets. cycles: for which the busiest such unit is busy at least.
     """
@@ -91,9 +91,10 @@ class Bound:
     accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all blocks execute the
     same, and the busiest multiprocessor's count. unknown: opcodes whose work is not included. lacks: why it
     is not a bound of the whole launch, or an estimate; empty if it is one. occupancy: None if registers are
-    unknown. cliffs: the smallest reductions that make more blocks resident. without_conflicts: cycles of the
-    L1 data stage if no request had a bank conflict. footprint: sectors of global memory that the launch
-    touches; None unless all of it was replayed.
+    unknown. cliffs: the smallest reductions that make more blocks resident. room: the most registers and the
+    most shared memory that leave as many; None if no block fits. without_conflicts: cycles of the L1 data
+    stage if no request had a bank conflict. footprint: sectors of global memory that the launch touches; None
+    unless all of it was replayed.
     """
 
     units: tuple[Unit, ...]
@@ -107,6 +108,7 @@ class Bound:
     without_conflicts: int
     occupancy: Occupancy | None
     cliffs: tuple[tuple[Needs, int], ...]
+    room: Needs | None
     waves: Waves | None
     footprint: Footprint | None
 
@@ -141,6 +143,17 @@ class Bound:
             "lacks": list(self.lacks),
             "resident_blocks": None if self.occupancy is None else self.occupancy.blocks,
             "limits_of_resident_blocks": None if self.occupancy is None else dict(self.occupancy.limits),
+            "next_cliffs": [
+                {
+                    "registers": less.registers,
+                    "shared_bytes": less.shared_bytes,
+                    "resident_blocks": blocks,
+                }
+                for less, blocks in self.cliffs
+            ],
+            "room": None
+            if self.room is None
+            else {"registers": self.room.registers, "shared_bytes": self.room.shared_bytes},
             "waves": None if self.waves is None else self.waves.waves,
             "global_sectors": None if self.footprint is None else asdict(self.footprint),
         }
@@ -165,8 +178,12 @@ class Bound:
         return "; ".join(parts)
 
 
-def bound_of(trace: Trace, rows: Sequence[CountedRow], chip: Arch = SM_90) -> Bound:
-    """The lower bounds of a launch, whose trace has the counts `rows`; unknown parts are omitted."""
+def bound_of(
+    trace: Trace, rows: Sequence[CountedRow], totals: Mapping[str, int | None], chip: Arch = SM_90
+) -> Bound:
+    """The lower bounds of a launch, whose trace has the counts `rows` and `totals`, by ncu's names; unknown
+    parts are omitted.
+    """
     launch, share = trace.launch, trace.blocks_replayed / trace.launch.blocks
     use = pipe_use(executed_forms(trace))
     whole = trace.blocks_alike and share == 1 and len(trace.executed) > 0
@@ -178,11 +195,15 @@ def bound_of(trace: Trace, rows: Sequence[CountedRow], chip: Arch = SM_90) -> Bo
     traffic = least_l2_sectors(footprint, rows), dram_bytes(footprint, chip)
     held = None
     cliffs: tuple[tuple[Needs, int], ...] = ()
+    room = None
     if trace.resources is not None and chip.resident_warps >= launch.warps:
         held = occupancy(_needs(trace), chip)
         cliffs = next_cliffs(held.needs, chip)
+        room = room_left(held.needs, chip) if held.blocks else None
     return Bound(
-        units=units_of(use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share, *traffic),
+        units=units_of(
+            use, wavefronts, tag_lookups(rows), launch, chip, whole, shared, share, *traffic, totals
+        ),
         has_instructions=len(trace.executed) > 0,
         chip=chip.chip,
         multiprocessors=multiprocessors,
@@ -193,6 +214,7 @@ def bound_of(trace: Trace, rows: Sequence[CountedRow], chip: Arch = SM_90) -> Bo
         without_conflicts=ceil((wavefronts - conflicts) / share / multiprocessors),
         occupancy=held,
         cliffs=cliffs,
+        room=room,
         waves=_waves(launch, held.blocks, chip) if held is not None and held.blocks else None,
         footprint=footprint,
     )
@@ -209,13 +231,14 @@ def units_of(
     share: float = 1,
     l2: L2Sectors = NO_SECTORS,
     dram: int = 0,
+    totals: Mapping[str, int | None] | None = None,
 ) -> tuple[Unit, ...]:
     """The units with work, the busiest first.
 
     wavefronts: of the L1 data stage in the whole launch, one per cycle and multiprocessor, `shared` of them
     for shared memory; tags: look-ups of the L1 tag stage, up to four per cycle (traces/nvidia-h200/rates/,
     loops `lds_32` and `ldg_lines`). whole_blocks: all execute the same. share: the share of the launch's
-    blocks. l2: sectors, dram: bytes, that are transferred for all of it.
+    blocks. l2: sectors, dram: bytes, that are transferred for all of it. totals: predicted counters.
     """
     multiprocessors = min(chip.multiprocessors, launch.blocks)
     of_busiest = _most_blocks(launch, chip)
@@ -225,20 +248,22 @@ def units_of(
         if whole_blocks
         else min(chip.partitions * multiprocessors, launch.blocks * launch.warps)
     )
-    certain = share == 1
+    known = {**use.counters, **(totals or {})} if share == 1 else {}
     units = [
-        Unit(pipe, title, metric, use.counters[metric] if certain else None,
+        Unit(pipe, title, metric, known.get(metric),
              ceil(use.cycles[pipe] / share / partitions))
         for pipe, (title, metric) in _PIPES.items()
     ]  # fmt: skip
     stages = {
-        "l1_data": (None, wavefronts / multiprocessors),
-        "shared": (shared if certain else None, shared / multiprocessors),
-        "l1_tags": (tags if certain else None, tags / (TAGS_A_CYCLE * multiprocessors)),
-        "l2": (None, _l2_cycles(l2, multiprocessors, chip) * share),
-        "dram": (None, dram / chip.dram_bytes_a_cycle * share),
+        "l1_data": wavefronts / multiprocessors,
+        "shared": shared / multiprocessors,
+        "l1_tags": tags / (TAGS_A_CYCLE * multiprocessors),
+        "l2": _l2_cycles(l2, multiprocessors, chip) * share,
+        "dram": dram / chip.dram_bytes_a_cycle * share,
     }
-    units += [Unit(key, *_STAGES[key], count, ceil(work / share)) for key, (count, work) in stages.items()]
+    for key, work in stages.items():
+        name, metric = _STAGES[key]
+        units.append(Unit(key, name, metric, known.get(metric), ceil(work / share)))
     if chip.memory is None:
         units = [replace(unit, name=DRAM_BY_SHEET) if unit.key == "dram" else unit for unit in units]
     return tuple(sorted((unit for unit in units if unit.cycles), key=lambda unit: -unit.cycles))

@@ -63,7 +63,7 @@ class Analysis:
     @cached_property
     def bound(self) -> Bound:
         """The lower bound of the launch's cycles, and what bounds it (docs/bounds.md)."""
-        return bound_of(self.trace, self.sites, self.arch)
+        return bound_of(self.trace, self.sites, self.totals, self.arch)
 
     @cached_property
     def requests_of_sites(self) -> tuple[np.ndarray, ...]:

@@ -96,6 +96,23 @@ def next_cliffs(needs: Needs, chip: Arch) -> tuple[tuple[Needs, int], ...]:
     return tuple(found)
 
 
+def room_left(needs: Needs, chip: Arch) -> Needs:
+    """The most registers, and the most shared memory, with which as many blocks are resident as now.
+
+    Each by itself: with both, fewer may be.
+    """
+    blocks = occupancy(needs, chip).blocks
+    registers = needs.registers
+    while (
+        registers < MOST_REGISTERS
+        and occupancy(replace(needs, registers=registers + 1), chip).blocks == blocks
+    ):
+        registers += 1
+    portion = chip.shared_multiprocessor_bytes // blocks // chip.shared_granule_bytes
+    shared = portion * chip.shared_granule_bytes - chip.shared_reserved_bytes
+    return replace(needs, registers=registers, shared_bytes=min(shared, chip.shared_block_bytes))
+
+
 def _allocated(shared_bytes: int, chip: Arch) -> int:
     """A block's shared memory with the system's part, in whole allocation units."""
     granule = chip.shared_granule_bytes

@@ -23,6 +23,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.least_work import executed_forms
 from memsim.trace.trace import Trace
+from memsim.validate.code_recording import load_code_recording
 from memsim.validate.rates.rates_recording import newest_rates
 from memsim.views.bound import terminal
 from tests.simt.cuda import kernels_of, machine_kernel
@@ -75,6 +76,20 @@ def test_each_figure_is_the_work_of_one_unit() -> None:
     blocks = analysis.trace.launch.blocks  # fewer than multiprocessors
     assert fma.count is not None
     assert fma.cycles >= fma.count / (4 * blocks)
+
+
+@pytest.mark.parametrize("name", ["transpose_padded", "sgemm_128x256x8"])
+def test_a_count_under_a_counter_s_name_is_the_counter_s(name: str) -> None:
+    """Shared memory's wavefronts include some of no instruction, and tags are looked up for copies, too."""
+    (path,) = data_folder("traces").glob(f"nvidia-h200/code/{name}.json")
+    counters = load_code_recording(path).profiles[0].counters
+    units = {unit.metric: unit for unit in analysis_of(name).bound.units}
+    compared = {metric: unit.count for metric, unit in units.items() if unit.count is not None}
+    assert units["l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"].count is None
+    assert compared["memory_l1_tag_requests_global"]
+    assert {metric: compared[metric] for metric in compared if metric in counters} == {
+        metric: counters[metric].value for metric in compared if metric in counters
+    }
 
 
 SOURCE = """
@@ -245,6 +260,24 @@ def test_its_json_has_the_same() -> None:
     found = analysis_of("transpose_naive").bound
     assert record["cycles"] == found.cycles
     assert [unit["name"] for unit in record["units"]] == [unit.name for unit in found.units]
+
+
+def test_its_json_has_the_next_cliff_and_the_room_before_it() -> None:
+    record = analysis_of("kernel_v4").bound.to_dict()
+    assert record["resident_blocks"] == 2
+    assert record["next_cliffs"] == [{"registers": 80, "shared_bytes": 8192, "resident_blocks": 3}]
+    assert record["room"] == {"registers": 128, "shared_bytes": 115_712}
+    assert analysis_of("transpose_naive").bound.to_dict()["next_cliffs"] == []  # its warps decide
+
+
+@pytest.mark.parametrize(
+    ("blocks", "threads", "said"), [(1, 1, "1 block of 1 thread"), (2, 64, "2 blocks of 64")]
+)
+def test_one_block_is_said_as_one(blocks: int, threads: int, said: str) -> None:
+    kernel = machine_kernel(TRAFFIC.format(name="traffic", body="data[i] = 1;"), "traffic")
+    written = io.StringIO()
+    terminal.write(memsim.analyze(kernel, blocks, threads, [memsim.ArrayArg((128,), "int32")]), written)
+    assert f"for {said}" in written.getvalue()
 
 
 def test_probe_rates_compares_with_the_recording() -> None:

@@ -19,7 +19,7 @@ from memsim.arch.chip import chip_number
 from memsim.compile.toolkit import header_folders
 from memsim.data import data_folder
 from memsim.kernels import catalog
-from memsim.model.occupancy import Needs, next_cliffs, occupancy
+from memsim.model.occupancy import MOST_REGISTERS, Needs, next_cliffs, occupancy, room_left
 from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
 from tests.simt.cuda import kernels_of
 
@@ -99,6 +99,20 @@ def test_shared_memory_has_its_cliffs_too() -> None:
     assert (occupancy(needs, SM_90).blocks, blocks) == (3, 4)
     assert occupancy(less, SM_90).blocks == 4
     assert occupancy(replace(less, shared_bytes=less.shared_bytes + 1), SM_90).blocks == 3
+
+
+@pytest.mark.parametrize("chip", ARCHS.values(), ids=str)
+@pytest.mark.parametrize("needs", [Needs(256, 100, 8192), Needs(128, 32, 60_000), Needs(32, 16, 0)])
+def test_the_room_left_is_the_most_that_changes_nothing(needs: Needs, chip: Arch) -> None:
+    now, most = occupancy(needs, chip).blocks, room_left(needs, chip)
+    more_registers, more_shared = (
+        replace(needs, registers=most.registers + 1),
+        replace(needs, shared_bytes=most.shared_bytes + 1),
+    )
+    assert occupancy(replace(needs, registers=most.registers), chip).blocks == now
+    assert occupancy(replace(needs, shared_bytes=most.shared_bytes), chip).blocks == now
+    assert most.registers == MOST_REGISTERS or occupancy(more_registers, chip).blocks < now
+    assert occupancy(more_shared, chip).blocks < now
 
 
 def test_no_more_is_looked_for_than_a_thread_or_a_block_can_have() -> None:

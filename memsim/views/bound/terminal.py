@@ -27,17 +27,24 @@ def write(analysis: Analysis, stream: TextIO) -> None:
     screen.say(f"{analysis.trace.kernel}: {bound.verdict}", "bold")
     if bound.units:
         screen.say()
-        rows = [
-            (u.name, u.metric, number(u.count, "-"), f"{u.cycles:,}", percent(u.cycles / bound.cycles))
-            for u in bound.units
-        ]
-        screen.table(COLUMNS, map(Row, rows))
+        screen.table(COLUMNS, map(Row, unit_rows(bound)))
     screen.say()
-    for line in _footer(analysis):
+    for line in footer(analysis):
         screen.say(line)
+    for reason in analysis.trace.uncertain:
+        screen.say(f"Not certain: {reason}")
 
 
-def _footer(analysis: Analysis) -> Iterator[str]:
+def unit_rows(bound: Bound) -> list[tuple[str, ...]]:
+    """A row for each unit, in the order of `COLUMNS`."""
+    return [
+        (u.name, u.metric, number(u.count, "-"), f"{u.cycles:,}", percent(u.cycles / bound.cycles))
+        for u in bound.units
+    ]
+
+
+def footer(analysis: Analysis) -> Iterator[str]:
+    """Resident blocks, how the work is distributed, what memory delivers, and what is left out."""
     bound, launch = analysis.bound, analysis.trace.launch
     yield from occupancy_lines(analysis)
     shared = (
@@ -53,7 +60,6 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     if bound.unknown:
         yield f"Not in the bound, because its rate was not measured: {', '.join(bound.unknown)}."
     yield from (f"An estimate: {reason}." for reason in bound.lacks)
-    yield from (f"Not certain: {reason}" for reason in analysis.trace.uncertain)
     yield LEFT_OUT
 
 
@@ -77,7 +83,8 @@ def _traffic(analysis: Analysis) -> Iterator[str]:
     for board in chip.boards:
         if moved and board.product != rates.product:
             cycles = ceil(moved / chip.on(board.product).dram_bytes_a_cycle)
-            yield f"On an {board.product} it moves {board.dram / 1e9:,.0f} GB/s: at least {cycles:,} cycles."
+            rate = f"{board.dram / 1e9:,.0f} GB/s"
+            yield f"On an {board.product} it moves {rate}: at least {count(cycles, 'cycle')}."
 
 
 def occupancy_lines(analysis: Analysis) -> Iterator[str]:
@@ -102,7 +109,12 @@ def occupancy_lines(analysis: Analysis) -> Iterator[str]:
 
 def _cliffs(bound: Bound) -> Iterator[str]:
     held = bound.occupancy
-    if held is None or not bound.cliffs:
+    if held is None:
+        return
+    if bound.room is not None:
+        registers, shared = bound.room.registers, bound.room.shared_bytes
+        yield f"As many fit with up to {registers} registers, or {shared:,} B of shared memory."
+    if not bound.cliffs:
         return
     ways = []
     for less, blocks in bound.cliffs:
