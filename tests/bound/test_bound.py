@@ -297,6 +297,8 @@ def test_the_page_says_it_below_its_first_line() -> None:
 
     page = report_page(analysis_of("transpose_naive"))
     assert '<p id="bound">Bound: at least ' in page
+    assert '<details id="units">' in page
+    assert "<code>smsp__inst_executed.sum</code>" in page and "Resident: 2 blocks of 32 warps" in page
     assert f"bank conflicts the bound is {percent(analysis_of('transpose_naive').bound.gain)} lower" in page
 
 

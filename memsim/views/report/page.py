@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis, SiteCounts
 from memsim.suggest.proposals import Advice, advise
 from memsim.views.analyze.terminal import LEFT_OUT
+from memsim.views.bound import terminal as bounds
 from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
 from memsim.views.explain.data import take_apart
@@ -112,6 +113,9 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             switches=[(entry, looks) for entry, looks in advice if looks],
             left_out=[*LEFT_OUT, *analysis.trace.notes],
             tables=access_tables(analysis),
+            unit_columns=[column.name for column in bounds.COLUMNS],
+            unit_rows=bounds.unit_rows(analysis.bound),
+            about_bound=list(bounds.footer(analysis)),
             json=json.dumps(analysis.to_dict()).replace("<", "\\u003c"),
         )
     )
