@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.api.loading import load
     from memsim.api.running import run
+    from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps
     from memsim.captured.analyze_any import analyze
     from memsim.captured.session import capture
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
-    from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
     from memsim.layout import Layout, Swizzle
     from memsim.sketch import GlobalArray, SharedArray
     from memsim.sketch.plain_addresses import global_access, shared_access
@@ -50,15 +50,15 @@ __all__ = [
 
 _HOMES = {
     "Analysis": "memsim.analysis",
-    "ArrayArg": "memsim.launch",
+    "ArrayArg": "memsim.argument_types",
     "GlobalArray": "memsim.sketch",
     "Layout": "memsim.layout",
     "MemsimError": "memsim.errors",
-    "Pointers": "memsim.launch",
+    "Pointers": "memsim.argument_types",
     "SharedArray": "memsim.sketch",
     "Swizzle": "memsim.layout",
-    "TensorMap": "memsim.launch",
-    "TensorMaps": "memsim.launch",
+    "TensorMap": "memsim.argument_types",
+    "TensorMaps": "memsim.argument_types",
     "Trace": "memsim.trace.trace",
     "analyze": "memsim.captured.analyze_any",
     "capture": "memsim.captured.session",

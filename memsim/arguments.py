@@ -15,11 +15,20 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from memsim.argument_types import (
+    DTYPES,
+    FILLS,
+    ArrayArg,
+    Pointers,
+    TensorMap,
+    TensorMaps,
+    c_strides,
+    dtype_of,
+)
 from memsim.arrays import allocation
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.isa.executable import Parameter
-from memsim.launch import DTYPES, FILLS, ArrayArg, Pointers, TensorMap, TensorMaps, c_strides, dtype_of
 from memsim.npy import read_array
 from memsim.simt.launch_arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 

@@ -14,17 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps, Texture1D, dtype_of
 from memsim.errors import MemsimError
-from memsim.launch import (
-    GLOBAL_ALIGN,
-    ArrayArg,
-    Pointers,
-    StructFields,
-    TensorMap,
-    TensorMaps,
-    Texture1D,
-    dtype_of,
-)
+from memsim.launch import GLOBAL_ALIGN
 
 OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture1D, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")

@@ -54,3 +54,12 @@ class MemsimError(Exception):
         if self.hint:
             lines.append(f"hint: {self.hint}")
         return "\n".join(lines)
+
+
+def shown(value: object) -> str:
+    """A value for a message, shortened if long."""
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or recursive lists
+        return f"this {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -14,11 +14,12 @@ import memsim
 from memsim.analysis import analyze_trace
 from memsim.api import kernel_file, loading, running
 from memsim.arch import ARCHS, SM_90
+from memsim.argument_types import ArrayArg
 from memsim.cli import launch_options as options
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import Launch
 from memsim.targets.cache import key_of
 from memsim.targets.project import read_project
 from memsim.targets.target import CATALOGUE, FILES, PYTHON, SAVED, read_job, vary

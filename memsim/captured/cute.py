@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import TensorMap
 from memsim.arrays import allocation, as_argument
 from memsim.captured.host_runtime import RUNTIME, HostLaunch, functions
 from memsim.captured.launched import POINTER, Launched, loaded, snapshot, with_arrays
 from memsim.captured.replaced import replaced
 from memsim.captured.tensor_map_bits import decoded
 from memsim.errors import MemsimError
-from memsim.launch import TensorMap
 
 GPU = 2  # kDLCUDA of dlpack.h
 #: Execution engines whose host code calls our runtime, by id.

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.api import loading, running
+from memsim.argument_types import Pointers, StructFields, TensorMap, TensorMaps, Texture1D
 from memsim.arrays import allocation, as_arguments
 from memsim.job import Job
 from memsim.kernel import Kernel
-from memsim.launch import Pointers, StructFields, TensorMap, TensorMaps, Texture1D
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis

@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import ArrayArg, c_strides, dtype_of
 from memsim.arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.replaced import replaced
 from memsim.compile.assemble import assemble_ptx
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, c_strides, dim3, dtype_of
+from memsim.launch import dim3
 
 _ENTRY = re.compile(r"\.entry\s+(\S+)\(")
 #: The options of `cuda.jit` that a kernel is compiled with.

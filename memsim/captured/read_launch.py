@@ -13,12 +13,7 @@ import numpy as np
 from msgspec import UNSET
 
 from memsim.api import loading
-from memsim.captured import launch_document as of
-from memsim.captured.launched import Launched
-from memsim.errors import MemsimError
-from memsim.files import read_bytes
-from memsim.kernel import Kernel
-from memsim.launch import (
+from memsim.argument_types import (
     ArrayArg,
     Pointers,
     StructFields,
@@ -26,9 +21,14 @@ from memsim.launch import (
     TensorMaps,
     Texture1D,
     c_strides,
-    dim3,
     dtype_of,
 )
+from memsim.captured import launch_document as of
+from memsim.captured.launched import Launched
+from memsim.errors import MemsimError
+from memsim.files import read_bytes
+from memsim.kernel import Kernel
+from memsim.launch import dim3
 from memsim.npy import read_array
 
 

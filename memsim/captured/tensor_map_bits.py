@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.launch import TensorMap, dtype_of
+from memsim.argument_types import TensorMap, dtype_of
 
 #: Element types by their numbers in a map; float32 a second time where subnormal numbers become zero.
 TYPES = (

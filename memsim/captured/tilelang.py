@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import TensorMap
 from memsim.arrays import allocation, as_argument
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.replaced import replaced
@@ -22,7 +23,7 @@ from memsim.captured.tensor_map_bits import SWIZZLES, EncodedMap
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import TensorMap, dim3
+from memsim.launch import dim3
 
 BACKEND = "nvrtc"
 #: The file in the line table of what NVRTC compiles, and the line that TileLang puts before its source.

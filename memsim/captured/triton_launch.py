@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
+from memsim.argument_types import ArrayArg, TensorMap
 from memsim.arrays import allocation, as_argument
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import GLOBAL_ALIGN, ArrayArg, TensorMap
+from memsim.launch import GLOBAL_ALIGN
 
 #: Triton's names of scalar types -> numpy's. It passes 16-bit floats as `float`.
 SCALARS = {

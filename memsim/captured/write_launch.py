@@ -13,14 +13,7 @@ import msgspec
 import numpy as np
 from msgspec import UNSET
 
-from memsim.arrays import allocation
-from memsim.captured import launch_document as of
-from memsim.captured.launch_document import LAUNCH
-from memsim.captured.launched import Launched
-from memsim.errors import MemsimError
-from memsim.files import write_text
-from memsim.kernel import Kernel, PtxKernel
-from memsim.launch import (
+from memsim.argument_types import (
     ArrayArg,
     Pointers,
     StructFields,
@@ -30,6 +23,13 @@ from memsim.launch import (
     c_strides,
     dtype_of,
 )
+from memsim.arrays import allocation
+from memsim.captured import launch_document as of
+from memsim.captured.launch_document import LAUNCH
+from memsim.captured.launched import Launched
+from memsim.errors import MemsimError
+from memsim.files import write_text
+from memsim.kernel import Kernel, PtxKernel
 from memsim.source.library_files import in_library
 
 

@@ -21,8 +21,8 @@ else:
     import tomli as tomllib
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.errors import MemsimError
-from memsim.launch import Launch, Natural, shown
+from memsim.errors import MemsimError, shown
+from memsim.launch import Launch, Natural
 
 SCHEMA = 1
 WRITE_IT = "memsim baseline rewrites it"

@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
-from memsim.errors import MemsimError
+from memsim.errors import MemsimError, shown
 from memsim.guard.align import SitePair, align
 from memsim.guard.baseline import describe_launch, launch_of
 from memsim.guard.changes import Change, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
-from memsim.launch import Launch, Natural, Positive, shown
+from memsim.launch import Launch, Natural, Positive
 
 # Kinds of differences, the most important first.
 ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)

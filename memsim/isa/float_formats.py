@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.launch import dtype_of
+from memsim.argument_types import dtype_of
 from memsim.state.rounding import Array, narrow, to_bf16
 
 _DTYPES = {

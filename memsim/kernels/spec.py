@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.arch import SM_90, Arch
+from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.job import Job
 from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.kernels.family import REFERENCES, Arrays, Family, Size
 from memsim.kernels.shipped import Shipped, digest, read_shipped
-from memsim.launch import ArrayArg, Launch, Texture1D, dim3
+from memsim.launch import Launch, dim3
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis

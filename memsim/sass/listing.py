@@ -9,9 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from memsim.errors import MemsimError
+from memsim.errors import MemsimError, shown
 from memsim.isa.op import Place
-from memsim.launch import shown
 from memsim.source.library_files import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")

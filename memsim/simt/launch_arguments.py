@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, ArrayTable, StructFields, TensorMap, Texture1D, shown
+from memsim.argument_types import ArrayArg, ArrayTable, StructFields, TensorMap, Texture1D
+from memsim.errors import MemsimError, shown
 from memsim.ptx.demangle import demangle
 
 if TYPE_CHECKING:

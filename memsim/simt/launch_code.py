@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from memsim.arch import arch_of_code
+from memsim.argument_types import Texture1D
 from memsim.isa.executable import Executable, Parameter
 from memsim.isa.readers import Binder
-from memsim.launch import Launch, Texture1D
+from memsim.launch import Launch
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.constant_banks import constant_banks

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from memsim.argument_types import TensorMap, TensorMaps
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
-from memsim.launch import TensorMap, TensorMaps
 from memsim.simt.launch_arguments import is_array, is_parts, next_address, starts_of
 from memsim.state.address_spaces import PARAMETER_WINDOW
 from memsim.state.launch_memory import Memory

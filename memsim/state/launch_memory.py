@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import ArrayArg, ArrayTable, Pointers, Texture1D
 from memsim.arrays import owner
-from memsim.launch import GLOBAL_ALIGN, ArrayArg, ArrayTable, Pointers, Texture1D
+from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.shared_order import Report, SharedOrder

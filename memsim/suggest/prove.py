@@ -16,10 +16,11 @@ import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import kernel_file, loading, running
+from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
-from memsim.launch import ArrayArg, Launch, Texture1D
+from memsim.launch import Launch
 from memsim.suggest.edit import Edit
 from memsim.suggest.proposals import Advice, Proposal
 

@@ -21,6 +21,7 @@ import numpy as np
 from memsim.api.kernel_file import KernelFile
 from memsim.api.loading import SOURCE_SUFFIXES, look_beside
 from memsim.api.running import Progress, trace_job
+from memsim.argument_types import Pointers, TensorMap, TensorMaps, Texture1D
 from memsim.arrays import allocation, as_arguments
 from memsim.compile.paths import resolved
 from memsim.compile.toolkit import find_tool, find_tools, identity
@@ -28,7 +29,6 @@ from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.job import Job
 from memsim.kernels import Spec
-from memsim.launch import Pointers, TensorMap, TensorMaps, Texture1D
 from memsim.store import Store, current, kept_in
 from memsim.targets.passed import own_code
 from memsim.trace.trace import Trace

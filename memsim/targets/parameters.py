@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.launch import Texture1D
+from memsim.argument_types import Texture1D
 from memsim.ptx.program import Parameter
 from memsim.simt.launch_arguments import (
     UNTYPED,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps
 from memsim.arrays import allocation
-from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps
 from memsim.validate.driver_maps import driver, encoded
 
 

@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
+from memsim.argument_types import TensorMap, c_strides, dtype_of
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
-from memsim.launch import TensorMap, c_strides, dtype_of
 from memsim.validate.standalone import Refused, load_driver
 
 #: Element types in the order of `CUtensorMapDataType`; those that follow flush or round.

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from memsim.argument_types import ArrayArg, Texture1D
 from memsim.arguments import describe
 from memsim.arrays import as_arguments
 from memsim.captured.launch_document import LAUNCH, Argument
 from memsim.captured.read_launch import arguments_of
 from memsim.captured.write_launch import described
-from memsim.launch import ArrayArg, Texture1D
 
 SHOWN_BYTES = 32  # of a struct given as bytes
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import ArrayTable, Texture1D
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
-from memsim.launch import ArrayTable, Texture1D
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy

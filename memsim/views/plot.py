@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.errors import MemsimError
-from memsim.launch import shown
+from memsim.errors import MemsimError, shown
 from memsim.views.explain.choose import worst_site
 from memsim.views.explain.data import take_apart
 from memsim.views.explain.lane_by_lane import SharedRequest

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import ArrayArg, Texture1D
 from memsim.job import Job
 from memsim.kernels import Spec
-from memsim.launch import ArrayArg, Texture1D
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES, texture_over
 
 CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"

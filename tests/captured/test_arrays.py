@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.argument_types import ArrayArg
 from memsim.arrays import allocation, as_argument, as_arguments
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 
 
 class Storage:

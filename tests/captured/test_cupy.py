@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 
 SOURCE = """
 extern "C" __global__ void scale(float *x, float by, int n) {

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.argument_types import ArrayArg
 from memsim.captured.launched import Launched
 from memsim.captured.session import PACKAGES
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 
 SOURCE = """
 extern "C" __global__ void add(const float *x, float *out, int n, double scale, char *scratch, char *more) {

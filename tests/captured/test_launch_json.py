@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.api.loading import from_cubin
+from memsim.argument_types import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps
 from memsim.captured.launch_document import schema
 from memsim.captured.launched import Launched, snapshot
 from memsim.captured.read_launch import read_launch
@@ -22,7 +23,6 @@ from memsim.captured.write_launch import write_launch
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps
 
 SOURCE = """
 struct View { const float *data; int pitch; };

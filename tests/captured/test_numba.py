@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 
 pytest.importorskip("numba.cuda")
 pytestmark = pytest.mark.filterwarnings("default")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.argument_types import ArrayArg
 from memsim.arrays import as_argument
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 from tests.simt.cuda import kernels_of
 
 torch = pytest.importorskip("torch")

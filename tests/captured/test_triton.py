@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.argument_types import ArrayArg, TensorMap
 from memsim.captured.launched import Launched
 from memsim.captured.read_launch import read_launch
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, TensorMap
 
 triton = pytest.importorskip("triton")
 pytestmark = pytest.mark.filterwarnings("default")

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memsim.argument_types import ArrayArg, Texture1D
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, Spec, by_article, catalog, compiled, read_catalog
 from memsim.kernels import spec as spec_module
-from memsim.launch import ArrayArg, Texture1D
 
 #: Kernels with a source of their own; a tile is an instance of a template.
 OF_ONE_SOURCE = [name for name, spec in compiled().items() if spec.entry == name]

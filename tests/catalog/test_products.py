@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from memsim.api.running import run
+from memsim.argument_types import Texture1D
 from memsim.kernels import compiled
-from memsim.launch import Texture1D
 from tests.catalog.test_results import taken
 from tests.few import few
 

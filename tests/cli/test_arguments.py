@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, dtype_of
 from memsim.arguments import DTYPES, describe, read_arguments
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Pointers, TensorMap, TensorMaps, dtype_of
 from memsim.ptx.program import Parameter
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)

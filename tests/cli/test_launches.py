@@ -11,9 +11,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from memsim.argument_types import ArrayArg
 from memsim.captured import session
 from memsim.compile.cuda_source import compile_cubin
-from memsim.launch import ArrayArg
 from tests.cli.conftest import Done, Run
 
 OPTIONS = "-DN=64 -DSTRIDE=2"

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from memsim.api import loading
+from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import Launch
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, load_code_recording
 from memsim.validate.code_recordings import new_code_path
 from memsim.validate.live import ONE_PASS, recorded_name

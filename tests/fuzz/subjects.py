@@ -24,6 +24,7 @@ import memsim
 from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.api.running import trace_job
+from memsim.argument_types import ArrayArg
 from memsim.arguments import describe, read_arguments
 from memsim.captured.launched import Launched
 from memsim.captured.read_launch import read_launch
@@ -35,7 +36,6 @@ from memsim.guard.comparison import side_of_document
 from memsim.guard.select import parse_selector
 from memsim.kernel import Kernel, PtxKernel, SassKernel
 from memsim.kernels import compiled
-from memsim.launch import ArrayArg
 from memsim.ptx.parser import parse
 from memsim.ptx.program import Parameter
 from memsim.sass.machine_code import read_module

@@ -14,13 +14,14 @@ import pytest
 from memsim.api.kernel_file import KernelFile, _module_once
 from memsim.api.module import Module
 from memsim.arch import Arch
+from memsim.argument_types import ArrayArg
 from memsim.compile import compile_cache
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.kernels import compiled
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import Launch
 from memsim.sass import disassemble
 from memsim.sass import machine_code as sass
 from memsim.store import Store, cache_folder

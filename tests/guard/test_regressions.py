@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from memsim.argument_types import ArrayArg
 from memsim.data import data_folder
 from memsim.kernels import Spec, catalog
-from memsim.launch import ArrayArg
 from tests.few import few
 from tests.guard.conftest import Folder
 

@@ -9,9 +9,9 @@ import pytest
 
 from memsim.api.loading import load
 from memsim.api.running import analyze, run, trace
+from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow, Program
-from memsim.launch import ArrayArg
 
 FRAME = """.version 8.3
 .target sm_90

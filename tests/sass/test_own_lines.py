@@ -8,10 +8,10 @@ import pytest
 
 from memsim.api.loading import from_cubin
 from memsim.api.running import analyze
+from memsim.argument_types import ArrayArg
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 from memsim.sass.attributed_lines import assembly_places
 from memsim.sass.listing import by_itself, own_text, read_listing
 from memsim.source.library_files import own_frames

@@ -10,8 +10,8 @@ import pytest
 
 from memsim import MemsimError, TensorMap, TensorMaps
 from memsim.api.running import analyze, run
+from memsim.argument_types import ArrayArg
 from memsim.isa.tensor_copy import store_box
-from memsim.launch import ArrayArg
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import tensor_of
 from tests.simt.cuda import HOPPER, kernel, kernels_of

@@ -11,8 +11,8 @@ import pytest
 
 from memsim import MemsimError
 from memsim.api.running import analyze, run
+from memsim.argument_types import ArrayArg
 from memsim.cli import main
-from memsim.launch import ArrayArg
 from memsim.targets.target import read_job
 from tests.simt.cuda import HOPPER, machine_kernel
 

@@ -12,8 +12,8 @@ import pytest
 from memsim import MemsimError
 from memsim.api.loading import from_text, load
 from memsim.api.running import analyze, run
+from memsim.argument_types import ArrayArg
 from memsim.compile.cuda_source import compile_cubin
-from memsim.launch import ArrayArg
 from tests.simt.cuda import kernels_of
 
 SOURCE = """

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from memsim.api.running import analyze, run
+from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 from tests.simt.cuda import kernel, machine_kernel
 
 VIEW = """

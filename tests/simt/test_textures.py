@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from memsim.api.running import run, trace
+from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-from memsim.launch import ArrayArg, Texture1D
 from tests.simt.cuda import kernel
 
 FETCH = """

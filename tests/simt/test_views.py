@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import memsim
 from memsim.api.running import analyze, run
+from memsim.argument_types import ArrayArg, Pointers, TensorMap
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg, Pointers, TensorMap
 from tests.simt.cuda import kernel
 
 COPY = """

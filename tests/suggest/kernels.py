@@ -7,8 +7,9 @@ from pathlib import Path
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import kernel_file, running
+from memsim.argument_types import ArrayArg
 from memsim.job import Job
-from memsim.launch import ArrayArg, Launch, dim3
+from memsim.launch import Launch, dim3
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from memsim.api import kernel_file, running
+from memsim.argument_types import ArrayArg
 from memsim.compile.libraries import Library
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import Launch
 from memsim.suggest import prove, suggest
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.argument_types import Pointers, TensorMap, Texture1D
 from memsim.captured.tensor_map_bits import decoded
-from memsim.launch import Pointers, TensorMap, Texture1D
 from memsim.validate import device, device_memory
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES
 from tests.captured.tensor_map_format import encoded

@@ -13,7 +13,7 @@ import pytest
 from memsim import TensorMap
 from memsim.api.loading import load
 from memsim.api.running import analyze, run
-from memsim.launch import ArrayArg
+from memsim.argument_types import ArrayArg
 
 HERE = Path(__file__).parent
 RECORDED = json.loads((HERE.parents[1] / "traces/nvidia-h200/hopper/kernels.json").read_text("utf-8"))[

@@ -16,10 +16,11 @@ import pytest
 import memsim
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
+from memsim.argument_types import ArrayArg, Pointers, TensorMap
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog, compiled
-from memsim.launch import ArrayArg, Launch, Pointers, TensorMap
+from memsim.launch import Launch
 from memsim.validate import live, run_cubin, under_ncu
 from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from memsim.argument_types import TensorMap
 from memsim.errors import MemsimError
-from memsim.launch import TensorMap
 from memsim.validate.device import load_cupy
 from memsim.validate.driver_maps import driver, encode_tiled
 from memsim.validate.under_ncu import answer

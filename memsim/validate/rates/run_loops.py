@@ -12,9 +12,10 @@ import numpy as np
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import SM_90
+from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.launch import ArrayArg, Launch
+from memsim.launch import Launch
 from memsim.least_work import (
     L2Sectors,
     dram_bytes,

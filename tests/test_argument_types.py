@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
-from memsim.launch import ArrayArg
 
 
 @pytest.mark.parametrize(
