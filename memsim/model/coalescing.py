@@ -78,7 +78,10 @@ def cost_of_lanes(
     """
     units = addresses >> width.bit_length() - 1
     units -= units.min() & ~LOW_BITS
-    keys = np.repeat(np.arange(1, len(counts) + 1) << (int(units.max()) | LOW_BITS).bit_length(), counts)
+    ends = np.cumsum(counts)
+    keys: NDArray[np.int64] = np.zeros_like(units)
+    keys[ends - counts] = 1 << (int(units.max()) | LOW_BITS).bit_length()
+    np.cumsum(keys, out=keys)  # the number of the request, from 1 on
     keys |= units
     keys.sort()
     change = np.empty_like(keys)
@@ -88,7 +91,7 @@ def cost_of_lanes(
     edges = (change > 0).astype(np.int32)
     edges += (change >= chip.sector_bytes // width) * np.int32(1 << 6)
     edges += (change >= chip.line_bytes // width) * np.int32(1 << 12)
-    edges = np.add.reduceat(edges, np.cumsum(counts) - counts).astype(np.int64)
+    edges = np.diff(np.cumsum(edges, dtype=np.int64)[ends - 1], prepend=0)
     touched = (edges & 63) * width
     return GlobalCost(edges >> 6 & 63, edges >> 12, -(-touched // chip.sector_bytes))
 

@@ -98,6 +98,8 @@ def low_bits(value: Int, count: int) -> Int:
 
 def high_bits(value: Int, count: int) -> Int:
     """`value & -2**count`: the complement of `low_bits`."""
+    if not count:
+        return value
     mask = -(1 << count)
     if type(value) is int:
         return value & mask
