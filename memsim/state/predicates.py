@@ -27,7 +27,7 @@ def from_bools(array: np.ndarray) -> bool | Part:
     """A predicate from a bool array; one bool if all threads agree."""
     if array.size == 1:
         return bool(array.flat[0])
-    if is_of_warps(array.shape):
+    if is_of_warps(array.shape[1]):
         return from_words(warp_words(array), array)
     if not array.any():
         return False
@@ -41,9 +41,9 @@ def from_words(words: np.ndarray, array: np.ndarray | None = None) -> bool | Par
     return True if words.min() == EVERY_LANE else Part(array, words)
 
 
-def is_of_warps(*shapes: tuple[int, ...]) -> bool:
-    """Do predicates of these shapes make one with a column for each lane of whole warps?"""
-    return max(shape[1] for shape in shapes) % WARP == 0
+def is_of_warps(columns: int) -> bool:
+    """Is there a column for each lane of whole warps?"""
+    return columns % WARP == 0
 
 
 def to_bools(value: bool | Part) -> np.ndarray:
@@ -63,9 +63,12 @@ def both(a: bool | Part, b: bool | Part) -> bool | Part:
     if b is True or a is False:
         return a
     assert isinstance(a, Part) and isinstance(b, Part)
-    if is_of_warps(a.shape, b.shape):
-        return from_words(a.words & b.words)
-    return from_bools(a.array & b.array)
+    if not is_of_warps(max(a.shape[1], b.shape[1])):
+        return from_bools(a.array & b.array)
+    found = from_words(a.words & b.words)
+    if isinstance(found, Part):
+        found.narrows(a)
+    return found
 
 
 def either(a: bool | Part, b: bool | Part) -> bool | Part:
@@ -75,7 +78,7 @@ def either(a: bool | Part, b: bool | Part) -> bool | Part:
     if b is False or a is True:
         return a
     assert isinstance(a, Part) and isinstance(b, Part)
-    if is_of_warps(a.shape, b.shape):
+    if is_of_warps(max(a.shape[1], b.shape[1])):
         return from_words(a.words | b.words)
     return from_bools(a.array | b.array)
 
@@ -84,4 +87,4 @@ def invert(a: bool | Part) -> bool | Part:
     """Logical not."""
     if not isinstance(a, Part):
         return not a
-    return from_words(~a.words) if is_of_warps(a.shape) else from_bools(~a.array)
+    return from_words(~a.words) if is_of_warps(a.shape[1]) else from_bools(~a.array)

@@ -140,6 +140,9 @@ class Marks:
         if address.f is not None and isinstance(active, Part) and active.shape == address.f.shape:
             self.sectors(op, address.f.only(active).array + address.s >> SECTOR_BITS)
             return
+        if address.f is not None and active is True:
+            self.sectors(op, address.array.reshape(-1) >> SECTOR_BITS)
+            return
         if address.f is not None or (isinstance(active, Part) and min(active.shape) > 1):
             addresses, lanes = np.broadcast_arrays(to_array(address), to_bools(active))
             self.sectors(op, addresses[lanes] >> SECTOR_BITS)
