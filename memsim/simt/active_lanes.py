@@ -5,8 +5,9 @@ A mask is True, False or a `Part`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,21 +21,44 @@ from memsim.state.sums import Int
 from memsim.state.warp_words import warp_words
 
 
+class Rows(Protocol):
+    """The rows of a chunk: blocks, or warps or lanes of them."""
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """Linear numbers of their blocks, int64 [B]."""
+
+    @property
+    def first(self) -> np.ndarray:
+        """The number of the first thread of each row, int64 [B, 1]; 0 if rows are blocks."""
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class PlacedRows:
+    """`Rows` whose places are at hand."""
+
+    blocks: np.ndarray
+    first: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+
 class Lanes:
     """Threads of a chunk of blocks.
 
-    blocks: linear numbers, int64 [B]. threads: per block, padded to whole warps. first: of each row the
-    number of its first thread, int64 [B, 1]; 0, unless each warp is a row. mask: lanes of the running group.
-    executing: those of them that execute the instruction. alive: those that have not exited. barriers: how
-    often all living threads of each row have met at a block barrier, int64 [B] or [1].
+    rows: blocks, or their warps. threads: of each row, padded to whole warps. mask: lanes of the running
+    group. executing: those of them that execute the instruction. alive: those that have not exited. barriers:
+    how often all living threads of each row have met at a block barrier, int64 [B] or [1].
     """
 
     def __init__(self, launch: Launch, cluster: tuple[int, int, int]) -> None:
         self.launch = launch
         self.cluster = cluster
         self.threads = launch.warps * WARP
-        self.blocks: np.ndarray = np.zeros(0, np.int64)
-        self.first: np.ndarray = np.zeros((0, 1), np.int64)
+        self.rows: Rows = PlacedRows(np.zeros(0, np.int64), np.zeros((0, 1), np.int64))
         self.mask: Any = True
         self.alive: Any = True
         self.executing: Any = True
@@ -44,13 +68,22 @@ class Lanes:
         """Start these blocks with all their threads; `apart`: each warp is a row, like a block of its own."""
         warps = self.launch.warps
         self.threads = WARP if apart else warps * WARP
-        self.blocks = np.repeat(blocks, warps) if apart else blocks
         of_block = np.arange(warps if apart else 1) * WARP
-        self.first = np.tile(of_block, len(blocks))[:, None]
+        self.rows = PlacedRows(np.repeat(blocks, len(of_block)), np.tile(of_block, len(blocks))[:, None])
         self.barriers = np.zeros(1, np.int64)
         self.__dict__.pop("peers", None)
         whole = self.launch.threads == warps * WARP
         self.alive = True if whole else from_bools(self.numbers < self.launch.threads)
+
+    @property
+    def blocks(self) -> np.ndarray:
+        """As of `Rows`."""
+        return self.rows.blocks
+
+    @property
+    def first(self) -> np.ndarray:
+        """As of `Rows`."""
+        return self.rows.first
 
     @property
     def numbers(self) -> np.ndarray:
@@ -96,7 +129,7 @@ class Lanes:
     @property
     def shape(self) -> tuple[int, int]:
         """(blocks of the chunk, threads with padding)."""
-        return len(self.blocks), self.threads
+        return len(self.rows), self.threads
 
     def full(self, mask: Any) -> np.ndarray:
         """A mask expanded to bool (B, T)."""

@@ -20,7 +20,7 @@ from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source
-from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own
+from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
@@ -35,6 +35,9 @@ PATIENCE = 1000
 FEWEST = 1 << 8
 #: Consecutive groups after which rows that were in none of them are put aside.
 WINDOW = 3
+#: That are put aside unless more than this share of the rows was: idle rows cost little if the lanes of the
+#: others were gathered.
+DENSE, GATHERED = 0.75, 0.25
 
 
 class Engine:
@@ -61,6 +64,7 @@ class Engine:
         self.more_to_come = True
         self.recent: np.ndarray = np.zeros(0, bool)
         self.window = WINDOW
+        self.is_dense = False
         self.budget = self.steps_left = budget
         self.entered: set[int] = set()
         self.machine = Machine(
@@ -84,7 +88,7 @@ class Engine:
         """
         machine = self.machine
         machine.start(blocks, self.apart > 0)
-        self.recent, self.window = np.zeros(len(machine.blocks), bool), WINDOW
+        self.recent, self.window = np.zeros(len(machine.rows), bool), WINDOW
         self.steps_left = self.budget
         self.convergence.start()
         self.barriers.start()
@@ -135,7 +139,7 @@ class Engine:
         None if so few rows remain that they wait for those of other chunks.
         """
         machine, mask = self.machine, group.mask
-        total = len(machine.blocks)
+        total = len(machine.rows)
         if total < 2 * FEWEST or not self.apart or machine.memory.local is not None:
             return group
         whole = not isinstance(mask, Part) or mask.shape[0] != total
@@ -146,7 +150,8 @@ class Engine:
         recent, self.window = self.recent, WINDOW
         self.recent = np.zeros(total, bool)
         running = np.count_nonzero(recent)
-        if 4 * running > 3 * total:
+        most, self.is_dense = DENSE if self.is_dense else GATHERED, False
+        if running > most * total:
             return group
         state = self.state([*self.groups.ready, group])
         alive = machine.full(machine.alive).any(1)
@@ -164,21 +169,21 @@ class Engine:
     def state(self, ready: list[Group]) -> WarpRows:
         """The state of the running chunk that is still needed."""
         machine, parked = self.machine, self.groups.parked
-        settle_own(machine)
         live = self.convergence.live()
         for group in (*ready, *parked):
             live |= self.code.live(group.pc)
         slots = [held if live >> slot & 1 else None for slot, held in enumerate(machine.slots)]
-        of_lanes = machine.blocks, machine.first, slots, machine.alive
+        of_lanes = machine.rows, slots, machine.alive
         return WarpRows(*of_lanes, ready, parked, self.convergence.waiting, self.steps_left)
 
     def take(self, rows: WarpRows) -> None:
         """Continue with these rows as the running chunk."""
-        self.machine.go_on(rows.blocks, rows.first, rows.slots, rows.alive)
+        self.machine.go_on(rows.rows, rows.slots, rows.alive)
+        self.machine.own = slots_of_lanes(rows.slots)
         self.groups.ready, self.groups.parked = rows.ready, rows.parked
         self.convergence.waiting = rows.meetings
         self.steps_left = rows.steps_left
-        self.recent, self.window = np.zeros(len(rows.blocks), bool), WINDOW
+        self.recent, self.window = np.zeros(len(rows), bool), WINDOW
         self.machine.listener.start_chunk(self.machine)
 
     def advance(self, group: Group) -> None:
@@ -230,6 +235,7 @@ class Engine:
             run_gathered(machine, segment.steps, *by_lane)
             return
         settle_own(machine)
+        self.is_dense = True
         machine.before = {}
         for step in segment.steps:
             step(machine)

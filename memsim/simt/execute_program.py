@@ -36,7 +36,7 @@ TRACE_THREADS = 1 << 20
 REGULAR_BLOCKS = 1 << 14
 WORTH_TRYING = 8
 #: With divergence, each thread has its own values; larger chunks take more memory and are no faster.
-APART_THREADS = 1 << 18
+APART_THREADS = 1 << 19
 
 #: Bytes of an array that is allocated and freed once: from then on glibc serves smaller arrays from its heap,
 #: and trims it only above twice as much (mallopt(3), M_MMAP_THRESHOLD). Otherwise temporaries of some hundred

@@ -8,11 +8,13 @@ them. Only for independent warps (independent_warps.py), and for instructions th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
 
 from memsim.isa.access import Copy
+from memsim.simt.active_lanes import Rows
 from memsim.simt.listener import Listener, Site
 from memsim.simt.machine import Machine
 from memsim.simt.slot_bits import slots_of
@@ -59,8 +61,18 @@ class Gathered(ScatteredLanes):
         super().__init__(mask.lanes)
         self.mask = mask
         self.shape = mask.shape
-        self.rows = self.lanes // self.shape[1]
-        self.columns = self.lanes - self.rows * self.shape[1]
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of each lane [n]."""
+        found: np.ndarray = self.lanes // self.shape[1]
+        return found
+
+    @cached_property
+    def columns(self) -> np.ndarray:
+        """The place of each lane in its row [n]."""
+        found: np.ndarray = self.lanes - self.rows * self.shape[1]
+        return found
 
     def taken(self, array: np.ndarray) -> np.ndarray:
         """What these lanes have of an array that broadcasts to all threads [n, 1]."""
@@ -140,6 +152,29 @@ def array_of(value: Any) -> np.ndarray | None:
     return value if isinstance(value, np.ndarray) else None
 
 
+class RowsOfLanes:
+    """Lanes of a chunk as `Rows`, whose places few instructions ask for."""
+
+    def __init__(self, lanes: Gathered, rows: Rows) -> None:
+        self.lanes = lanes
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+    @cached_property
+    def blocks(self) -> np.ndarray:
+        """As of `Rows`."""
+        found: np.ndarray = self.rows.blocks[self.lanes.rows]
+        return found
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """As of `Rows`."""
+        found: np.ndarray = self.rows.first[self.lanes.rows] + self.lanes.columns[:, None]
+        return found
+
+
 class OfAllThreads:
     """A listener for accesses of gathered lanes, which tells another one where in the chunk they are; they do
     nothing else that a listener is told of.
@@ -195,7 +230,7 @@ def run_gathered(machine: Machine, steps: Sequence[Step], reads: int, writes: in
     """
     lanes = Gathered(machine.mask)
     held, protected, listener = machine.slots, machine.protected, machine.listener
-    blocks, first, threads = machine.blocks, machine.first, machine.threads
+    rows, threads = machine.rows, machine.threads
     machine.slots = [None] * len(held)
     for slot in slots_of(reads):
         machine.slots[slot] = lanes.gathered(held[slot])
@@ -203,13 +238,13 @@ def run_gathered(machine: Machine, steps: Sequence[Step], reads: int, writes: in
     machine.mask, machine.protected, machine.before = True, 0, None
     machine.listener = cast(Listener, OfAllThreads(listener, lanes))
     machine.threads = 1
-    machine.place_rows(blocks[lanes.rows], first[lanes.rows] + lanes.columns[:, None])
+    machine.place_rows(RowsOfLanes(lanes, rows))
     for step in steps:
         step(machine)
     found = machine.slots
     machine.mask, machine.protected, machine.slots, machine.listener = lanes.mask, protected, held, listener
     machine.threads = threads
-    machine.place_rows(blocks, first)
+    machine.place_rows(rows)
     for slot in slots_of(writes):
         value = found[slot]
         if value is not given[slot]:
@@ -222,3 +257,8 @@ def settle_own(machine: Machine, chosen: int = -1) -> None:
     for slot in slots_of(machine.own & chosen):
         machine.slots[slot] = plain(machine.slots[slot])
     machine.own &= ~chosen
+
+
+def slots_of_lanes(slots: Sequence[Any]) -> int:
+    """The registers, as a bit set, that lanes write into."""
+    return sum(1 << slot for slot, held in enumerate(slots) if isinstance(held, Own))

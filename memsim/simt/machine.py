@@ -15,6 +15,7 @@ from memsim.errors import MemsimError
 from memsim.isa.op import SLOTS, Op
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
+from memsim.simt.active_lanes import Rows
 from memsim.simt.bounds import Origins
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Listener
@@ -62,14 +63,14 @@ class Machine(Accesses):
         self.slots = [None] * len(self.slots)
         self.mbarriers = Mbarriers(len(blocks))
 
-    def go_on(self, blocks: np.ndarray, first: np.ndarray, slots: list[Any], alive: Any) -> None:
+    def go_on(self, rows: Rows, slots: list[Any], alive: Any) -> None:
         """Continue rows with their register contents; they have no memory of their own."""
         self.slots, self.alive = slots, alive
-        self.place_rows(blocks, first)
+        self.place_rows(rows)
 
-    def place_rows(self, blocks: np.ndarray, first: np.ndarray) -> None:
-        """Rows of other blocks and threads run now (`blocks` and `first` of `Lanes`)."""
-        self.blocks, self.first, self.repeats = blocks, first, {}
+    def place_rows(self, rows: Rows) -> None:
+        """Rows of other blocks and threads run now."""
+        self.rows, self.repeats = rows, {}
         self.memory.go_on(*self.shape)
 
     def write(self, slot: int, value: Any, active: Any) -> None:

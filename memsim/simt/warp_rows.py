@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from memsim.simt.active_lanes import PlacedRows, Rows
 from memsim.simt.convergence import Meeting
+from memsim.simt.gathered_lanes import Own, plain
 from memsim.simt.groups import Group
 from memsim.state.partial import Partial, merged
 from memsim.state.parts import Part
@@ -25,8 +27,7 @@ from memsim.state.registers import Sum, from_array, plus, to_array, wrap_int
 class WarpRows:
     """What some rows of a chunk hold: registers, who runs, who waits, and instructions left to execute."""
 
-    blocks: np.ndarray
-    first: np.ndarray
+    rows: Rows
     slots: list[Any]
     alive: Any
     ready: list[Group]
@@ -34,10 +35,13 @@ class WarpRows:
     meetings: dict[tuple[int, int], Meeting]
     steps_left: int
 
+    def __len__(self) -> int:
+        return len(self.rows)
+
 
 def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
     """The state of these rows (numbers, ascending)."""
-    total, seen = len(state.blocks), {}  # type: int, dict[int, Any]
+    total, seen = len(state), {}  # type: int, dict[int, Any]
 
     def array_of(array: np.ndarray) -> np.ndarray:
         return array.take(rows, axis=0) if array.shape[0] == total else array
@@ -64,6 +68,8 @@ def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
             return mask(one)
         if isinstance(one, np.ndarray):
             return array_of(one)
+        if isinstance(one, Own):
+            return Own(array_of(one.array))
         if isinstance(one, Partial):
             known = mask(one.known)
             held = value(one.value)
@@ -82,8 +88,7 @@ def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
         if mask(meeting.mask) is not False
     }
     return WarpRows(
-        array_of(state.blocks),
-        array_of(state.first),
+        PlacedRows(array_of(state.rows.blocks), array_of(state.rows.first)),
         [None if one is None else value(one) for one in state.slots],
         mask(state.alive),
         groups(state.ready),
@@ -97,7 +102,7 @@ def joined(states: Sequence[WarpRows]) -> WarpRows:
     """One chunk of the rows of several."""
     if len(states) == 1:
         return states[0]
-    counts = [len(state.blocks) for state in states]
+    counts = [len(state) for state in states]
     total = sum(counts)
     ends = np.cumsum(counts).tolist()
 
@@ -129,6 +134,10 @@ def joined(states: Sequence[WarpRows]) -> WarpRows:
             return number(ones)
         if kinds <= {bool, Part}:
             return mask(ones)
+        if Own in kinds and kinds != {Own}:
+            return value([plain(one) for one in ones])
+        if kinds == {Own} and len({one.array.dtype for one in ones}) == 1:
+            return Own(tall([one.array for one in ones]))
         if kinds == {np.ndarray} and len({one.dtype for one in ones}) == 1:
             return tall(list(ones))
         found = None
@@ -155,8 +164,10 @@ def joined(states: Sequence[WarpRows]) -> WarpRows:
         members = [one.members if one else np.zeros((1, 1), np.int64) for one in here]
         meetings[key] = replace(found, mask=mask(masks), members=tall(members))
     return WarpRows(
-        np.concatenate([state.blocks for state in states]),
-        np.concatenate([state.first for state in states]),
+        PlacedRows(
+            np.concatenate([state.rows.blocks for state in states]),
+            np.concatenate([state.rows.first for state in states]),
+        ),
         [value(ones) for ones in zip(*(state.slots for state in states))],
         mask([state.alive for state in states]),
         groups([state.ready for state in states]),
@@ -218,7 +229,7 @@ class Aside:
     def full(self) -> WarpRows | None:
         """WarpRows that wait at one place, as many as fill a chunk; None if nowhere are so many."""
         for pc, states in self.waiting.items():
-            if sum(len(state.blocks) for state in states) >= self.size:
+            if sum(len(state) for state in states) >= self.size:
                 return joined(self.waiting.pop(pc))
         return None
 

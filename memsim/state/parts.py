@@ -21,7 +21,19 @@ class Part:
     of warps instead (`words`); what is not given is made when it is needed.
     """
 
-    __slots__ = ("_array", "_bits", "_derived", "_digest", "_hi", "_lo", "_words", "shape", "uid")
+    __slots__ = (
+        "_among",
+        "_array",
+        "_bits",
+        "_derived",
+        "_digest",
+        "_hi",
+        "_lanes",
+        "_lo",
+        "_words",
+        "shape",
+        "uid",
+    )
 
     def __init__(self, array: np.ndarray | None, words: np.ndarray | None = None) -> None:
         self._array = array
@@ -37,6 +49,8 @@ class Part:
         self._bits: int | None = None
         self._derived: dict[Any, Part] = {}
         self._digest: bytes | None = None
+        self._lanes: np.ndarray | None = None
+        self._among: np.ndarray | None = None
 
     @property
     def array(self) -> np.ndarray:
@@ -95,7 +109,21 @@ class Part:
     @property
     def lanes(self) -> np.ndarray:
         """Where a mask of all threads holds: positions in the flat array, ascending."""
-        return self.derived("lanes", np.flatnonzero).array
+        if self._lanes is None:
+            among = self._among
+            if among is None:
+                self._lanes = np.flatnonzero(self.array)
+            else:
+                held = self.words.reshape(-1).view(np.uint8)[among >> 3] >> (among & 7).astype(np.uint8)
+                self._lanes = among.compress((held & 1).view(np.bool_))
+        return self._lanes
+
+    def narrows(self, other: Part) -> None:
+        """This mask holds in no lane in which the other does not: if it knows its lanes, only they are looked
+        through for those of this one.
+        """
+        if self.shape == other.shape:
+            self._among = other._among if other._lanes is None else other._lanes
 
     def only(self, mask: Part) -> Part:
         """The elements (B, T) in the lanes of a mask of all threads [n]."""

@@ -52,7 +52,7 @@ MANY_ROWS = 1 << 14
 #: Bytes of cached events, which are counted without being expanded again.
 MOST_REMEMBERED = 1 << 26
 #: Requests of a folded site that are costed together, and bytes of one that waits for it.
-BATCH, BYTES_OF_REQUEST = 1 << 12, 500
+BATCH, BYTES_OF_REQUEST = 1 << 13, 500
 
 
 class Recorder:
