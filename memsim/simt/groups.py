@@ -82,6 +82,8 @@ class Groups:
                         f"lanes of a warp that reach {where} at the same time may reconverge early: "
                         "the code has no barrier there"
                     )
+        if self.machine.memory.order is not None:
+            self.machine.memory.order.lanes.run(first.mask, self.machine.alive)
         return first
 
     def turn(self, group: Group) -> tuple[bool, int]:

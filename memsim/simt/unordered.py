@@ -1,4 +1,4 @@
-"""Loads from shared memory that decide accesses, and stores by other warps, with no barrier in between."""
+"""Loads from shared memory that decide accesses, and stores by other warps or lanes that nothing orders."""
 
 from __future__ import annotations
 
@@ -29,15 +29,22 @@ def report_of_order(dataflow: Dataflow, needed: Iterable[int], listener: Listene
         """The first access or branch that a load decides."""
         return next(iter(decided_by(dataflow, lambda op: op.index == load, *places)), None)
 
-    def report(load: int, store: int, several: bool) -> None:
+    def report(load: int, store: int, several: bool, by_lanes: bool) -> None:
         op = decided(load) if len(told) < MOST else None
         if op is None:
             return
         what = "the branch" if op.effect is Effect.CONTROL else "the address"
-        warps, other = ("several warps store", "one") if several else ("one warp stores", "another")
+        threads, other, barrier = "one warp stores", "another", "no barrier orders them"
+        missing = "__syncthreads"
+        if several:
+            threads, other = "several warps or lanes store", "one"
+        elif by_lanes:
+            threads, other, barrier = "lanes store", "others of their warp", "they have diverged"
+            missing = "__syncwarp"
+        loads = "load" if by_lanes else "loads"
         reason = (
-            f"what {warps} to shared memory at {ops[store].where} and {other} loads at {ops[load].where}"
-            f" decides {what} at {op.where}, and no barrier orders them (is a __syncthreads() missing?)"
+            f"what {threads} to shared memory at {ops[store].where} and {other} {loads} at {ops[load].where}"
+            f" decides {what} at {op.where}, and {barrier} (is a {missing}() missing?)"
         )
         told.add(reason)
         listener.uncertain(reason)

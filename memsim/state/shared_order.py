@@ -5,29 +5,35 @@ Two accesses of one word by different warps of a block, with no barrier in betwe
 matter if one is a load and the other changes what it reads, or if both are stores of different values and
 the word is loaded later, before it is stored to again.
 
+Lanes of one warp that have diverged are not ordered either, until they run together again (lane_order.py).
+
 Where all blocks access the same addresses, one row of words stands for all of them, until two warps meet in
-it. Any barrier that a warp of the block waits at counts as one of all warps. Lanes of one warp are ordered.
+it, or lanes diverge. Any barrier that a warp of the block waits at counts as one of all warps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP, WORD
+from memsim.state.lane_order import LANES, SEVERAL, LaneOrder
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
 
-#: Reports (instruction that loads, one that stores, whether several warps' stores are not ordered).
-Report = Callable[[int, int, bool], None]
+#: Reports (instruction that loads, one that stores, whether several stores are not ordered, or else whether
+#: both are by lanes of one warp).
+Report = Callable[[int, int, bool, bool], None]
 
-#: A mark is a number: from bit 26 on, how many barriers the block has passed; the instruction; and who.
-AGE, INSTRUCTION = 26, 6
-WHO, MOST_INSTRUCTIONS = (1 << INSTRUCTION) - 1, (1 << (AGE - INSTRUCTION)) - 1
+#: A mark is a number: from bit 27 on, how many barriers the block has passed; the instruction; whether only
+#: some lanes of a warp ran; and who.
+AGE, INSTRUCTION, SOME_LANES = 27, 7, 1 << 6
+WHO, MOST_INSTRUCTIONS = SOME_LANES - 1, (1 << (AGE - INSTRUCTION)) - 1
 #: Who, if not one warp: atomics of several that may change places; several that stored the same value;
-#: several that loaded; several that stored different values.
+#: several that loaded; several warps or lanes that stored different values.
 ATOMICS, SAME, LOADS, DIFFERENT = 60, 61, 62, 63
 #: Atomics whose order does not change what is left.
 COMMUTE = frozenset(("add", "min", "max", "and", "or", "xor", "inc", "dec"))
@@ -35,26 +41,61 @@ COMMUTE = frozenset(("add", "min", "max", "and", "or", "xor", "inc", "dec"))
 MOST_ACCESSES = 1000
 
 
+@dataclass(frozen=True)
+class Access:
+    """Lanes that access words, as columns [n].
+
+    own: their marks. lanes: of their warps. made: how, as numbers of lane_order.py; None: by whole warps.
+    """
+
+    words: np.ndarray
+    own: np.ndarray
+    lanes: np.ndarray | None = None
+    made: np.ndarray | None = None
+
+
 class WordMarks:
-    """The last stores to the words of one or more rows, and the loads since: flat int64 arrays."""
+    """The last stores to the words of one or more rows, or the loads since: flat int64 arrays.
 
-    def __init__(self, stored: np.ndarray, loaded: np.ndarray) -> None:
-        self.stored = stored
-        self.loaded = loaded
+    made: how those were made that some lanes of a warp made; None: there were none.
+    """
 
-    def load(self, words: np.ndarray, own: np.ndarray) -> None:
-        """Mark words [n] as loaded, each by `own` [n]."""
-        before = self.loaded[words]
+    def __init__(self, marks: np.ndarray, made: np.ndarray | None = None) -> None:
+        self.marks = marks
+        self.made = made
+
+    def __getitem__(self, words: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.marks[words]
+        return found
+
+    def __setitem__(self, words: np.ndarray, marks: np.ndarray) -> None:
+        self.marks[words] = marks
+
+    def load(self, access: Access, others: np.ndarray) -> None:
+        """Mark words as loaded, some also by other warps before."""
+        words, own = access.words, access.own
         several = (own & ~WHO) | LOADS
-        marks = np.where(_by_others(before, own), several, own)
-        self.loaded[words] = marks
-        lost = self.loaded[words] != marks
+        marks = np.where(others, several, own)
+        self[words] = marks
+        lost = self[words] != marks
         if lost.any():
-            self.loaded[words[lost]] = several[lost]
+            self[words[lost]] = several[lost]
 
-    def repeated(self, count: int) -> WordMarks:
-        """With each word divided in `count` parts."""
-        return WordMarks(np.repeat(self.stored, count), np.repeat(self.loaded, count))
+    def note(self, access: Access, joins: np.ndarray, several: int) -> None:
+        """How the marks were made that are those of an access. joins: with lanes of the same warp."""
+        if access.made is None:
+            return
+        if self.made is None:
+            self.made = np.zeros(len(self.marks), np.int64)
+        some = (access.made != 0) & (self[access.words] == access.own)
+        words, joins = access.words[some], joins[some]
+        before = self.made[words] & (LANES | SEVERAL) | several
+        self[words] |= SOME_LANES
+        self.made[words] = access.made[some] | np.where(joins, before, 0)
+
+    def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> WordMarks:
+        """With other numbers of words."""
+        return WordMarks(change(self.marks), None if self.made is None else change(self.made))
 
 
 class SharedOrder:
@@ -73,16 +114,17 @@ class SharedOrder:
         self._columns = size // WORD
         self._barriers: np.ndarray = np.ones((1, 1), np.int64)
         self._is_split = blocks == 1
-        self._marks = self._new()
+        self._stored, self._loaded = self._new(), self._new()
         #: Until there are rows for each block: what all blocks did, and accesses by some of them.
-        self._of_all = self._new()
+        self._of_all = self._new(), self._new()
         self._of_some: list[tuple[int, bool, np.ndarray, int, Any]] = []
         #: The warps that stored the same value, as bits.
         self._members: np.ndarray | None = None
         self._operations: dict[int, str] = {}
+        self.lanes = LaneOrder(blocks, threads // WARP)
 
     def _new(self) -> WordMarks:
-        return WordMarks(np.zeros(self._columns, np.int64), np.zeros(self._columns, np.int64))
+        return WordMarks(np.zeros(self._columns, np.int64))
 
     def pass_barrier(self, blocks: np.ndarray) -> None:
         """Warps of these blocks, bool (B,), have waited for others."""
@@ -96,27 +138,31 @@ class SharedOrder:
     def load(self, index: np.ndarray, size: int, active: bool | Part) -> None:
         """Lanes load elements of so many bytes at these indices, which broadcast to (B, T)."""
         self._prepare(index, size)
-        words, own = self._lanes(index, size, active)
-        stored = self._marks.stored[words]
-        late = _by_others(stored, own) | (stored & WHO == DIFFERENT)
+        access = self._access(index, size, active)
+        stored = self._stored[access.words]
+        late = self._unordered(self._stored, access) | (stored & WHO == DIFFERENT)
         if late.any():
             if not self._is_split:
                 self._split()
                 self.load(index, size, active)
                 return
-            self._late_loads(words[late], own[late], stored[late])
-        self._marks.load(words, own)
+            self._late_loads(access.words[late], access.own[late], stored[late])
+        others = self._unordered(self._loaded, access)
+        joins = others & _of_same_warp(self._loaded[access.words], access.own)
+        self._loaded.load(access, others & ~joins)
+        self._loaded.note(access, joins, SEVERAL)
         self._remember(False, index, size, active)
 
     def store(self, index: np.ndarray, size: int, active: bool | Part) -> bool:
         """Lanes store; True if warps meet in a word, and `overlap` has to be told of the values."""
         self._prepare(index, size)
-        words, own = self._lanes(index, size, active)
-        stored = self._marks.stored
+        access = self._access(index, size, active)
+        stored, words, own = self._stored, access.words, access.own
         before = stored[words]
-        if not (_by_others(before, own) | _by_others(self._marks.loaded[words], own)).any():
+        if not (self._unordered(stored, access) | self._unordered(self._loaded, access)).any():
             stored[words] = own
             if (stored[words] == own).all():
+                stored.note(access, np.zeros(len(words), bool), 0)
                 self._remember(True, index, size, active)
                 return False
             stored[words] = before
@@ -131,91 +177,130 @@ class SharedOrder:
         """A store in whose words warps meet. `same`: lanes that store the value that was there before;
         `stays`: lanes whose value is there now. Both broadcast to (B, T).
         """
-        words, own = self._lanes(index, size, active)
+        access = self._access(index, size, active)
         same, stays = (self._of_lanes(one, size, active) for one in (same, stays))
-        stored = self._marks.stored
+        stored, words, own = self._stored, access.words, access.own
         before = stored[words]
-        others = _by_others(before, own)
-        self._late_store(words, own, ~same)
+        others = self._unordered(stored, access)
+        self._late_store(access, ~same)
         stored[words] = own
         replaced = _by_others(stored[words], own)
         who = before & WHO
-        differ = (others & (~same | (who == DIFFERENT) | (who == ATOMICS))) | (replaced & ~stays)
-        self._join(words, own, before, ~differ & (others | replaced))
+        differ = (others & (~same | (who == DIFFERENT) | (who == ATOMICS))) | ~stays
+        joins = others & ~differ & _of_same_warp(before, own)
+        self._join(access, before, ~differ & (others | replaced) & ~joins)
+        stored.note(access, joins, 0)
         stored[words[differ]] = own[differ] | DIFFERENT
+
+    def differ(self, index: np.ndarray, size: int, active: bool | Part, lost: np.ndarray) -> None:
+        """After a store in whose words only lanes of one warp meet: those whose value is not there now."""
+        self._split()
+        access, lost = self._access(index, size, active), self._of_lanes(lost, size, active)
+        self._stored[access.words[lost]] = access.own[lost] | DIFFERENT
 
     def update(self, index: np.ndarray, size: int, active: bool | Part, operation: str) -> None:
         """Lanes perform an atomic, after whose name (`add`) those are told apart that may change places."""
         self._prepare(index, size)
         if not self._is_split:
             self._split()
-        words, own = self._lanes(index, size, active)
+        access = self._access(index, size, active)
+        words, own = access.words, access.own
         self._operations[self.now] = operation
-        self._late_store(words, own, np.ones(len(words), bool))
-        stored = self._marks.stored
+        self._late_store(access, np.ones(len(words), bool))
+        stored = self._stored
         before = stored[words]
         recent = before >= own & -1 << AGE
         numbers, which = np.unique(before >> INSTRUCTION & MOST_INSTRUCTIONS, return_inverse=True)
         alike = np.array([self._operations.get(int(one)) == operation for one in numbers])[which]
         alike &= operation in COMMUTE
-        own = np.where(recent & ~alike & ~_by_others(before, own), before, own)
-        others = _by_others(before, own)
+        others = self._unordered(stored, access)
+        own = np.where(recent & ~alike & ~others, before & ~SOME_LANES, own)
         stored[words] = own
         replaced = _by_others(stored[words], own)
-        differ = (others & ~alike) | (replaced & (operation not in COMMUTE))
+        differ = others & ~alike
+        if operation not in COMMUTE:
+            _, which, count = np.unique(words, return_inverse=True, return_counts=True)
+            differ |= count[which] > 1
         differ |= (before & WHO == DIFFERENT) & (operation != "exch")
-        several = others | replaced
+        joins = others & ~differ & _of_same_warp(before, own)
+        several = (others & ~joins) | replaced
         stored[words[several]] = (own[several] & ~WHO) | ATOMICS
+        stored.note(replace(access, own=own), joins, SEVERAL)
         stored[words[differ]] = own[differ] | DIFFERENT
 
     def overwrite(self, row: int, places: np.ndarray) -> None:
         """A copy writes bytes [n] of a block; it is ordered by whom it tells when it is done."""
         rows = row if self._is_split else 0
-        self._marks.stored[rows * self._columns + places // self._unit] = 0
+        self._stored[rows * self._columns + places // self._unit] = np.int64(0)
+
+    def _unordered(self, marks: WordMarks, access: Access) -> np.ndarray:
+        """Which accesses are not ordered after those that made the marks of their words."""
+        before = marks[access.words]
+        found = _by_others(before, access.own)
+        if marks.made is None or access.lanes is None or not self._is_split:
+            return found
+        maybe = np.flatnonzero(found & _of_same_warp(before, access.own))
+        if len(maybe):
+            words, warps = access.words[maybe], access.own[maybe] & WHO
+            rows, lanes = words // self._columns, access.lanes[maybe]
+            found[maybe] = ~self.lanes.ordered(rows, warps, lanes, marks.made[words])
+        return found
 
     def _late_loads(self, words: np.ndarray, own: np.ndarray, stored: np.ndarray) -> None:
-        """Loads of what other warps store at any time."""
+        """Loads of what other warps or lanes store at any time."""
         if self._members is not None:
             members = self._members[words] >> (own & WHO).astype(np.uint32) & 1 != 0
-            stored = stored[~((stored & WHO == SAME) & members)]
-        for mark in np.unique(stored).tolist():
-            self._tell(self.now, mark >> INSTRUCTION & MOST_INSTRUCTIONS, mark & WHO == DIFFERENT)
+            late = ~((stored & WHO == SAME) & members)
+            own, stored = own[late], stored[late]
+        for store, who, by_lanes in _instructions(stored, own):
+            self._tell(self.now, store, who == DIFFERENT, by_lanes)
 
-    def _late_store(self, words: np.ndarray, own: np.ndarray, changes: np.ndarray) -> None:
-        """Stores, some of which change what other warps have loaded."""
-        loaded = self._marks.loaded[words]
-        for mark in np.unique(loaded[_by_others(loaded, own) & changes]).tolist():
-            self._tell(mark >> INSTRUCTION & MOST_INSTRUCTIONS, self.now, False)
+    def _late_store(self, access: Access, changes: np.ndarray) -> None:
+        """Stores, some of which change what others have loaded."""
+        late = self._unordered(self._loaded, access) & changes
+        for load, _, by_lanes in _instructions(self._loaded[access.words[late]], access.own[late]):
+            self._tell(load, self.now, False, by_lanes)
 
-    def _tell(self, load: int, store: int, several: bool) -> None:
-        if (load, store, several) not in self._told:
-            self._told.add((load, store, several))
-            self._report(load, store, several)
+    def _tell(self, *found: Any) -> None:
+        if found not in self._told:
+            self._told.add(found)
+            self._report(*found)
 
-    def _join(self, words: np.ndarray, own: np.ndarray, before: np.ndarray, joins: np.ndarray) -> None:
+    def _join(self, access: Access, before: np.ndarray, joins: np.ndarray) -> None:
         """Warps have stored the same value to words."""
         if not joins.any():
             return
-        stored = self._marks.stored
+        stored, words, own = self._stored, access.words, access.own
         if self._members is None:
-            self._members = np.zeros(len(stored), np.uint32)
+            self._members = np.zeros(len(stored.marks), np.uint32)
         stored[words[joins]] = (own[joins] & ~WHO) | SAME
         here = stored[words] & WHO == SAME
         words, own, before = words[here], own[here], before[here]
         who = (before & WHO).astype(np.uint32)
-        known = np.where(who == SAME, self._members[words], np.uint32(1) << (who & 31))
+        alone = np.where(before & SOME_LANES == 0, np.uint32(1) << (who & 31), np.uint32(0))
+        known = np.where(who == SAME, self._members[words], alone)
         self._members[words] = np.where(before >= own & -1 << AGE, known, np.uint32(0))
-        np.bitwise_or.at(self._members, words, np.uint32(1) << (own & WHO).astype(np.uint32))
+        bits = np.uint32(1) << (own & WHO).astype(np.uint32)
+        if access.made is not None:  # other lanes of the warp have not stored it
+            bits = np.where(access.made[here] == 0, bits, np.uint32(0))
+        np.bitwise_or.at(self._members, words, bits)
 
     def _prepare(self, index: np.ndarray, size: int) -> None:
-        """Have units that are small enough, and rows for each block if these access different ones."""
+        """Have units that are small enough, and rows for each block if these access different ones, or if
+        lanes of a warp are apart.
+        """
         if size < self._unit:
             count = self._unit // size
             self._unit, self._columns = size, self._columns * count
-            self._marks, self._of_all = self._marks.repeated(count), self._of_all.repeated(count)
+
+            def divided(array: np.ndarray) -> np.ndarray:
+                return np.repeat(array, count)
+
+            self._stored, self._loaded = self._stored.changed(divided), self._loaded.changed(divided)
+            self._of_all = self._of_all[0].changed(divided), self._of_all[1].changed(divided)
             if self._members is not None:
-                self._members = np.repeat(self._members, count)
-        if index.shape[0] > 1:
+                self._members = divided(self._members)
+        if index.shape[0] > 1 or self.lanes.made is not None:
             self._split()
 
     def _split(self) -> None:
@@ -225,15 +310,14 @@ class SharedOrder:
         self._is_split = True
         blocks = self.shape[0]
         self._barriers = np.repeat(self._barriers, blocks, axis=0)
-        self._marks = WordMarks(np.tile(self._of_all.stored, blocks), np.tile(self._of_all.loaded, blocks))
+        self._stored, self._loaded = (
+            marks.changed(lambda one: np.tile(one, blocks)) for marks in self._of_all
+        )
         now = self.now
         for instruction, stores, index, size, active in self._of_some:
             self.now = instruction
-            words, own = self._lanes(index, size, active)
-            if stores:
-                self._marks.stored[words] = own
-            else:
-                self._marks.load(words, own)
+            access = self._access(index, size, active)
+            _mark(self._stored if stores else self._loaded, stores, access)
         self.now = now
         self._of_some.clear()
 
@@ -246,14 +330,11 @@ class SharedOrder:
             if len(self._of_some) > MOST_ACCESSES:
                 self._split()
             return
-        words, own = self._lanes(index, size, active)
-        if stores:
-            self._of_all.stored[words] = own
-        else:
-            self._of_all.load(words, own)
+        stored, loaded = self._of_all
+        _mark(stored if stores else loaded, stores, self._access(index, size, active))
 
-    def _lanes(self, index: np.ndarray, size: int, active: bool | Part) -> tuple[np.ndarray, np.ndarray]:
-        """(words [n] that lanes access, marks [n] of these); with one row, those of any block's lanes."""
+    def _access(self, index: np.ndarray, size: int, active: bool | Part) -> Access:
+        """What lanes access; with one row, lanes of any block."""
         rows = self.shape[0] if self._is_split else 1
         marks = self._barriers << AGE | (self.now & MOST_INSTRUCTIONS) << INSTRUCTION | self.warps
         count = size // self._unit
@@ -261,7 +342,14 @@ class SharedOrder:
         words = self._of_lanes(places, size, active)
         if count > 1:
             words = words + np.tile(np.arange(count), len(words) // count)
-        return words, self._of_lanes(marks, size, active)
+        own, made = self._of_lanes(marks, size, active), self.lanes.made
+        if not self.lanes.have_parted:
+            return Access(words, own)
+        lanes = self._of_lanes(np.arange(self.shape[1]) % WARP, size, active)
+        if made is None:
+            return Access(words, own, lanes)
+        made = np.repeat(np.broadcast_to(made, (len(made), self.shape[1] // WARP)), WARP, axis=1)
+        return Access(words, own, lanes, self._of_lanes(made, size, active))
 
     def _of_lanes(self, array: np.ndarray, size: int, active: bool | Part) -> np.ndarray:
         """The elements of the active lanes, once for each word that these access."""
@@ -275,7 +363,27 @@ class SharedOrder:
         return np.repeat(found, size // self._unit) if size > self._unit else found
 
 
+def _mark(marks: WordMarks, stores: bool, access: Access) -> None:
+    """Mark the words of whole warps; none meet in a word that they store to."""
+    if stores:
+        marks[access.words] = access.own
+    else:
+        marks.load(access, _by_others(marks[access.words], access.own))
+
+
 def _by_others(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Which marks other warps made, behind the same barrier."""
-    found: np.ndarray = (marks >= own & -1 << AGE) & (marks & WHO != own & WHO)
+    """Which marks others than whole warps of the same number made, behind the same barrier."""
+    found: np.ndarray = (marks >= own & -1 << AGE) & ((marks ^ own) & (WHO | SOME_LANES) != 0)
     return found
+
+
+def _of_same_warp(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Which marks some lanes of the same warp made."""
+    found: np.ndarray = (marks & SOME_LANES != 0) & ((marks ^ own) & WHO == 0)
+    return found
+
+
+def _instructions(marks: np.ndarray, own: np.ndarray) -> list[tuple[int, int, bool]]:
+    """(instruction, who, whether some lanes of the same warp) of marks."""
+    each = np.unique(marks << 1 | _of_same_warp(marks, own)).tolist()
+    return [(one >> INSTRUCTION + 1 & MOST_INSTRUCTIONS, one >> 1 & WHO, bool(one & 1)) for one in each]

@@ -223,27 +223,31 @@ class SpaceBytes:
         """Write each active thread's value; if several write to the same place, the last thread wins."""
         dtype = values.dtype.type
         index = self.positions(address, dtype, active)
-        places = index if self.order is None else self.positions(address, dtype, True)
-        if self.order is not None and self.order.store(places, np.dtype(dtype).itemsize, active):
-            self._store_overlapping(self.order, index, values, active)
+        if self.order is not None:
+            self._store_in_order(self.order, self.positions(address, dtype, True), index, values, active)
         else:
             self._write(self.view(dtype), index, values, active)
         if self.unknown is not None:
             marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
             self._write(marks, index, marks.dtype.type(0), active)
 
-    def _store_overlapping(
-        self, order: SharedOrder, index: np.ndarray, values: np.ndarray, active: bool | Part
+    def _store_in_order(
+        self, order: SharedOrder, places: np.ndarray, index: np.ndarray, values: Any, active: bool | Part
     ) -> None:
-        """Write values where warps meet that no barrier orders."""
+        """Write values where it is to be known whether the order of threads matters."""
         size = values.dtype.itemsize
         bits = np.ascontiguousarray(values).view(f"u{size}")
         view = self.data.view(bits.dtype)
-        same = self._read(view, index) == bits
-        if self.unknown is not None:
+        meets = order.store(places, size, active)
+        same = self._read(view, index) == bits if meets else np.zeros((1, 1), bool)
+        if self.unknown is not None and meets:
             same = same & (self._read(self.unknown.view(bits.dtype), index) == 0)
         self._write(view, index, bits, active)
-        order.overlap(index, size, active, same, self._read(view, index) == bits)
+        stays = self._read(view, index) == bits
+        if meets:
+            order.overlap(index, size, active, same, stays)
+        elif not (stays | ~to_bools(active)).all():
+            order.differ(index, size, active, ~stays)
 
     def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
         rows, index, values = np.broadcast_arrays(

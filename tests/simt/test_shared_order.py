@@ -1,4 +1,4 @@
-"""Warps that meet in shared memory with no barrier in between: counts that depend on it are not certain."""
+"""Warps, or lanes of one, that meet in shared memory unordered: counts that depend on it are not certain."""
 
 from __future__ import annotations
 
@@ -99,11 +99,53 @@ OTHERS = {
     ),
     "values_only": ("a[id] = in[me]; out[id] = ((volatile int *)a)[127 - id];", True),
 }
+#: (with lanes that nothing orders, the same with __syncwarp() or otherwise certain).
+LANES = {
+    "two_ways": (
+        "int s = 0; if (in[id] & 1) { for (int i = 0; i < (in[id] & 7); i++) s += in[me + i]; v[id] = s; }"
+        "else { for (int i = 0; i < (in[id] & 3); i++) s ^= in[i]; out[s] = v[id ^ 1];"
+        "out[v[id ^ 1] & 1] = 1; }"
+        "out[s] = 3;",
+        "int s = 0; if (in[id] & 1) { for (int i = 0; i < (in[id] & 7); i++) s += in[me + i]; v[id] = s; }"
+        "__syncwarp(); if (!(in[id] & 1)) { for (int i = 0; i < (in[id] & 3); i++) s ^= in[i];"
+        "out[s] = v[id ^ 1]; out[v[id ^ 1] & 1] = 1; } out[s] = 3;",
+    ),
+    "one_exits": (
+        "if (in[id] & 1) { v[id] = in[me]; return; } out[v[id ^ 1] & 1] = 1;",
+        "v[id] = in[me]; __syncwarp(); if (in[id] & 1) { out[v[id ^ 1]] = 2; return; }"
+        "out[v[id ^ 1] & 1] = 1;",
+    ),
+    "scan": (
+        "int x = in[me] & 3; v[id] = x; for (int s = 1; s < 32; s *= 2) { if (lane >= s && x < 2) {"
+        "x += v[id - s]; v[id] = x; }"
+        "else if (x == 3) for (int i = 0; i < (in[id] & 7); i++) v[id] = x + i; }"
+        "out[x] = 1;",
+        "int x = in[me] & 3; v[id] = x; __syncwarp(); for (int s = 1; s < 32; s *= 2) {"
+        "int y = lane >= s ? v[id - s] : 0; __syncwarp(); v[id] = x += y; __syncwarp(); } out[x] = 1;",
+    ),
+    "atomics": (
+        "a[id] = 0; __syncthreads(); if (in[me] & 1) atomicAdd(&a[w + (in[me] & 3)], 1); else { int s = 0;"
+        "for (int i = 0; i < (in[id] & 7); i++) s += in[i]; out[v[w + (s & 3)]] = 1; }",
+        "a[id] = 0; __syncthreads(); if (in[me] & 1) atomicAdd(&a[w + (in[me] & 3)], 1); else { int s = 0;"
+        "for (int i = 0; i < (in[id] & 7); i++) s += in[i]; atomicAdd(&a[w + (s & 3)], 2); }"
+        "__syncwarp(); out[v[w + (id & 3)]] = 1;",
+    ),
+    "one_instruction": (
+        "a[w + (in[me] & 7)] = id; __syncwarp(); out[v[w + (lane & 7)] & 1023] = 1;",
+        "if (lane < 8) a[w + lane] = 0; __syncwarp(); a[w + (in[me] & 7)] = 5; __syncwarp();"
+        "out[v[w + (lane & 7)]] = 1;",
+    ),
+    "exchanges": (
+        "a[id] = 0; __syncthreads(); atomicExch(&a[w + (in[me] & 7)], id); __syncwarp(); out[v[id]] = 1;",
+        "a[id] = 0; __syncthreads(); atomicExch(&a[id ^ 1], in[me]); __syncwarp(); out[v[id]] = 1;",
+    ),
+}
 HEAD = """
 #include <cuda_pipeline.h>
 #define KERNEL(name, ...) extern "C" __global__ void name(int *out, const int *in) { \\
     __shared__ int a[256]; __shared__ int b[256]; \\
-    int id = threadIdx.x, me = blockIdx.x * 128 + id; (void)b; (void)me; __VA_ARGS__ }
+    int id = threadIdx.x, me = blockIdx.x * 128 + id, lane = id & 31, w = id - lane; \\
+    volatile int *v = a; (void)b; (void)me; (void)v; (void)w; __VA_ARGS__ }
 """
 
 
@@ -114,6 +156,7 @@ def _reasons(name: str, blocks: int) -> tuple[str, ...]:
     bodies = {f"{one}_good": line(body, "__syncthreads();") for one, body in TWINS.items()}
     bodies |= {f"{one}_bad": line(body) for one, body in TWINS.items()}
     bodies |= {one: body for one, (body, _) in OTHERS.items()}
+    bodies |= {f"lanes_{one}_{kind}": twins[kind] for one, twins in LANES.items() for kind in (0, 1)}
     text = HEAD + "\n".join(f"KERNEL({one}, {body})" for one, body in bodies.items())
     numbers = np.random.default_rng(0).permutation(1 << 10).astype(np.int32)
     return trace(
@@ -133,6 +176,13 @@ def test_a_missing_barrier_makes_counts_uncertain(name: str, blocks: int) -> Non
 @pytest.mark.parametrize("name", OTHERS)
 def test_only_values_that_depend_on_timing_are_uncertain(name: str, blocks: int) -> None:
     assert bool(_reasons(name, blocks)) != OTHERS[name][1]
+
+
+@pytest.mark.parametrize("blocks", [1, BLOCKS])
+@pytest.mark.parametrize("name", LANES)
+def test_lanes_of_a_warp_that_nothing_orders_make_counts_uncertain(name: str, blocks: int) -> None:
+    assert _reasons(f"lanes_{name}_0", blocks)
+    assert not _reasons(f"lanes_{name}_1", blocks)
 
 
 #: Each warp does what a table tells: (kind, word, value) for each step and warp. One lane stores or adds; a
@@ -223,6 +273,46 @@ def _is_certain(blocks: list[list[list[Op]]], name: str) -> bool:
     )
     arguments = [np.zeros(1 << 17, np.int32), np.array(blocks, np.int32), len(blocks[0])]
     return not trace(kernels_of("".join(texts), "sass")[name], len(blocks), 32 * WARPS, arguments).uncertain
+
+
+#: As the interpreter, but the three that do what the table tells are the lanes of one warp that go one way.
+INTERPRETER_OF_LANES = """
+#define WAY(way) for (int i = 0; i < 3; i++, op += 3) { \\
+        if (op[0] == 1 && lane == way + 6) *(volatile int *)&words[op[1]] = op[2]; \\
+        if (op[0] == 2 && lane == way + 6) atomicAdd(&words[op[1]], op[2]); \\
+        if (op[0] == 3) out[*(volatile int *)&words[op[1]] * lane + way] = 1; }
+extern "C" __global__ void of_lanes(int *out, const int *table, int epochs) {
+    __shared__ int words[4];
+    int lane = threadIdx.x;
+    if (lane < 4) words[lane] = 0;
+    __syncthreads();
+    for (int epoch = 0; epoch < epochs; epoch++) {
+        const int *op = table + 9 * ((blockIdx.x * epochs + epoch) * 3 + lane % 3);
+        if (lane % 3 == 0) { WAY(0) } else if (lane % 3 == 1) { WAY(1) } else { WAY(2) }
+        __syncwarp();
+    }
+}
+"""
+
+
+def _lanes_are_certain(blocks: list[list[list[list[Op]]]]) -> bool:
+    padded = [[[[*ops, *[(NOTHING, 0, 0)] * 3][:3] for ops in ways] for ways in one] for one in blocks]
+    arguments = [np.zeros(1 << 17, np.int32), np.array(padded, np.int32), len(blocks[0])]
+    kernel = kernels_of(INTERPRETER_OF_LANES, "sass")["of_lanes"]
+    return not trace(kernel, len(blocks), 32, arguments).uncertain
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(20), *(pytest.param(n, marks=pytest.mark.slow) for n in range(20, 400))]
+)
+def test_counts_are_uncertain_exactly_if_orders_of_lanes_differ(seed: int) -> None:
+    """The ways of a branch, between which nothing is ordered before the next __syncwarp()."""
+    choose = random.Random(seed)
+    epochs = _program(choose, [1 << place for place in range(12)], choose.randrange(1, 4))
+    others = _program(choose, [1 << place for place in range(12)], len(epochs))
+    several, both = (any(len(_outcomes(one)) > 1 for one in these) for these in ([epochs], [epochs, others]))
+    assert _lanes_are_certain([epochs]) != several
+    assert _lanes_are_certain([epochs, others, epochs]) != both
 
 
 @pytest.mark.parametrize(
