@@ -15,11 +15,12 @@ from memsim.arch.units import WARP
 from memsim.isa.op import Effect, Form, Predicate, Register
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, checked, known, opcode, require
-from memsim.state.partial import Partial, known_in
+from memsim.state.partial import Partial, known_in, merged
 from memsim.state.parts import Part
-from memsim.state.poison import poisoned
+from memsim.state.poison import Poison, poisoned
 from memsim.state.predicates import either, from_bools, to_bools
 from memsim.state.registers import Sum, fit, from_array, to_array, unsigned
+from memsim.state.warp_words import EVERY_LANE, NO_LANE
 
 LANES = np.arange(WARP)
 
@@ -28,6 +29,7 @@ class Warps(Protocol):
     """The lanes that execute an instruction, by warp."""
 
     threads: int
+    executing: Any
 
     def active(self) -> np.ndarray:
         """The executing lanes, bool (rows, warps, 32)."""
@@ -86,9 +88,24 @@ def build_shuffle(form: Form, binder: Binder) -> Compute:
             valid, source = sources_in_any_warp(mode, distance, limits, warps.threads)
         else:
             valid, source = sources(mode, to_array(distance), to_array(limits), warps.threads)
-        return valid, gathered(0 if slot is None else r[slot], source, warps)
+        moved = gathered(0 if slot is None else r[slot], source, warps)
+        idle = lanes_without(source, warps)
+        return valid, moved if idle is False else merged(idle, Poison(f"{form.name} {IDLE}", None), moved)
 
     return compute
+
+
+#: Why a value is unknown that a shuffle takes from a lane that does not execute it (PTX ISA: undefined).
+IDLE = "reads from lanes that do not take part"
+
+
+def lanes_without(source: np.ndarray, warps: Warps) -> bool | Part:
+    """The executing lanes whose source is not one of them."""
+    here = warps.executing
+    if not isinstance(here, Part) or not ((here.words != NO_LANE) & (here.words != EVERY_LANE)).any():
+        return False
+    array = np.broadcast_to(here.array, (here.shape[0], warps.threads))
+    return from_bools(array & ~gathered(array, source, warps))
 
 
 def sources(

@@ -73,6 +73,7 @@ class Lanes:
     def __init__(self, count: int, active: np.ndarray | None = None) -> None:
         self.threads = count
         self._active = np.ones((1, count // 32, 32), bool) if active is None else active
+        self.executing = from_bools(self._active.reshape(len(self._active), -1))
 
     def active(self) -> np.ndarray:
         return self._active
