@@ -14,88 +14,40 @@ it, or lanes diverge. Any barrier that a warp of the block waits at counts as on
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP, WORD
-from memsim.state.lane_order import LANES, SEVERAL, LaneOrder
+from memsim.state.lane_order import SEVERAL, LaneOrder
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
+from memsim.state.word_marks import (
+    AGE,
+    ATOMICS,
+    DIFFERENT,
+    INSTRUCTION,
+    MOST_INSTRUCTIONS,
+    SAME,
+    SOME_LANES,
+    WHO,
+    Access,
+    WordMarks,
+    by_others,
+    instructions,
+    mark_words,
+    of_same_warp,
+)
 
 #: Reports (instruction that loads, one that stores, whether several stores are not ordered, or else whether
 #: both are by lanes of one warp).
 Report = Callable[[int, int, bool, bool], None]
 
-#: A mark is a number: from bit 27 on, how many barriers the block has passed; the instruction; whether only
-#: some lanes of a warp ran; and who.
-AGE, INSTRUCTION, SOME_LANES = 27, 7, 1 << 6
-WHO, MOST_INSTRUCTIONS = SOME_LANES - 1, (1 << (AGE - INSTRUCTION)) - 1
-#: Who, if not one warp: atomics of several that may change places; several that stored the same value;
-#: several that loaded; several warps or lanes that stored different values.
-ATOMICS, SAME, LOADS, DIFFERENT = 60, 61, 62, 63
 #: Atomics whose order does not change what is left.
 COMMUTE = frozenset(("add", "min", "max", "and", "or", "xor", "inc", "dec"))
 #: Accesses of some blocks only, after which there are rows for each block.
 MOST_ACCESSES = 1000
-
-
-@dataclass(frozen=True)
-class Access:
-    """Lanes that access words, as columns [n].
-
-    own: their marks. lanes: of their warps. made: how, as numbers of lane_order.py; None: by whole warps.
-    """
-
-    words: np.ndarray
-    own: np.ndarray
-    lanes: np.ndarray | None = None
-    made: np.ndarray | None = None
-
-
-class WordMarks:
-    """The last stores to the words of one or more rows, or the loads since: flat int64 arrays.
-
-    made: how those were made that some lanes of a warp made; None: there were none.
-    """
-
-    def __init__(self, marks: np.ndarray, made: np.ndarray | None = None) -> None:
-        self.marks = marks
-        self.made = made
-
-    def __getitem__(self, words: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self.marks[words]
-        return found
-
-    def __setitem__(self, words: np.ndarray, marks: np.ndarray) -> None:
-        self.marks[words] = marks
-
-    def load(self, access: Access, others: np.ndarray) -> None:
-        """Mark words as loaded, some also by other warps before."""
-        words, own = access.words, access.own
-        several = (own & ~WHO) | LOADS
-        marks = np.where(others, several, own)
-        self[words] = marks
-        lost = self[words] != marks
-        if lost.any():
-            self[words[lost]] = several[lost]
-
-    def note(self, access: Access, joins: np.ndarray, several: int) -> None:
-        """How the marks were made that are those of an access. joins: with lanes of the same warp."""
-        if access.made is None:
-            return
-        if self.made is None:
-            self.made = np.zeros(len(self.marks), np.int64)
-        some = (access.made != 0) & (self[access.words] == access.own)
-        words, joins = access.words[some], joins[some]
-        before = self.made[words] & (LANES | SEVERAL) | several
-        self[words] |= SOME_LANES
-        self.made[words] = access.made[some] | np.where(joins, before, 0)
-
-    def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> WordMarks:
-        """With other numbers of words."""
-        return WordMarks(change(self.marks), None if self.made is None else change(self.made))
 
 
 class SharedOrder:
@@ -148,7 +100,7 @@ class SharedOrder:
                 return
             self._late_loads(access.words[late], access.own[late], stored[late])
         others = self._unordered(self._loaded, access)
-        joins = others & _of_same_warp(self._loaded[access.words], access.own)
+        joins = others & of_same_warp(self._loaded[access.words], access.own)
         self._loaded.load(access, others & ~joins)
         self._loaded.note(access, joins, SEVERAL)
         self._remember(False, index, size, active)
@@ -184,10 +136,10 @@ class SharedOrder:
         others = self._unordered(stored, access)
         self._late_store(access, ~same)
         stored[words] = own
-        replaced = _by_others(stored[words], own)
+        replaced = by_others(stored[words], own)
         who = before & WHO
         differ = (others & (~same | (who == DIFFERENT) | (who == ATOMICS))) | ~stays
-        joins = others & ~differ & _of_same_warp(before, own)
+        joins = others & ~differ & of_same_warp(before, own)
         self._join(access, before, ~differ & (others | replaced) & ~joins)
         stored.note(access, joins, 0)
         stored[words[differ]] = own[differ] | DIFFERENT
@@ -216,13 +168,13 @@ class SharedOrder:
         others = self._unordered(stored, access)
         own = np.where(recent & ~alike & ~others, before & ~SOME_LANES, own)
         stored[words] = own
-        replaced = _by_others(stored[words], own)
+        replaced = by_others(stored[words], own)
         differ = others & ~alike
         if operation not in COMMUTE:
             _, which, count = np.unique(words, return_inverse=True, return_counts=True)
             differ |= count[which] > 1
         differ |= (before & WHO == DIFFERENT) & (operation != "exch")
-        joins = others & ~differ & _of_same_warp(before, own)
+        joins = others & ~differ & of_same_warp(before, own)
         several = (others & ~joins) | replaced
         stored[words[several]] = (own[several] & ~WHO) | ATOMICS
         stored.note(replace(access, own=own), joins, SEVERAL)
@@ -236,10 +188,10 @@ class SharedOrder:
     def _unordered(self, marks: WordMarks, access: Access) -> np.ndarray:
         """Which accesses are not ordered after those that made the marks of their words."""
         before = marks[access.words]
-        found = _by_others(before, access.own)
+        found = by_others(before, access.own)
         if marks.made is None or access.lanes is None or not self._is_split:
             return found
-        maybe = np.flatnonzero(found & _of_same_warp(before, access.own))
+        maybe = np.flatnonzero(found & of_same_warp(before, access.own))
         if len(maybe):
             words, warps = access.words[maybe], access.own[maybe] & WHO
             rows, lanes = words // self._columns, access.lanes[maybe]
@@ -252,13 +204,13 @@ class SharedOrder:
             members = self._members[words] >> (own & WHO).astype(np.uint32) & 1 != 0
             late = ~((stored & WHO == SAME) & members)
             own, stored = own[late], stored[late]
-        for store, who, by_lanes in _instructions(stored, own):
+        for store, who, by_lanes in instructions(stored, own):
             self._tell(self.now, store, who == DIFFERENT, by_lanes)
 
     def _late_store(self, access: Access, changes: np.ndarray) -> None:
         """Stores, some of which change what others have loaded."""
         late = self._unordered(self._loaded, access) & changes
-        for load, _, by_lanes in _instructions(self._loaded[access.words[late]], access.own[late]):
+        for load, _, by_lanes in instructions(self._loaded[access.words[late]], access.own[late]):
             self._tell(load, self.now, False, by_lanes)
 
     def _tell(self, *found: Any) -> None:
@@ -317,7 +269,7 @@ class SharedOrder:
         for instruction, stores, index, size, active in self._of_some:
             self.now = instruction
             access = self._access(index, size, active)
-            _mark(self._stored if stores else self._loaded, stores, access)
+            mark_words(self._stored if stores else self._loaded, stores, access)
         self.now = now
         self._of_some.clear()
 
@@ -331,7 +283,7 @@ class SharedOrder:
                 self._split()
             return
         stored, loaded = self._of_all
-        _mark(stored if stores else loaded, stores, self._access(index, size, active))
+        mark_words(stored if stores else loaded, stores, self._access(index, size, active))
 
     def _access(self, index: np.ndarray, size: int, active: bool | Part) -> Access:
         """What lanes access; with one row, lanes of any block."""
@@ -361,29 +313,3 @@ class SharedOrder:
         elif not to_bools(active).all():
             found = found[:0]
         return np.repeat(found, size // self._unit) if size > self._unit else found
-
-
-def _mark(marks: WordMarks, stores: bool, access: Access) -> None:
-    """Mark the words of whole warps; none meet in a word that they store to."""
-    if stores:
-        marks[access.words] = access.own
-    else:
-        marks.load(access, _by_others(marks[access.words], access.own))
-
-
-def _by_others(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Which marks others than whole warps of the same number made, behind the same barrier."""
-    found: np.ndarray = (marks >= own & -1 << AGE) & ((marks ^ own) & (WHO | SOME_LANES) != 0)
-    return found
-
-
-def _of_same_warp(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Which marks some lanes of the same warp made."""
-    found: np.ndarray = (marks & SOME_LANES != 0) & ((marks ^ own) & WHO == 0)
-    return found
-
-
-def _instructions(marks: np.ndarray, own: np.ndarray) -> list[tuple[int, int, bool]]:
-    """(instruction, who, whether some lanes of the same warp) of marks."""
-    each = np.unique(marks << 1 | _of_same_warp(marks, own)).tolist()
-    return [(one >> INSTRUCTION + 1 & MOST_INSTRUCTIONS, one >> 1 & WHO, bool(one & 1)) for one in each]

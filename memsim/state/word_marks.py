@@ -1,0 +1,101 @@
+"""Marks of words of shared memory: which warp stored to a word last, or loaded from it, when and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.state.lane_order import LANES, SEVERAL
+
+#: A mark is a number: from bit 27 on, how many barriers the block has passed; the instruction; whether only
+#: some lanes of a warp ran; and who.
+AGE, INSTRUCTION, SOME_LANES = 27, 7, 1 << 6
+WHO, MOST_INSTRUCTIONS = SOME_LANES - 1, (1 << (AGE - INSTRUCTION)) - 1
+#: Who, if not one warp: atomics of several that may change places; several that stored the same value;
+#: several that loaded; several warps or lanes that stored different values.
+ATOMICS, SAME, LOADS, DIFFERENT = 60, 61, 62, 63
+
+
+@dataclass(frozen=True)
+class Access:
+    """Lanes that access words, as columns [n].
+
+    own: their marks. lanes: of their warps. made: how, as numbers of lane_order.py; None: by whole warps.
+    """
+
+    words: np.ndarray
+    own: np.ndarray
+    lanes: np.ndarray | None = None
+    made: np.ndarray | None = None
+
+
+class WordMarks:
+    """The last stores to the words of one or more rows, or the loads since: flat int64 arrays.
+
+    made: how those were made that some lanes of a warp made; None: there were none.
+    """
+
+    def __init__(self, marks: np.ndarray, made: np.ndarray | None = None) -> None:
+        self.marks = marks
+        self.made = made
+
+    def __getitem__(self, words: np.ndarray) -> np.ndarray:
+        found: np.ndarray = self.marks[words]
+        return found
+
+    def __setitem__(self, words: np.ndarray, marks: np.ndarray) -> None:
+        self.marks[words] = marks
+
+    def load(self, access: Access, others: np.ndarray) -> None:
+        """Mark words as loaded, some also by other warps before."""
+        words, own = access.words, access.own
+        several = (own & ~WHO) | LOADS
+        marks = np.where(others, several, own)
+        self[words] = marks
+        lost = self[words] != marks
+        if lost.any():
+            self[words[lost]] = several[lost]
+
+    def note(self, access: Access, joins: np.ndarray, several: int) -> None:
+        """How the marks were made that are those of an access. joins: with lanes of the same warp."""
+        if access.made is None:
+            return
+        if self.made is None:
+            self.made = np.zeros(len(self.marks), np.int64)
+        some = (access.made != 0) & (self[access.words] == access.own)
+        words, joins = access.words[some], joins[some]
+        before = self.made[words] & (LANES | SEVERAL) | several
+        self[words] |= SOME_LANES
+        self.made[words] = access.made[some] | np.where(joins, before, 0)
+
+    def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> WordMarks:
+        """With other numbers of words."""
+        return WordMarks(change(self.marks), None if self.made is None else change(self.made))
+
+
+def mark_words(marks: WordMarks, stores: bool, access: Access) -> None:
+    """Mark the words of whole warps; none meet in a word that they store to."""
+    if stores:
+        marks[access.words] = access.own
+    else:
+        marks.load(access, by_others(marks[access.words], access.own))
+
+
+def by_others(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Which marks others than whole warps of the same number made, behind the same barrier."""
+    found: np.ndarray = (marks >= own & -1 << AGE) & ((marks ^ own) & (WHO | SOME_LANES) != 0)
+    return found
+
+
+def of_same_warp(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
+    """Which marks some lanes of the same warp made."""
+    found: np.ndarray = (marks & SOME_LANES != 0) & ((marks ^ own) & WHO == 0)
+    return found
+
+
+def instructions(marks: np.ndarray, own: np.ndarray) -> list[tuple[int, int, bool]]:
+    """(instruction, who, whether some lanes of the same warp) of marks."""
+    each = np.unique(marks << 1 | of_same_warp(marks, own)).tolist()
+    return [(one >> INSTRUCTION + 1 & MOST_INSTRUCTIONS, one >> 1 & WHO, bool(one & 1)) for one in each]
