@@ -26,10 +26,14 @@ LANES = np.arange(WARP)
 
 
 class Warps(Protocol):
-    """The lanes that execute an instruction, by warp."""
+    """The lanes that execute an instruction, by warp.
+
+    reads_idle: whether a shuffle reads from lanes that do not execute it (PTX ISA: undefined).
+    """
 
     threads: int
     executing: Any
+    reads_idle: bool
 
     def active(self) -> np.ndarray:
         """The executing lanes, bool (rows, warps, 32)."""
@@ -95,14 +99,16 @@ def build_shuffle(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-#: Why a value is unknown that a shuffle takes from a lane that does not execute it (PTX ISA: undefined).
+#: Why a value is unknown that a shuffle takes from a lane that does not execute it.
 IDLE = "reads from lanes that do not take part"
 
 
 def lanes_without(source: np.ndarray, warps: Warps) -> bool | Part:
-    """The executing lanes whose source is not one of them."""
+    """The executing lanes whose source is not one of them, unless that is read all the same."""
     here = warps.executing
-    if not isinstance(here, Part) or not ((here.words != NO_LANE) & (here.words != EVERY_LANE)).any():
+    if warps.reads_idle or not isinstance(here, Part):
+        return False
+    if ((here.words == NO_LANE) | (here.words == EVERY_LANE)).all():
         return False
     array = np.broadcast_to(here.array, (here.shape[0], warps.threads))
     return from_bools(array & ~gathered(array, source, warps))

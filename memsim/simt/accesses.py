@@ -50,7 +50,8 @@ class Accesses(Lanes):
 
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
-    access, and what reports that again. ordered: is told of the accesses whose order may matter.
+    access, and what reports that again. ordered: is told of the accesses whose order may matter. reads_idle:
+    as `Warps` of isa/lanes.py.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Accesses(Lanes):
         self.allow_out_of_bounds = allow_out_of_bounds
         self.sites = Sites()
         self.again: Again | None = None
+        self.reads_idle = False
         self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
         self.ordered: OrderedAccesses | None = None
 

@@ -95,6 +95,7 @@ def execute_program(
     np.empty(KEPT_HEAP, np.uint8)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
     engine.machine.ordered = ordered
+    engine.machine.reads_idle = everything
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
             for_trial = memory_of(kernel, launch, arguments, names)

@@ -70,6 +70,8 @@ def pair_of(low: Iterable[int], high: Iterable[int]) -> list[int]:
 class Lanes:
     """All lanes of some warps, for instructions that look at others."""
 
+    reads_idle = False
+
     def __init__(self, count: int, active: np.ndarray | None = None) -> None:
         self.threads = count
         self._active = np.ones((1, count // 32, 32), bool) if active is None else active
