@@ -185,7 +185,7 @@ def bound_of(
     parts are omitted.
     """
     launch, share = trace.launch, trace.blocks_replayed / trace.launch.blocks
-    use = pipe_use(executed_forms(trace))
+    use = pipe_use(executed_forms(trace), chip.clocked)
     whole = trace.blocks_alike and share == 1 and len(trace.executed) > 0
     wavefronts = least_wavefronts(trace, rows)
     conflicts = sum(row.wavefronts_of_conflicts for row in rows)

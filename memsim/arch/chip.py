@@ -99,8 +99,9 @@ class Arch:
     its partition. `resident_*` are the most that can be resident on a multiprocessor. `multiprocessors` are
     those of `chip`.
     `sheet` describes the product with the fastest DRAM, so its bandwidth bounds the others too.
-    `rates`: how well the rates of the pipes are supported, as for a rule. `boards`: products with this chip
-    whose memory was measured; the rates of the pipes are the chip's, those of memory the product's.
+    `rates`: how well the rates of the pipes are supported, as for a rule. `clocked`: (machine instruction,
+    cycles for which it occupies its pipe), where a contributed clock measured them. `boards`: products with
+    this chip whose memory was measured; the rates of the pipes are the chip's, those of memory the product's.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Arch:
     partitions: int = 4
     multiprocessors: int = 132
     rates: str = ASSUMED
+    clocked: tuple[tuple[str, int], ...] = ()
     boards: tuple[MemoryRates, ...] = ()
 
     def __str__(self) -> str:

@@ -2,7 +2,8 @@
 
 `rules*.json` in the folders of `traces/` are written by `memsim probe --record`. A rule that was found to
 hold counts as measured. One that counters show not to hold is dropped; where only a clock was read, it stays
-what it was, because a clock may see other waits. Counters go before clocks.
+what it was, because a clock may see other waits. Counters go before clocks. Rates of pipes are those that the
+clock showed, whether they equal sm_90's or not.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ CLOCK = "clock"
 @dataclass(slots=True)
 class Findings:
     """What recordings say of a chip. rules: (space, op, width) -> the rule's basis and where; a basis of ""
-    if it does not hold. has_rates: the rates of the pipes are those of sm_90, by clock.
+    if it does not hold. has_rates: the rates of the pipes are known by clock. clocked: those of machine
+    instructions, in cycles, where they may differ from sm_90's.
     """
 
     rules: dict[tuple[str, str, int], tuple[str, str]] = field(default_factory=dict)
     has_rates: bool = False
+    clocked: tuple[tuple[str, int], ...] = ()
 
 
 def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
@@ -41,7 +44,9 @@ def with_contributed(chip: Arch, folder: Path | None = None) -> Arch:
     if found is None:
         return chip
     rules = tuple(rule for old in chip.rules for rule in _as_found(old, found))
-    return replace(chip, rules=rules, rates=BY_CLOCK if found.has_rates else chip.rates)
+    if not found.has_rates:
+        return replace(chip, rules=rules)
+    return replace(chip, rules=rules, rates=BY_CLOCK, clocked=found.clocked)
 
 
 def _as_found(rule: Rule, found: Findings) -> list[Rule]:
@@ -82,4 +87,6 @@ def _add(record: dict[str, Any], found: Findings) -> None:
         elif not by_clock:
             found.rules[key] = "", where
     if by_clock:
-        found.has_rates = bool(record["rates"]["hold"])
+        rates = record["rates"]
+        found.clocked = tuple((str(form), int(each)) for form, each in rates.get("cycles", {}).items())
+        found.has_rates = bool(rates["hold"] or found.clocked)

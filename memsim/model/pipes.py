@@ -8,7 +8,7 @@ latencies.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -49,6 +49,7 @@ TENSOR_CYCLES = {
 #: With divergence, the chip does not execute these exactly once for each group of lanes.
 MEETING = frozenset({"BRA", "BREAK", "BRX", "BSSY", "BSYNC", "CALL", "RET", "WARPSYNC", "YIELD"})
 PARTING = frozenset({"BSYNC", "WARPSYNC", "BRX", "RET"})
+WIDE = "fma wide"
 _HALF = ("HADD2", "HFMA2", "HMUL2")
 EXECUTED = "smsp__inst_executed.sum"
 _PIPE = "sm__inst_executed_pipe_{}.sum"
@@ -68,8 +69,16 @@ class PipeUse:
     unknown: tuple[str, ...]
 
 
-def pipe_use(executed: Mapping[str, int]) -> PipeUse:
-    """How the instructions `executed` (opcode with modifiers -> warp instructions) use the pipes."""
+def pipe_use(executed: Mapping[str, int], clocked: Sequence[tuple[str, int]] = ()) -> PipeUse:
+    """How the instructions `executed` (opcode with modifiers -> warp instructions) use the pipes.
+
+    clocked: (opcode with modifiers, cycles) as measured on another chip than sm_90. The fastest of a kind
+    stands for all of it; for kinds that are not there the cycles are sm_90's.
+    """
+    own: dict[str, int] = {}
+    for form, each in clocked:
+        kind = _kind(*_parts(form))
+        own[kind] = min(each, own.get(kind, each))
     counts = dict.fromkeys(("alu", "fma", "fma_type_fp16", "fp64", "uniform", "xu", "tensor"), 0)
     cycles = dict.fromkeys(("issue", "alu", "fma", "fp64", "xu", "tensor", "uniform"), 0)
     heavy = light = 0  # cycles of the two halves of the FMA pipe; `light` may run on either
@@ -79,7 +88,8 @@ def pipe_use(executed: Mapping[str, int]) -> PipeUse:
     for form, times in executed.items():
         if not times:
             continue
-        opcode, *modifiers = form.split(".")
+        opcode, modifiers = _parts(form)
+        kind = _kind(opcode, modifiers)
         total += times
         parts = parts or opcode in PARTING
         if opcode not in MEETING:
@@ -91,26 +101,45 @@ def pipe_use(executed: Mapping[str, int]) -> PipeUse:
         if pipe:
             counts[pipe] += times
         if pipe in CYCLES:
-            cycles[pipe] += CYCLES[pipe] * times
+            cycles[pipe] += own.get(kind, CYCLES[pipe]) * times
         elif pipe == "tensor":
-            each = tensor_cycles(opcode, modifiers)
-            cycles[pipe] += (each or 0) * times
-            if each is None:
+            known = own.get(kind, tensor_cycles(opcode, modifiers))
+            cycles[pipe] += (known or 0) * times
+            if known is None:
                 unmeasured.add(form)
         elif pipe == "fma" and opcode in _HALF:
             counts["fma_type_fp16"] += times
             heavy += 2 * times
             light += 2 * times
         elif pipe == "fma" and opcode in ("IMAD", "IDP"):
-            heavy += (4 if {"WIDE", "HI"} & set(modifiers) else 2) * times
+            heavy += own.get(kind, 4 if kind == WIDE else 2) * times
         elif pipe == "fma":
-            light += 2 * times
+            light += 2 * own.get(kind, 1) * times
     cycles["fma"] = max(heavy, ceil((heavy + light) / 2))
     if not parts:
         cycles["issue"] = total
     counters: dict[str, int | None] = {EXECUTED: None if parts else total}
     counters |= {_PIPE.format(pipe): None if missing else count for pipe, count in counts.items()}
     return PipeUse(counters, cycles, tuple(sorted(missing | unmeasured)))
+
+
+def _parts(form: str) -> tuple[str, list[str]]:
+    opcode, *modifiers = form.split(".")
+    return opcode, modifiers
+
+
+def _kind(opcode: str, modifiers: list[str]) -> str:
+    """What has a rate of its own: a pipe; of the FMA pipe single, half, integer and wide integer products; of
+    the tensor pipe an opcode and a shape, and TF32.
+    """
+    pipe = pipe_of(opcode, modifiers) or ""
+    if pipe == "tensor":
+        return ".".join([opcode, *modifiers[:1], *(word for word in modifiers if word == "TF32")])
+    if pipe != "fma":
+        return pipe
+    if opcode in ("IMAD", "IDP"):
+        return WIDE if {"WIDE", "HI"} & set(modifiers) else "fma integer"
+    return "fma half" if opcode in _HALF else "fma"
 
 
 def pipe_of(opcode: str, modifiers: list[str]) -> str | None:

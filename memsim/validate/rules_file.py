@@ -8,12 +8,14 @@ from typing import Any, Protocol
 
 from memsim.arch.contributed import CLOCK
 from memsim.validate.clock.clock_recording import ClockRecording
-from memsim.validate.clock.judge_clock import ByClock
+from memsim.validate.clock.judge_clock import SHUFFLE, ByClock
 from memsim.validate.probe.judge_rules import Held
 from memsim.validate.probe.probe_recording import ProbeRecording
 from memsim.validate.recording_files import free_path, write_record
 
 SCHEMA = 1
+#: Cycles by which a clock may show an instruction faster than it is.
+OFF = 0.05
 
 
 class OfOneInstruction(Protocol):
@@ -48,14 +50,32 @@ def write_clock_rules(recording: ClockRecording, found: Sequence[ByClock], home:
         MemsimError: it cannot be written.
     """
     rates = [held for held in found if held.key is None]
+    moves = [held.holds for held in rates if held.what == SHUFFLE]
     about = {"by": CLOCK, "arch": recording.arch, "gpu": recording.gpu, "driver": recording.driver}
     record = {
         **about,
         "date": recording.date,
         "rules": _rules(found),
-        "rates": {"hold": bool(rates) and all(held.holds for held in rates), "compared": len(rates)},
+        "rates": {
+            "hold": bool(rates) and all(held.holds for held in rates),
+            "compared": len(rates),
+            "cycles": fastest_of_each(rates) if all(moves) else {},
+        },
     }
     return _write(record, home, "rules.clock")
+
+
+def fastest_of_each(rates: Iterable[ByClock]) -> dict[str, int]:
+    """Machine instruction -> whole cycles for which it occupies its pipe at least, as a clock showed them.
+
+    Shuffles occupy none. A loop may take less than its rate by what a clock is off.
+    """
+    cycles: dict[str, int] = {}
+    for held in rates:
+        if held.what != SHUFFLE:
+            each = max(1, int(min(held.exact) + OFF))
+            cycles[held.what] = min(each, cycles.get(held.what, each))
+    return cycles
 
 
 def _rules(found: Iterable[OfOneInstruction]) -> list[dict[str, Any]]:

@@ -15,12 +15,14 @@ import memsim
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED
 from memsim.arch.contributed import with_contributed
 from memsim.errors import MemsimError
+from memsim.model.pipes import pipe_use
 from memsim.validate.clock.clock_programs import ACCESSES, PIPES, data, exported
 from memsim.validate.clock.clock_recording import ClockRecording, clock_recording, load_clock, newest_clock
 from memsim.validate.clock.judge_clock import cycles_of_a_wavefront, cycles_to_registers, judge_clock
 from memsim.validate.clock.run_clock import run_clock
-from memsim.validate.rules_file import write_clock_rules
+from memsim.validate.rules_file import fastest_of_each, write_clock_rules
 from memsim.validate.standalone import Gpu, text_of, words_of
+from memsim.views.probe.clock import report
 from tests.validate.conftest import H100, H200, TRACES
 from tests.validate.fake_driver import FakeDriver
 
@@ -148,10 +150,55 @@ def test_rules_that_hold_are_measured_by_clock(tmp_path: Path) -> None:
 
 
 def test_a_rule_that_a_clock_does_not_show_stays_what_it_was(tmp_path: Path) -> None:
-    chip = contributed(recorded(slower={"LDS128": 1, "lop3": 1}), tmp_path)
+    chip = contributed(recorded(slower={"LDS128": 1, "shfl": 1}), tmp_path)
     assert chip.basis("shared", "load", 16) == ASSUMED
     assert chip.basis("shared", "load", 8) == BY_CLOCK
-    assert chip.rates == ASSUMED
+    assert chip.rates == ASSUMED and chip.clocked == ()  # shuffles go through the data stage
+
+
+def test_rates_of_another_chip_are_those_that_its_clock_shows(tmp_path: Path) -> None:
+    """Four cycles more of a partition; a single slow loop of several on a pipe does not make it slow."""
+    slower = {"ffma": 1, "fadd": 1, "fmul": 1, "lop3": 1, "hmma_16816_f32": 1, "hmma_16816_f16": 1}
+    chip = contributed(recorded(slower=slower), tmp_path)
+    assert chip.rates == BY_CLOCK
+    executed = dict.fromkeys(("FFMA", "LOP3.LUT", "MUFU.EX2", "HMMA.16816.F32", "HMMA.1688.F32"), 100)
+    ours, its = pipe_use(executed), pipe_use(executed, chip.clocked)
+    assert (ours.cycles["fma"], its.cycles["fma"]) == (100, 500)
+    assert its.cycles["tensor"] == ours.cycles["tensor"] + 400
+    assert (its.cycles["alu"], its.cycles["xu"]) == (ours.cycles["alu"], ours.cycles["xu"])
+    assert its.counters == ours.counters
+
+
+@pytest.mark.parametrize(("chip", "is_known"), [((8, 0), True), ((8, 7), False)])
+def test_a_chip_that_memsim_does_not_have_is_told(
+    chip: tuple[int, int], is_known: bool, tmp_path: Path
+) -> None:
+    recording = recorded(chip=chip)
+    told = [note for note in report(recording, judge_clock(recording)).notes if "memsim has no chip" in note]
+    assert bool(told) != is_known
+    assert all("no chip sm_87: " in note and "sm_86, sm_89" in note for note in told)
+    assert (contributed(recording, tmp_path) is ARCHS["sm_80"]) != is_known
+
+
+def test_rates_that_differ_are_said_to_be_used() -> None:
+    for slower, is_told in (
+        ({"ffma": 1}, True),
+        ({"ffma": 1, "shfl": 1}, False),
+        ({"LDS32": 1}, False),
+        ({}, False),
+    ):
+        recording = recorded(slower=slower)
+        notes = list(report(recording, judge_clock(recording)).notes)
+        assert any("used for this chip as they were measured" in note for note in notes) == is_told
+
+
+@pytest.mark.parametrize("gpu", [H100, H200])
+def test_the_fastest_of_each_kind_are_the_rates_of_sm_90(gpu: str) -> None:
+    """Whole cycles of the recordings, as another chip's would be taken."""
+    found = [held for held in judge_clock(newest_clock(TRACES, gpu)) if held.key is None]
+    clocked = tuple(fastest_of_each(found).items())
+    executed = dict.fromkeys([*PIPES.values(), "IMAD.WIDE", "HFMA2", "ISETP", "UIADD3"], 1000)
+    assert pipe_use(executed, clocked) == pipe_use(executed)
 
 
 def test_counters_go_before_a_clock(tmp_path: Path) -> None:

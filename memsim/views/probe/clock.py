@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from memsim.validate.clock.clock_recording import ClockRecording
-from memsim.validate.clock.judge_clock import ByClock, cycles_of_a_wavefront
-from memsim.views.probe.probe_report import ProbeReport, answer, finding
+from memsim.validate.clock.judge_clock import SHUFFLE, ByClock, cycles_of_a_wavefront
+from memsim.views.probe.probe_report import ProbeReport, about_an_unknown_chip, answer, finding
 from memsim.views.tables import Column
 
 COLUMNS = (
@@ -46,6 +46,7 @@ def report(recording: ClockRecording, found: Sequence[ByClock]) -> ProbeReport:
 
 
 def _notes(recording: ClockRecording, found: Sequence[ByClock]) -> Iterator[str]:
+    yield from about_an_unknown_chip(recording.arch)
     for held in found:
         wrong = [
             f"{exact} and not {predicted} (pattern {number})"
@@ -57,6 +58,9 @@ def _notes(recording: ClockRecording, found: Sequence[ByClock]) -> Iterator[str]
         if wrong:
             more = f", and {len(wrong) - TOLD:,} more" if len(wrong) > TOLD else ""
             yield f"{held.name}: {', '.join(wrong[:TOLD])}{more}"
+    others = [held.what for held in found if held.key is None and not held.holds]
+    if others and SHUFFLE not in others:
+        yield "Rates that differ from sm_90's are used for this chip as they were measured (docs/chips.md)."
     for name, why in recording.refused.items():
         yield f"{name}: not measured: {why}"
     cycles = cycles_of_a_wavefront(recording)

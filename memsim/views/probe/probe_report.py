@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
+from memsim.arch import ARCHS, SM_90
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
 
@@ -53,3 +54,12 @@ def answer(gpu: str, what: str, compared: int, fails: Sequence[str]) -> str:
 def finding(cells: Sequence[str], holds: bool) -> Row:
     """A row of the table, red if the rule does not hold; the last column says so."""
     return Row((*cells, "holds" if holds else "differs"), "" if holds else "red")
+
+
+def about_an_unknown_chip(arch: str) -> Iterator[str]:
+    """What a recording is good for if its chip, such as sm_87, is none that memsim has."""
+    if arch not in ARCHS:
+        yield (
+            f"memsim has no chip {arch}: the recording is compared with the rules of {SM_90}, and changes no "
+            f"analysis until memsim has it. There are {', '.join(ARCHS)}."
+        )

@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from memsim.validate.probe.judge_rules import Held
 from memsim.validate.probe.probe_recording import ProbeRecording
-from memsim.views.probe.probe_report import ProbeReport, answer, finding
+from memsim.views.probe.probe_report import ProbeReport, about_an_unknown_chip, answer, finding
 from memsim.views.tables import Column
 
 COLUMNS = (
@@ -41,6 +41,7 @@ def report(recording: ProbeRecording, found: Sequence[Held]) -> ProbeReport:
 
 
 def _notes(recording: ProbeRecording, found: Sequence[Held]) -> Iterator[str]:
+    yield from about_an_unknown_chip(recording.device.arch)
     for held in found:
         for metric, (equal, compared) in {**held.figures, **held.counters}.items():
             if equal < compared:
