@@ -109,9 +109,7 @@ def validate(
     if reports and (live or gpu or everything):
         raise click.UsageError("--ncu-rep takes one target and replaces --live and recordings", ctx)
     measures = live or bool(reports)
-    for key, why in (
-        REFUSED if measures else {**REFUSED, "max_steps": "recorded launches ran to their end"}
-    ).items():
+    for key, why in REFUSED.items():
         if key in said(ctx):
             raise click.UsageError(f"{spell(ctx, key)} does not apply here: {why}", ctx)
     if target is not None and kind_of(target) in (SAVED, PYTHON):

@@ -233,7 +233,8 @@ def encode(
         return bytes(argument)
     if isinstance(argument, np.generic):
         argument = argument.item()
-    code = _SCALARS[parameter.type]
+    is_float = isinstance(argument, float) and parameter.type in UNTYPED
+    code = _SCALARS[f"f{parameter.type[1:]}" if is_float else parameter.type]
     if code in "efd":
         return struct.pack(f"<{code}", float(argument))
     return (int(argument) & ((1 << parameter.size * 8) - 1)).to_bytes(parameter.size, "little")

@@ -6,16 +6,13 @@ What is needed depends on the launch, because its arguments tell which addresses
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
 
-import numpy as np
-
 from memsim.arch import arch_of_code
 from memsim.argument_types import Texture1D
-from memsim.isa.executable import Executable, Parameter
+from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
 from memsim.launch import Launch
 from memsim.simt.bounds import Origins
@@ -23,7 +20,7 @@ from memsim.simt.code import Code
 from memsim.simt.constant_banks import constant_banks
 from memsim.simt.cooperative import is_cooperative, workspace_of, workspace_roots
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.launch_arguments import UNTYPED, encode
+from memsim.simt.launch_arguments import encode
 from memsim.simt.launch_checks import cluster_of
 from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, roots_of_symbols
 from memsim.simt.tensor_maps import place_tensor_maps
@@ -80,7 +77,7 @@ def _parameters(
         if isinstance(argument, Texture1D):
             argument = memory.bind(argument)
         offset = parameter.offset
-        raw = encode(_typed(parameter, argument), argument, addresses)
+        raw = encode(parameter, argument, addresses)
         content[offset : offset + len(raw)] = raw
         for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
             value = int.from_bytes(content[at : at + 8], "little")
@@ -91,13 +88,6 @@ def _parameters(
             elif len(raw) == 8:
                 numbers[bit] = name, value
     return bytes(content), pointers, numbers
-
-
-def _typed(parameter: Parameter, argument: Any) -> Parameter:
-    """A parameter of which only the size is known accepts a float."""
-    if isinstance(argument, (float, np.floating)) and parameter.type in UNTYPED:
-        return replace(parameter, type=f"f{parameter.type[1:]}")
-    return parameter
 
 
 def _variables(kernel: Executable, memory: Memory) -> dict[int, Buffer]:

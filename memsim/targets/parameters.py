@@ -5,21 +5,11 @@ textures.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from memsim.argument_types import Texture1D
 from memsim.ptx.program import Parameter
-from memsim.simt.launch_arguments import (
-    UNTYPED,
-    MapEncoder,
-    arrays_of,
-    check_arguments,
-    encode,
-    opaque,
-)
+from memsim.simt.launch_arguments import MapEncoder, arrays_of, check_arguments, encode, opaque
 
 __all__ = ["arrays_of", "parameter_bytes"]
 
@@ -50,7 +40,5 @@ def parameter_bytes(
     for parameter, value in zip(parameters, args, strict=True):
         if isinstance(value, Texture1D):
             value = next(handles)
-        if isinstance(value, (float, np.floating)) and parameter.type in UNTYPED:
-            parameter = replace(parameter, type=f"f{parameter.type[1:]}")  # only its size is known
         found.append(encode(parameter, value, places, encode_map))
     return found
