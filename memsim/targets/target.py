@@ -121,8 +121,6 @@ def read_job(
     Raises:
         MemsimError: a key that does not apply, an invalid value, no such kernel, or no launch.
     """
-    if kind_of(target) is CACHED:
-        return cached_job(target, said, folder=folder, where=where, spell=spell)
     if is_file(target):
         return file_job(target, said, folder=folder, where=where, spell=spell)
     return catalogue_job(target, said, spell=spell)
@@ -154,7 +152,7 @@ def file_job(
     where: str = "args",
     spell: Callable[[str], str] = str,
 ) -> Job:
-    """The job of a kernel in a file with any suffix; as `read_job`."""
+    """The job of a kernel in a file with any suffix, or in a folder of Triton's cache; as `read_job`."""
     kind = kind_of(file)
     check_keys(BINARY if kind is CATALOGUE else kind, said, spell)
     if kind is SAVED:
@@ -162,6 +160,8 @@ def file_job(
         return vary(Job(trace, Launch((1, 1, 1), (1, 1, 1)), name=said.get("name", Path(file).stem)), said)
     if kind is PYTHON:
         return _python_job(file, said, folder, spell)
+    if kind is CACHED:
+        return _cached_job(file, said, folder, where, spell)
     if kind is LAUNCHED:
         from memsim.captured.read_launch import read_launch
 
@@ -246,16 +246,10 @@ def _completed(
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 
-def cached_job(
-    cache: str,
-    said: Mapping[str, Any],
-    *,
-    folder: Path = Path(),
-    where: str = "args",
-    spell: Callable[[str], str] = str,
+def _cached_job(
+    cache: str, said: Mapping[str, Any], folder: Path, where: str, spell: Callable[[str], str]
 ) -> Job:
-    """The job of a kernel in a folder of Triton's cache; as `read_job`."""
-    check_keys(CACHED, said, spell)
+    """The job of a kernel in a folder of Triton's cache."""
     if said.get("grid") is None:
         raise MemsimError(f"{cache} needs {spell('grid')}")
     from memsim.captured.triton_cache import read_cache
