@@ -184,6 +184,21 @@ _OF_CUDA = {
     "cuComplex.h": re.compile(r"\bcu(?:Float|Double)?Complex\b"),
     "math_constants.h": re.compile(r"\bCUDART_\w+"),
 }
+# The same of libcu++ and Thrust.
+_ASYNCHRONOUS = r"memcpy_async|thread_scope|aligned_size_t|device"
+_OF_CCCL = {
+    header: re.compile(words)
+    for header, words in {
+        "cuda/atomic": r"\bcuda\s*::\s*atomic\b",
+        "cuda/barrier": rf"\bcuda\s*::\s*(?:barrier\b|{_ASYNCHRONOUS})",
+        "cuda/latch": r"\bcuda\s*::\s*latch\b",
+        "cuda/pipeline": rf"\bcuda\s*::\s*(?:pipeline\b|{_ASYNCHRONOUS})",
+        "cuda/semaphore": r"\bcuda\s*::\s*semaphore\b",
+        "cuda/std/type_traits": r"\bcuda\s*::\s*std\b",
+        "cuda/ptx": r"\bcuda\s*::\s*ptx\b",
+        "thrust/complex.h": r"\bthrust\s*::\s*complex\b",
+    }.items()
+}
 _TORCH = re.compile(r"\b(?:at|c10|torch)\s*::|\bC10_\w+")
 # Names of std that usually are not meant after `using namespace std`.
 _COMMON = frozenset(
@@ -214,30 +229,15 @@ def stand_in(texts: Iterable[str]) -> str:
     if cccl:
         wanted = sorted(f"cuda/std/{header}" for header in headers if header)
         wanted += _of_cub(code, cccl[0])
-        wanted += sorted(
-            {
-                f"cuda/{name}"
-                for name in re.findall(r"\bcuda\s*::\s*(barrier|pipeline|atomic|latch|semaphore)\b", code)
-            }
-        )
-        wanted += ["cuda/std/type_traits"] if re.search(r"\bcuda\s*::\s*std\b", code) else []
-        wanted += (
-            ["cuda/pipeline", "cuda/barrier"]
-            if re.search(r"\bcuda\s*::\s*(?:memcpy_async|thread_scope\w*|aligned_size_t|device)", code)
-            else []
-        )
-        wanted += ["cuda/ptx"] if re.search(r"\bcuda\s*::\s*ptx\b", code) else []
-        wanted += ["thrust/complex.h"] if re.search(r"\bthrust\s*::\s*complex\b", code) else []
+        wanted += [header for header, word in _OF_CCCL.items() if word.search(code)]
         lines += [f"#include <{header}>" for header in dict.fromkeys(wanted)]
-        if any(header for header in headers):
+        if any(headers):
             lines.append("namespace std { using namespace cuda::std; }")
     maths = sorted(names & _MATH)
     lines.append(f"namespace std {{ {' '.join(f'using ::{name};' for name in maths)} }}")
     for name in dict.fromkeys(re.findall(r"\busing\s+namespace\s+([\w:]+)", code)):
-        lines.append(
-            "".join(f"namespace {part} {{ " for part in name.split("::") if part)
-            + "}" * len([p for p in name.split("::") if p])
-        )
+        parts = [part for part in name.split("::") if part]
+        lines.append("".join(f"namespace {part} {{ " for part in parts) + "}" * len(parts))
     return "\n".join(lines) + "\n"
 
 

@@ -41,12 +41,6 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
         return path, content.decode("latin-1")  # comments in another encoding
 
 
-def default_standard(options: Sequence[str]) -> list[str]:
-    """`-std=c++17`, unless the options specify a standard."""
-    given = any(option.lstrip("-").startswith("std=") for option in options)
-    return [] if given else ["-std=c++17"]
-
-
 def included_files(text: str, folder: Path, options: Sequence[str]) -> dict[Path, str]:
     """The files that `text`, in `folder`, includes directly or indirectly, with their texts.
 

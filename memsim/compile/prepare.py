@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memsim.compile.file_names import Names
-from memsim.compile.included_files import default_standard, read_source
+from memsim.compile.included_files import read_source
 from memsim.compile.options import of_build
 
 
@@ -83,8 +83,6 @@ def prepare(
     told, commands = of_build(path) if path else ([], None)
     notes = (f"options of {commands}: {' '.join(told)}",) if commands is not None and told else ()
     given = [*told, *options]
-    return (
-        CompilerInput(text, path, folder, name),
-        ["-lineinfo", *default_standard(given), f"-I{folder}", *given],
-        notes,
-    )
+    has_standard = any(option.lstrip("-").startswith("std=") for option in given)
+    standard = () if has_standard else ("-std=c++17",)
+    return CompilerInput(text, path, folder, name), ["-lineinfo", *standard, f"-I{folder}", *given], notes
