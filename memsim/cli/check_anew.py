@@ -15,7 +15,7 @@ import click
 import memsim
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
-from memsim.cli.project import open_project
+from memsim.cli.project import open_project, path_here
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
@@ -23,7 +23,6 @@ from memsim.job import Job
 from memsim.kernels import Spec, catalog
 from memsim.targets.cache import is_known_before
 from memsim.targets.locator import locator, repository_root
-from memsim.targets.project import find_project
 from memsim.targets.project_check import check_project
 from memsim.views.check import terminal
 from memsim.views.check.colliding_lanes import with_lanes
@@ -80,21 +79,13 @@ def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
         return ""
     if isinstance(target.kernel, Spec):
         words = [target.kernel.name, "--size", ",".join(map(str, target.size.values()))]
-    elif target.name not in catalog() and _is_found(folder):
+    elif target.name not in catalog() and (here := path_here()) is not None and here.parent == folder:
         words = [target.name]
     else:
         return ""
     file, line = PurePath(finding.site.file).name, str(finding.site.line)
     place = line if file == PurePath(target.kernel.file).name else f"{file}:{line}"
     return shlex.join(["memsim", "explain", *words, "--line", place])
-
-
-def _is_found(folder: Path) -> bool:
-    """Whether the project in `folder` is the one that holds here."""
-    try:
-        return find_project(Path.cwd()).parent == folder
-    except MemsimError:
-        return False
 
 
 def _writer(form: str) -> Callable[[Outcome, Locate], str]:

@@ -21,7 +21,7 @@ from memsim.arch import ARCHS
 from memsim.cli.options import NO_CACHE, Option, taking
 from memsim.cli.output import say
 from memsim.cli.progress import progress_bar
-from memsim.cli.project import open_cache
+from memsim.cli.project import open_cache, path_here
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
@@ -252,10 +252,8 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
 
 def _of_project(name: str) -> Job | None:
     """The target of that name in the project that holds here; None if there is none."""
-    from memsim.targets.project import find_project, read_project
+    from memsim.targets.project import read_project
 
-    try:
-        path = find_project(Path.cwd())
-    except MemsimError:
-        return None  # no project here
-    return next((job for job in read_project(path).targets if job.name == name), None)
+    path = path_here()
+    targets = () if path is None else read_project(path).targets
+    return next((job for job in targets if job.name == name), None)
