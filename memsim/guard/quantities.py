@@ -31,16 +31,13 @@ class Quantity:
     meaning: str
     spaces: tuple[str, ...]
     of: Value
-    adds_up: bool
+    adds_up: bool = True
     apart: bool = False
     ideal: Value | None = None
     whole: Value | None = None
     least: int = 0
     most: int | None = None
     absent: bool = False
-
-
-# A warp has so many lanes, each of which touches at most one bank, one sector and one line.
 
 
 def field(name: str, per_request: bool = False) -> Value:
@@ -64,30 +61,23 @@ def _excess(site: SiteCounts) -> Fraction | None:
     return None if actual is None or ideal is None else actual - ideal
 
 
+# `most` is WARP where a request is of a warp: each lane touches at most one bank, one sector and one line.
 _TABLE = (
     Quantity(
         "ways",
         "the worst request's ways; 1 is conflict-free",
         SHARED,
         field("max_ways"),
-        False,
+        adds_up=False,
         least=1,
         most=WARP,
     ),
-    Quantity(
-        "wavefronts",
-        "shared wavefronts",
-        SHARED,
-        field("wavefronts"),
-        True,
-        ideal=field("ideal_wavefronts"),
-    ),
+    Quantity("wavefronts", "shared wavefronts", SHARED, field("wavefronts"), ideal=field("ideal_wavefronts")),
     Quantity(
         "conflicts",
         "wavefronts that bank conflicts add",
         SHARED,
         field("conflicts"),
-        True,
         whole=field("wavefronts"),
     ),
     Quantity(
@@ -95,33 +85,28 @@ _TABLE = (
         "shared wavefronts per request, on average",
         SHARED,
         field("wavefronts", per_request=True),
-        False,
+        adds_up=False,
         ideal=field("ideal_wavefronts", per_request=True),
     ),
     Quantity(
-        "sectors",
-        "32-byte sectors of global memory",
-        GLOBAL,
-        field("sectors"),
-        True,
-        ideal=field("ideal_sectors"),
+        "sectors", "32-byte sectors of global memory", GLOBAL, field("sectors"), ideal=field("ideal_sectors")
     ),
     Quantity(
         "sectors_per_request",
         "32-byte sectors per request, on average",
         GLOBAL,
         field("sectors", per_request=True),
-        False,
+        adds_up=False,
         ideal=field("ideal_sectors", per_request=True),
         most=WARP,
     ),
-    Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines"), True),
+    Quantity("lines", "128-byte lines of global memory", GLOBAL, field("lines")),
     Quantity(
         "lines_per_request",
         "128-byte lines per request, on average",
         GLOBAL,
         field("lines", per_request=True),
-        False,
+        adds_up=False,
         most=WARP,
     ),
     Quantity(
@@ -129,7 +114,6 @@ _TABLE = (
         "the excess over the ideal: wavefronts of shared memory, sectors of global and of local memory",
         WITH_IDEAL,
         _excess,
-        True,
         apart=True,
         whole=_actual,
     ),
@@ -138,12 +122,11 @@ _TABLE = (
         "32-byte sectors of local memory: register spills, arrays of a thread; also if there are none",
         LOCAL,
         field("sectors"),
-        True,
         ideal=field("ideal_sectors"),
         absent=True,
     ),
-    Quantity("requests", "warp instructions with an active lane", ALL, field("requests"), True, least=1),
-    Quantity("instructions", "warp instructions executed", ALL, field("instructions"), True, least=1),
+    Quantity("requests", "warp instructions with an active lane", ALL, field("requests"), least=1),
+    Quantity("instructions", "warp instructions executed", ALL, field("instructions"), least=1),
 )
 
 QUANTITIES = {quantity.name: quantity for quantity in _TABLE}
