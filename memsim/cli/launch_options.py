@@ -183,6 +183,7 @@ def _in_words(job: Job) -> str:
     """`--grid 8 --block 32,32 --arg 'f32[1024]'`."""
     shape = (("--grid", job.launch.grid), ("--block", job.launch.block))
     words = [f"{option} {','.join(map(str, extents))}" for option, extents in shape]
+    words += [f"--shared-bytes {job.launch.shared_bytes}"] if job.launch.shared_bytes else []
     return " ".join([*words, *(f"--arg {shlex.quote(str(argument))}" for argument in job.args)])
 
 

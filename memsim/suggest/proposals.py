@@ -24,6 +24,7 @@ from memsim.suggest.tiles import Tile, tiles
 from memsim.suggest.uses import writing
 from memsim.trace.trace import Trace
 
+LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
 TRIED_FOR_EDITS = 64  # equally good maps that are searched for one with an edit
 
 
@@ -65,8 +66,8 @@ class Advice:
 
     wavefronts, conflicts: of all its requests as they are; conflicts in wavefronts. least: the fewest
     wavefronts that any layout of the array can reach with these requests. proposals: best first, at most one
-    of each kind; each takes fewer wavefronts than now. tried: number of layouts counted. why_not: why none
-    could be tried, "" if they were.
+    of each kind; each saves at least one of `LEAST_SAVED` wavefronts of conflicts. tried: number of layouts
+    counted. why_not: why none could be tried, "" if they were.
     """
 
     tile: Tile
@@ -117,7 +118,8 @@ def _advice(analysis: Analysis, tile: Tile) -> Advice:
     helping = [
         change
         for change in costs
-        if costs[change].most < wavefronts and fits(room + growth(tile, change), launch, chip)
+        if (wavefronts - costs[change].most) * LEAST_SAVED >= conflicts
+        and fits(room + growth(tile, change), launch, chip)
     ]
     return Advice(
         tile, wavefronts, conflicts, least, _best_of_each_kind(helping, costs, tile, proposal), len(maps)

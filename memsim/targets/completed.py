@@ -43,7 +43,7 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
     if len(chosen) != 1:
         if said.get("grid") is not None and said.get("block") is not None:
             return dict(said)  # the code tells which kernels there are
-        raise _undecided(file, known, said, spell)
+        raise _undecided(file, chosen or known, said, spell)
     (offer,) = chosen
     given = dict(said)
     if (
@@ -130,7 +130,9 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
             f"{file} needs {spell('grid')} and {spell('block')}",
             hint="its text contains no kernel: a macro may define them, or a header",
         )
-    if wanted is not None:
+    if wanted is not None and all(_means(offer, wanted) for offer in known):
+        about = f"it launches {len(known)} instances of {wanted}; choose one"
+    elif wanted is not None:
         near = get_close_matches(wanted, [offer.name for offer in known])
         known = [offer for offer in known if offer.name in near] or known
         about = f"it has no kernel {wanted}"

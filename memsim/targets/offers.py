@@ -273,12 +273,18 @@ class _Draft:
         allocated = re.search(rf"cudaMalloc(?:Managed)?\s*\({pointer}\s*,", self.text)
         if allocated is None:
             return None, ()
-        said = self.text[allocated.end() : closing(self.text, allocated.end()) - 1].strip()
+        written = said = self.text[allocated.end() : closing(self.text, allocated.end()) - 1].strip()
         if re.fullmatch(r"\w+", said):
             declared = re.findall(rf"\b{said}\s*=\s*([^;,]+);", self.text)
             said = declared[0] if len(declared) == 1 else said
         count = re.sub(r"\s*\*\s*sizeof\s*\([^()]*\)|sizeof\s*\([^()]*\)\s*\*\s*", "", said).strip()
+        if count == said:  # bytes: no name says how many elements they are, unless each has one
+            numbers = (self.scope.value(said), self.scope.value(written))
+            number = next((one for one in numbers if one is not None), None)
+            if number is not None:
+                return -(-number // size), ()
+            return None, (self.scope.asked(written) or ()) if size == 1 else ()
         number = self.scope.value(count)
         if number is not None:
-            return (number if count != said else -(-number // size)), ()
-        return None, (self.scope.asked(count) or ()) if count != said else ()
+            return number, ()
+        return None, self.scope.asked(count) or ()

@@ -113,7 +113,8 @@ def test_what_a_launch_computes_is_computed_from_values_of_names(file: Path, mem
     assert offered == f"  memsim analyze mine.cu --kernel 'scale<256>' {let}"
     done = memsim("analyze mine.cu --let width=40 --let height=32 --let by=0.5")
     assert done.code == 0, done.err
-    assert "--grid 3,2,1 --block 256,1,1 --arg 'f32[1280]' --arg 0.5 --arg 1280" in done.err
+    shape = "--grid 3,2,1 --block 256,1,1 --shared-bytes 128"
+    assert f"{shape} --arg 'f32[1280]' --arg 0.5 --arg 1280" in done.err
     assert "128 B dynamic shared memory" in done.out
     open_ = memsim("analyze mine.cu --let width=40 --let by=0.5")
     assert open_.code == 2 and "needs --let height\n" in open_.err
@@ -165,6 +166,24 @@ def test_variables_that_never_change_are_values(file: Path, memsim: Run) -> None
     assert memsim("analyze mine.cu --kernel 'shift<float, 64>'").code == 0
     file.write_text(text.replace("int by = 3;", "int by = 3; if (argc > 1) by = atoi(argv[1]);"))
     assert memsim("list mine.cu").out.endswith("with values for by\n")
+
+
+def test_of_several_instances_one_is_chosen(file: Path, memsim: Run) -> None:
+    file.write_text(SOURCE.replace(", by);", ", 1);\n    shift<float, 32><<<8, 32>>>(in, out, 1);"))
+    several = memsim("analyze mine.cu --kernel shift")
+    several.refused("it launches 2 instances of shift; choose one", "--kernel 'shift<float, 32>' --grid 8")
+    memsim("analyze mine.cu --kernel shifted").refused("it has no kernel shifted")
+
+
+def test_elements_of_a_byte_are_as_many_as_its_bytes(file: Path, memsim: Run) -> None:
+    """No sizeof says so; of larger elements the user is asked for their number."""
+    bytes_ = SOURCE.replace("const int N = 256", "int N = argc > 1 ? std::stoi(argv[2]) : 256")
+    bytes_ = bytes_.replace(" * sizeof(float)", "").replace("by);", "1);")
+    file.write_text(bytes_.replace("float", "char"))
+    assert memsim("list mine.cu").out.splitlines()[-1] == "  with values for N"
+    assert "--arg 'i8[512]'" in memsim("bound mine.cu --let N=512").err
+    file.write_text(bytes_)
+    assert memsim("list mine.cu").out.splitlines()[-1] == "  with values for N, in_SIZE, out_SIZE"
 
 
 @pytest.mark.slow

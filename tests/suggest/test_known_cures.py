@@ -186,3 +186,23 @@ def test_what_is_forecast_is_what_the_moved_trace_counts(tmp_path: Path) -> None
             sizes = {name: size for name, _, _, size in proposal.after.trace.arrays}
             assert sizes["tile"] == proposal.tile.size + proposal.extra
             assert np.array_equal(proposal.after.trace.count, proposal.before.trace.count)
+
+
+def test_what_saves_next_to_nothing_is_not_proposed(tmp_path: Path) -> None:
+    """Which lanes of a histogram collide is up to its data: a layout that spares a few fits no other."""
+    text = """
+extern "C" __global__ void k(const unsigned char *in, unsigned *out) {
+    __shared__ unsigned bins[256];
+    int t = threadIdx.x;
+    bins[t] = 0;
+    __syncthreads();
+    for (int i = t; i < 16384; i += 256) atomicAdd(&bins[in[i]], 1u);
+    __syncthreads();
+    out[t] = bins[t];
+}
+"""
+    found = suggest(analyzed(Case(text, (256,), ((16384, "uint8"), (256, "uint32"))).job(tmp_path)))
+    (entry,) = found.advice
+    assert entry.conflicts and not entry.proposals
+    assert "and no layout tried saves 5 % of them" in str(found)
+    assert f"no layout at all can take fewer than {entry.least:,}." in str(found)

@@ -25,7 +25,7 @@ def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
     command = f"`memsim suggest {quote(target)}`{same}"
     helped = [entry for entry in advise(analysis) if entry.proposals]
     if not helped:
-        return f"{command} tries other layouts of {' and '.join(arrays)}."
+        return f"No layout tried for {' and '.join(arrays)} helps; {command} tries other changes."
     most = max(helped, key=lambda entry: entry.wavefronts - entry.proposals[0].cost.most)
     is_wide = any(site.array == most.tile.name and site.width > WORD for site in analysis.sites)
     forecast = FORECAST if is_wide and analysis.trace.origin is not None else ""

@@ -7,7 +7,7 @@ from operator import itemgetter
 
 from memsim.arch.units import BANKS
 from memsim.suggest.edit import Edit
-from memsim.suggest.proposals import Advice, Proposal
+from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
@@ -23,6 +23,8 @@ HALF = BANKS // 2  # banks that a line of the picture has: all of them are wider
 
 # What is known of a proposal, in the order in which proposals are shown.
 PROVEN, FORECAST, DISPROVEN = range(3)
+
+_LEAST = f"{100 // LEAST_SAVED} %"
 
 Names = Mapping[str, str]
 
@@ -89,7 +91,7 @@ def headline(found: Suggestions) -> str:
     saved = _forecast(found) if found.proof is None else _counted(found.proof)
     of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
     if not saved:
-        return f"{kernel}: {of}, and no layout tried saves any"
+        return f"{kernel}: {of}, and no layout tried saves {_LEAST} of them"
     whole = sum(saved.values())
     all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
     saves = f"would save {all_of}, by forecast" if found.proof is None else f"saves {all_of}"
@@ -142,10 +144,8 @@ def _array(entry: Advice) -> Iterator[str]:
     elif entry.least == entry.wavefronts:
         yield "  No layout can take fewer: these lanes conflict wherever the data is placed."
     elif not entry.proposals:
-        yield (
-            f"  None of {entry.tried:,} layouts takes fewer; no layout at all can take fewer than "
-            f"{entry.least:,}."
-        )
+        yield f"  None of {entry.tried:,} layouts saves {_LEAST} of its conflicts;"
+        yield f"  no layout at all can take fewer than {entry.least:,}."
     else:
         best = entry.proposals[0].cost.most
         than = "" if best == entry.least else f" than {entry.least:,}"
