@@ -144,6 +144,7 @@ def _from_source(
     from memsim.compile.cuda_source import compile_cuda
     from memsim.ptx.parser import parse
     from memsim.sass.machine_code import read_module
+    from memsim.source.given_macros import with_kernel_heads
 
     source: str | Path = path
     if text is not None:  # a line break tells a text from a path
@@ -153,7 +154,11 @@ def _from_source(
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
         made = _machine_module(machine, path, name)
         # The code does not name a header that has templates only, or none that it launches.
-        templates = {header: said for header, said in compiled.headers.items() if "__global__" in said}
+        templates = {
+            header: said
+            for header, said in compiled.headers.items()
+            if "__global__" in with_kernel_heads(said, compiled.headers.values())
+        }
         made = replace(made, sources={**made.sources, **templates}, notes=compiled.notes)
     else:
         made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), path, name)

@@ -77,10 +77,11 @@ class Module:
 
     def only_templates(self, plain: str | None = None) -> MemsimError | None:
         """The error for a template without an instance, the first of this name; None if there is none."""
+        from memsim.source.given_macros import with_kernel_heads
         from memsim.source.kernels import kernels
 
         for file, text in self.sources.items():
-            for kernel in kernels(text):
+            for kernel in kernels(with_kernel_heads(text, self.sources.values())):
                 if kernel.template and plain in (None, kernel.plain):
                     return MemsimError(
                         f"{kernel.plain} is a template with no instance",

@@ -6,6 +6,7 @@ that would change nothing is refused.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from functools import partial
@@ -244,10 +245,11 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
 
         text = read_launching_text(Path(target), options)
         found = offers.lines(target, text, options=options)
-        if not found and "__global__" in text:  # a macro defines them, or the code is wrong
+        if not found and re.search("__global__|<<<", text):  # a macro defines them, or the code is wrong
             found = compiled.lines(target, options)
     if not found:
-        raise MemsimError("no kernel was found in it", file=target, hint="a kernel is a __global__ function")
+        hint = "a kernel is a __global__ function, in the file or in a header that -I leads to"
+        raise MemsimError("no kernel was found in it", file=target, hint=hint)
     click.echo("\n".join(found))
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from memsim.compile.included_files import included_by, included_files
 from memsim.compile.options import macros_of, of_build
 from memsim.files import read_bytes
-from memsim.source.given_macros import with_macros
+from memsim.source.given_macros import with_kernel_heads, with_macros
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 
@@ -20,7 +20,9 @@ from memsim.source.launches import launches
 def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:
     """The text of a source in a folder, with those headers, and with the macros of the options."""
     macros = macros_of(options)
-    headers = dict(_headers(with_macros(text, macros), folder, options))
+    texts = (text, *included_files(text, folder, options).values())
+    text = with_kernel_heads(text, texts)
+    headers = dict(_headers(with_macros(text, macros), folder, options, texts))
     parts = (f'#line 1 "{path.as_posix()}"\n{said}' for path, said in headers.items())
     return with_macros("\n".join([text, *parts]), macros)
 
@@ -36,17 +38,20 @@ def read_launching_text(path: Path, options: Sequence[str]) -> str:
     return launching_text(text, path.parent, [*of_build(path)[0], *options])
 
 
-def _headers(text: str, folder: Path, options: Sequence[str]) -> Iterator[tuple[Path, str]]:
+def _headers(
+    text: str, folder: Path, options: Sequence[str], texts: Sequence[str]
+) -> Iterator[tuple[Path, str]]:
     """The headers that define kernels which a text launches but does not define, and those they include.
 
-    All that define kernels if the text neither defines nor launches one.
+    All that define kernels if the text neither defines nor launches one. texts: where macros may be defined.
     """
     own = {kernel.plain for kernel in kernels(text)}
     launched = {launch.plain for launch in launches(text)}
     if launched <= own and own:
         return
-    for path, said in included_files(text, folder, options).items():
+    for path, written in included_files(text, folder, options).items():
+        said = with_kernel_heads(written, texts)
         found = {kernel.plain for kernel in kernels(said)}
         if found - own if not launched else found & (launched - own):
             yield path, said
-            yield from included_by(said, path.parent, folder, options)
+            yield from included_by(written, path.parent, folder, options)

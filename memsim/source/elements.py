@@ -93,8 +93,8 @@ class _Member:
 
 @lru_cache(maxsize=256)
 def _declares(text: str, name: str) -> bool:
-    """Has the source a struct of that name?"""
-    return bool(re.search(rf"\b(?:struct|class)\b[^;{{]*\b{name}\b[^;{{]*\{{|\}}\s*{name}\s*;", text))
+    """Has the source a struct of that name? `class` may also begin a parameter of a template."""
+    return bool(re.search(rf"\b(?:struct|class)\b[^;{{>=]*\b{name}\b[^;{{]*\{{|\}}\s*{name}\s*;", text))
 
 
 def _plain(name: str) -> ElementType | None:

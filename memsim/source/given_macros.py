@@ -3,10 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
 _CONDITION = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(\w*)")
+
+# `#define LIB_KERNEL(BOUND) __global__ void __launch_bounds__(BOUND)`: what is in front of a kernel's name.
+_HEAD = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?(?=[ \t])([^{};<#\n]*__global__[^{};<#\n]*)$",
+    re.MULTILINE,
+)
+
+
+def with_kernel_heads(text: str, texts: Iterable[str]) -> str:
+    """The text with `__global__` in place of macros that these texts define as what a kernel begins with."""
+    heads = {
+        name: "__global__ void" if "void" in body.split() else "__global__"
+        for one in texts
+        for name, body in _HEAD.findall(one)
+    }
+    if not heads:
+        return text
+    used = re.compile(
+        rf"^(?![ \t]*#)(.*?)\b({'|'.join(heads)})\b(?:[ \t]*\([^()\n]*\))?(?=\s+\w)", re.MULTILINE
+    )
+    return used.sub(lambda found: f"{found[1]}{heads[found[2]]}", text)
 
 
 def with_macros(text: str, macros: Mapping[str, str]) -> str:

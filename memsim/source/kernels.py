@@ -168,7 +168,7 @@ def _parameter(tree: Tree, node: Node) -> SourceParameter:
     called = tree.text(name) if name is not None else ""
     array = "*" if "[" in text and name is not None else ""
     kind = (
-        tree.content[node.start_byte : name.start_byte].decode("utf-8", "replace")
+        tree.masked[node.start_byte : name.start_byte].decode("utf-8", "replace")
         if name is not None
         else text
     )

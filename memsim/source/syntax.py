@@ -1,9 +1,10 @@
 """CUDA C++ as a syntax tree, by tree-sitter.
 
 Macro calls on a line of their own without a semicolon (`DEFINE_KERNEL(add, +)`) are not C++ before
-preprocessing; they are hidden from the parser and returned beside the tree. There is no preprocessing: both
-branches of an `#if` are in the tree, unless it cuts a declaration or a block (`memsim.source.branches`).
-Attributes of kernels that the parser does not know (`__cluster_dims__(2)`) are hidden, too.
+preprocessing; they are hidden from the parser and returned beside the tree. So are macros behind a pointer's
+asterisk (`float *RESTRICT in`), and attributes of kernels that the parser does not know
+(`__cluster_dims__(2)`). There is no preprocessing: both branches of an `#if` are in the tree, unless it cuts
+a declaration or a block (`memsim.source.branches`).
 """
 
 from __future__ import annotations
@@ -53,6 +54,8 @@ _GOES_ON = re.compile(rb"\s*(?:[{;,.<>=+\-*:?\d\"']|/[^/*])")
 _CALL = re.compile(rb"^[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
 _ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\(")
 _SPECIFIER = b"inline"
+# A macro for `__restrict__`: `T *RESTRICT in`.
+_QUALIFIER = re.compile(rb"(?<=[*&])(\s*)([A-Z][A-Z0-9_]*)(?=\s+[A-Za-z_]\w*\s*[,)=\[])")
 _KEYWORDS = frozenset(b"if for while switch return sizeof catch do else asm static_assert defined".split())
 
 
@@ -88,6 +91,7 @@ def parse(text: str) -> Tree:
     content = text.encode("utf-8")
     calls = tuple(_standalone_calls(content))
     masked = _without_attributes(_blanked(content, ((call.start, call.end) for call in calls)))
+    masked = _QUALIFIER.sub(lambda found: found[1] + blank(found[2]), masked)
     root = _parser().parse(masked).root_node
     if root.has_error:
         code = _PIECES.sub(lambda piece: blank(piece[0]), masked)

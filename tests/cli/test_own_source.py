@@ -479,7 +479,21 @@ def test_kernels_of_headers_that_a_source_launches_are_its_own(headers: Path, me
     for kernel in ("", "--kernel 'shift<2>'", "--kernel 'sim::shift<2>' -D BLOCK=128"):
         done = memsim("analyze mine.cu -I include", kernel, arguments)
         assert done.out.startswith("sim::shift<2>: worst is the load at stencil.cuh:9: 5.0 sectors"), done.err
-    memsim("analyze mine.cu").refused("no kernel was found in it")  # the header is not found without -I
+    memsim("analyze mine.cu").refused("no kernel was found in it", "a header that -I leads to")
+
+
+@pytest.mark.slow
+def test_a_macro_of_another_header_begins_the_kernel(headers: Path, memsim: Run) -> None:
+    types, stencil = headers.parent / "include/types.cuh", headers.parent / "include/stencil.cuh"
+    types.write_text(TYPES + "#define KERNEL(N) __global__ void __launch_bounds__(N)\n")
+    stencil.write_text(STENCIL.replace("__global__ void", "KERNEL(BLOCK)"))
+    assert "KERNEL" in stencil.read_text()
+    first = memsim("analyze mine.cu -I include").out.splitlines()[0]
+    assert first == "sim::shift<int R>(const real *in, real *out, Grid g)   stencil.cuh:7"
+    arguments = "--arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'"
+    for instance in ("", "--kernel 'sim::shift<8>' --grid 16 --block 64"):  # launched, and not
+        done = memsim("analyze mine.cu -I include", instance, arguments)
+        assert (done.code, done.out[:10]) == (0, "sim::shift"), done.err
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ import pytest
 
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.source.elements import element
+from memsim.source.elements import element, struct_argument
 
 SOURCE = """
 #define N 3
@@ -78,3 +78,10 @@ def test_sizes_are_the_compilers() -> None:
         if "not installed" not in error.message:
             raise
         pytest.skip(error.message)
+
+
+def test_a_template_s_parameter_is_no_struct() -> None:
+    """`class Op` and a number behind it, before a brace."""
+    text = "template <template <class> class Op, class T = size_t> void k(const T *in, size_t n) {}"
+    assert struct_argument(text, "size_t", "n") is None
+    assert struct_argument("struct size { int n; };" + text, "size", "n") == ("i32(n.n)", ("n.n",))

@@ -29,4 +29,6 @@ def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
     most = max(helped, key=lambda entry: entry.wavefronts - entry.proposals[0].cost.most)
     is_wide = any(site.array == most.tile.name and site.width > WORD for site in analysis.sites)
     forecast = FORECAST if is_wide and analysis.trace.origin is not None else ""
-    return f"What would help: {counted_change(most.proposals[0], most)}{forecast}. {command} shows how."
+    best = most.proposals[0]
+    shows = "shows how" if best.cost.most == most.least else "shows how, or finds a better one"
+    return f"What would help: {counted_change(best, most)}{forecast}. {command} {shows}."
