@@ -32,6 +32,18 @@ def matrix() -> str:
     return table(("`--arch`", "such as", *WORTH, "rates for bounds"), rows, "llrrrrl") + "\n"
 
 
+def summary() -> str:
+    """Chips whose rules are supported alike, a row for each kind."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for chip in map(get_arch, ARCHS):
+        found = {rule.basis for rule in chip.rules}
+        worth = tuple(said for basis, said in zip(BASES, WORTH, strict=True) if basis in found)
+        rates = "estimate" if chip.rates == ASSUMED else chip.rates
+        alike.setdefault((" or ".join(worth), rates), []).append(f"`{chip.name}`")
+    rows = [[" ".join(names), *kind] for kind, names in alike.items()]
+    return table(("`--arch`", "rules", "bounds"), rows, "lll") + "\n"
+
+
 def rules() -> str:
     """Which accesses those are."""
     rows = [[f"`{chip.name}`", *(_accesses(chip, basis) for basis in BASES)] for chip in map(get_arch, ARCHS)]
@@ -54,6 +66,7 @@ def sources() -> str:
 
 PARTS: dict[str, Callable[[], str]] = {
     "chips": matrix,
+    "chips in short": summary,
     "rules of the chips": rules,
     "published rules": sources,
 }

@@ -98,7 +98,7 @@ class Arch:
     `registers` counts the 32-bit registers of a multiprocessor, allocated to each warp in whole granules of
     its partition. `resident_*` are the most that can be resident on a multiprocessor. `multiprocessors` are
     those of `chip`.
-    `sheet` describes the product with the fastest DRAM, so its bandwidth bounds the others too.
+    `sheet` describes the product whose DRAM moves most bytes a cycle, so its bandwidth bounds the others too.
     `rates`: how well the rates of the pipes are supported, as for a rule. `clocked`: (machine instruction,
     cycles for which it occupies its pipe), where a contributed clock measured them. `boards`: products with
     this chip whose memory was measured; the rates of the pipes are the chip's, those of memory the product's.

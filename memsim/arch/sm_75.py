@@ -13,7 +13,7 @@ SM_75 = Arch(
     chip="NVIDIA T4",
     rules=as_on_sm_90(without=("cp_async", "cp_async_cg", *ONLY_SM_90)),
     front=Front(descriptor=None, of_groups=None),
-    sheet=DataSheet("NVIDIA T4", dram=320e9, clock=1_590e6, l2=4 << 20),
+    sheet=DataSheet("NVIDIA GeForce RTX 2080 Ti", dram=616e9, clock=1_545e6, l2=6 << 20),
     shared_block_bytes=65_536,
     shared_multiprocessor_bytes=65_536,
     shared_reserved_bytes=0,
