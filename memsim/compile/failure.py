@@ -27,12 +27,13 @@ _UNKNOWN = re.compile(
 )
 # In nvcc's log, for a chip or its PTX.
 UNSUPPORTED = re.compile(r"Unsupported gpu architecture '(?:sm|compute)_(\w+)'")
+_OF_THE_HOST = "open source file", "is considered a host function"  # in NVRTC's log
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
 
 def needs_host(text: str, log: str) -> bool:
-    """Whether host code may be the problem: a header is missing, or there is host code."""
-    return "open source file" in log or _HOST_CODE.search(text) is not None
+    """Whether host code may be the problem: a header is missing, or there are host code or functions."""
+    return any(said in log for said in _OF_THE_HOST) or _HOST_CODE.search(text) is not None
 
 
 def refused_instances(log: str) -> set[str]:

@@ -120,6 +120,19 @@ def test_an_error_of_device_code_keeps_its_place(no_nvcc: None, wrong: str, line
     assert text.splitlines()[line - 1][column - 1 :].startswith(name)
 
 
+@pytest.mark.some(1)
+@pytest.mark.parametrize(("body", "says"), [("x[0] = nothing;", "nothing"), ("x[0] = two();", None)])
+def test_a_host_function_beside_it_hides_no_error(no_nvcc: None, body: str, says: str | None) -> None:
+    """There is no main(): NVRTC complains of the function first."""
+    text = f"constexpr int two() {{ return 2; }}\n__global__ void k(int *x) {{ {body} }}\n"
+    if says is None:
+        assert read_cubin(compile_cubin(text).code).kernels
+        return
+    with pytest.raises(MemsimError, match=says) as caught:
+        compile_cubin(text)
+    assert "host function" not in str(caught.value)
+
+
 def test_lines_of_a_header_are_its_own(tmp_path: Path, no_nvcc: None) -> None:
     (tmp_path / "parts.h").write_text(
         "#pragma once\n#include <string>\nstd::string name();\n"
