@@ -50,18 +50,15 @@ def trace_of(
     with kept_in(folder) as store:
         if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
             return trace_job(job, progress, apart=apart)
-        first = key_before(job, apart)
-        kept = _read(store, first) if first is not None else None
-        if kept is not None:
+        key = key_before(job, apart)
+        if key is None and _keep_names(job, store):
+            key = key_before(job, apart)
+        if (kept := _read(store, key)) is not None:
             return kept
-        if first is None and _keep_names(job, store):
-            first = key_before(job, apart)
-        if first is not None and not _is_read_by_nvrtc_alone(job):
-            first = None
-        key = first or key_of(job, apart)
-        kept = _read(store, key) if first is None else None
-        if kept is not None:
-            return kept
+        if key is None or not _is_read_by_nvrtc_alone(job):
+            key = key_of(job, apart)
+            if (kept := _read(store, key)) is not None:
+                return kept
         trace = trace_job(job, progress, apart=apart)
         from memsim.trace import storage
 
@@ -94,8 +91,7 @@ def notes_of(job: Job, folder: Path | None) -> tuple[str, ...]:
 def kept_trace(job: Job, folder: Path | None) -> Trace | None:
     """The cached trace, if it can be identified without a compiler."""
     with kept_in(folder) as store:
-        key = None if store is None else key_before(job)
-        return None if store is None or key is None else _read(store, key)
+        return None if store is None else _read(store, key_before(job))
 
 
 def is_known_before(job: Job, folder: Path | None) -> bool:
@@ -267,8 +263,9 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _read(store: Store, key: str) -> Trace | None:
-    content = store.get(key)
+def _read(store: Store, key: str | None) -> Trace | None:
+    """The trace that is kept under a key; None if there is none, or no key."""
+    content = None if key is None else store.get(key)
     if content is None:
         return None
     from memsim.trace import storage

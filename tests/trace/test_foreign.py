@@ -73,12 +73,13 @@ def test_it_takes_pictures_and_explanations() -> None:
     assert "<svg" in analysis._repr_html_() or "<table" in analysis._repr_html_()
 
 
+ONE_WARP = (
+    "-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n"
+    "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n"
+)
+
+
 def test_lists_strides_and_differences_are_three_ways_to_say_the_same(tmp_path: Path) -> None:
-    head, tail = (
-        "-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n"
-        "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n",
-        "\n#END_TB\n",
-    )
     texts = {
         "0": " ".join(f"{0x1000 + 8 * lane:#x}" for lane in range(4, 12)),
         "1": "0x1020 8",
@@ -86,7 +87,7 @@ def test_lists_strides_and_differences_are_three_ways_to_say_the_same(tmp_path: 
     }
     for mode, text in texts.items():
         path = tmp_path / f"{mode}.traceg"
-        path.write_text(f"{head}0010 00000ff0 1 R1 LDG.E 1 R2 4 {mode} {text}{tail}")
+        path.write_text(f"{ONE_WARP}0010 00000ff0 1 R1 LDG.E 1 R2 4 {mode} {text}\n#END_TB\n")
         trace = Trace.load(path)
         assert trace.active[0].nonzero()[0].tolist() == list(range(4, 12))
         assert trace.addresses[0, 4:12].tolist() == [0x1020 + 8 * i for i in range(8)]
@@ -409,15 +410,11 @@ def test_blocks_are_counted_once() -> None:
 @pytest.mark.slow
 def test_a_long_trace_takes_no_more_memory_than_a_short_one(tmp_path: Path) -> None:
     """The most that is held at a time, for five times as many of the same requests."""
-    head = (
-        "-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n"
-        "#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n"
-    )
     body = "".join(f"0010 ffffffff 1 R1 LDG.E 1 R2 4 1 {0x1000 + 4 * i:#x} 4\n" for i in range(1000))
     held = []
     for times in (18, 90):
         path = tmp_path / f"{times}.traceg"
-        path.write_text(head + body * times + "#END_TB\n")
+        path.write_text(ONE_WARP + body * times + "#END_TB\n")
         tracemalloc.start()
         trace = Trace.load(path)
         held.append(tracemalloc.get_traced_memory()[1])
