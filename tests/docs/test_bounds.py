@@ -6,6 +6,8 @@ import re
 from fnmatch import fnmatch
 from pathlib import Path
 
+import pytest
+
 from docs.bounds import catalogue_table
 
 ROOT = Path(__file__).parents[2]
@@ -13,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 FAR = 1.4
 
 
+@pytest.mark.slow
 def test_every_kernel_that_is_far_from_its_bound_is_explained() -> None:
     page = (ROOT / "docs" / "bounds.md").read_text("utf-8")
     (told,) = re.findall(
