@@ -49,6 +49,16 @@ def named_value(text: str) -> tuple[str, Number]:
     return name, number
 
 
+def chip_name(text: str) -> str:
+    """`sm_90`, or `sm_90|sm_80` for a sweep; `native`, as nvcc has it, is the GPU of this machine."""
+    names = text.split("|")
+    if "native" not in names:
+        return text
+    from memsim.validate.device import native_arch
+
+    return "|".join(native_arch() if name == "native" else name for name in names)
+
+
 #: What says how a TARGET is launched: the parameters, and what click needs to know of each.
 LAUNCH: dict[str, dict[str, Any]] = {
     "size": {"metavar": "M,N,K", "help": "Problem size of a catalogue kernel."},
@@ -108,9 +118,10 @@ LAUNCH: dict[str, dict[str, Any]] = {
         "help": "Count loads outside every array instead of failing; their values are unknown.",
     },
     "arch": {
+        "type": chip_name,
         "metavar": "CHIP",
-        "help": f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}. "
-        "Default: the one the code was compiled for; sm_90 for source code.",
+        "help": f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}, or native, the "
+        "GPU here. Default: the one the code was compiled for; sm_90 for source code.",
     },
 }
 LETTERS = {"define": "-D", "include": "-I"}
@@ -122,7 +133,9 @@ def launch_option(name: str, *, as_text: bool = False) -> Option:
     """The option for a parameter of a launch. as_text: unread, as the text may stand for several values."""
     how = LAUNCH[name]
     if as_text:
-        how = {what: value for what, value in how.items() if what not in ("type", "default")}
+        how = {what: value for what, value in how.items() if what != "default"}
+        if how.get("type") is not chip_name:
+            how.pop("type", None)
     return click.option(LETTERS.get(name, f"--{name.replace('_', '-')}"), name, **how)
 
 

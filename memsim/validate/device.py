@@ -11,7 +11,7 @@ from msgspec import Meta
 from memsim.arch import ARCHS
 from memsim.errors import MemsimError
 from memsim.validate.field_types import Text
-from memsim.validate.standalone import driver_version
+from memsim.validate.standalone import Gpu, Refused, driver_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,19 @@ class Device:
     def slug(self) -> str:
         """The GPU's name as a folder of `traces/`: nvidia-h100-80gb-hbm3."""
         return slug(self.gpu)
+
+
+def native_arch() -> str:
+    """The chip of this machine's GPU, such as sm_86; needs only the driver.
+
+    Raises:
+        MemsimError: no driver or no GPU.
+    """
+    try:
+        capability = Gpu().about()["compute_capability"]
+    except Refused as error:
+        raise MemsimError(str(error), hint="name a chip, such as --arch sm_90") from None
+    return f"sm_{capability.replace('.', '')}"
 
 
 def slug(name: str) -> str:

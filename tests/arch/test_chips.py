@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,15 +17,19 @@ from memsim.api import running
 from memsim.arch import ARCHS, ASSUMED, MEASURED, PUBLISHED, SM_90, arch_of_code, get_arch
 from memsim.arch.contributed import with_contributed
 from memsim.cli import cli
+from memsim.cli.launch_options import chip_name
 from memsim.compile.nvcc import find_nvcc
 from memsim.compile.nvrtc import makes_code_for
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
+from memsim.validate import standalone
+from memsim.validate.device import native_arch
 from memsim.validate.probe.judge_rules import judge_probe
 from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.rules_file import write_rules
 from tests.few import few
+from tests.validate.fake_driver import FakeDriver
 
 OTHERS = [name for name in ARCHS if name != "sm_90"]
 
@@ -134,6 +139,27 @@ def test_an_unknown_chip_is_refused() -> None:
     done = CliRunner().invoke(cli, ["analyze", "kernel_v4", "--arch", "sm_61"])
     assert isinstance(done.exception, MemsimError)
     assert "sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120" in str(done.exception)
+
+
+@pytest.mark.parametrize(("capability", "chip"), [((8, 6), "sm_86"), ((9, 0), "sm_90")])
+def test_the_gpu_of_the_machine_is_taken_if_asked_for(
+    capability: tuple[int, int], chip: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standalone, "load_driver", lambda: FakeDriver(chip=capability))
+    assert chip_name("native") == native_arch() == chip
+    assert chip_name("sm_75") == "sm_75" and chip_name("sm_75|native") == f"sm_75|{chip}"
+
+
+@pytest.mark.parametrize(
+    ("driver", "says"),
+    [({"devices": 0}, "CUDA_ERROR_NO_DEVICE"), ({"chip": (8, 7)}, "no rules for architecture 'sm_87'")],
+)
+def test_a_gpu_that_is_of_no_use_is_told(
+    driver: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(standalone, "load_driver", lambda: FakeDriver(**driver))
+    done = CliRunner().invoke(cli, ["analyze", "kernel_v4", "--arch", "native"])
+    assert isinstance(done.exception, MemsimError) and says in str(done.exception)
 
 
 RECORD = {
