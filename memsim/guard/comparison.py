@@ -64,6 +64,11 @@ class Comparison:
         return any(line.change for line in self.lines) or any(t.before != t.now for t in self.totals)
 
     @property
+    def first(self) -> int:
+        """The place in `ORDER` of its most important difference."""
+        return min((ORDER.index(line.change.kind) for line in self.lines if line.change), default=len(ORDER))
+
+    @property
     def verdict(self) -> str:
         """The answer in one line."""
         kinds = [line.change.kind for line in self.lines if line.change]
@@ -76,9 +81,10 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """Several kernels, those that differ first, and the names of those on one side only.
+    """Several kernels, those that differ first, what became worse before the rest.
 
-    failed: names of those that could not be analyzed on one side or both.
+    only_a, only_b: names of those on one side only. failed: names of those that could not be analyzed on one
+    side or both.
     """
 
     pairs: tuple[Comparison, ...]
@@ -107,7 +113,7 @@ def compare_all(a: Mapping[str, Side], b: Mapping[str, Side], failed: Iterable[s
     without = dict.fromkeys(failed)
     pairs = [compare(a[name], b[name]) for name in a if name in b]
     return Comparisons(
-        pairs=tuple(sorted(pairs, key=lambda pair: not pair.differs)),
+        pairs=tuple(sorted(pairs, key=lambda pair: (not pair.differs, pair.first))),
         only_a=tuple(name for name in a if name not in b and name not in without),
         only_b=tuple(name for name in b if name not in a and name not in without),
         failed=tuple(without),

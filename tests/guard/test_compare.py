@@ -76,6 +76,16 @@ def test_equal_is_equal() -> None:
     assert made.verdict == "a: no difference in 2 accesses"
 
 
+def test_a_kernel_that_became_worse_comes_before_one_that_improved() -> None:
+    clean, conflict = (side_of("k", subject(shared(cost)).analysis) for cost in (CLEAN, TWO_WAY))
+    made = compare_all(
+        {"same": clean, "improved": conflict, "worse": clean},
+        {"same": clean, "improved": clean, "worse": conflict},
+    )
+    kinds = [pair.lines[0].change and pair.lines[0].change.kind for pair in made.pairs]
+    assert kinds == ["worse", "improved", None]
+
+
 def test_kernels_that_only_one_side_has() -> None:
     one = side_of("k", subject(shared(CLEAN)).analysis)
     other = side_of("k", subject(shared(TWO_WAY)).analysis)
