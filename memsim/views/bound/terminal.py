@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from memsim.analysis import Analysis
 from memsim.bound import Bound, percent
 from memsim.least_work import dram_bytes
-from memsim.views.labels import count, number
+from memsim.views.labels import count, number, size
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
 
@@ -69,7 +69,7 @@ def _traffic(analysis: Analysis) -> Iterator[str]:
     if footprint is None or not footprint.read + footprint.written:
         return
     read, written = (
-        f"{sectors:,} sectors ({sectors * analysis.arch.sector_bytes / 2**20:,.1f} MiB)"
+        f"{count(sectors, 'sector')} ({size(sectors * analysis.arch.sector_bytes)})"
         for sectors in (footprint.read, footprint.written)
     )
     rates = chip.memory or chip.sheet
