@@ -73,7 +73,7 @@ def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
     """The command that takes the first access apart that breaks a budget; "" if there is no such one."""
     alone = (UNRESOLVED, VANISHED)  # of these there is no request to show
     found = (finding for finding in outcome.findings if finding.breaks and finding.kind not in alone)
-    finding = next((finding for finding in found if finding.site.line > 0), None)
+    finding = next((finding for finding in found if finding.site.line > 0 and finding.site.op), None)
     target = next((one for one in targets if finding is not None and one.name == finding.kernel), None)
     if finding is None or target is None:
         return ""

@@ -80,14 +80,14 @@ def check(
 
 
 def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
-    """A budget of the whole launch; its worst row represents it.
+    """A budget of the whole launch; its worst row represents it, or where its code begins if it has none.
 
     Raises:
         MemsimError: its bound is an estimate, or the baseline has none.
     """
     bound = subject.analysis.bound
     check_certain(subject.name, bound)
-    rows = [site for site in subject.analysis.sites if _happens(site)]
+    rows = [site for site in subject.analysis.sites if _happens(site)] or [_start(subject.analysis)]
     whole, now, was = cycles_of(bound, WHOLE), cycles_of(bound, figure), _cycles_before(subject, figure)
     if budget.reference == BASELINE and was is None:
         raise MemsimError(f"the baseline of {subject.name} has no bounds in cycles", hint=WRITE_IT)
@@ -99,12 +99,18 @@ def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
         limit = was
     elif budget.other is not None:
         limit = cycles_of(bound, budget.other)
-    if not rows or budget.holds(now, limit):
+    if budget.holds(now, limit):
         return Checked(subject.name, budget.text, len(rows))
     figures = (QuantityChange(shown(figure), was, now, limit, budget.relation, budget.percent),)
     worst = max(rows, key=lambda site: site.badness)
     finding = Finding(BROKEN, subject.name, budget.text, worst, figures, reason)
     return Checked(subject.name, budget.text, len(rows), (finding,))
+
+
+def _start(analysis: Analysis) -> SiteCounts:
+    """The first line of a kernel that accesses no memory; it has no operation."""
+    file, line = next(((file, line) for _, _, file, line in analysis.trace.listing if line), ("", 0))
+    return SiteCounts(file, line, 0, "(no access)", op="", space="global", width=0, array="", instructions=0)
 
 
 def _cycles_before(subject: GuardedKernel, figure: str) -> Fraction | None:
@@ -249,7 +255,7 @@ def _together(
     """The sum over the rows; the row that adds most represents them."""
     before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
     now = _sum(budget, quantity, rows)
-    if not rows or budget.holds(now, limit):
+    if budget.holds(now, limit):
         return
     was = _sum(budget, quantity, before) if len(before) == len(rows) else None
     most = max(rows, key=lambda site: quantity.of(site) or 0)

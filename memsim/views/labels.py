@@ -14,7 +14,9 @@ from memsim.launch import Launch
 
 
 def access(site: SiteCounts) -> str:
-    """`shared load 16 B`, `spill store 4 B`; no width where it is not known."""
+    """`shared load 16 B`, `spill store 4 B`; no width where it is not known; `launch` where it is none."""
+    if not site.op:
+        return "launch"
     width = f" {site.width} B" if site.width else ""
     space = "spill" if site.is_spill else site.space
     return f"{space} {site.op.replace('_', '.')}{width}"

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+import memsim
 from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
@@ -13,6 +14,8 @@ from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.judge import Declared, judge
 from memsim.kernels import catalog
+from memsim.views.check.findings import sentence
+from tests.simt.cuda import machine_kernel
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +43,28 @@ def test_a_budget_of_cycles_is_broken_and_has_a_good_twin(
     assert finding.reason == conflicting.bound.verdict
     assert finding.site.conflicts
     assert not check(parse_budget(budget), GuardedKernel("good", padded)).findings
+
+
+SILENT = """
+extern "C" __global__ void silent(float *x, float a) {
+    float v = a;
+    for (int i = 0; i < 100; ++i) v = v * a + 1.0f;
+    if (v == 123.456f) x[0] = v;
+}
+"""
+
+
+def test_a_launch_without_any_access_has_cycles_too() -> None:
+    found = memsim.analyze(machine_kernel(SILENT, "silent"), 4, 64, [memsim.ArrayArg((4,)), 1.5])
+    cycles = found.bound.cycles
+    kernel = GuardedKernel("silent", found)
+    held, broken = (check(parse_budget(f"cycles <= {limit}"), kernel) for limit in (cycles, cycles - 1))
+    assert held.rows and not held.findings
+    (finding,) = broken.findings
+    assert finding.figures[0].now == cycles
+    assert sentence(finding).startswith(
+        f"silent: budget broken (cycles <= {cycles - 1}): launch, (no access); "
+    )
 
 
 def test_the_figures_are_those_of_the_bound(conflicting: Analysis) -> None:
