@@ -88,13 +88,14 @@ def headline(found: Suggestions) -> str:
         nothing = "no bank conflict, so no other layout saves a wavefront"
         rest = [*map(_saved_by_threads, found.remapped)] or [*_needless(found)]
         return f"{kernel}: {'; '.join([nothing, *rest])}"
-    saved = _forecast(found) if found.proof is None else _counted(found.proof)
+    proven = {} if found.proof is None else _counted(found.proof)
+    saved = proven or _forecast(found)
     of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
     if not saved:
         return f"{kernel}: {of}, and no layout tried saves {_LEAST} of them"
     whole = sum(saved.values())
     all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
-    saves = f"would save {all_of}, by forecast" if found.proof is None else f"saves {all_of}"
+    saves = f"saves {all_of}" if proven else f"would save {all_of}, by forecast"
     return f"{kernel}: {of}; another layout of {' and '.join(saved)} {saves}"
 
 
