@@ -1,7 +1,7 @@
 """Texture fetches: `TLD.LZ` of a 1-D texture in linear memory, compiled from `tex1Dfetch<float4>`.
 
-Returns four floats of a `memsim.launch.Texture1D`, zeros out of bounds. Its cost is not modelled: it uses the
-texture pipe.
+Returns four floats of a `memsim.argument_types.Texture1D`, zeros out of bounds. Its cost is not modelled: it
+uses the texture pipe.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The emulator's main loop: runs all threads of a chunk of blocks in lockstep, with divergence as the code
 says.
 
-Registers and memory are in machine.py, scheduling in groups.py, branches in control.py, reconvergence in
+Registers and memory are in machine.py, scheduling in groups.py, branches in control_flow.py, reconvergence in
 convergence.py and block_barriers.py. A group that loops for long lets others run first, because it may wait
 for them. Timing, caches and the hardware's order of warps are not modelled.
 """

@@ -118,7 +118,7 @@ class Machine(Accesses):
         if found is None:
             raise MemsimError(
                 "a texture fetch with a handle that is not a texture object",
-                hint="pass memsim.launch.Texture1D(array) for a cudaTextureObject_t parameter",
+                hint="pass memsim.argument_types.Texture1D(array) for a cudaTextureObject_t parameter",
             )
         return found
 
