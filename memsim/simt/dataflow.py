@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from functools import cached_property, partial
 
 from memsim.isa.control import is_fence_of_system
@@ -14,6 +14,7 @@ from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.exact_roots import begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
+from memsim.simt.slot_bits import slots_of
 from memsim.simt.spins import spinning_loads
 
 
@@ -23,7 +24,7 @@ class Dataflow(ControlGraph):
     def __init__(self, program: Program) -> None:
         super().__init__(program)
         self.pointers = -1
-        self.in_global = 0
+        self.spaces: Mapping[int, str] = {}
         self.same: dict[int, int] = {}
         self._stores_read_again: frozenset[int] = frozenset()
         self._needed_values: frozenset[int] = frozenset()
@@ -42,14 +43,18 @@ class Dataflow(ControlGraph):
         return self.backward(lambda start, out: effects[start][0] | (out & ~effects[start][1]), 0)
 
     def needed(
-        self, pointers: int = -1, same: dict[int, int] | None = None, in_global: int = 0
+        self,
+        pointers: int = -1,
+        same: dict[int, int] | None = None,
+        spaces: Mapping[int, str] | None = None,
     ) -> frozenset[int]:
         """Instructions whose values addresses, guards and branches depend on.
 
         It includes a store if a load in it may read what is stored. `pointers`: the roots that are pointers.
-        `same`: which of them may alias, as bits -> bits.
+        `same`: which of them may alias, as bits -> bits. `spaces`: the state space of each root's memory, as
+        far as it is known; "" for a number, which is no address.
         """
-        self.in_global = in_global
+        self.spaces = spaces or {}
         self.pointers = pointers | ANYWHERE
         self.same = same or {}
         stored: frozenset[tuple[str, int]] = frozenset()
@@ -71,8 +76,9 @@ class Dataflow(ControlGraph):
             for op in ops
             if op.effect is Effect.MEMORY and stored and meet(self.places_written(op), stored)
         }
+        in_global = frozenset(place for place in stored if place[0] == GLOBAL)
         self._stores_read_again = frozenset(
-            index for index in wants_data if GLOBAL in spaces_written(ops[index])
+            index for index in wants_data if meet(self.places_written(ops[index]), in_global)
         )
 
         predicates = self.program.predicates
@@ -111,16 +117,25 @@ class Dataflow(ControlGraph):
 
     def places_read(self, op: Op) -> Places:
         """Where a memory instruction reads."""
-        spaces, roots = spaces_read(op), self.merged(self.roots_of(op.index))
-        if roots and not roots & ~self.in_global:
-            spaces &= {GLOBAL}
-        return _places(spaces, roots)
+        return _places(self._reached(op, spaces_read(op)), self.merged(self.roots_of(op.index)))
 
     def places_written(self, op: Op) -> Places:
         """Where a memory instruction writes."""
-        spaces = spaces_written(op)
+        spaces = self._reached(op, spaces_written(op))
         roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
         return _places(spaces, roots)
+
+    def _reached(self, op: Op, spaces: frozenset[str]) -> frozenset[str]:
+        """Which of these spaces an instruction may access: a generic address is in that of a root."""
+        if not self.spaces or any(space != "generic" for _, space in op.touches):
+            return spaces
+        found: set[str] = set()
+        for slot in slots_of(self.roots_of(op.index)):
+            space = self.spaces.get(1 << slot)
+            if space is None:
+                return spaces
+            found.add(space)
+        return spaces & found if found - {""} else spaces
 
     def is_approximate(self, op: Op) -> bool:
         """Does its result depend on how the chip approximates a function?"""

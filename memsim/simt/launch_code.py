@@ -5,7 +5,7 @@ What is needed depends on the launch, because its arguments tell which addresses
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
@@ -22,7 +22,13 @@ from memsim.simt.cooperative import is_cooperative, workspace_of, workspace_root
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.launch_arguments import encode
 from memsim.simt.launch_checks import cluster_of
-from memsim.simt.pointer_roots import ANYWHERE, PARAMETER_BITS, VARIABLE_BITS, roots_of_symbols
+from memsim.simt.pointer_roots import (
+    ANYWHERE,
+    PARAMETER_BITS,
+    SHARED_WINDOW_ROOT,
+    VARIABLE_BITS,
+    roots_of_symbols,
+)
 from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.simt.unused_halves import without_unused_halves
 from memsim.state.address_spaces import Buffer
@@ -49,8 +55,8 @@ def code_of_launch(
     pointers |= _variables(kernel, memory)
     needed = None
     if not everything:
-        of_grid = sum(workspace_roots(kernel)) if is_cooperative(kernel) else 0
-        needed = dataflow.needed(reduce(or_, pointers, ANYWHERE), _same(pointers), of_grid)
+        spaces = _spaces_of_roots(kernel, pointers)
+        needed = dataflow.needed(reduce(or_, pointers, ANYWHERE), _same(pointers), spaces)
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
     of_groups = arch_of_code(kernel.made_for).front.of_groups
     binder = Binder(banks, symbols | dict(kernel.functions), holes, parameters, of_groups)
@@ -98,6 +104,32 @@ def _variables(kernel: Executable, memory: Memory) -> dict[int, Buffer]:
     places |= dict.fromkeys(workspace_roots(kernel), workspace_of(memory))
     layout = memory.layouts["global"]
     return {bit: buffer for bit, place in places.items() if (buffer := layout.at(place)) is not None}
+
+
+def _spaces_of_roots(kernel: Executable, pointers: Mapping[int, Buffer]) -> dict[int, str]:
+    """The state space of the memory that each root points to, "" for numbers, as far as it is known.
+
+    In PTX, whose windows of generic addresses are numbers in the code, only of the grid's workspace.
+    """
+    if not kernel.made_for:
+        return dict.fromkeys(workspace_roots(kernel), "global") if is_cooperative(kernel) else {}
+    front = arch_of_code(kernel.made_for).front
+    found = {SHARED_WINDOW_ROOT: "shared"}
+    for parameter in kernel.parameters:
+        if parameter.size <= 8:
+            found |= dict.fromkeys(_words(kernel.parameter_base + parameter.offset, parameter.size), "")
+    for place, size in ((front.block, 12), (front.grid, 12), (front.stack, 4)):
+        found |= dict.fromkeys(_words(place, size), "")
+    found |= dict.fromkeys(_words(front.local_base, 8), "local")
+    if front.shared_window is not None:
+        found |= dict.fromkeys(_words(front.shared_window, 8), "shared")
+    return found | dict.fromkeys(pointers, "global")
+
+
+def _words(offset: int, size: int) -> Iterator[int]:
+    """The roots of so many bytes of constant bank 0."""
+    words = range(offset // 8, -(-(offset + size) // 8))
+    return (1 << (PARAMETER_BITS + word) for word in words)
 
 
 def _same(pointers: dict[int, Buffer]) -> dict[int, int]:

@@ -1,19 +1,23 @@
-"""Where the global addresses of a program come from: from which parameters and variables, by data flow."""
+"""Where the addresses of a program come from: from which parameters, variables and windows of generic
+addresses, by data flow.
+"""
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate, Program, Symbolic
+from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate, Program, Special, Symbolic
 from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.slot_bits import slots_of
 
 #: The root of an address of unknown origin: a pointer that was loaded from memory.
 ANYWHERE = 1
+#: The root of generic addresses of shared memory whose upper half is SR_SWINHI.
+SHARED_WINDOW_ROOT = 2
 #: The first bit of parameters, one per 8 bytes; of module variables, one per entry of bank 4; and of those
 #: whose address is in the code, one each.
-PARAMETER_BITS, VARIABLE_BITS, SYMBOL_BITS = 1, 1 + 4096 // 8, 1 + (4096 + 65536) // 8
-#: Before this byte of constant bank 0 are dimensions and windows, and no pointers.
-FIRST_POINTER = 0x40
+PARAMETER_BITS, VARIABLE_BITS, SYMBOL_BITS = 2, 2 + 4096 // 8, 2 + (4096 + 65536) // 8
+#: Before this byte of constant bank 0 are dimensions, and no addresses.
+FIRST_ADDRESS = 0x18
 
 
 def roots_of_symbols(program: Program) -> dict[str, int]:
@@ -128,6 +132,8 @@ def _root_plan(
             own |= _constant_roots(operand, 16 if "128" in op.form.modifiers else 8)
         elif isinstance(operand, Symbolic):
             own |= symbols[operand.symbol]
+        elif isinstance(operand, Special) and operand.name == "SR_SWINHI":
+            own |= SHARED_WINDOW_ROOT
     return own, slots_of(op.reads & general), slots_of(op.writes & general), op.guard, []
 
 
@@ -142,7 +148,7 @@ def _constant_roots(operand: Constant, size: int) -> int:
     if operand.register is not None and operand.register.slot is not None:
         return ANYWHERE
     first = {0: PARAMETER_BITS, 4: VARIABLE_BITS}.get(operand.bank)
-    if first is None or (operand.bank == 0 and operand.offset < FIRST_POINTER):
+    if first is None or (operand.bank == 0 and operand.offset < FIRST_ADDRESS):
         return 0
     word = operand.offset // 8
     return sum(1 << (first + word + more) for more in range(size // 8))

@@ -45,8 +45,33 @@ CERTAIN = {
     "an update in place by warps that diverge": (
         f"{OWN} volatile int *own = out + j; while (*own & 7) *own = *own + 1; n[j] = *own;"
     ),
+    "a function's result on the stack": "int a[2]; put(a, in[i]); out[a[0] + a[1] & 127] = 1;",
+    "an atomic's result on the stack": "int a[2]; put(a, atomicAdd(n, 1)); out[s[i] & 127] = a[0] + a[1];",
+    "an atomic's result in shared memory by a function": (
+        "__shared__ int t[129]; put(t + i, atomicAdd(n, 1)); out[in[i ^ 1] & 127] = t[i];"
+    ),
+    "an atomic's result in an array by a function": (
+        "put(out + i % 64, atomicAdd(n, 1)); n[s[i ^ 1] & 63] = 1;"
+    ),
+    "a function's result in an array that nobody reads": "put(out + 2 * i % 64, in[i]); n[s[i] & 127] = 1;",
 }
 UNCERTAIN = {
+    "a function's result in an array": (
+        "put(out + 2 * i % 64, s[i]); __syncthreads(); n[out[i ^ 1] & 63] = 1;",
+        "what the kernel itself writes at",
+    ),
+    "an atomic's result on the stack as an address": (
+        "int a[2]; put(a, atomicAdd(n, 1)); out[a[0] + a[1] & 127] = 1;",
+        "decides the address at",
+    ),
+    "an atomic's result in shared memory by a function as an address": (
+        "put(s + i % 64, atomicAdd(n, 1)); __syncthreads(); out[s[i ^ 1] & 127] = 1;",
+        "decides the address at",
+    ),
+    "an atomic's result either in shared memory or in an array": (
+        "put(in[i] < 3 ? s + i % 64 : out, atomicAdd(n, 1)); __syncthreads(); out[s[i ^ 1] & 127] = 1;",
+        "decides the address at",
+    ),
     "an address": ("out[atomicAdd(n, 1) & 127] = i;", "decides the address at"),
     "a branch": ("if (atomicAdd(n, 1) == 5) out[i] = s[i * 2 & 127];", "decides"),
     "through shared memory": (
@@ -126,14 +151,17 @@ UNCERTAIN = {
 def kernels() -> Module:
     """A kernel for each body, compiled together."""
     bodies = {**CERTAIN, **{name: body for name, (body, _) in UNCERTAIN.items()}}
-    text = "__device__ int variable[128];"
+    text = (
+        "__device__ int variable[128];"
+        "__device__ __noinline__ void put(int *to, int value) { *to = value; to[1] = value + 1; }"
+    )
     return kernels_of(
         text + "".join(FRAME.format(name=entry(name), body=body) for name, body in bodies.items())
     )
 
 
 def entry(name: str) -> str:
-    return name.replace(" ", "_").replace("-", "_")
+    return name.replace(" ", "_").replace("-", "_").replace("'", "")
 
 
 def analysis(kernels: Module, name: str) -> Analysis:
