@@ -28,7 +28,8 @@ from memsim.ptx.scope import Scope
 
 SINK = PtxRegister("_")
 
-_SELECTORS = {".b0", ".b1", ".b2", ".b3", ".h0", ".h1"}
+#: Of video instructions: bytes of two words, the highest first, or halves.
+_SELECTOR = re.compile(r"\.(?:b[0-7]{1,4}|h[0-3]{1,2})")
 
 # PTX ISA, chapter "Special Registers".
 _SPECIAL = re.compile(
@@ -174,7 +175,11 @@ def _named(cursor: Cursor, scope: Scope) -> Operand:
         return PtxSymbol(found.name, offset) if offset else found
     if not isinstance(found, PtxRegister):
         return found
-    return Selected(found, cursor.take()[1:]) if cursor.peek() in _SELECTORS else _pair(cursor, scope, found)
+    return (
+        Selected(found, cursor.take()[1:])
+        if _SELECTOR.fullmatch(cursor.peek())
+        else _pair(cursor, scope, found)
+    )
 
 
 def _pair(cursor: Cursor, scope: Scope, first: PtxRegister | Vector) -> Operand:

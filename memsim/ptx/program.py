@@ -69,7 +69,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A byte or half of a register in the video instructions: `%r1.b0`, `%r1.h1`."""
+    """Bytes or halves of a register in the video instructions: `%r1.b0`, `%r1.h1`, `%r1.b7654`."""
 
     register: PtxRegister
     selector: str

@@ -78,7 +78,7 @@ def test_a_branch_to_the_last_return_parts_nobody() -> None:
 @pytest.mark.parametrize(
     ("unknown", "spaces"),
     [
-        ("vadd.s32.s32.s32 %r2, %r1, %r1;", set()),
+        ("vmad.s32.s32.s32 %r2, %r1, %r1, %r1;", set()),
         ("st.async.shared::cluster.b32 [%r1], %r1, [%r1];", {"shared"}),
         ("frobnicate.global [%rd1], %r1;", {"global"}),
         ("frobnicate [%rd1], %r1;", {"generic"}),
@@ -92,12 +92,12 @@ def test_an_instruction_that_is_not_known_may_write_what_it_names(unknown: str, 
 
 
 def test_what_it_writes_is_unknown_and_named() -> None:
-    body = "vadd.s32.s32.s32 %r2, %r1, %r1; st.global.u32 [%rd2], %r2;"
+    body = "vmad.s32.s32.s32 %r2, %r1, %r1, %r1; st.global.u32 [%rd2], %r2;"
     kernel = load(FRAME.format(body=body), code="ptx")["k"]
-    with pytest.raises(MemsimError, match=r"vadd.s32.s32.s32 is not executed by the emulator \(PTX:11\)"):
+    with pytest.raises(MemsimError, match=r"vmad.s32.s32.s32 is not executed by the emulator \(PTX:11\)"):
         run(kernel, 1, 32, [np.zeros(128, np.int32)])
     run(
-        load(FRAME.format(body=body.replace("vadd.s32.s32.s32", "add.s32")), code="ptx")["k"],
+        load(FRAME.format(body=body.replace("vmad.s32.s32.s32", "mad.lo.s32")), code="ptx")["k"],
         1,
         32,
         [ArrayArg((128,))],

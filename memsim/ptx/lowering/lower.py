@@ -15,7 +15,8 @@ import memsim.ptx.lowering.lanes
 import memsim.ptx.lowering.logic
 import memsim.ptx.lowering.matrices
 import memsim.ptx.lowering.memory
-import memsim.ptx.lowering.moves  # noqa: F401  (registers its opcodes)
+import memsim.ptx.lowering.moves
+import memsim.ptx.lowering.video  # noqa: F401  (registers its opcodes)
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
