@@ -121,6 +121,17 @@ def test_explain_takes_the_worst_access_by_itself(memsim: Run) -> None:
 
 
 @pytest.mark.slow
+def test_explain_s_lanes_fit_the_terminal(memsim: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads and groups are left out where there is no room for them; the wavefronts are not."""
+    for width, left_out in ((80, True), (100, False)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = memsim("explain kernel_v4_colmajor", SMALL).fine().splitlines()
+        first = next(number for number, line in enumerate(lines) if line.startswith("lane "))
+        assert max(map(len, lines[first : first + 33])) <= width
+        assert ("thread" not in lines[first]) is left_out
+        assert lines[first].endswith("wavefront") and lines[first + 1].endswith("1!")
+
+
 def test_explain_by_line_and_by_site(memsim: Run) -> None:
     by_line = memsim("explain kernel_v4_colmajor", SMALL, "--line 42").fine()
     assert by_line == memsim("explain kernel_v4_colmajor", SMALL, "--site 4").fine()

@@ -50,18 +50,29 @@ def _how_often(request: SharedRequest | GlobalRequest) -> str:
 
 
 def _write_lanes(screen: Screen, request: SharedRequest) -> None:
-    """A row for each lane, a cell for each bank with the number of the wavefront."""
+    """A row for each lane, a cell for each bank with the number of the wavefront.
+
+    Threads and groups are left out where there is no room: lines separate groups, too.
+    """
     from rich.text import Text
 
     cells = {(one.row, one.bank): one for one in lane_cells(request)}
     threads = [dim3(thread) for thread in request.origin.threads]
     wide = max(len("thread"), *map(len, threads))
+
+    def before(lane: int | str, thread: str) -> str:
+        return f"{lane:>4}  {thread.ljust(wide)}  " if is_whole else f"{lane:>4} "
+
+    def after(group: int | str, wavefront: int | str) -> str:
+        return f"  {group:>5}  {wavefront:>9}" if is_whole else f" {wavefront:>9}"
+
+    is_whole = screen.room > len("lane    ") + wide + BANKS * CELL + len("  group  wavefront")  # and a mark
     ticks = "".join(f"{'' if bank % 4 else bank:>{CELL}}" for bank in range(BANKS))
-    screen.say(f"lane  {'thread'.ljust(wide)}  {ticks}  group  wavefront", "bold")
+    screen.say(f"{before('lane', 'thread')}{ticks}{after('group', 'wavefront')}", "bold")
     for lane in range(BANKS):
         if lane and lane % request.lanes == 0:
-            screen.say(f"      {' ' * wide}  {'-' * BANKS * CELL}")
-        line = Text(f"{lane:4}  {threads[lane].ljust(wide)}  ")
+            screen.say(f"{' ' * len(before(0, ''))}{'-' * BANKS * CELL}")
+        line = Text(before(lane, threads[lane]))
         for bank in range(BANKS):
             one = cells.get((lane, bank))
             served_by = one.wavefront if one else 0
@@ -72,7 +83,7 @@ def _write_lanes(screen: Screen, request: SharedRequest) -> None:
                 if any(cells[lane, bank].collides for bank in range(BANKS) if (lane, bank) in cells)
                 else ""
             )
-            line += Text(f"  {request.group[lane]:5}  {request.wavefront[lane]:9}{mark}")
+            line += Text(after(int(request.group[lane]), int(request.wavefront[lane])) + mark)
         else:
             line += Text("   idle")
         screen.say(line)
