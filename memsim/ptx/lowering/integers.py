@@ -82,9 +82,14 @@ def lower_add(asm: Assembler, instruction: PtxInstruction) -> None:
     if kind in ("s16x2", "u16x2"):
         packed(asm, instruction, "VIADD.16x2")
         return
-    integer_kind(instruction, "cc")
     opcode, to = instruction.opcode, instruction.operands[0]
     subtracts = opcode.startswith("sub")
+    if instruction.modifiers == ("sat", "s32"):
+        require(opcode in ("add", "sub"))
+        words = (asm.register(operand) for operand in instruction.operands[1:3])
+        asm.emit(f"VIDEO.v{opcode}.s32.s32.s32.sat", asm.target(to), *words, RZ)
+        return
+    integer_kind(instruction, "cc")
     if opcode.endswith("c") or "cc" in instruction.modifiers:
         carried(asm, instruction, kind, subtracts)
         return
