@@ -125,7 +125,7 @@ def test_explain_s_lanes_fit_the_terminal(memsim: Run, monkeypatch: pytest.Monke
     """Threads and groups are left out where there is no room for them; the wavefronts are not."""
     for width, left_out in ((80, True), (100, False)):
         monkeypatch.setenv("COLUMNS", str(width))
-        lines = memsim("explain kernel_v4_colmajor", SMALL).fine().splitlines()
+        lines = memsim("explain kernel_v4_colmajor", SMALL).fine()
         first = next(number for number, line in enumerate(lines) if line.startswith("lane "))
         assert max(map(len, lines[first : first + 33])) <= width
         assert ("thread" not in lines[first]) is left_out
