@@ -69,6 +69,7 @@ class MemoryMachine(Protocol):
     def uncounted(self, what: str, active: Any) -> None: ...
 
     in_flight: Any
+    sync: Any
 
     def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None: ...
 

@@ -84,6 +84,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
                     if missing != 0:
                         value = first_bytes(value, width - to_array(missing) - i * size)
                 store.store(plus(destination, i * size), value, active)
+                store.send(plus(destination, i * size), element, active)
             except Poisoned as unknown:
                 store.forget(plus(destination, i * size), element, active, unknown.poison.through(op))
 
@@ -93,7 +94,12 @@ def build_copy(form: Form, binder: Binder) -> Run:
 @opcode("LDGDEPBAR", results="", effect=Effect.MEMORY)
 def build_commit(form: Form, binder: Binder) -> Run:
     """`cp.async.commit_group`."""
-    return lambda machine, op, active, data: machine.in_flight.commit(machine.mask)
+
+    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+        machine.in_flight.commit(machine.mask)
+        machine.sync.commit(machine.mask)
+
+    return run
 
 
 @opcode("DEPBAR", results="", effect=Effect.MEMORY)
@@ -105,7 +111,13 @@ def build_wait(form: Form, binder: Binder) -> Run:
     count = form.operands[-1] if form.modifiers == ("LE",) else None
     if not isinstance(count, Immediate):
         return lambda machine, op, active, data: None
-    return lambda machine, op, active, data: machine.in_flight.wait(machine.mask, count.value)
+    left = count.value
+
+    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+        machine.in_flight.wait(machine.mask, left)
+        machine.sync.wait(machine.mask, left)
+
+    return run
 
 
 def first_bytes(value: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WORD
 from memsim.errors import MemsimError
 from memsim.isa.access import Move, address_of, register_count, shape_of, slots_of
 from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
@@ -101,13 +102,18 @@ def _asynchronous(form: Form, binder: Binder, kind: str, width: int, move: Move)
             together = len(pieces) > 1  # lanes in the own block count with the others
             for name, at, part in [("elsewhere", address, active)] if together else pieces:
                 machine.touch(op, kind, name, width, at, part)
+            lanes = machine.full(active)
+            blocks, places = machine.of_shared(at_barrier, lanes)
+            agents = np.zeros(lanes.shape, np.int64)
+            agents[lanes] = machine.sync.agents_at(machine.mbarriers.columns(places))
             for name, at, part in pieces:
                 if data:
                     store, there = machine.memory.space("shared"), at
                     if name == "elsewhere":
                         store, there = machine.elsewhere(at, part)
                     move(machine, op, store, there, part)
-            blocks, places = machine.of_shared(at_barrier, machine.full(active))
+                    for i in range(0, width, WORD):
+                        store.send(plus(there, i), np.int32, part, agents)
             bytes = np.full(len(blocks), -width)
             machine.mbarriers.arrive(blocks, places, np.zeros_like(blocks), bytes)
         except Poisoned as unknown:

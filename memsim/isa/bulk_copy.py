@@ -26,6 +26,7 @@ from memsim.isa.bulk_issue import (
     behind,
     between,
     complete,
+    completes_at,
     copies,
     cut,
     deliver,
@@ -110,6 +111,8 @@ def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> A
         stores = machine.memory.space(space), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])
+            if not in_global:
+                completes_at(machine, issue, second, i)
             write(stores[0], rows[i], at[i] + run, stores[1], from_blocks[i], source[i] + run, op)
         if not in_global:
             blocks, places = machine.in_cluster(issue.block, second)

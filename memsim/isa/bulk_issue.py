@@ -172,9 +172,16 @@ def deliver(
         machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
         if write is not None:
             for i, block, first in zip(chosen, blocks, at):
+                completes_at(machine, issue, barrier, i)
                 write(i, int(block), int(first))
     for chosen, blocks, at in targets(machine, issue, barrier, ranks):
         complete(machine, blocks, at, sizes[chosen])
+
+
+def completes_at(machine: Any, issue: Issue, barrier: np.ndarray, copy: int) -> None:
+    """A copy completes at an mbarrier, whose address is the same in each block that receives it."""
+    (column,) = machine.mbarriers.columns(barrier[[copy]] & 0xFFFFFF).tolist()
+    machine.sync.copies_to(column, int(issue.block[copy]), int(issue.warp[copy]))
 
 
 def targets(

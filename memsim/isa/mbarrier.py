@@ -103,6 +103,7 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
 
     def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)
+        machine.sync.copies_arrive(*lanes.own, machine.mbarriers.columns(lanes.address))
         machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
 
     return _run(form, place, act)
@@ -120,6 +121,7 @@ class MbarrierLanes:
         row, thread = np.nonzero(self.mask)
         self.warp = row * self.mask.shape[1] + thread // WARP
         self.lane = thread % WARP
+        self.own = row, thread // WARP
 
     def column(self, value: Any) -> np.ndarray:
         """A register's value in these lanes."""
@@ -139,6 +141,13 @@ class MbarrierLanes:
         found = np.zeros(self.mask.shape, column.dtype)
         found[self.mask] = column
         return found
+
+
+def pass_phase(machine: Any, lanes: MbarrierLanes, passed: Any = slice(None)) -> None:
+    """Those of the lanes that `passed` have waited for a phase."""
+    rows, warps = lanes.own
+    columns = machine.mbarriers.columns(lanes.address)
+    machine.sync.pass_phase(rows[passed], warps[passed], columns[passed])
 
 
 #: Performs an operation; returns the results by slot, if known.
@@ -191,7 +200,7 @@ def _test(read: Reader) -> Act:
         over = machine.mbarriers.passed(lanes.block, lanes.address, parity)
         slot, passed = _answer(op.form), from_bools(lanes.spread(over))
         if passed is not False:
-            machine.pass_barrier(passed)
+            pass_phase(machine, lanes, over)
         return {} if slot is None else {slot: passed}
 
     return act
@@ -211,6 +220,7 @@ def _arrive(read: Reader, counts: str, names: tuple[str, ...]) -> Act:
         ones = np.ones_like(operand)
         columns = {"R": operand, "-R": -operand}
         count, tx = (columns[one] if isinstance(one, str) else ones * one for one in (arrivals, bytes))
+        machine.sync.arrive(*lanes.own, lanes.block, machine.mbarriers.columns(lanes.address))
         before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops, lanes.warp)
         targets = targets_of(op.form, op.record)
         if len(targets) != 2 or machine.mbarriers.poison is not None:
@@ -234,7 +244,7 @@ def _of_ptx(form: Form) -> Any:
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         machine.uncounted(UNCOUNTED, active)
         if waits:
-            machine.pass_barrier(active)
+            machine.sync.whole_blocks(active)
         poison = Poison(f"the state of an mbarrier ({form.name})", op)
         for slot in targets_of(form, op.record):
             if slot is not None:

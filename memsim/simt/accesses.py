@@ -18,11 +18,12 @@ from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Again, Listener, Sites
 from memsim.simt.ordered_accesses import OrderedAccesses
+from memsim.simt.shared_sync import SharedSync
 from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
-from memsim.state.predicates import both, from_bools, invert, to_bools
+from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import plus, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
@@ -71,6 +72,7 @@ class Accesses(Lanes):
         self.sites = Sites()
         self.again: Again | None = None
         self.reads_idle = False
+        self.sync = SharedSync(self, memory)
         self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
         self.ordered: OrderedAccesses | None = None
 
@@ -124,12 +126,6 @@ class Accesses(Lanes):
             self.ordered.access(self, op, width, address, active)
         return self.bounds.outside
 
-    def pass_barrier(self, mask: Any = True) -> None:
-        """Lanes of a mask have waited for other warps of their blocks."""
-        if self.memory.order is not None and mask is not False:
-            here, alive = (np.any(to_bools(one), axis=1) for one in (mask, self.alive))
-            self.memory.order.pass_barrier(here | ~alive)
-
     def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
         """Lanes access distributed shared memory, that of another block of their cluster.
 
@@ -156,7 +152,10 @@ class Accesses(Lanes):
         mask = self.full(active)
         rows = np.zeros(self.shape, np.int64)
         rows[mask], _ = self.of_shared(plus(address, -SHARED_WINDOW), mask)
-        return self.memory.space("shared").of_rows(rows), low_bits(address, 24)
+        found = self.memory.space("shared").of_rows(rows)
+        if self.memory.order is not None:
+            found.order = self.memory.order.of_others(rows, self.sync.foreign_threads())
+        return found, low_bits(address, 24)
 
     def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
         """Report an access with unknown addresses."""

@@ -68,6 +68,7 @@ class BlockBarriers:
             for number, _, arriving in parts:
                 counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
                 counts += self.warps(self.machine.full(arriving)) * WARP
+                self.machine.sync.arrive_named(number, arriving)
             return following
         number, asked, _ = parts[0]
         everybody = asked is None or (asked == self.machine.threads and self.machine.alive is True)
@@ -76,7 +77,7 @@ class BlockBarriers:
             if votes is not None:
                 self.give(op, votes, self.machine.full(active), True)
             self.machine.barriers = self.machine.barriers + 1
-            self.machine.pass_barrier()
+            self.machine.sync.whole_blocks()
             return following
         if rest is not False:
             self.groups.ready.append(Group(following, rest))
@@ -151,7 +152,10 @@ class BlockBarriers:
             released = True
             whole = complete & ~(self.machine.full(self.machine.alive) & ~here).any(1)
             self.machine.barriers = self.machine.barriers + whole
-            self.machine.pass_barrier(from_bools(complete[:, None]))
+            if whole.any():
+                self.machine.sync.whole_blocks(from_bools(whole[:, None]))
+            if (complete & ~whole).any() or number in self.arrived:
+                self.machine.sync.pass_named(number, from_bools(here & complete[:, None]))
             if number in self.arrived:
                 self.arrived[number][complete] = 0
                 if not self.arrived[number].any():

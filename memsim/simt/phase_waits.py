@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.mbarrier import UNCOUNTED, MbarrierLanes
+from memsim.isa.mbarrier import UNCOUNTED, MbarrierLanes, pass_phase
 from memsim.isa.op import Op, Predicate
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, unknown_branch
@@ -70,12 +70,12 @@ class PhaseWaits:
         over = self.over(entry)
         staying = both(active, invert(over))
         if staying is False:
-            self.answer(op, True, active)
+            self.passed(entry, active)
             return following
         self.waiting.append(WaitingForPhase(op, staying, address, parity))
         going = both(active, over)
         if going is not False:
-            self.answer(op, True, going)
+            self.passed(entry, going)
         on = going if rest is False else rest if going is False else either(going, rest)
         if on is not False:
             self.groups.ready.append(Group(following, on))
@@ -93,10 +93,13 @@ class PhaseWaits:
             raise self.machine.at(error, entry.op) from None
         return from_bools(lanes.spread(passed))
 
+    def passed(self, entry: WaitingForPhase, lanes: Any) -> None:
+        """The phase of these lanes is complete."""
+        pass_phase(self.machine, MbarrierLanes(self.machine, entry.address, lanes))
+        self.answer(entry.op, True, lanes)
+
     def answer(self, op: Op, value: bool, lanes: Any) -> None:
         """Set the instruction's result in these lanes."""
-        if value:
-            self.machine.pass_barrier(lanes)
         operand = op.form.operands[0]
         if isinstance(operand, Predicate) and operand.slot is not None:
             self.machine.protected = self.groups.read_by_others()
@@ -130,7 +133,10 @@ class PhaseWaits:
         if staying is not False:
             self.waiting.append(WaitingForPhase(entry.op, staying, entry.address, entry.parity))
         self.machine.mask = lanes
-        self.answer(entry.op, value, lanes)
+        if value:
+            self.passed(entry, lanes)
+        else:
+            self.answer(entry.op, False, lanes)
         self.groups.ready.append(Group(entry.op.index + 1, lanes))
 
     def deadlock(self) -> MemsimError | None:

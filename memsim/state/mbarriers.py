@@ -8,6 +8,7 @@ one. Waiting is in `memsim.simt.phase_waits`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -47,6 +48,8 @@ class Mbarriers:
         self.objects = Objects(*(np.zeros((blocks, 0), dtype) for dtype in (bool, bool, *[np.int64] * 4)))
         self.changes = 0
         self.poison: Poison | None = None
+        #: Is told of the blocks [n] and columns [n] of phases that are complete.
+        self.completed: Callable[[Column, Column], None] = lambda blocks, columns: None
 
     def forget(self, why: Poison) -> None:
         """Their state becomes unknown."""
@@ -55,7 +58,7 @@ class Mbarriers:
 
     def initialise(self, block: Column, address: Column, bits: Column) -> None:
         """Write these objects, `bits` uint64 [m]."""
-        at = block, self._columns(address)
+        at = block, self.columns(address)
         expected = (FULL - (bits >> np.uint64(EXPECTED_AT)).astype(np.int64)) % FULL
         pending = (FULL - (bits >> np.uint64(PENDING_AT)).astype(np.int64)) % FULL
         objects = self.objects
@@ -67,13 +70,13 @@ class Mbarriers:
 
     def invalidate(self, block: Column, address: Column) -> None:
         """These objects are no longer mbarriers."""
-        self.objects.there[block, self._columns(address)] = False
+        self.objects.there[block, self.columns(address)] = False
 
     def waits_for_no_bytes(self, block: Column, address: Column) -> None:
         """The number of bytes that will arrive at these objects is unknown: they are assumed to
         have arrived.
         """
-        at = block, self._columns(address)
+        at = block, self.columns(address)
         self.objects.free[at] = True
         self._complete(*at)
         self.changes += 1
@@ -97,7 +100,7 @@ class Mbarriers:
         Raises:
             MemsimError: there is no such object, or more arrive than it expects.
         """
-        columns = self._columns(address)
+        columns = self.columns(address)
         objects = self.objects
         if self.poison is not None:
             return np.zeros_like(block), np.zeros_like(block), np.zeros_like(block)
@@ -139,7 +142,7 @@ class Mbarriers:
         Raises:
             MemsimError: there is no such object.
         """
-        columns = self._columns(address)
+        columns = self.columns(address)
         if not self.objects.there[block, columns].all():
             raise MemsimError("a wait at an mbarrier that was never initialized")
         over: Column = self.objects.phase[block, columns] != parity
@@ -147,12 +150,12 @@ class Mbarriers:
 
     def lacks(self, block: int, address: int) -> tuple[int, int]:
         """(pending arrivals, pending bytes) of an object."""
-        at = block, self._columns(np.array([address]))[0]
+        at = block, self.columns(np.array([address]))[0]
         return int(self.objects.pending[at]), int(self.objects.bytes[at])
 
     # --- inside -------------------------------------------------------------------------
 
-    def _columns(self, address: Column) -> Column:
+    def columns(self, address: Column) -> Column:
         """The columns of objects; missing ones are created."""
         values, inverse = np.unique(address, return_inverse=True)
         new = [value for value in values.tolist() if value not in self.places]
@@ -173,6 +176,8 @@ class Mbarriers:
         at = rows[over], places[over]
         objects.phase[at] ^= 1
         objects.pending[at] = objects.expected[at]
+        if len(at[0]):
+            self.completed(*at)
 
 
 def upper_word(phase: Column, missing: Column, bytes: Column) -> Column:

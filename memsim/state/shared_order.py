@@ -13,7 +13,8 @@ it, or lanes diverge. Any barrier that a warp of the block waits at counts as on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -21,16 +22,21 @@ import numpy as np
 
 from memsim.arch.units import WARP, WORD
 from memsim.state.lane_order import SEVERAL, LaneOrder
+from memsim.state.mark_groups import MarkGroups
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
+from memsim.state.warp_clocks import COPIES, WarpClocks
 from memsim.state.word_marks import (
+    ADDERS,
     AGE,
     ATOMICS,
     DIFFERENT,
     INSTRUCTION,
+    LOADERS,
     MOST_INSTRUCTIONS,
     SAME,
     SOME_LANES,
+    STICKY,
     WHO,
     Access,
     WordMarks,
@@ -64,7 +70,10 @@ class SharedOrder:
         self._told: set[tuple[int, int, bool]] = set()
         self._unit = WORD
         self._columns = size // WORD
-        self._barriers: np.ndarray = np.ones((1, 1), np.int64)
+        self._foreign: np.ndarray | None = None
+        self._sender: tuple[int, int, int] | None = None
+        self.clocks = WarpClocks(blocks, threads // WARP)
+        self._groups = MarkGroups()
         self._is_split = blocks == 1
         self._stored, self._loaded = self._new(), self._new()
         #: Until there are rows for each block: what all blocks did, and accesses by some of them.
@@ -79,13 +88,18 @@ class SharedOrder:
         return WordMarks(np.zeros(self._columns, np.int64))
 
     def pass_barrier(self, blocks: np.ndarray) -> None:
-        """Warps of these blocks, bool (B,), have waited for others."""
+        """All warps of these blocks, bool (B,), have waited for each other."""
         if blocks.all():
-            self._barriers = self._barriers + 1
             self._of_some.clear()
-            return
+        else:
+            self._split()
+        self.clocks.pass_barrier(blocks)
+
+    def partly(self) -> WarpClocks:
+        """The clocks, where something else than a barrier of whole blocks orders accesses."""
         self._split()
-        self._barriers = self._barriers + blocks[:, None]
+        self.clocks.use()
+        return self.clocks
 
     def load(self, index: np.ndarray, size: int, active: bool | Part) -> None:
         """Lanes load elements of so many bytes at these indices, which broadcast to (B, T)."""
@@ -101,7 +115,10 @@ class SharedOrder:
             self._late_loads(access.words[late], access.own[late], stored[late])
         others = self._unordered(self._loaded, access)
         joins = others & of_same_warp(self._loaded[access.words], access.own)
-        self._loaded.load(access, others & ~joins)
+        if self.clocks.are_used:
+            self._meet(self._loaded, access, self._loaded[access.words], LOADERS)
+        else:
+            self._loaded.load(access, others & ~joins)
         self._loaded.note(access, joins, SEVERAL)
         self._remember(False, index, size, active)
 
@@ -136,9 +153,10 @@ class SharedOrder:
         others = self._unordered(stored, access)
         self._late_store(access, ~same)
         stored[words] = own
-        replaced = by_others(stored[words], own)
+        replaced = by_others(stored[words], access)
         who = before & WHO
-        differ = (others & (~same | (who == DIFFERENT) | (who == ATOMICS))) | ~stays
+        strange = np.isin(who, (DIFFERENT, ATOMICS, ADDERS)) | _are_foreign(who) | _are_foreign(own & WHO)
+        differ = (others & (~same | strange)) | ~stays | (replaced & _are_foreign(own & WHO))
         joins = others & ~differ & of_same_warp(before, own)
         self._join(access, before, ~differ & (others | replaced) & ~joins)
         stored.note(access, joins, 0)
@@ -161,14 +179,15 @@ class SharedOrder:
         self._late_store(access, np.ones(len(words), bool))
         stored = self._stored
         before = stored[words]
-        recent = before >= own & -1 << AGE
-        numbers, which = np.unique(before >> INSTRUCTION & MOST_INSTRUCTIONS, return_inverse=True)
+        recent = before >= access.since
+        numbers, which = np.unique(self._groups.instructions(before), return_inverse=True)
         alike = np.array([self._operations.get(int(one)) == operation for one in numbers])[which]
         alike &= operation in COMMUTE
         others = self._unordered(stored, access)
         own = np.where(recent & ~alike & ~others, before & ~SOME_LANES, own)
         stored[words] = own
-        replaced = by_others(stored[words], own)
+        access = replace(access, own=own)
+        replaced = by_others(stored[words], access)
         differ = others & ~alike
         if operation not in COMMUTE:
             _, which, count = np.unique(words, return_inverse=True, return_counts=True)
@@ -176,41 +195,103 @@ class SharedOrder:
         differ |= (before & WHO == DIFFERENT) & (operation != "exch")
         joins = others & ~differ & of_same_warp(before, own)
         several = (others & ~joins) | replaced
-        stored[words[several]] = (own[several] & ~WHO) | ATOMICS
-        stored.note(replace(access, own=own), joins, SEVERAL)
+        if self.clocks.are_used:
+            self._meet(stored, access, before, ADDERS)
+        else:
+            stored[words[several]] = (own[several] & ~WHO) | ATOMICS
+        stored.note(access, joins, SEVERAL)
         stored[words[differ]] = own[differ] | DIFFERENT
 
+    def send(
+        self, index: np.ndarray, size: int, active: bool | Part, agents: np.ndarray | None = None
+    ) -> None:
+        """The last store is done when agents (B, T) tell so; None: `cp.async`, when its warp waits for it."""
+        self.partly()
+        access = self._access(index, size, active)
+        plain = self._stored[access.words] & ~SOME_LANES == access.own
+        who = self._of_lanes(COPIES + self.warps if agents is None else agents, size, active)[plain]
+        self._stored[access.words[plain]] = STICKY | access.own[plain] & ~WHO | who
+
+    def sends(self, row: int, warp: int, agent: int) -> None:
+        """A warp of a block makes copies that are done when the agent tells so."""
+        self._sender = row, warp, agent
+
     def overwrite(self, row: int, places: np.ndarray) -> None:
-        """A copy writes bytes [n] of a block; it is ordered by whom it tells when it is done."""
-        rows = row if self._is_split else 0
-        self._stored[rows * self._columns + places // self._unit] = np.int64(0)
+        """A copy writes bytes [n] of a block."""
+        if self._sender is None:
+            self._stored[(row if self._is_split else 0) * self._columns + places // self._unit] = np.int64(0)
+            return
+        self._split()
+        words = row * self._columns + places // self._unit
+        of_row, warp, agent = self._sender
+        mark = int(self.clocks.ages[row]) << AGE | (self.now & MOST_INSTRUCTIONS) << INSTRUCTION
+        if of_row == row:
+            own, since = (np.full(len(words), one) for one in (mark | warp, self.clocks.bases[row] << AGE))
+            self._late_store(Access(words, own, since), np.ones(len(words), bool))
+        self._stored[words] = np.int64(STICKY | mark | agent)
+
+    def of_others(self, rows: np.ndarray, agents: np.ndarray) -> ForeignOrder:
+        """The same for threads that access the memory of other blocks `rows` [B, T], as agents [B, T]."""
+        return ForeignOrder(self, rows, agents)
+
+    @contextmanager
+    def as_foreign(self, rows: np.ndarray, agents: np.ndarray) -> Iterator[None]:
+        self.partly()
+        held = self.warps
+        self.warps, self._foreign = agents, rows
+        yield
+        self.warps, self._foreign = held, None
 
     def _unordered(self, marks: WordMarks, access: Access) -> np.ndarray:
         """Which accesses are not ordered after those that made the marks of their words."""
         before = marks[access.words]
-        found = by_others(before, access.own)
-        if marks.made is None or access.lanes is None or not self._is_split:
+        found = by_others(before, access)
+        if not self._is_split:
             return found
-        maybe = np.flatnonzero(found & of_same_warp(before, access.own))
-        if len(maybe):
+        of_warp = of_same_warp(before, access.own)
+        if marks.made is not None and access.lanes is not None:
+            maybe = np.flatnonzero(found & of_warp)
             words, warps = access.words[maybe], access.own[maybe] & WHO
             rows, lanes = words // self._columns, access.lanes[maybe]
-            found[maybe] = ~self.lanes.ordered(rows, warps, lanes, marks.made[words])
+            if len(maybe):
+                found[maybe] = ~self.lanes.ordered(rows, warps, lanes, marks.made[words])
+        if self.clocks.are_used:
+            maybe = np.flatnonzero(found & ~of_warp)
+            rows, own = access.words[maybe] // self._columns, access.own[maybe] & WHO
+            found[maybe] = ~self._groups.known(self.clocks, before[maybe], rows, own)
         return found
+
+    def _meet(self, marks: WordMarks, access: Access, before: np.ndarray, kind: int) -> None:
+        """Mark words that warps access without an order that matters, one warp after the other."""
+        words, own = access.words, access.own
+        marks[words] = own
+        others = by_others(before, access)
+        if not others.any() and (marks[words] == own).all():
+            return
+        marks[words] = before
+        who = own & WHO
+        for one in np.unique(who):
+            at = np.flatnonzero(who == one)
+            mine = Access(words[at], own[at], access.since[at])
+            held = marks[mine.words]
+            apart = self._unordered(marks, mine) & ~of_same_warp(held, mine.own)
+            marks[mine.words] = self._groups.joined(held, mine.own, apart, kind)
 
     def _late_loads(self, words: np.ndarray, own: np.ndarray, stored: np.ndarray) -> None:
         """Loads of what other warps or lanes store at any time."""
         if self._members is not None:
-            members = self._members[words] >> (own & WHO).astype(np.uint32) & 1 != 0
+            members = self._members[words] >> (own & WHO & 31).astype(np.uint32) & 1 != 0
+            members &= own & WHO < COPIES
             late = ~((stored & WHO == SAME) & members)
             own, stored = own[late], stored[late]
-        for store, who, by_lanes in instructions(stored, own):
+        for store, who, by_lanes in instructions(self._groups.of_one(stored), own):
             self._tell(self.now, store, who == DIFFERENT, by_lanes)
 
     def _late_store(self, access: Access, changes: np.ndarray) -> None:
         """Stores, some of which change what others have loaded."""
         late = self._unordered(self._loaded, access) & changes
-        for load, _, by_lanes in instructions(self._loaded[access.words[late]], access.own[late]):
+        marks = self._groups.of_one(self._loaded[access.words[late]])
+        for load, _, by_lanes in instructions(marks, access.own[late]):
             self._tell(load, self.now, False, by_lanes)
 
     def _tell(self, *found: Any) -> None:
@@ -231,8 +312,8 @@ class SharedOrder:
         who = (before & WHO).astype(np.uint32)
         alone = np.where(before & SOME_LANES == 0, np.uint32(1) << (who & 31), np.uint32(0))
         known = np.where(who == SAME, self._members[words], alone)
-        self._members[words] = np.where(before >= own & -1 << AGE, known, np.uint32(0))
-        bits = np.uint32(1) << (own & WHO).astype(np.uint32)
+        self._members[words] = np.where(before >= access.since[here], known, np.uint32(0))
+        bits = np.uint32(1) << (own & WHO & 31).astype(np.uint32)
         if access.made is not None:  # other lanes of the warp have not stored it
             bits = np.where(access.made[here] == 0, bits, np.uint32(0))
         np.bitwise_or.at(self._members, words, bits)
@@ -261,7 +342,6 @@ class SharedOrder:
             return
         self._is_split = True
         blocks = self.shape[0]
-        self._barriers = np.repeat(self._barriers, blocks, axis=0)
         self._stored, self._loaded = (
             marks.changed(lambda one: np.tile(one, blocks)) for marks in self._of_all
         )
@@ -288,20 +368,27 @@ class SharedOrder:
     def _access(self, index: np.ndarray, size: int, active: bool | Part) -> Access:
         """What lanes access; with one row, lanes of any block."""
         rows = self.shape[0] if self._is_split else 1
-        marks = self._barriers << AGE | (self.now & MOST_INSTRUCTIONS) << INSTRUCTION | self.warps
+        here = np.arange(rows)[:, None] if self._foreign is None else self._foreign
+        ages = self.clocks.ages[here] << AGE
+        marks = ages | (self.now & MOST_INSTRUCTIONS) << INSTRUCTION | self.warps
         count = size // self._unit
-        places = index * count + np.arange(rows)[:, None] * self._columns
+        places = index * count + here * self._columns
         words = self._of_lanes(places, size, active)
         if count > 1:
             words = words + np.tile(np.arange(count), len(words) // count)
         own, made = self._of_lanes(marks, size, active), self.lanes.made
+        if self._foreign is not None:
+            return Access(words, own | STICKY, np.zeros(len(own), np.int64))
+        since = own & -1 << AGE
+        if self.clocks.are_used:
+            since = self._of_lanes(self.clocks.bases[:, None] << AGE, size, active)
         if not self.lanes.have_parted:
-            return Access(words, own)
+            return Access(words, own, since)
         lanes = self._of_lanes(np.arange(self.shape[1]) % WARP, size, active)
         if made is None:
-            return Access(words, own, lanes)
+            return Access(words, own, since, lanes)
         made = np.repeat(np.broadcast_to(made, (len(made), self.shape[1] // WARP)), WARP, axis=1)
-        return Access(words, own, lanes, self._of_lanes(made, size, active))
+        return Access(words, own, since, lanes, self._of_lanes(made, size, active))
 
     def _of_lanes(self, array: np.ndarray, size: int, active: bool | Part) -> np.ndarray:
         """The elements of the active lanes, once for each word that these access."""
@@ -313,3 +400,44 @@ class SharedOrder:
         elif not to_bools(active).all():
             found = found[:0]
         return np.repeat(found, size // self._unit) if size > self._unit else found
+
+
+class ForeignOrder:
+    """`SharedOrder` as threads see it that access the memory of other blocks of their cluster.
+
+    rows: these blocks [B, T]. agents: the numbers of the threads' warps there [B, T].
+    """
+
+    def __init__(self, order: SharedOrder, rows: np.ndarray, agents: np.ndarray) -> None:
+        self._order = order
+        self._as = rows, agents
+
+    def load(self, *access: Any) -> None:
+        with self._order.as_foreign(*self._as):
+            self._order.load(*access)
+
+    def store(self, *access: Any) -> bool:
+        with self._order.as_foreign(*self._as):
+            return self._order.store(*access)
+
+    def overlap(self, *access: Any) -> None:
+        with self._order.as_foreign(*self._as):
+            self._order.overlap(*access)
+
+    def differ(self, *access: Any) -> None:
+        with self._order.as_foreign(*self._as):
+            self._order.differ(*access)
+
+    def send(self, *access: Any) -> None:
+        with self._order.as_foreign(*self._as):
+            self._order.send(*access)
+
+    def update(self, *access: Any) -> None:
+        with self._order.as_foreign(*self._as):
+            self._order.update(*access)
+
+
+def _are_foreign(who: np.ndarray) -> np.ndarray:
+    """Which are neither warps of the block nor several."""
+    found: np.ndarray = (who >= COPIES) & (who < LOADERS)
+    return found

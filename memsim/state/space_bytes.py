@@ -10,7 +10,7 @@ from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.registers import Sum, floats, from_array, ints, to_array
-from memsim.state.shared_order import SharedOrder
+from memsim.state.shared_order import ForeignOrder, SharedOrder
 
 
 class SpaceBytes:
@@ -32,7 +32,7 @@ class SpaceBytes:
         self.fresh = 0
         self.given: np.ndarray = np.zeros((1, 1), np.int64)
         #: What is to know the order of its accesses.
-        self.order: SharedOrder | None = None
+        self.order: SharedOrder | ForeignOrder | None = None
         self._questions = 0
         self._views: dict[type, np.ndarray] = {}
 
@@ -171,7 +171,7 @@ class SpaceBytes:
     ) -> None:
         """Write bytes, uint8 [n], to addresses of a row; some may be unknown."""
         at = address - self.base
-        if self.order is not None:
+        if isinstance(self.order, SharedOrder):
             self.order.overwrite(row, at)
         self.data[row, at] = values
         if why is not None:
@@ -231,8 +231,20 @@ class SpaceBytes:
             marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
             self._write(marks, index, marks.dtype.type(0), active)
 
+    def send(
+        self, address: int | Sum, dtype: type, active: bool | Part, agents: np.ndarray | None = None
+    ) -> None:
+        """What threads have stored is there later: see `SharedOrder.send`."""
+        if self.order is not None:
+            self.order.send(self.positions(address, dtype, True), np.dtype(dtype).itemsize, active, agents)
+
     def _store_in_order(
-        self, order: SharedOrder, places: np.ndarray, index: np.ndarray, values: Any, active: bool | Part
+        self,
+        order: SharedOrder | ForeignOrder,
+        places: np.ndarray,
+        index: np.ndarray,
+        values: Any,
+        active: bool | Part,
     ) -> None:
         """Write values where it is to be known whether the order of threads matters."""
         size = values.dtype.itemsize

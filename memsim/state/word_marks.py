@@ -9,24 +9,27 @@ import numpy as np
 
 from memsim.state.lane_order import LANES, SEVERAL
 
-#: A mark is a number: from bit 27 on, how many barriers the block has passed; the instruction; whether only
-#: some lanes of a warp ran; and who.
-AGE, INSTRUCTION, SOME_LANES = 27, 7, 1 << 6
-WHO, MOST_INSTRUCTIONS = SOME_LANES - 1, (1 << (AGE - INSTRUCTION)) - 1
-#: Who, if not one warp: atomics of several that may change places; several that stored the same value;
+#: A mark is a number: from bit 31 on, its age; the instruction; whether only some lanes of a warp ran; and
+#: who, an agent of warp_clocks.py. Bit 62: no barrier of the block orders it.
+STICKY, AGE, INSTRUCTION, SOME_LANES = 1 << 62, 31, 11, 1 << 10
+WHO, MOST_INSTRUCTIONS, MOST_AGE = SOME_LANES - 1, (1 << (AGE - INSTRUCTION)) - 1, (1 << 62 - AGE) - 1
+#: Who, if not one agent: several that loaded, or whose atomics may change places, and whose marks are a group
+#: of mark_groups.py; or else atomics of several that may change places; several that stored the same value;
 #: several that loaded; several warps or lanes that stored different values.
-ATOMICS, SAME, LOADS, DIFFERENT = 60, 61, 62, 63
+LOADERS, ADDERS, ATOMICS, SAME, LOADS, DIFFERENT = range(WHO - 5, WHO + 1)
 
 
 @dataclass(frozen=True)
 class Access:
     """Lanes that access words, as columns [n].
 
-    own: their marks. lanes: of their warps. made: how, as numbers of lane_order.py; None: by whole warps.
+    own: their marks. since: marks before this one are ordered before them. lanes: of their warps. made: how,
+    as numbers of lane_order.py; None: by whole warps.
     """
 
     words: np.ndarray
     own: np.ndarray
+    since: np.ndarray
     lanes: np.ndarray | None = None
     made: np.ndarray | None = None
 
@@ -80,12 +83,12 @@ def mark_words(marks: WordMarks, stores: bool, access: Access) -> None:
     if stores:
         marks[access.words] = access.own
     else:
-        marks.load(access, by_others(marks[access.words], access.own))
+        marks.load(access, by_others(marks[access.words], access))
 
 
-def by_others(marks: np.ndarray, own: np.ndarray) -> np.ndarray:
+def by_others(marks: np.ndarray, access: Access) -> np.ndarray:
     """Which marks others than whole warps of the same number made, behind the same barrier."""
-    found: np.ndarray = (marks >= own & -1 << AGE) & ((marks ^ own) & (WHO | SOME_LANES) != 0)
+    found: np.ndarray = (marks >= access.since) & ((marks ^ access.own) & (WHO | SOME_LANES) != 0)
     return found
 
 

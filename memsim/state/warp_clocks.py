@@ -1,0 +1,119 @@
+"""What each warp of a block knows of the others: up to which age their accesses are ordered before its own.
+
+An age is a number that grows in a block with each synchronization. A barrier of the whole block orders all
+that is older. Anything else passes knowledge on: whoever arrives at a named barrier, an mbarrier or a barrier
+of the cluster tells it all that it knows, and whoever waits there learns that (vector clocks, as in FastTrack
+by Flanagan and Freund, PLDI 2009). Copies are agents of their own, which tell where they are waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+#: Agents: warps of the block from 0, copies by `cp.async` of these from 32; then others, as they come.
+COPIES, OTHERS, MOST_AGENTS = 32, 64, 1000
+#: Commits of `cp.async` that a warp remembers.
+COMMITS = 16
+
+
+class WarpClocks:
+    """Of the running blocks.
+
+    ages: int64 [B], of accesses that are made now. bases [B]: all warps of the block know of all that its
+    warps accessed before this age. known: int64 [B, holders, agents]; holders are warps, then those of other
+    blocks together, then whatever knowledge is told to.
+    """
+
+    def __init__(self, blocks: int, warps: int) -> None:
+        self.warps = self.foreign = warps
+        self.ages: np.ndarray = np.ones(blocks, np.int64)
+        self.bases: np.ndarray = np.ones(blocks, np.int64)
+        self.known: np.ndarray = np.zeros((blocks, 0, 0), np.int64)
+        self._holders: dict[Hashable, int] = {}
+        self._agents: dict[Hashable, int] = {}
+        self._commits: np.ndarray | None = None
+
+    @property
+    def are_used(self) -> bool:
+        """Whether anything but barriers of whole blocks has ordered accesses."""
+        return self.known.size > 0
+
+    def use(self) -> None:
+        """From now on anything may."""
+        if not self.are_used:
+            self.known = np.zeros((len(self.ages), self.warps + 1, OTHERS), np.int64)
+
+    def agent(self, key: Hashable, count: int = 1) -> int:
+        """The number of an agent, or the first one of several."""
+        self.use()
+        if key not in self._agents:
+            first = self.known.shape[2]
+            self._agents[key] = first if first + count <= MOST_AGENTS else MOST_AGENTS - count
+            self._grow(2, self._agents[key] + count - first)
+        return self._agents[key]
+
+    def holder(self, key: Hashable) -> int:
+        """The number of what knowledge is told to."""
+        self.use()
+        if key not in self._holders:
+            self._holders[key] = self.known.shape[1]
+            self._grow(1, 1)
+        return self._holders[key]
+
+    def _grow(self, axis: int, count: int) -> None:
+        if count > 0:
+            shape = [*self.known.shape]
+            shape[axis] = count
+            self.known = np.concatenate([self.known, np.zeros(shape, np.int64)], axis)
+
+    def pass_barrier(self, blocks: np.ndarray) -> None:
+        """All warps of these blocks, bool [B], have waited for each other."""
+        self.ages = self.ages + blocks
+        self.bases = np.where(blocks, self.ages, self.bases)
+        if self.are_used:
+            of_warps = self.known[:, : self.warps]
+            every = of_warps.max(1, keepdims=True)
+            self.known[:, : self.warps] = np.where(blocks[:, None, None], every, of_warps)
+
+    def tell(self, rows: np.ndarray, warps: np.ndarray, holder: int) -> None:
+        """Warps [n] of blocks [n] tell what they know, and of their own accesses so far."""
+        told = self.known[rows, warps]
+        told[:, : self.warps] = np.maximum(told[:, : self.warps], self.bases[rows, None] - 1)
+        told[np.arange(len(rows)), warps] = self.ages[rows]
+        np.maximum.at(self.known, (rows, np.full(len(rows), holder)), told)
+        self.ages[np.unique(rows)] += 1
+
+    def learn(self, rows: np.ndarray, warps: np.ndarray, holder: int) -> None:
+        """Warps [n] of blocks [n] learn what was told."""
+        self.known[rows, warps] = np.maximum(self.known[rows, warps], self.known[rows, holder])
+
+    def take(self, rows: np.ndarray, holder: int, of: int) -> None:
+        """What was told `of` one holder in blocks [n] is told to another, and no longer there."""
+        self.learn(rows, np.full(len(rows), holder), of)
+        self.forget(rows, of)
+
+    def forget(self, rows: np.ndarray, holder: int) -> None:
+        """What was told to a holder in blocks [n] is not there any more."""
+        self.known[rows, holder] = 0
+
+    def hear(self, rows: np.ndarray, holder: int | np.ndarray, agents: int | np.ndarray) -> None:
+        """A holder, or each of some, learns all that agents have done so far."""
+        self.known[rows, holder, agents] = self.ages[rows]
+        self.ages[np.unique(rows)] += 1
+
+    def commit(self, rows: np.ndarray, warps: np.ndarray) -> None:
+        """The copies of warps [n] so far are a group."""
+        self.use()
+        if self._commits is None:
+            self._commits = np.zeros((COMMITS, len(self.ages), self.warps), np.int64)
+        self._commits[1:, rows, warps] = self._commits[:-1, rows, warps]
+        self._commits[0, rows, warps] = self.ages[rows]
+        self.ages[np.unique(rows)] += 1
+
+    def wait(self, rows: np.ndarray, warps: np.ndarray, left: int) -> None:
+        """Warps [n] wait until at most `left` of their groups are in flight."""
+        if self._commits is not None and left < COMMITS:
+            copies = rows, warps, COPIES + warps
+            self.known[copies] = np.maximum(self.known[copies], self._commits[left, rows, warps])
