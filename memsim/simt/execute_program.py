@@ -23,7 +23,7 @@ from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import memory_of
 from memsim.simt.ordered_accesses import ordered_accesses
 from memsim.simt.regular_accesses import are_regular
-from memsim.simt.unordered import report_of_order
+from memsim.simt.unordered import meets_partly, report_of_order
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poisoned
 
@@ -83,6 +83,7 @@ def execute_program(
     ordered = None if everything else ordered_accesses(code.dataflow, memory)
     if not everything:
         memory.report = report_of_order(code.dataflow, code.needed or (), listener)
+        memory.meets_partly = meets_partly(kernel.program)
     apart = are_independent(kernel.program, code.needed, memory)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from memsim.isa.op import Effect, Op
+from memsim.isa.op import Effect, Flow, Op, Program
 from memsim.isa.reach import SHARED, spaces_read
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import decided_by
@@ -50,3 +50,14 @@ def report_of_order(dataflow: Dataflow, needed: Iterable[int], listener: Listene
         listener.uncertain(reason)
 
     return report
+
+
+def meets_partly(program: Program) -> bool:
+    """Whether anything but barriers of whole blocks orders what warps do: copies, mbarriers, others."""
+    others = (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER, Flow.WAIT_PHASE)
+    return any(
+        op.flow in others
+        or op.form.opcode in ("SYNCS", "LDGSTS")
+        or (op.flow is Flow.BLOCK_BARRIER and (len(op.form.operands) > 1 or "ARV" in op.form.modifiers))
+        for op in program.ops
+    )

@@ -85,6 +85,8 @@ class Memory:
         self.uninitialised: Mapping[str, Poison] = {}
         #: Whom to tell of accesses to shared memory that no barrier orders; None if it does not matter.
         self.report: Report | None = None
+        #: Whether anything but barriers of whole blocks orders these.
+        self.meets_partly = False
         self.order: SharedOrder | None = None
 
     def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
@@ -152,7 +154,8 @@ class Memory:
         """New blocks start; their shared and local memory is created on first use."""
         self.shared = self.local = None
         report = self.report
-        self.order = SharedOrder(blocks, threads, self._shared_size, report) if report is not None else None
+        size, partly = self._shared_size, self.meets_partly
+        self.order = SharedOrder(blocks, threads, size, report, partly) if report is not None else None
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
         self.go_on(blocks, threads)
 

@@ -59,10 +59,11 @@ MOST_ACCESSES = 1000
 class SharedOrder:
     """The accesses to the shared memory of the running blocks.
 
-    now: the index of the instruction that makes them.
+    now: the index of the instruction that makes them. partly: from the start something else than barriers of
+    whole blocks may order accesses.
     """
 
-    def __init__(self, blocks: int, threads: int, size: int, report: Report) -> None:
+    def __init__(self, blocks: int, threads: int, size: int, report: Report, partly: bool = False) -> None:
         self.shape = blocks, threads
         self.warps = np.arange(threads) // WARP
         self.now = 0
@@ -83,6 +84,8 @@ class SharedOrder:
         self._members: np.ndarray | None = None
         self._operations: dict[int, str] = {}
         self.lanes = LaneOrder(blocks, threads // WARP)
+        if partly:
+            self.partly()
 
     def _new(self) -> WordMarks:
         return WordMarks(np.zeros(self._columns, np.int64))
@@ -179,12 +182,14 @@ class SharedOrder:
         self._late_store(access, np.ones(len(words), bool))
         stored = self._stored
         before = stored[words]
-        recent = before >= access.since
+        recent = before >> AGE == own >> AGE
         numbers, which = np.unique(self._groups.instructions(before), return_inverse=True)
         alike = np.array([self._operations.get(int(one)) == operation for one in numbers])[which]
         alike &= operation in COMMUTE
         others = self._unordered(stored, access)
-        own = np.where(recent & ~alike & ~others, before & ~SOME_LANES, own)
+        after_store = recent & ~alike & ~others & ((before ^ own) & WHO == 0)
+        by = MOST_INSTRUCTIONS << INSTRUCTION
+        own = np.where(after_store, own & ~by | before & by, own)
         stored[words] = own
         access = replace(access, own=own)
         replaced = by_others(stored[words], access)
