@@ -34,6 +34,8 @@ def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
         "another layout of s_a saves all of them"
     )
     assert "  + __shared__ __align__(16) float s_a[BK][BM + 4];" in done.out
+    numbers = [line[0] for line in done.out.splitlines() if line[:3] in ("1. ", "2. ", "3. ")]
+    assert numbers == ["3", "1", "2"]  # the lanes of 3 have the lowest bound
     assert proof == (
         "Proven by replay: 1 in kernel_v4_colmajor.cu, compiled and replayed: "
         "s_a 640 -> 576 wavefronts, as forecast."

@@ -27,13 +27,15 @@ PROVEN, FORECAST, DISPROVEN = range(3)
 _LEAST = f"{100 // LEAST_SAVED} %"
 
 Names = Mapping[str, str]
+#: What is known, and cycles of the bound afterwards, or the change of wavefronts if it is not proven.
+Rank = tuple[int, int]
 
 
 def render(found: Suggestions) -> str:
     """The whole answer: the first line says what can be saved, the last what was proven.
 
-    What was proven by replay comes first, then what is only forecast, then what replay disproved; each with
-    the number by which `--take` knows it.
+    What was proven by replay comes first, the lowest bound of the launch before the others, then what is only
+    forecast, then what replay disproved; each with the number by which `--take` knows it.
     """
     lines = [headline(found)]
     if found.analysis.bound.has_instructions and found.analysis.bound.units:
@@ -41,8 +43,8 @@ def render(found: Suggestions) -> str:
     names = _names(found)
     parts = [_advised(entry, found, names) for entry in found.advice]
     for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
-        parts.append((PROVEN, ["", *_remapped(remap, number, names)]))
-    parts += [(FORECAST, ["", *cure]) for cure in by_hand(found)]
+        parts.append(((PROVEN, remap.analysis.bound.cycles), ["", *_remapped(remap, number, names)]))
+    parts += [((FORECAST, 0), ["", *cure]) for cure in by_hand(found)]
     for _, part in sorted(parts, key=itemgetter(0)):
         lines += part
     ending = list(_ending(found, names))
@@ -64,8 +66,8 @@ def _known(each: Proposal, found: Suggestions) -> int:
     return PROVEN if counted < each.now.most else DISPROVEN
 
 
-def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[int, list[str]]:
-    """What is known of the best proposal of an array, and all of them."""
+def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[Rank, list[str]]:
+    """The rank of the best proposal of an array, and all of them."""
     lines = ["", *_array(entry)] if entry.conflicts or entry.why_not else []
     numbers = {id(each): number for number, each in enumerate(found.proposals, 1)}
     best_first = sorted(entry.proposals, key=lambda each: (_known(each, found), found.replayed(each) or 0))
@@ -75,7 +77,10 @@ def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[int, list
             lines += ["", *_disproven(each, number, counted)]
         else:
             lines += ["", *_proposal(each, number, counted, names, whole=each is best_first[0])]
-    return min((_known(each, found) for each in best_first), default=FORECAST), lines
+    known = min((_known(each, found) for each in best_first), default=FORECAST)
+    if known == PROVEN and found.proof is not None:
+        return (known, found.proof.analysis.bound.cycles), lines
+    return (known, min((each.cost.most - each.now.most for each in best_first), default=0)), lines
 
 
 def headline(found: Suggestions) -> str:
