@@ -216,7 +216,12 @@ class SpaceBytes:
         elif self.rows == "block" and index.shape[0] == 1:
             found = view[:, index[0]]
         else:
-            found = view[self.row_of(), index]
+            found = view.reshape(-1)[self._places(view, index)]
+        return found
+
+    def _places(self, view: np.ndarray, index: np.ndarray) -> np.ndarray:
+        """Of elements of each thread's row, the positions in all rows, one after the other."""
+        found: np.ndarray = index + self.row_of() * view.shape[1]
         return found
 
     def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
@@ -262,14 +267,17 @@ class SpaceBytes:
             order.differ(index, size, active, ~stays)
 
     def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
-        rows, index, values = np.broadcast_arrays(
-            np.broadcast_to(self.row_of(), self.shape), index, np.broadcast_to(values, self.shape)
-        )
+        elements = view.reshape(-1)
+        places = np.broadcast_to(self._places(view, index), self.shape)
+        values = np.broadcast_to(values, self.shape)
         if active is True:
-            view[rows, index] = values
+            elements[places] = values
             return
-        mask = np.broadcast_to(to_bools(active), self.shape)
-        view[rows[mask], index[mask]] = values[mask]
+        if isinstance(active, Part) and active.shape == self.shape:
+            lanes = active.lanes
+        else:
+            lanes = np.flatnonzero(np.broadcast_to(to_bools(active), self.shape))
+        elements[places.reshape(-1)[lanes]] = values.reshape(-1)[lanes]
 
 
 def of_active(index: np.ndarray, active: bool | Part) -> np.ndarray:
