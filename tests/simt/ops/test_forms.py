@@ -138,14 +138,13 @@ def test_a_form_is_lowered_or_refused(opcode: str) -> None:
 @pytest.mark.parametrize(
     ("unknown", "known"),
     [
-        ("vadd.s32.s32.s32 %r1, %r2, %r3;", "add.s32 %r1, %r2, %r3;"),
+        ("vmad.s32.s32.s32 %r1, %r2, %r3, %r1;", "vadd.s32.s32.s32 %r1, %r2, %r3;"),
         ("lop3.and.b32 %r1|%p2, %r1, %r2, %r3, 0x80, %p1;", "lop3.b32 %r1, %r1, %r2, %r3, 0x80;"),
         ("cvt.rn.satfinite.e4m3x2.f32 %r1, %f1, %f1;", "cvt.rn.f16x2.f32 %r1, %f1, %f1;"),
         ("cvt.rs.f16x2.f32 %r1, %f1, %f1, %r2;", "cvt.rz.f16x2.f32 %r1, %f1, %f1;"),
         ("cvt.pack.sat.u8.s32.b32 %r1, %r2, %r3, %r1;", "cvt.sat.u8.s32 %r1, %r2;"),
         ("dp4a.s8.s8 %r1, %r2, %r3, %r1;", "dp4a.s32.u32 %r1, %r2, %r3, %r1;"),
         ("mul.lo.sat.s32 %r1, %r2, %r3;", "mul.lo.s32 %r1, %r2, %r3;"),
-        ("add.sat.s32 %r1, %r2, %r3;", "add.s32 %r1, %r2, %r3;"),
         ("shfl.down.b32 %r1, %r2, 1, 31;", "shfl.sync.down.b32 %r1, %r2, 1, 31, -1;"),
         ("redux.sync.min.f32 %r1, %r2, -1;", "redux.sync.min.s32 %r1, %r2, -1;"),
         ("prmt.b32.xyz %r1, %r2, %r3, 1;", "prmt.b32.rc8 %r1, %r2, %r3, 1;"),
