@@ -409,11 +409,14 @@ WIDE = """\
 
 @pytest.mark.parametrize("code", ["sass", "ptx"])
 def test_an_index_that_a_wide_store_and_a_copy_brought(code: str) -> None:
-    """What a kernel reads of its own stores is not certain, for a trace does not execute them."""
+    """What a kernel reads of its own stores is not certain, for a trace does not execute them; nor is what it
+    copies and does not wait for.
+    """
 
-    def analyzed(store: str) -> Analysis:
+    def analyzed(store: str, wait: str = "cp.async.wait_all;") -> Analysis:
+        text = WIDE.replace("STORE", store).replace("cp.async.wait_all;", wait)
         try:
-            kernel = memsim.load(WIDE.replace("STORE", store), code=code)["k"]
+            kernel = memsim.load(text, code=code)["k"]
         except MemsimError as error:
             pytest.skip(error.message)
         return memsim.analyze(kernel, 1, 32, [np.arange(128, dtype=np.int32) // 4, Array((256,))])
@@ -423,6 +426,10 @@ def test_an_index_that_a_wide_store_and_a_copy_brought(code: str) -> None:
     assert NOT_CERTAIN not in alone.verdict
     assert stored.totals[ST_REQUESTS] == 2
     assert NOT_CERTAIN in stored.verdict
+    committed = "cp.async.commit_group; cp.async.wait_group "
+    assert NOT_CERTAIN not in analyzed("", f"{committed} 0;").verdict
+    for late in ("", "cp.async.commit_group;", f"{committed} 1;"):
+        assert NOT_CERTAIN in analyzed("", late).verdict
 
 
 @pytest.mark.parametrize("threads", [64, 128])

@@ -62,10 +62,17 @@ def lower_atomic(asm: Assembler, instruction: PtxInstruction) -> None:
 
 @lowers("cp")
 def lower_copy(asm: Assembler, instruction: PtxInstruction) -> None:
-    """`cp.async`. Copies complete when they are issued, which is one legal order, so waits emit nothing."""
+    """`cp.async`. Copies write when they are issued, which is one legal order, and are ordered by waits."""
     names = instruction.modifiers
     require(names[:1] == ("async",) and "bulk" not in names)
-    if names[1] in ("commit_group", "wait_group", "wait_all") or "mbarrier" in names[1]:
+    if "mbarrier" in names[1]:
+        return
+    if names[1] in ("commit_group", "wait_all"):
+        asm.emit("LDGDEPBAR")
+    if names[1] in ("wait_group", "wait_all"):
+        left = checked(instruction.operands[0], ptx.PtxImmediate).value if instruction.operands else 0
+        asm.emit("DEPBAR.LE", Immediate(int(left)))
+    if names[1] in ("commit_group", "wait_group", "wait_all"):
         return
     policy = any(name.endswith("cache_hint") for name in names)
     to, source, amount, *rest = instruction.operands
