@@ -35,8 +35,8 @@ PATIENCE = 1000
 FEWEST = 1 << 8
 #: Consecutive groups after which rows that were in none of them are put aside.
 WINDOW = 3
-#: That are put aside unless more than this share of the rows was: idle rows cost little if the lanes of the
-#: others were gathered.
+#: They stay if more than this share of the rows was in these groups. Idle rows cost little where the lanes of
+#: the others are gathered.
 DENSE, GATHERED = 0.75, 0.25
 
 
