@@ -82,4 +82,4 @@ def _said(touches: Touches, what: str) -> str:
             found.append(f"{name}: counted, of {', '.join(map(str, widths))} B")
         else:
             found.append(f"{name}: a row, not analyzed")
-    return "; ".join(found) or "mbarrier operations: not modelled, how many stands in the last line"
+    return "; ".join(found) or "mbarrier operations: how many stands in the last line"

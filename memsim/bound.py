@@ -89,9 +89,9 @@ class Bound:
 
     units: those with work, the busiest first. has_instructions: instruction counts are known; else only
     accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all blocks execute the
-    same, and the busiest multiprocessor's count. unknown: opcodes whose work is not included. lacks: why it
-    is not a bound of the whole launch, or an estimate; empty if it is one. occupancy: None if registers are
-    unknown. cliffs: the smallest reductions that make more blocks resident. room: the most registers and the
+    same, and the busiest multiprocessor's count. not_counted: which requests have unknown work, in words.
+    unknown: opcodes whose work is not included. lacks: why it is not a bound of the whole launch, or an
+    estimate; empty if it is one. occupancy: None if registers are unknown. cliffs: the smallest reductions that make more blocks resident. room: the most registers and the
     most shared memory that leave as many; None if no block fits. without_conflicts: cycles of the L1 data
     stage if no request had a bank conflict. footprint: sectors of global memory that the launch touches; None
     unless all of it was replayed.
@@ -102,6 +102,7 @@ class Bound:
     chip: str
     multiprocessors: int
     whole_blocks: bool
+    not_counted: str
     unknown: tuple[str, ...]
     lacks: tuple[str, ...]
     conflicts: int
@@ -165,7 +166,8 @@ class Bound:
             return "the work of the launch is unknown"
         first, *others = self.units
         estimate = "an estimate: " if self.lacks else ""
-        parts = [f"{estimate}at least {self.cycles:,} cycles, bound by {first.name}"]
+        parts = [self.not_counted] if self.not_counted else []
+        parts.append(f"{estimate}at least {self.cycles:,} cycles, bound by {first.name}")
         busy = [unit for unit in others if unit.cycles >= WORTH_A_WORD * self.cycles]
         if busy:
             parts.append(", ".join(f"{unit.name} {percent(unit.cycles / self.cycles)}" for unit in busy))
@@ -208,6 +210,7 @@ def bound_of(
         chip=chip.chip,
         multiprocessors=multiprocessors,
         whole_blocks=whole,
+        not_counted=trace.not_counted,
         unknown=use.unknown,
         lacks=_lacks(trace, rows, chip),
         conflicts=conflicts,
@@ -305,6 +308,8 @@ def _lacks(trace: Trace, rows: Sequence[CountedRow], chip: Arch) -> tuple[str, .
         found.append(
             f"{unknown} access{'es' * (unknown > 1)} could not be analyzed, so the true bound is higher"
         )
+    if trace.not_counted:
+        found.append(f"{trace.not_counted}, so the true bound is higher")
     return tuple(found)
 
 

@@ -103,5 +103,8 @@ def traces(draw: st.DrawFn) -> Trace:
         launch=Launch((draw(st.integers(1, 9)), 2, 1), (64, 2, 1), draw(st.integers(0, 4096))),
         blocks_replayed=2,
         arrays=(("A", "global", 256, 1024), ("tile", "shared", 0, 512)),
+        uncounted=draw(
+            st.dictionaries(st.text("texur .4", min_size=1, max_size=10), st.integers(1, 2**40), max_size=2)
+        ),
         notes=tuple(draw(st.lists(st.text(max_size=10), max_size=2))),
     )

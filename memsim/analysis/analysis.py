@@ -204,6 +204,7 @@ class Analysis:
             "sites": sites,
             "totals": dict(self.totals),
             "undecided": dict(self.undecided),
+            "uncounted": dict(self.trace.uncounted),
             "notes": list(self.trace.notes),
             "uncertain": list(self.trace.uncertain),
         }

@@ -14,11 +14,17 @@ BADLY_COALESCED = 0.25
 
 
 def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
-    """The first line of every report: what is worst, and how much of the whole it wastes."""
+    """The first line of every report: what is not counted, what is worst, and how much of the whole it wastes."""
     unresolved = sum(site.unresolved is not None for site in sites)
-    parts = [_shared_answer(sites, certain=not unresolved), _global_answer(sites), _local_answer(sites)]
-    if not any(parts):
-        parts = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
+    rest = "the rest is " if trace.not_counted else ""
+    answers = [
+        _shared_answer(sites, not unresolved, rest),
+        _global_answer(sites, not unresolved, rest),
+        _local_answer(sites),
+    ]
+    if not any(answers):
+        answers = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
+    parts = [trace.not_counted, *answers]
     if unresolved:
         parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
     if trace.uncertain:
@@ -46,8 +52,8 @@ def _worth_of_rules(sites: Sequence[SiteCounts], chip: Arch) -> str:
     return f"rules of {chip} were measured by clock" if BY_CLOCK in worth else ""
 
 
-def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
-    """Bank conflicts: the worst site; "" if no shared wavefront was counted."""
+def _shared_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str:
+    """Bank conflicts: the worst site; "" if no shared wavefront was counted. rest: before praise."""
     wavefronts = sum(known(site.wavefronts) for site in sites)
     conflicts = sum(known(site.conflicts) for site in sites)
     if not wavefronts:
@@ -59,20 +65,22 @@ def _shared_answer(sites: Sequence[SiteCounts], certain: bool) -> str:
             f"{conflicts:,} of {wavefronts:,} shared wavefronts ({_percent(conflicts, wavefronts)})"
         )
     if certain:
-        return f"conflict-free: {wavefronts:,} shared wavefronts, none wasted by bank conflicts"
+        return f"{rest}conflict-free: {wavefronts:,} shared wavefronts, none wasted by bank conflicts"
     return f"no bank conflict in the {wavefronts:,} shared wavefronts that could be counted"
 
 
-def _global_answer(sites: Sequence[SiteCounts]) -> str:
-    """Coalescing: all of it if no shared memory is used, else only if bad."""
+def _global_answer(sites: Sequence[SiteCounts], certain: bool, rest: str) -> str:
+    """Coalescing: all of it if no shared memory is used, else only if bad. rest: before praise."""
     uses_shared = any(known(site.wavefronts) for site in sites)
     sites = [site for site in sites if site.space == "global"]
     sectors = sum(known(site.sectors) for site in sites)
     excess = sectors - sum(known(site.ideal_sectors) for site in sites)
     if not sectors or (uses_shared and excess < BADLY_COALESCED * sectors):
         return ""
+    if not excess and certain:
+        return f"{rest}coalesced: {sectors:,} global sectors, all needed"
     if not excess:
-        return f"coalesced: {sectors:,} global sectors, all needed"
+        return f"no needless sector in the {sectors:,} global sectors that could be counted"
     worst = max((site for site in sites if site.sectors), key=lambda site: site.badness)
     requests = known(worst.requests)
     return (

@@ -171,6 +171,7 @@ def trace_job(
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
+        uncounted=dict(+recorder.uncounted_requests),
         uncertain=(*job.uncertain, *sorted(recorder.uncertain_reasons)),
         writers=recorder.writers.threads,
         origin=kernel.origin,
@@ -232,7 +233,7 @@ class _Deaf:
         """Nothing to do."""
 
     start_chunk = access = scattered = stretches = issued = ignore
-    unknown = uncounted = uncertain = passed_by = executed = ignore
+    unknown = uncounted = noted = uncertain = passed_by = executed = ignore
 
 
 def _check_kernel(kernel: object) -> None:

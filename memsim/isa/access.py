@@ -68,6 +68,8 @@ class MemoryMachine(Protocol):
 
     def uncounted(self, what: str, active: Any) -> None: ...
 
+    def noted(self, what: str, active: Any) -> None: ...
+
     in_flight: Any
     sync: Any
 

@@ -51,7 +51,8 @@ _COUNTS: dict[str, tuple[Any, Any]] = {
     "A0TX": (0, "-R"),
     "A0T1": (0, 1),
 }
-UNCOUNTED = "mbarrier operations"
+#: Wavefronts of no counter here, one each, wherever the objects lie. Source: docs/model.md.
+NOTED = "mbarrier operations"
 Reader = Callable[[list[Any]], Any]
 
 
@@ -158,7 +159,7 @@ def _run(form: Form, place: Reader, act: Act) -> Any:
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:
             return
-        machine.uncounted(UNCOUNTED, active)
+        machine.noted(NOTED, active)
         objects: Mbarriers = machine.mbarriers
         given = None
         try:
@@ -242,7 +243,7 @@ def _of_ptx(form: Form) -> Any:
     waits = "PHASECHK" in form.modifiers
 
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
-        machine.uncounted(UNCOUNTED, active)
+        machine.noted(NOTED, active)
         if waits:
             machine.sync.whole_blocks(active)
         poison = Poison(f"the state of an mbarrier ({form.name})", op)

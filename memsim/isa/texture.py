@@ -31,7 +31,7 @@ def build_fetch(form: Form, binder: Binder) -> Any:
     slots = [slot for target in operands[:2] if isinstance(target, Register) for slot in slots_of(target, 2)]
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:
-        machine.uncounted("texture fetches", active)
+        machine.uncounted("texture request", active)
         if not data:
             return
         try:

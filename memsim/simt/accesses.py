@@ -28,11 +28,9 @@ from memsim.state.registers import plus, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
-#: Names of uncounted accesses, by space.
 COUNTED = ("shared", "global", "local", "constant")
 #: Bytes that TMA copies consist of.
 STRETCH = 16
-UNCOUNTED = {"texture": "texture fetches"}
 
 
 def only_reads(kind: str, space: str) -> bool:
@@ -120,7 +118,7 @@ class Accesses(Lanes):
         self.again = self.listener.access(site, address, self.mask, active, arrays, other)
         if self.bounds.outside is not False:
             self.again = None
-            self.listener.uncounted("reads outside of every array", self.bounds.outside)
+            self.listener.noted("reads outside of every array", self.bounds.outside)
             active = both(active, invert(self.bounds.outside))
         if self.ordered is not None and space == "global":
             self.ordered.access(self, op, width, address, active)
@@ -164,7 +162,7 @@ class Accesses(Lanes):
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:
-            self.listener.uncounted(UNCOUNTED.get(space, f"{space} accesses"), active)
+            self.listener.uncounted(f"{space} request", active)
             return
         site = self.sites.site(op, kind, space, width)
         if active is False:
@@ -284,9 +282,13 @@ class Accesses(Lanes):
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
 
-    def uncounted(self, what: str, active: Any = None) -> None:
-        """Report accesses that are not counted."""
-        self.listener.uncounted(what, self.executing if active is None else active)
+    def uncounted(self, what: str, active: Any) -> None:
+        """Report accesses whose cost is unknown."""
+        self.listener.uncounted(what, active)
+
+    def noted(self, what: str, active: Any) -> None:
+        """Report requests that no counter of ours has."""
+        self.listener.noted(what, active)
 
     def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None:
         """A copy that bypasses the L1 cache: is its destination that of a copy in flight?"""

@@ -213,6 +213,10 @@ class OfAllThreads:
         """As `Listener.uncounted`."""
         self.listener.uncounted(what, self.lanes.where(active))
 
+    def noted(self, what: str, active: Any) -> None:
+        """As `Listener.noted`."""
+        self.listener.noted(what, self.lanes.where(active))
+
     def passed_by(self, where: str) -> None:
         """As `Listener.passed_by`."""
         self.listener.passed_by(where)

@@ -95,7 +95,10 @@ class Listener(Protocol):
         """`site` was executed, but its addresses are unknown."""
 
     def uncounted(self, what: str, active: Any) -> None:
-        """Threads `active` made an access that is not counted; `what` is its name."""
+        """Threads `active` made an access whose cost is unknown; `what` is its name in the singular."""
+
+    def noted(self, what: str, active: Any) -> None:
+        """Threads `active` made requests that waste nothing and that no counter of ours has."""
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""

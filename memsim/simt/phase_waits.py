@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.mbarrier import UNCOUNTED, MbarrierLanes, pass_phase
+from memsim.isa.mbarrier import NOTED, MbarrierLanes, pass_phase
 from memsim.isa.op import Op, Predicate
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, unknown_branch
@@ -61,7 +61,7 @@ class PhaseWaits:
     def reach(self, op: Op, active: Any, rest: Any) -> int | None:
         """Lanes `active` test whether their phase is complete; the rest of the group continues."""
         machine, following = self.machine, op.index + 1
-        machine.listener.uncounted(UNCOUNTED, active)
+        machine.listener.noted(NOTED, active)
         try:
             address, parity = (machine.known_value(op, read) for read in self.code.phases[op.index])
         except Poisoned as unknown:

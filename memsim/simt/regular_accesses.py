@@ -81,7 +81,7 @@ class RegularAccesses:
         """Nothing to see."""
 
     scattered = stretches = irregular
-    start_chunk = issued = unknown = uncounted = uncertain = passed_by = ignore
+    start_chunk = issued = unknown = uncounted = noted = uncertain = passed_by = ignore
 
 
 def _is_of_each_thread(lanes: Any) -> bool:

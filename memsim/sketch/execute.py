@@ -203,6 +203,7 @@ class Sketch:
             writers=self.recorder.writers.threads,
             origin=Origin(FORM, "", "", digest),
             notes=tuple(self.recorder.notes),
+            uncounted=dict(+self.recorder.uncounted_requests),
             layouts={array.name: ArrayLayout(array.layout, array.itemsize) for array, _ in placed},
             apart=self.recorder.is_apart,
             **columns,

@@ -77,6 +77,7 @@ class Recorder:
         self.warps = 1
         self.first_warps: np.ndarray = np.zeros(0, np.int64)
         self.uncounted_requests: Counter[str] = Counter()
+        self.noted_requests: Counter[str] = Counter()
         self.uncertain_reasons: set[str] = set()
         self.unknown_branches: set[str] = set()
         self.executions = Executions()
@@ -224,8 +225,12 @@ class Recorder:
         record.unresolved = record.unresolved or poison.story()
 
     def uncounted(self, what: str, active: Any) -> None:
-        """Count requests that do not use the pipe of shared and global memory."""
+        """Count requests whose cost is unknown."""
         self.uncounted_requests[what] += self.in_warps.of(active)
+
+    def noted(self, what: str, active: Any) -> None:
+        """Count requests that no counter of ours has."""
+        self.noted_requests[what] += self.in_warps.of(active)
 
     def uncertain(self, what: str) -> None:
         """Record a reason why counts are uncertain."""
@@ -361,13 +366,13 @@ class Recorder:
     @property
     def notes(self) -> list[str]:
         """What was seen but is not in the trace."""
-        uncounted = [f"{what} ({count:,} requests)" for what, count in self.uncounted_requests.items()]
+        noted = [f"{what} ({count:,} requests)" for what, count in self.noted_requests.items()]
         places = [access_site(record) for record in self.sites.values() if record.rows.folded]
         branches = [
             f"instructions after {where}, a branch on an unknown value that decides no access"
             for where in sorted(self.unknown_branches)
         ]
-        return [*uncounted, *branches, *note_of_folded(places)]
+        return [*noted, *branches, *note_of_folded(places)]
 
     def columns(self) -> tuple[list[AccessSite], dict[str, Any]]:
         """Everything recorded, as the sites and columns of a `Trace`."""

@@ -27,7 +27,7 @@ from memsim.trace.footprint import Footprint
 from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Resources, Trace
 
 FORMAT = "memsim trace"
-SCHEMA = 3
+SCHEMA = 4
 
 # Limits: headers are checked before anything is unpacked, and a trace takes less than a gigabyte.
 MOST_ROWS = 1 << 19
@@ -76,6 +76,7 @@ class Header(msgspec.Struct):
     arrays: tuple[tuple[str, str, int, Natural], ...]
     sources: dict[str, str]
     notes: tuple[str, ...]
+    uncounted: dict[str, Positive]
     uncertain: tuple[str, ...]
     origin: Origin | None
     listing: Packed
@@ -189,6 +190,7 @@ def _header(trace: Trace) -> dict[str, Any]:
         "arrays": trace.arrays,
         "sources": trace.sources,
         "notes": trace.notes,
+        "uncounted": trace.uncounted,
         "uncertain": trace.uncertain,
         "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
         "listing": _packed(trace.listing),
@@ -234,6 +236,7 @@ def _trace(
     _check(header.blocks_replayed <= launch.blocks, "more blocks were replayed than there are")
     for _, space, first, size in header.arrays:
         _check(space != "shared" or 0 <= first <= first + size <= MOST_SHARED, "a shared array is too large")
+    _check(all(map(str.isprintable, header.uncounted)), "a name is not a line of text")
     listing = _unpacked(header.listing)
     _check(len(executed) in (0, len(listing)), "executions are not one for each instruction")
     _check(_inside(executed, 0, MOST_TIMES), "executed is out of range")
@@ -245,6 +248,7 @@ def _trace(
         arrays=header.arrays,
         sources=header.sources,
         notes=header.notes,
+        uncounted=header.uncounted,
         writers=writers,
         uncertain=header.uncertain,
         origin=header.origin,

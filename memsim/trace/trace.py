@@ -113,7 +113,8 @@ class Trace:
     lane's address on its other side: in global memory in a row of shared memory, and vice versa; -1 for a
     lane without one (it writes zeros). block: int64 [n] and warp: int32 [n]: where the first such request was
     seen. arrays: (name, space, first byte, size) of every buffer and shared variable. sources: text of the
-    source files in `sites`, as far as known. notes: what was seen but is not counted. writers: int32, for
+    source files in `sites`, as far as known. notes: what else was seen, in words. uncounted:
+    requests whose cost is unknown, by their name in the singular, such as `texture request`. writers: int32, for
     each 4-byte word of the first replayed block's shared memory the thread that first stored to it (linear
     number in the block), -1 for none; empty if unknown. origin: what the trace was made from; None if
     unknown. uncertain: why some counts are uncertain, in words. listing: (address, text, file, line) of every
@@ -139,6 +140,7 @@ class Trace:
     arrays: tuple[tuple[str, str, int, int], ...] = ()
     sources: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    uncounted: dict[str, int] = field(default_factory=dict)
     writers: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     origin: Origin | None = None
     uncertain: tuple[str, ...] = ()
@@ -156,6 +158,13 @@ class Trace:
             f"<Trace of {self.kernel}: {len(self.sites)} sites, {len(self.count)} distinct requests, "
             f"{self.blocks_replayed} of {self.launch.blocks} blocks>"
         )
+
+    @property
+    def not_counted(self) -> str:
+        """The requests whose cost is unknown, as `128 texture requests are not counted`; "" if none."""
+        found = [f"{times:,} {what}{'s' * (times > 1)}" for what, times in self.uncounted.items()]
+        is_one = len(found) == 1 and 1 in self.uncounted.values()
+        return f"{' and '.join(found)} {'is' if is_one else 'are'} not counted" if found else ""
 
     def save(self, path: str | Path) -> None:
         """Write the trace to one file: `.npz` (see `memsim.trace.storage`), or Accel-Sim's `.traceg`.

@@ -367,6 +367,33 @@ FOUR_BLOCKS = {"launch": Launch((2000, 2, 1), (32, 1, 1)), "blocks_replayed": 4}
         ([(UNKNOWN, [])], {}, "no shared or global access was analyzed; 1 access could not be analyzed"),
         ([], {}, "no shared or global access was made"),
         (
+            [READ_CLEAN],
+            {"uncounted": {"texture request": 128}},
+            "128 texture requests are not counted; the rest is coalesced: 40 global sectors, all needed",
+        ),
+        (
+            [LOAD_CLEAN, STORE_TWO_WAY],
+            {"uncounted": {"texture request": 1}},
+            "1 texture request is not counted; worst is the store at kernel.cu:2: 2-way bank conflict; "
+            "conflicts are 10 of 30 shared wavefronts (33.3 %)",
+        ),
+        (
+            [LOAD_CLEAN],
+            {"uncounted": {"texture request": 1, "local memory request": 2000}},
+            "1 texture request and 2,000 local memory requests are not counted; "
+            "the rest is conflict-free: 10 shared wavefronts, none wasted by bank conflicts",
+        ),
+        (
+            [],
+            {"uncounted": {"texture request": 3}},
+            "3 texture requests are not counted; no shared or global access was made",
+        ),
+        (
+            [READ_CLEAN, (UNKNOWN, [])],
+            {},
+            "no needless sector in the 40 global sectors that could be counted; 1 access could not be analyzed",
+        ),
+        (
             [LOAD_CLEAN],
             FOUR_BLOCKS,
             "conflict-free: 10 shared wavefronts, none wasted by bank conflicts; 4 of 4,000 blocks replayed",

@@ -311,3 +311,13 @@ def test_suggestions_say_whether_a_cure_can_gain_anything() -> None:
     assert second == f"Bound: {analysis.bound.verdict}"
     assert second.endswith("bank conflicts would not lower the bound")
     assert found.to_dict()["bound"]["gain_without_conflicts"] == 0
+
+
+def test_the_first_line_begins_with_what_is_not_counted() -> None:
+    whole = catalog()["transpose_naive"].trace((64, 64))
+    textured = analyze_trace(replace(whole, uncounted={"texture request": 128})).bound
+    certain = analyze_trace(whole).bound
+    told = "128 texture requests are not counted"
+    assert textured.verdict == f"{told}; an estimate: {certain.verdict}"
+    assert textured.lacks == (f"{told}, so the true bound is higher",) and certain.lacks == ()
+    assert textured.cycles == certain.cycles

@@ -84,7 +84,7 @@ extern "C" __global__ void k(cudaTextureObject_t texture, const float *data, flo
     found = trace(k, 1, 32, [Texture1D(texture), ArrayArg((32,)), ArrayArg((32,))])
     (store,) = [i for i, s in enumerate(found.sites) if (s.space, s.op) == ("shared", "store")]
     assert (found.addresses[found.site == store][0] == 4 * order).all()
-    assert found.notes == ("texture fetches (1 requests)",)
+    assert found.uncounted == {"texture request": 1}
 
 
 def test_fetches_are_counted_by_warps_and_make_no_site() -> None:
@@ -98,7 +98,7 @@ extern "C" __global__ void k(cudaTextureObject_t texture, float *out) {
     arguments = [Texture1D(ArrayArg((96, 4))), ArrayArg((70,))]
     for everything in (False, True):
         found = trace(k, 2, 70, arguments, everything=everything)
-        assert found.notes == (f"texture fetches ({2 * (3 * 5 + 1)} requests)",)
+        assert found.uncounted == {"texture request": 2 * (3 * 5 + 1)}
         assert [(site.op, site.array) for site in found.sites] == [("store", "out")]
 
 
@@ -138,7 +138,7 @@ extern "C" __global__ void k(cudaTextureObject_t a, float *out) {
     out[threadIdx.x] = tex2D<float>(a, threadIdx.x, 0.5f);
 }""")
     arguments = [Texture1D(ArrayArg((8, 4))), np.zeros(8, np.float32)]
-    assert trace(k, 1, 8, arguments).notes == ("texture fetches (1 requests)",)
+    assert trace(k, 1, 8, arguments).uncounted == {"texture request": 1}
     with pytest.raises(MemsimError, match=r"tex.2d.v4.f32.f32 is not executed by the emulator"):
         run(k, 1, 8, arguments)
 

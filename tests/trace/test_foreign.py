@@ -52,7 +52,8 @@ def test_an_accelsim_trace() -> None:
     assert (column.wavefronts, column.conflicts, column.max_ways) == (4, 0, 1)
     assert (wide.width, wide.requests, wide.sectors, wide.ideal_sectors) == (8, 4, 32, 16)
     assert (generic.space, generic.requests, generic.wavefronts) == ("shared", 4, 4)
-    assert analysis.trace.notes == ("local memory (4 requests)",)
+    assert analysis.trace.uncounted == {"local memory request": 4}
+    assert analysis.verdict.split(": ")[1].startswith("4 local memory requests are not counted; ")
     assert [i.address for row in analysis.instructions for i in row] == [0x10, 0x20, 0x40, 0x50, 0x70]
 
 
@@ -356,7 +357,7 @@ def test_opcodes(text: str, op: str, space: str, width: int) -> None:
 
 def test_what_is_no_counted_access() -> None:
     assert read_opcode("LDL.64") == "local memory"
-    assert read_opcode("UTMALDG.2D") == "bulk copies"
+    assert read_opcode("UTMALDG.2D") == "bulk copy"
     assert read_opcode("FFMA") is None
 
 

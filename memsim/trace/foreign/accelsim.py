@@ -121,7 +121,7 @@ class AccelSimReader:
             batch = self.collector.batch(found, self.block, self.warp)
             _add(batch, int(mask, 16), fields, at + 1)
         else:
-            self.collector.uncounted[found] += 1
+            self.collector.uncounted[f"{found} request"] += 1
 
     def found(self, pc: str, text: str, line: int) -> TracedInstruction | str:
         """The memory instruction, or the name of one that is not counted; cached."""

@@ -116,7 +116,7 @@ class Collector:
             return
         shared = self._in_window(requests.addresses, self.shared_base)
         local = self._in_window(requests.addresses, self.local_base)
-        self.uncounted["local memory"] += int((requests.active & local).any(1).sum())
+        self.uncounted["local memory request"] += int((requests.active & local).any(1).sum())
         for space, inside in (("shared", shared), ("global", ~shared & ~local)):
             here = replace(requests, active=requests.active & inside)
             made = np.flatnonzero(here.active.any(1))
@@ -174,14 +174,14 @@ class Collector:
             for number, site in zip(numbers, named, strict=True)
             if self.recorder.sites[number].rows.folded
         ]
-        uncounted = (f"{what} ({count:,} requests)" for what, count in self.uncounted.items() if count)
         return Trace(
             kernel=kernel,
             launch=launch,
             blocks_replayed=blocks,
             sites=tuple(named),
             sources={LISTING: "".join(f"{each.text}\n" for each in order)},
-            notes=(*uncounted, *note_of_folded(folded)),
+            notes=tuple(note_of_folded(folded)),
+            uncounted={what: times for what, times in self.uncounted.items() if times},
             origin=origin,
             apart=self.recorder.is_apart,
             **columns,

@@ -125,7 +125,7 @@ def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], col
         found = instructions[opcode]
         block = blocks.add(*coordinates(match["cta"]))
         if not isinstance(found, TracedInstruction):
-            collector.uncounted[found] += 1
+            collector.uncounted[f"{found} request"] += 1
             continue
         batch = collector.batch(found, block, int(match["warp"]))
         batch.add_full(ALL, [int(text, 16) for text in match["addresses"].split()])

@@ -21,10 +21,8 @@ SPACES = {
 UNCOUNTED = {
     **dict.fromkeys(("LDL", "STL"), "local memory"),
     **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant memory"),
-    **dict.fromkeys(
-        ("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKPF", "UBLKRED"), "bulk copies"
-    ),
-    **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "SUST", "SUATOM", "SURED"), "textures"),
+    **dict.fromkeys(("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKPF", "UBLKRED"), "bulk copy"),
+    **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "SUST", "SUATOM", "SURED"), "texture"),
 }
 LOADS, STORES = ("LDG", "LDS", "LD"), ("STG", "STS", "ST")
 MATRICES = {"LDSM": "ldmatrix", "STSM": "stmatrix"}
