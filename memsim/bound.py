@@ -91,10 +91,10 @@ class Bound:
     accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all blocks execute the
     same, and the busiest multiprocessor's count. not_counted: which requests have unknown work, in words.
     unknown: opcodes whose work is not included. lacks: why it is not a bound of the whole launch, or an
-    estimate; empty if it is one. occupancy: None if registers are unknown. cliffs: the smallest reductions that make more blocks resident. room: the most registers and the
-    most shared memory that leave as many; None if no block fits. without_conflicts: cycles of the L1 data
-    stage if no request had a bank conflict. footprint: sectors of global memory that the launch touches; None
-    unless all of it was replayed.
+    estimate; empty if it is one. occupancy: None if registers are unknown. cliffs: the smallest reductions
+    that make more blocks resident. room: the most registers and the most shared memory that leave as many;
+    None if no block fits. without_conflicts: cycles of the L1 data stage if no request had a bank conflict.
+    footprint: sectors of global memory that the launch touches; None unless all of it was replayed.
     """
 
     units: tuple[Unit, ...]

@@ -14,7 +14,7 @@ BADLY_COALESCED = 0.25
 
 
 def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
-    """The first line of every report: what is not counted, what is worst, and how much of the whole it wastes."""
+    """The first line of every report: what is not counted, what is worst, how much of the whole it wastes."""
     unresolved = sum(site.unresolved is not None for site in sites)
     rest = "the rest is " if trace.not_counted else ""
     answers = [

@@ -113,17 +113,16 @@ class Trace:
     lane's address on its other side: in global memory in a row of shared memory, and vice versa; -1 for a
     lane without one (it writes zeros). block: int64 [n] and warp: int32 [n]: where the first such request was
     seen. arrays: (name, space, first byte, size) of every buffer and shared variable. sources: text of the
-    source files in `sites`, as far as known. notes: what else was seen, in words. uncounted:
-    requests whose cost is unknown, by their name in the singular, such as `texture request`. writers: int32, for
-    each 4-byte word of the first replayed block's shared memory the thread that first stored to it (linear
-    number in the block), -1 for none; empty if unknown. origin: what the trace was made from; None if
-    unknown. uncertain: why some counts are uncertain, in words. listing: (address, text, file, line) of every
-    instruction of the kernel's machine code; file "" and line 0 if unknown. Empty for PTX. executed: int64,
-    the number of warps that executed each instruction of `listing`, whether a lane was active or not; empty
-    if unknown. apart: whether shared requests that differ by a multiple of 128 bytes are separate rows.
-    layouts: of arrays by name, if given and not to be looked up in `sources`. resources: that a block needs;
-    None without machine code. blocks_alike: every replayed block is
-    known to have executed every instruction equally often.
+    source files in `sites`, as far as known. notes: what else was seen, in words. uncounted: requests whose
+    cost is unknown, by their name in the singular, such as `texture request`. writers: int32, for each 4-byte
+    word of the first replayed block's shared memory the thread that first stored to it (linear number in the
+    block), -1 for none; empty if unknown. origin: what the trace was made from; None if unknown. uncertain:
+    why some counts are uncertain, in words. listing: (address, text, file, line) of every instruction of the
+    kernel's machine code; file "" and line 0 if unknown. Empty for PTX. executed: int64, the number of warps
+    that executed each instruction of `listing`, whether a lane was active or not; empty if unknown. apart:
+    whether shared requests that differ by a multiple of 128 bytes are separate rows. layouts: of arrays by
+    name, if given and not to be looked up in `sources`. resources: that a block needs; None without machine
+    code. blocks_alike: every replayed block is known to have executed every instruction equally often.
     """
 
     kernel: str

@@ -391,7 +391,8 @@ FOUR_BLOCKS = {"launch": Launch((2000, 2, 1), (32, 1, 1)), "blocks_replayed": 4}
         (
             [READ_CLEAN, (UNKNOWN, [])],
             {},
-            "no needless sector in the 40 global sectors that could be counted; 1 access could not be analyzed",
+            "no needless sector in the 40 global sectors that could be counted; "
+            "1 access could not be analyzed",
         ),
         (
             [LOAD_CLEAN],
