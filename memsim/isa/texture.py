@@ -27,7 +27,7 @@ def build_fetch(form: Form, binder: Binder) -> Any:
     require(dimensions == Special("1D") and isinstance(zero, Immediate))
     require(checked(handle, Register).slot is not None)
     channels = [channel for channel in range(4) if int(mask) >> channel & 1]
-    at, which = binder.word(index), binder.pair(handle)
+    at, which = binder.word(index), binder.word(handle)
     slots = [slot for target in operands[:2] if isinstance(target, Register) for slot in slots_of(target, 2)]
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:

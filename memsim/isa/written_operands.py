@@ -48,11 +48,10 @@ def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
         if place < count:
             writes |= _slots(operand, span)
             continue
-        found = (
-            _address_slots(operand, is_narrow(record, place))
-            if isinstance(operand, Address)
-            else _slots_read(operand, span)
-        )
+        if isinstance(operand, Address):
+            found = _address_slots(operand, widths.get(place, 1 if is_narrow(record, place) else 2))
+        else:
+            found = _slots_read(operand, span)
         reads |= found
         if isinstance(operand, (Address, Constant, Predicate)):
             addresses |= found
@@ -68,15 +67,15 @@ def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
 def is_narrow(record: OpcodeRecord, place: int) -> bool:
     """Does an address use a single register? Shared and local addresses have 32 bits.
 
-    If accesses depend on the form, its record names the second one (`also_read`).
+    If accesses depend on the form, its record names the second one (`also_read`); of an address that is not
+    accessed it gives the width.
     """
     spaces = set() if callable(record.touches) else {space for _, space in record.touches}
     return spaces <= {"shared", "local"} or (record.opcode == "LDGSTS" and place == 0)
 
 
-def _address_slots(operand: Address, narrow: bool) -> int:
-    """The slots that an address uses."""
-    span = 1 if narrow else 2
+def _address_slots(operand: Address, span: int) -> int:
+    """The slots that an address of so many registers uses."""
     base = _slots(operand.base, span) if operand.base is not None else 0
     return base | (_slots(operand.uniform, span) if operand.uniform is not None else 0)
 

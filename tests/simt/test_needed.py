@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memsim.api.running import analyze, run
 from memsim.isa.op import PREDICATE, Effect, Flow, Op, Program
 from memsim.kernels import compiled
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
+from tests.simt.cuda import machine_kernel
 from tests.simt.listings import listing
 
 #: R4 is a product that an address under P1 overwrites; R6 depends on it in all lanes.
@@ -41,6 +44,30 @@ def needed(text: str) -> set[str]:
 def test_a_value_that_no_lane_uses_is_not_needed(between: str, after: str) -> None:
     """Where P1 does not hold, the sum of a product is computed, too, but nobody reads it."""
     assert "FMUL" not in needed(REUSED.format(between=between, after=after))
+
+
+#: Asks for the space of an address that nobody accesses: half of the lanes have one in shared memory.
+ASKS_FOR_SPACE = """
+__shared__ float s[32];
+extern "C" __global__ void k(float *out, unsigned long long far, unsigned long long stride) {
+    int i = threadIdx.x;
+    const void *p = i % 2 ? (const void *)(s + i) : (const void *)(far + stride * i);
+    s[i] = 0;
+    if (__isShared(p)) out[i] = 1.f; else out[32 * i] = 2.f;
+}
+"""
+
+
+def test_the_space_of_an_address_needs_both_of_its_words() -> None:
+    """As `memsim.run`, which executes everything."""
+    kernel, numbers = machine_kernel(ASKS_FOR_SPACE), (np.uint64(1 << 33), np.uint64(4))
+    out = np.zeros(1024, np.float32)
+    run(kernel, 1, 32, [out, *numbers])
+    assert np.flatnonzero(out).tolist() == sorted([*range(1, 32, 2), *range(0, 1024, 64)])
+    found = analyze(kernel, 1, 32, [np.zeros(1024, np.float32), *numbers])
+    stored = [site for site in found.sites if (site.op, site.space) == ("store", "global")]
+    assert [site.sectors for site in sorted(stored, key=lambda site: site.line)] == [4 + 16]
+    assert not found.trace.uncertain
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,138 @@
+"""Every form reads no other registers than it declares: what it does not declare, the slice may leave out.
+
+A form declares by its record (`memsim.isa.written_operands`), and reads by what its builder binds.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, SupportsIndex
+from unittest.mock import MagicMock
+
+import numpy as np
+import pytest
+
+from memsim.errors import MemsimError
+from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Op
+from memsim.isa.readers import Binder
+from memsim.isa.registry import Unsupported
+from memsim.launch import Launch
+from memsim.sass.decode import decode
+from memsim.sass.listing import Listing, ListingLine
+from memsim.simt.bounds import Origins
+from memsim.simt.machine import Machine
+from memsim.simt.slot_bits import slots_of
+from memsim.state.launch_memory import Memory
+from memsim.state.space_bytes import SpaceBytes
+
+SAMPLES = (Path(__file__).parent / "samples.txt").read_text().splitlines()
+#: What a form also may be, of which the samples have none.
+MORE = """
+QSPC.E.S P0, R3, desc[UR4][R4.64]
+LDG.E R2, desc[UR4][R4.64+UR8]
+LDS R2, [R4+UR8]
+LDS R2, [R4.X4+UR8]
+ATOMS.CAS.64 R2, [R4], R6, R8
+SHFL.IDX P1, R2, R3, R4, R5
+@!P3 SEL R2, R3, R4, !P5
+""".strip().splitlines()
+#: Built only with the address of their label.
+WITHOUT_BUILD = {"LEPC"}
+#: Bulk copies read all their operands before they move data.
+BULK = ("UBLK", "UTMA")
+
+
+class Noted(list[Any]):
+    """Registers that note which slots are read."""
+
+    def __init__(self, values: list[Any]) -> None:
+        super().__init__(values)
+        self.read: set[int] = set()
+
+    def __getitem__(self, index: Any) -> Any:
+        assert isinstance(index, SupportsIndex)
+        self.read.add(int(index))
+        return super().__getitem__(index)
+
+
+class Bytes(SpaceBytes):
+    """A state space in which every address is that of its first byte."""
+
+    def __init__(self) -> None:
+        super().__init__(np.zeros((1, 4096), np.uint8), 0, (1, 32), "one")
+
+    def positions(self, address: Any, dtype: type, active: Any) -> np.ndarray:
+        return np.zeros((1, 32), np.int64)
+
+
+class OneWarp(Machine):
+    """One warp that may access every address."""
+
+    def __init__(self, slots: Noted) -> None:
+        launch = Launch((1, 1, 1), (32, 1, 1))
+        super().__init__(SLOTS + 2, launch, (1, 1, 1), Memory([]), Origins(MagicMock()), MagicMock(), True)
+        self.start(np.zeros(1, np.int64))
+        self.memory = MagicMock()
+        self.memory.space.side_effect = lambda name: Bytes()
+        self.memory.shared_bytes = 1024
+        self.sync, self.mbarriers, self.in_flight = MagicMock(), MagicMock(), MagicMock()
+        self.slots = slots
+
+    def touch(self, *given: Any) -> Any:
+        return False
+
+    def lose(self, *given: Any) -> None:
+        raise AssertionError("an address is unknown, though all registers are known")
+
+    def resolve(self, address: Any, active: Any) -> list[tuple[str, Any, Any]]:
+        return [("global", address, active)]
+
+    def write(self, slot: int, value: Any, active: Any) -> None:
+        """Registers stay what they are."""
+
+    def stretches(self, *given: Any) -> None:
+        """Nothing is counted."""
+
+    def texture(self, handle: Any) -> Any:
+        return MagicMock(texels=np.zeros((1, 4), np.float32))
+
+
+def op_of(text: str) -> Op:
+    guard, _, rest = text.rpartition("@")[2].partition(" ") if text.startswith("@") else (None, "", text)
+    lines = (ListingLine(0, guard, rest, None), ListingLine(16, None, "EXIT", None))
+    return decode(Listing("kernel", lines, {})).ops[0]
+
+
+def slots_read(op: Op) -> set[int]:
+    """The slots that an instruction reads when it is executed."""
+    registers = Noted([4] * PREDICATE + [True] * (BARRIER - PREDICATE) + [4] * 64)
+    binder = Binder({bank: bytes(1 << 16) for bank in range(5)})
+    guard = binder.guard(op.guard)
+    if guard is not None:
+        guard(registers)
+    made = op.record.build(op.form, binder)
+    with np.errstate(all="ignore"):  # as a launch is executed
+        if op.effect is Effect.ALU:
+            made(registers)
+        elif op.effect is Effect.LANES:
+            made(registers, OneWarp(registers))
+        elif op.form.opcode.startswith(BULK):
+            with suppress(MemsimError):  # there is no tensor
+                made(OneWarp(registers), op, True, False)
+        elif op.effect is Effect.MEMORY:
+            made(OneWarp(registers), op, True, True)
+    return {slot for slot in registers.read if slot < SLOTS}
+
+
+@pytest.mark.parametrize("text", [*SAMPLES, *MORE], ids=lambda text: text.split()[0])
+def test_a_form_reads_what_it_declares(text: str) -> None:
+    op = op_of(text)
+    if op.record.build is None:
+        return
+    try:
+        found = slots_read(op)
+    except Unsupported:
+        assert op.form.opcode in WITHOUT_BUILD
+        return
+    assert found <= set(slots_of(op.reads | op.addresses))
