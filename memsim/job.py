@@ -8,7 +8,7 @@ Every verb takes a `Job`, which loads its kernel on demand. Parsing what a user 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -82,6 +82,10 @@ class Job:
                 raise MemsimError(f"{name} must be an integer of at least 1, not {value!r}")
         if not isinstance(self.allow_out_of_bounds, bool):
             raise MemsimError(f"allow_out_of_bounds must be true or false, not {self.allow_out_of_bounds!r}")
+
+    def __getstate__(self) -> dict[str, object]:
+        """What it was made of: another process loads the kernel and reads the arguments itself."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
 
     @cached_property
     def loaded(self) -> Kernel:

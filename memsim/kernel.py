@@ -27,6 +27,10 @@ class PtxKernel:
         self.module = module
         self.name = name
 
+    def __getstate__(self) -> dict[str, object]:
+        """Its text, parsed: another process lowers it itself, because what executes an opcode is no data."""
+        return {"module": self.module, "name": self.name}
+
     @cached_property
     def function(self) -> program.Function:
         """The kernel with its device functions inlined."""

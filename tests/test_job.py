@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -201,3 +202,19 @@ def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.
         running.trace_job(replace(job, kernel=job.loaded, arch=replace(SM_90, name="sm_88")))
     monkeypatch.setitem(ARCHS, "sm_90a", replace(SM_90, name="sm_90a"))
     assert read_job("scale.cu", {**SAID, "arch": "sm_90a"}).loaded.origin.arch == "sm_90a"
+
+
+@pytest.mark.parametrize("code", ["sass", "ptx"])
+def test_a_job_that_ran_goes_to_another_process(tmp_path: Path, code: str) -> None:
+    """Whether it names its kernel or holds it loaded, and whatever executes its opcodes."""
+    (tmp_path / "rest.cu").write_text(
+        'extern "C" __global__ void rest(int *m, int n) { m[threadIdx.x] = m[abs(n - __popc(threadIdx.x)) % n]; }'
+    )
+    named = Job(
+        kernel_file.KernelFile(tmp_path, "rest.cu", code=code), Launch((1, 1, 1), (64, 1, 1)), ["i32[64]", "7"]
+    )
+    for job in (named, replace(named, kernel=named.loaded)):
+        counts = analyze_trace(running.trace_job(job)).totals
+        carried = pickle.loads(pickle.dumps(job))
+        assert "loaded" not in vars(carried)
+        assert analyze_trace(running.trace_job(carried)).totals == counts

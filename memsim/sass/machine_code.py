@@ -32,6 +32,10 @@ class MachineKernel:
     module: MachineModule = field(repr=False)
     parameters: tuple[Parameter, ...]
 
+    def __getstate__(self) -> dict[str, object]:
+        """Its bytes: another process decodes them itself, because what executes an opcode is no data."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
     @property
     def name(self) -> str:
         """The entry's name in the cubin."""

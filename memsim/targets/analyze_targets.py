@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api.kernel_file import KernelFile, files_loaded_once
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.targets.cache import kept_trace, trace_of
+
+_Result: TypeAlias = "Analysis | MemsimError"
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,7 @@ def analyze_all(
     for number in range(len(targets)):
         while number not in done:
             numbers, found = next(made)
-            done.update(zip(numbers, found, strict=True))
+            done.update((one, _analyzed(targets[one], result)) for one, result in zip(numbers, found, strict=True))
         yield done.pop(number)
 
 
@@ -85,9 +88,15 @@ def _made_together(job: Job) -> object:
     return kernel.whole if isinstance(kernel, KernelFile) else id(job)
 
 
+def _analyzed(target: Job, result: _Result) -> AnalyzedTarget:
+    if isinstance(result, MemsimError):
+        return AnalyzedTarget(target, error=result)
+    return AnalyzedTarget(target, result)
+
+
 def _shared_out(
-    one: Callable[[list[Job]], list[AnalyzedTarget]], groups: list[list[Job]], jobs: int | None
-) -> Iterator[list[AnalyzedTarget]]:
+    one: Callable[[list[Job]], list[_Result]], groups: list[list[Job]], jobs: int | None
+) -> Iterator[list[_Result]]:
     workers = min(jobs or processors(), len(groups))
     if workers <= 1:
         yield from map(one, groups)
@@ -154,12 +163,13 @@ def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
         return AnalyzedTarget(target, error=error)
 
 
-def _measured(targets: list[Job], cache: Path | None) -> list[AnalyzedTarget]:
-    found = []
+def _measured(targets: list[Job], cache: Path | None) -> list[_Result]:
+    """In a worker, what is asked for and no more: a target by now holds its loaded program."""
+    found: list[_Result] = []
     with files_loaded_once():
         for target in targets:
             try:
-                found.append(AnalyzedTarget(target, analyze_job(target, cache)))
+                found.append(analyze_job(target, cache))
             except MemsimError as error:
-                found.append(AnalyzedTarget(target, error=error))
+                found.append(error)
     return found

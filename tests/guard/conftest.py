@@ -54,8 +54,9 @@ class Folder:
         self.write(name, text.replace(old, new))
 
     def run(self, *arguments: str) -> Done:
-        """Runs `memsim ...`, in one process."""
-        jobs = ("--jobs", "1") if arguments[0] in ("check", "baseline", "compare") else ()
+        """Runs `memsim ...`, in one process unless the arguments say how many."""
+        takes_jobs = arguments[0] in ("check", "baseline", "compare") and "--jobs" not in arguments
+        jobs = ("--jobs", "1") if takes_jobs else ()
         code = main([*arguments, *jobs])
         captured = self._capsys.readouterr()
         return Done(code, captured.out, captured.err)

@@ -312,13 +312,29 @@ def test_the_cache_changes_nothing(tile: Tile) -> None:
     assert project.run("check").out == project.run("check", "--no-cache").out
 
 
-def test_processes_change_nothing(tile: Tile) -> None:
-    project = tile("ways <= 1")
-    project.write("memsim.toml", project.read("memsim.toml") + TARGET + 'name = "again"\n')
-    one = project.run("check", "--no-cache")
-    two = project.run("check", "--no-cache", "--jobs", "2")
-    assert (two.code, two.out) == (one.code, one.out)
-    assert verdict(one.out) == "OK: 2 kernels, 2 checks passed"
+ARITHMETIC = """\
+extern "C" __global__ void pick(float *m, int n) {
+    int i = threadIdx.x;
+    m[i] = m[(abs(i - n) * 4 %% n + __popc(i) + %d) %% 256];
+}
+"""
+
+
+def test_processes_change_nothing(folder: Folder) -> None:
+    """Kernels with `%`, `abs` and `__popc`, too: what executes these cannot be carried to another process."""
+    targets = []
+    for name in ("a", "b"):
+        folder.write(f"{name}.cu", ARITHMETIC % ord(name))
+        targets.append(f'[[targets]]\nfile = "{name}.cu"\ngrid = 1\nblock = 256\nargs = ["f32[256]", 200]\n')
+    folder.write("memsim.toml", "".join(targets))
+    one = folder.run("baseline", "--no-cache")
+    written = folder.read("memsim-baseline.toml")
+    two = folder.run("baseline", "--no-cache", "--jobs", "2")
+    assert (one.code, two.code, two.err) == (0, 0, "")
+    assert "2 kernels, 4 accesses; nothing changed" in two.out
+    assert folder.read("memsim-baseline.toml") == written
+    checked = folder.run("check", "--no-cache", "--jobs", "2")
+    assert checked.code == 0 and verdict(checked.out).startswith("OK: 2 kernels")
 
 
 def test_another_configuration(tile: Tile) -> None:
