@@ -208,10 +208,13 @@ def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.
 def test_a_job_that_ran_goes_to_another_process(tmp_path: Path, code: str) -> None:
     """Whether it names its kernel or holds it loaded, and whatever executes its opcodes."""
     (tmp_path / "rest.cu").write_text(
-        'extern "C" __global__ void rest(int *m, int n) { m[threadIdx.x] = m[abs(n - __popc(threadIdx.x)) % n]; }'
+        'extern "C" __global__ void rest(int *m, int n) {\n'
+        "    m[threadIdx.x] = m[abs(n - __popc(threadIdx.x)) % n];\n}\n"
     )
     named = Job(
-        kernel_file.KernelFile(tmp_path, "rest.cu", code=code), Launch((1, 1, 1), (64, 1, 1)), ["i32[64]", "7"]
+        kernel_file.KernelFile(tmp_path, "rest.cu", code=code),
+        Launch((1, 1, 1), (64, 1, 1)),
+        ["i32[64]", "7"],
     )
     for job in (named, replace(named, kernel=named.loaded)):
         counts = analyze_trace(running.trace_job(job)).totals

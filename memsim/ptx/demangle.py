@@ -26,6 +26,7 @@ _STANDARD = {
 }  # fmt: skip
 _QUALIFIERS = {"r": " __restrict", "V": " volatile", "K": " const"}
 _PLAIN_INTEGERS = set("iljmxystno")
+_FLOATS = {"f": ">f", "d": ">d"}
 
 
 class _UnknownError(Exception):
@@ -41,7 +42,7 @@ def demangle(name: str) -> str:
         return name
     try:
         return _Demangler(name, 2).name()
-    except (_UnknownError, IndexError, ValueError):
+    except (_UnknownError, IndexError, ValueError, RecursionError):
         return name
 
 
@@ -214,8 +215,11 @@ class _Demangler:
             return "true" if value == "1" else "false"
         if kind == "decltype(nullptr)":
             return "nullptr"
-        if code in ("f", "d"):
-            return repr(struct.unpack(">f" if code == "f" else ">d", bytes.fromhex(value))[0])
+        if code in _FLOATS:
+            number = bytes.fromhex(value)
+            if len(number) != struct.calcsize(_FLOATS[code]):
+                raise _UnknownError
+            return repr(struct.unpack(_FLOATS[code], number)[0])
         return value if code in _PLAIN_INTEGERS else f"({kind}){value}"
 
     # --- types --------------------------------------------------------------------------

@@ -28,6 +28,8 @@ _IMPOSSIBLE = re.compile(
     r"\b(?:U?R|U?P|S?B)[0-9]{4,}\b|\bcx?\[[^\]\n]*\]\[[^\]\n]*0x[0-9a-fA-F]{6,}"
     r"|\b(?:0x[0-9a-fA-F]{33,}|[0-9]{40,})"
 )
+# A symbol's name in an operand, which may look like a register.
+_SYMBOL = re.compile(r"`\([^)\n]*\)|32@(?:lo|hi)\([^)\n]*\)")
 # A text with none of these has nothing impossible. They begin with a set of characters, so that the search
 # takes a tenth of the time.
 _SUSPICIOUS = (
@@ -68,9 +70,6 @@ def read_listing(
         MemsimError: a register or number that is out of range, or a missing opcode.
     """
     is_suspicious = any(suspicious.search(text) for suspicious in _SUSPICIOUS)
-    if is_suspicious and (impossible := _IMPOSSIBLE.search(text)):
-        line = text.count("\n", 0, impossible.start()) + 1
-        raise MemsimError(f"the listing is damaged at its line {line}: {shown(impossible[0])} does not exist")
     places = places or {}
     found: dict[str, Listing] = {}
     name: str | None = None
@@ -94,6 +93,10 @@ def read_listing(
                 continue
             if not match["text"][:1].isalpha():
                 raise MemsimError(f"the listing is damaged at its line {at}: the opcode is missing")
+            if is_suspicious and (impossible := _IMPOSSIBLE.search(_SYMBOL.sub("", row))):
+                raise MemsimError(
+                    f"the listing is damaged at its line {at}: {shown(impossible[0])} does not exist"
+                )
             if chain:
                 source = _place(chain)
                 chain = []

@@ -76,7 +76,9 @@ def analyze_all(
     for number in range(len(targets)):
         while number not in done:
             numbers, found = next(made)
-            done.update((one, _analyzed(targets[one], result)) for one, result in zip(numbers, found, strict=True))
+            done.update(
+                (one, _analyzed(targets[one], result)) for one, result in zip(numbers, found, strict=True)
+            )
         yield done.pop(number)
 
 

@@ -78,6 +78,20 @@ def test_demangle(name: str) -> None:
     assert demangle(name) == NAMES[name]
 
 
+@pytest.mark.parametrize(
+    ("digits", "value"), [("4020000000000000", "8.0"), ("32", None), ("", None), ("n1", None)]
+)
+def test_a_floating_literal_of_another_length_stays_as_it_is(digits: str, value: str | None) -> None:
+    name = f"_Z1tILd{digits}EEvv"
+    assert demangle(name) == (f"t<{value}>" if value else name)
+
+
+def test_a_name_nested_too_deeply_stays_as_it_is() -> None:
+    assert demangle(f"_Z1tI{'P' * 9}iEvv") == f"t<int{'*' * 9}>"
+    name = f"_Z1tI{'P' * 100_000}iEvv"
+    assert demangle(name) == name
+
+
 def test_every_kernel_of_the_samples_has_its_name() -> None:
     samples = Path(__file__).parent / "samples"
     found = [n for p in samples.glob("*.ptx") for n in parse(p.read_text(encoding="utf-8")).entries]

@@ -71,6 +71,15 @@ def test_a_line_without_an_opcode_is_damaged(text: str) -> None:
         read_listing(LISTING.replace("EXIT", text))
 
 
+def test_what_looks_like_a_register_in_a_path_or_a_name_is_none() -> None:
+    """Only operands are judged: a folder of the user R100001 and a function R100002 are good."""
+    text = LISTING.replace("/home/me/", "/home/R100001+x/").replace("EXIT", "CALL.REL.NOINC `(R100002)")
+    lines = read_listing(text)["k"].lines
+    assert [line.source.file for line in lines if line.source][1:] == ["/home/R100001+x/kernel.py"] * 2
+    with pytest.raises(MemsimError, match="damaged at its line 9: 'R1000' does not exist"):
+        read_listing(text.replace("R10.64", "R1000.64"))
+
+
 def test_what_the_ptx_knows_better_wins_for_its_lines_only() -> None:
     lines = read_listing(LISTING, places={12: ("/home/me/kernel.py", 31)})["k"].lines
     assert [line.source.line for line in lines if line.source] == [30, 31, 33]
