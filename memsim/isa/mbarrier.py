@@ -32,7 +32,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.access import address_of, effective
-from memsim.isa.op import Effect, Flow, Form, Op, Predicate
+from memsim.isa.op import Address, Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import opcode, require
 from memsim.isa.written_operands import targets_of
@@ -62,6 +62,8 @@ def is_wait(form: Form) -> bool:
 
 
 def _widths(form: Form) -> dict[int, int]:
+    if form.operands and isinstance(form.operands[0], Address):  # no result
+        return {}
     if "EXCH" in form.modifiers:
         return {0: 2, 2: 2}
     return {} if "PHASECHK" in form.modifiers else {0: 2}

@@ -136,3 +136,9 @@ def test_a_form_reads_what_it_declares(text: str) -> None:
         assert op.form.opcode in WITHOUT_BUILD
         return
     assert found <= set(slots_of(op.reads | op.addresses))
+
+
+def test_an_address_of_shared_memory_is_one_register() -> None:
+    """Also where nothing is written in front of it."""
+    assert slots_of(op_of("SYNCS.CCTL.IV [R4]").reads) == [4]
+    assert slots_of(op_of("LDGSTS.E [R4], desc[UR4][R2.64]").addresses) == [2, 3, 4]
