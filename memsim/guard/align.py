@@ -1,9 +1,9 @@
 """Matches the rows of two analyses.
 
-Rows are identified by the code of their line and their order, never by line number. They are matched in this
-order: same code and kind of access; same code with another width or array; same kind of access in similar
-code; and the same access of an array in other code between the same neighbours. An unmatched row is new or
-has vanished.
+Rows are identified by the code of their statement and their order, never by line number
+(`memsim.guard.statement_rows`). They are matched in this order: same code and kind of access; same code with
+another width or array; code that is a part of the other's; same kind of access in similar code; and the same
+access of an array in other code between the same neighbours. An unmatched row is new or has vanished.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from memsim.analysis import SiteCounts
+from memsim.guard.statement_rows import is_within, regrouped, squeezed
 
 # Lines of code with at least this similarity (difflib's ratio) count as one edited line.
 ALIKE = 0.6
@@ -29,14 +30,18 @@ class SitePair:
 
 # From the strictest criterion to the loosest.
 KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
-    lambda site: (site.code, site.op, site.space, site.width, site.array),
-    lambda site: (site.code, site.op, site.space, site.array),
-    lambda site: (site.code, site.op, site.space),
+    lambda site: (squeezed(site.code), site.op, site.space, site.width, site.array),
+    lambda site: (squeezed(site.code), site.op, site.space, site.array),
+    lambda site: (squeezed(site.code), site.op, site.space),
 )
 
 
 def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SitePair]:
-    """Pairs in the order of `now`, followed by vanished rows in the order of `before`."""
+    """Pairs in the order of `now`, followed by vanished rows in the order of `before`.
+
+    Rows of one side that together are one of the other are one row.
+    """
+    before, now = regrouped(before, now)
     partner: dict[int, int] = {}  # index in `now` -> index in `before`
     old, new = list(range(len(before))), list(range(len(now)))
     for key in KEYS:
@@ -47,9 +52,9 @@ def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SiteP
             if waiting[key(now[j])]:
                 partner[j] = waiting[key(now[j])].popleft()
         old, new = _left(old, partner.values()), _left(new, partner)
-    for may_be in (_same_array, _same_kind):
+    for may_be in (_same_code, _same_array, _same_kind):
         pairs_of_code = ((j, i) for j in new for i in old if may_be(before[i], now[j]))
-        partner |= _closest(before, now, pairs_of_code, ALIKE)
+        partner |= _closest(before, now, pairs_of_code, 0 if may_be is _same_code else ALIKE)
         old, new = _left(old, partner.values()), _left(new, partner)
     partner |= _closest(before, now, list(_at_one_place(before, now, partner, old, new)), 0)
     old = _left(old, partner.values())
@@ -64,6 +69,10 @@ def _left(indexes: list[int], taken: Iterable[int]) -> list[int]:
 
 def _same_kind(before: SiteCounts, now: SiteCounts) -> bool:
     return (before.op, before.space) == (now.op, now.space)
+
+
+def _same_code(before: SiteCounts, now: SiteCounts) -> bool:
+    return _same_array(before, now) and (is_within(before.code, now.code) or is_within(now.code, before.code))
 
 
 def _same_array(before: SiteCounts, now: SiteCounts) -> bool:

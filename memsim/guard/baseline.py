@@ -1,7 +1,7 @@
 """The baseline: the counts of every access of every kernel, in one TOML file to commit.
 
-It has a line for each access, so that a diff shows what changed. An access is identified by its code and its
-order: the file has no line numbers, so moving a line changes nothing.
+It has a line for each access, so that a diff shows what changed. An access is identified by its statement and
+its order: the file has no line numbers, so moving or breaking a line changes nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ else:
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
+from memsim.guard.statement_rows import rows_by_statement
 from memsim.launch import Launch, Natural
 
 SCHEMA = 1
@@ -29,7 +30,7 @@ WRITE_IT = "memsim baseline rewrites it"
 
 HEADER = f"""\
 # What every memory access of every guarded kernel costs. Written by `memsim baseline`; commit it.
-# `memsim check` compares with it. An access is known by its code and its order, not by its line's number.
+# `memsim check` compares with it. An access is known by its statement and its order, not by its line.
 schema = {SCHEMA}
 """
 
@@ -73,7 +74,9 @@ def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     bound = analysis.bound
     certain = not bound.lacks and not bound.unknown
     cycles = tuple(sorted((unit.key, unit.cycles) for unit in bound.units)) if certain else ()
-    return Entry(launch_of(analysis), analysis.sites, arguments, read_of(analysis), files, cycles)
+    return Entry(
+        launch_of(analysis), rows_by_statement(analysis), arguments, read_of(analysis), files, cycles
+    )
 
 
 def read_of(analysis: Analysis) -> str | None:

@@ -89,7 +89,11 @@ def parse_budget(text: str) -> Budget:
     selector = read_selector(scanner)
     if selector is not None:
         scanner.expect(r"\.", "'.' and a quantity")
-    quantity = QUANTITIES[scanner.one_of((*QUANTITIES, WHOLE, "bound"), "quantity")]
+    name = scanner.one_of((*QUANTITIES, WHOLE, "bound"), "quantity")
+    if name not in QUANTITIES:
+        said = f"{name} is of the whole launch, not of accesses" if selector else f"{name} needs a unit"
+        scanner.fail_last(said, hint="write bound(shared) <= 80%, or cycles <= baseline")
+    quantity = QUANTITIES[name]
     relation = _relation(scanner)
     column = scanner.start + 1
     budget = _limit(scanner, text.strip(), selector or EVERYTHING, quantity, relation)

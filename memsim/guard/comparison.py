@@ -15,11 +15,12 @@ from memsim.errors import MemsimError, shown
 from memsim.guard.align import SitePair, align
 from memsim.guard.baseline import describe_launch, launch_of
 from memsim.guard.changes import Change, change_of
-from memsim.guard.outcome import CHANGED, IMPROVED, NEW, VANISHED, WORSE
+from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE
+from memsim.guard.statement_rows import rows_by_statement
 from memsim.launch import Launch, Natural, Positive
 
 # Kinds of differences, the most important first.
-ORDER = (WORSE, NEW, VANISHED, IMPROVED, CHANGED)
+ORDER = (WORSE, NEW, VANISHED, UNKNOWN, IMPROVED, CHANGED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def compare(a: Side, b: Side) -> Comparison:
 
 def side_of(name: str, analysis: Analysis) -> Side:
     """An analysis as a side."""
-    return Side(name, analysis.sites, analysis.totals, launch_of(analysis))
+    return Side(name, rows_by_statement(analysis), analysis.totals, launch_of(analysis))
 
 
 class SavedLaunch(msgspec.Struct):

@@ -17,6 +17,7 @@ from memsim.guard.cycles import WHOLE, check_certain, cycles_of, shown
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
+from memsim.guard.statement_rows import rows_by_statement
 
 # Reasons for unmatched accesses.
 ALONE = {
@@ -39,12 +40,13 @@ class GuardedKernel:
 
     @cached_property
     def pairs(self) -> list[SitePair]:
-        """Its rows matched with those of the baseline."""
-        return align(self.entry.sites if self.entry else (), self.analysis.sites)
+        """Its rows by statement matched with those of the baseline."""
+        return align(self.entry.sites if self.entry else (), rows_by_statement(self.analysis))
 
     def before(self, site: SiteCounts) -> SiteCounts | None:
-        """The baseline's row of the same access."""
-        return next((pair.before for pair in self.pairs if pair.now is site), None)
+        """The baseline's row of the same access; None if it has none, or counts several rows as one."""
+        same = (pair for pair in self.pairs if pair.now and replace(pair.now, source=site.source) == site)
+        return next((pair.before for pair in same), None)
 
 
 def check(
@@ -65,14 +67,15 @@ def check(
         _check_entry(subject)
     if budget.figure is not None:
         return _of_cycles(budget, budget.figure, subject)
-    rows = [site for site in subject.analysis.sites if _is_meant(budget, subject.name, site, accepted)]
     if budget.quantity is None:
-        vanished = [pair for pair in subject.pairs if pair.now is None]
-        pairs = [pair for pair in subject.pairs if any(pair.now is site for site in rows)] + vanished
-        found = (_against_baseline(budget, subject, pair) for pair in pairs)
+        found = (_against_baseline(budget, subject, pair, accepted) for pair in subject.pairs)
         findings = [finding for finding in found if finding is not None]
-        rows_that_count = sum(map(_happens, rows)) + len(vanished)
+        rows_that_count = sum(pair.now is None or _happens(pair.now) for pair in subject.pairs)
         return Checked(subject.name, budget.text, rows_that_count, tuple(findings))
+    sites: Iterable[SiteCounts] = subject.analysis.sites
+    if budget.reference == BASELINE:
+        sites = (pair.now for pair in subject.pairs if pair.now is not None)
+    rows = [site for site in sites if _is_meant(budget, subject.name, site, accepted)]
     findings = [_unresolved(budget, subject, site) for site in rows if budget.quantity.of(site) is None]
     known = [site for site in rows if budget.quantity.of(site) is not None]
     findings += _limited(budget, budget.quantity, subject, known, others)
@@ -161,11 +164,14 @@ def _unresolved(budget: Budget, subject: GuardedKernel, site: SiteCounts) -> Fin
     return Finding(UNRESOLVED, subject.name, budget.text, site, figures, reason)
 
 
-def _against_baseline(budget: Budget, subject: GuardedKernel, pair: SitePair) -> Finding | None:
-    """Every count of one access."""
-    if pair.now is not None and pair.now.unresolved is not None:
-        return _unresolved(budget, subject, pair.now)
-    change, site = change_of(pair), pair.now or pair.before
+def _against_baseline(
+    budget: Budget, subject: GuardedKernel, pair: SitePair, accepted: Sequence[Selector]
+) -> Finding | None:
+    """Every count of one access. One that is accepted may be unresolved if it is in the baseline, too."""
+    now = pair.now
+    if now is not None and now.unresolved is not None and _is_meant(budget, subject.name, now, accepted):
+        return _unresolved(budget, subject, now)
+    change, site = change_of(pair), now or pair.before
     if change is None or site is None:
         return None
     reason = ALONE.get(change.kind, change.reason) + _other_code(subject)

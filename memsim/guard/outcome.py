@@ -17,7 +17,8 @@ NEW = "new"  # an access that the baseline does not have
 VANISHED = "vanished"  # an access that only the baseline has
 IMPROVED = "improved"  # counts are lower than in the baseline
 CHANGED = "changed"  # at the same cost, but described differently in the baseline
-HARMLESS = (IMPROVED, CHANGED)
+UNKNOWN = "unknown"  # described differently, and accepted at a cost that is known neither then nor now
+HARMLESS = (IMPROVED, CHANGED, UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ class Outcome:
             verdict = f"NOT JUDGED: {_count(len(self.problems), 'problem')}"
         if broken and self.problems:
             verdict += f"; {_count(len(self.problems), 'problem')} prevented judging the rest"
-        if any(not finding.breaks for finding in self.findings):
-            kinds = {finding.kind for finding in self.findings}
+        kinds = {finding.kind for finding in self.findings}
+        if self.exit_code == 0 and kinds & {IMPROVED, CHANGED}:  # else it would accept what has failed
             verdict += f"; {IMPROVED if IMPROVED in kinds else CHANGED}: run memsim baseline"
         return verdict
 

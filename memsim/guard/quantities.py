@@ -55,7 +55,8 @@ def _actual(site: SiteCounts) -> Fraction | None:
     return field("wavefronts" if site.space == "shared" else "sectors")(site)
 
 
-def _excess(site: SiteCounts) -> Fraction | None:
+def excess(site: SiteCounts) -> Fraction | None:
+    """Wavefronts or sectors above the ideal; None if not known, or if there is no ideal."""
     actual = _actual(site)
     ideal = field("ideal_wavefronts" if site.space == "shared" else "ideal_sectors")(site)
     return None if actual is None or ideal is None else actual - ideal
@@ -113,7 +114,7 @@ _TABLE = (
         "excess",
         "the excess over the ideal: wavefronts of shared memory, sectors of global and of local memory",
         WITH_IDEAL,
-        _excess,
+        excess,
         apart=True,
         whole=_actual,
     ),

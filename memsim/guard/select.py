@@ -43,7 +43,9 @@ KINDS: dict[str, Callable[[str, str, SiteCounts], Match]] = {
     "kernel": lambda value, kernel, site: fnmatchcase(kernel, value),
     "file": lambda value, kernel, site: _known(not site.file, PurePosixPath(site.file).match(value)),
     "line": lambda value, kernel, site: _known(not site.file, site.line == int(value)),
-    "code": lambda value, kernel, site: _known(not site.source, value in site.source),
+    "code": lambda value, kernel, site: _known(
+        not site.source, value in site.source or " ".join(value.split()) in site.code
+    ),
     "array": _array,
     "width": lambda value, kernel, site: _known(not site.width, site.width == int(value)),
     "op": lambda value, kernel, site: site.op == value,

@@ -108,7 +108,8 @@ def test_worse_in_one_count_is_worse() -> None:
     assert kinds([row("a", wavefronts=8)], [row("a", wavefronts=9)]) == ["worse"]
     assert kinds([row("a", wavefronts=8, max_ways=2)], [row("a", wavefronts=9, max_ways=1)]) == ["worse"]
     assert kinds([row("a", wavefronts=8, max_ways=2)], [row("a", wavefronts=8, max_ways=1)]) == ["improved"]
-    assert kinds([row("a", ideal_wavefronts=8)], [row("a", ideal_wavefronts=4)]) == ["changed"]
+    assert kinds([row("a", ideal_wavefronts=4)], [row("a", ideal_wavefronts=8)]) == ["changed"]
+    assert kinds([row("a", ideal_wavefronts=8)], [row("a", ideal_wavefronts=4)]) == ["worse"]  # more waste
 
 
 def test_what_could_not_be_analyzed() -> None:

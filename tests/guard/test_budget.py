@@ -67,6 +67,9 @@ def test_a_filter_says(text: str, filters: tuple[tuple[str, str], ...]) -> None:
     ("wrong", "column", "message", "right"),
     [
         ("way <= 1", 1, "no quantity 'way'", "ways <= 1"),
+        ("bound", 1, "bound needs a unit", "bound(shared) <= bound(fma)"),
+        ("sites(store).bound <= 1", 14, "bound is of the whole launch", "sites(store).ways <= 1"),
+        ("sites(store).cycles <= 1", 14, "cycles is of the whole launch", "cycles <= 1"),
         ("", 1, "expected quantity", "ways <= 1"),
         ("ways", 5, "expected a comparison", "ways <= 1"),
         ("ways = 1", 6, "expected a comparison", "ways == 1"),

@@ -237,6 +237,37 @@ def test_an_unknown_access_breaks_whatever_it_might_fall_under(budget: str) -> N
     assert checked(budget, of, "sites(line=99)").broken
 
 
+def test_what_is_accepted_must_be_unknown_in_the_baseline_too() -> None:
+    """A cost that was known and is not known any more is no change at the same cost."""
+    accepted = "sites(load)"
+    known, lost = (shared(CLEAN, STORE), shared(CLEAN, LOAD)), (shared(CLEAN, STORE), unresolved(LOAD))
+    assert not checked("baseline", subject(*lost, entry=entry(*lost)), accepted).findings
+    (finding,) = checked("baseline", subject(*lost, entry=entry(*known)), accepted).findings
+    assert (finding.kind, finding.breaks) == ("worse", True)
+    assert "can no longer be analyzed" in finding.reason
+    (finding,) = checked("baseline", subject(*lost, entry=entry(shared(CLEAN, STORE))), accepted).findings
+    assert (finding.kind, finding.breaks) == ("new", True)
+
+
+def test_an_edit_of_what_is_accepted_is_no_change_at_the_same_cost() -> None:
+    before = (shared(CLEAN, STORE), unresolved(LOAD, array="other"))
+    of = subject(shared(CLEAN, STORE), unresolved(LOAD), entry=entry(*before))
+    (finding,) = checked("baseline", of, "sites(load)").findings
+    assert (finding.kind, finding.breaks) == ("unknown", False)
+    assert finding.reason.startswith("its array was other; it could not be analyzed then")
+
+
+def test_growing_waste_breaks_the_baseline() -> None:
+    """Half of as many sectors is needed; then a quarter, by half of the requests."""
+    half, quarter = CLEAN * 2, CLEAN * 4
+    before = entry(out(half, 4))
+    (finding,) = checked("baseline", subject(out(quarter, 2), entry=before)).findings
+    assert finding.kind == "worse"
+    assert [(f.quantity, f.was, f.now) for f in finding.figures][-1] == ("excess", 16, 24)
+    (finding,) = checked("baseline", subject(out(half, 2), entry=before)).findings
+    assert finding.kind == "improved"
+
+
 @pytest.mark.parametrize("budget", ["sites(store).ways <= 1", "sites(line=2).ways <= 1", "sectors < 1_000"])
 def test_an_unknown_access_breaks_nothing_else(budget: str) -> None:
     of = subject(shared(CLEAN, STORE), unresolved(LOAD), out(CLEAN))

@@ -92,6 +92,15 @@ def test_a_kernel_that_could_not_be_analyzed_outweighs_a_broken_budget() -> None
     assert outcome.verdict.startswith("FAILED: 1 of 1 check failed, in bad; 1 problem")
 
 
+def test_what_failed_is_not_advised_to_be_accepted() -> None:
+    better = dataclasses.replace(subject(shared(CLEAN)), name="better", entry=entry(shared(TWO_WAY)))
+    worse = dataclasses.replace(subject(shared(TWO_WAY)), name="worse", entry=entry(shared(CLEAN)))
+    outcome = judged([better, worse], "baseline")
+    assert outcome.exit_code == 1
+    assert outcome.verdict == "FAILED: 1 of 2 checks failed, in worse"
+    assert judged([better], "baseline").verdict.endswith("; improved: run memsim baseline")
+
+
 def test_a_better_kernel_says_so() -> None:
     better = dataclasses.replace(subject(shared(CLEAN)), entry=entry(shared(TWO_WAY)))
     outcome = judged([better], "baseline")

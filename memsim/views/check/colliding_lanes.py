@@ -37,9 +37,14 @@ def worst_request(analysis: Analysis, site: SiteCounts) -> str:
     from memsim.views.explain.data import take_apart
     from memsim.views.explain.lane_by_lane import SharedRequest
 
-    number = next(i for i, other in enumerate(analysis.sites) if other is site)
+    number = next(i for i, other in enumerate(analysis.sites) if _place(other) == _place(site))
     request = take_apart(analysis, number)
     return _shared(request) if isinstance(request, SharedRequest) else _global(request)
+
+
+def _place(site: SiteCounts) -> tuple[object, ...]:
+    """What a row of an analysis is for, and one of a statement the worst of its rows."""
+    return site.file, site.line, site.op, site.space, site.width, site.array
 
 
 def _shared(request: SharedRequest) -> str:

@@ -21,6 +21,7 @@ TITLES = {
     outcome.VANISHED: "access vanished",
     outcome.IMPROVED: "better than the baseline",
     outcome.CHANGED: "changed at the same cost",
+    outcome.UNKNOWN: "changed, accepted at an unknown cost",
 }
 
 

@@ -29,7 +29,14 @@ COLUMNS = (
     *(Column(name, right=True) for name in ("A", "B")),
     Column("difference", right=True, keep=3),
 )
-STYLES = {"worse": "red", "new": "yellow", "vanished": "yellow", "improved": "green", "changed": "cyan"}
+STYLES = {
+    "worse": "red",
+    "new": "yellow",
+    "vanished": "yellow",
+    "improved": "green",
+    "changed": "cyan",
+    "unknown": "yellow",
+}
 
 
 def write(comparisons: Comparisons, stream: TextIO) -> None:
