@@ -10,6 +10,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from memsim.version import __version__
+
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.api.loading import load
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
     from memsim.sketch import GlobalArray, SharedArray
     from memsim.sketch.plain_addresses import global_access, shared_access
     from memsim.trace.trace import Trace
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Analysis",

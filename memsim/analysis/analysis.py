@@ -21,6 +21,7 @@ from memsim.bound import Bound, bound_of
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.trace.trace import Origin, Trace
+from memsim.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -189,6 +190,7 @@ class Analysis:
             site["sass"] = [_instruction_dict(instruction) for instruction in instructions]
         return {
             "schema": SCHEMA,
+            "memsim": __version__,
             "kernel": self.trace.kernel,
             "arch": self.arch.name,
             "code": None if self.trace.origin is None else _origin_dict(self.trace.origin),

@@ -25,7 +25,7 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
     parts = examine()
     missing = [part for part in parts if part.required and not part.found]
     if as_json:
-        echo_json({"memsim": memsim.__version__, "parts": [asdict(part) for part in parts]})
+        echo_json({"schema": 1, "memsim": memsim.__version__, "parts": [asdict(part) for part in parts]})
     else:
         _write(parts, missing)
     ctx.exit(1 if missing else 0)

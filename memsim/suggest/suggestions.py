@@ -22,6 +22,9 @@ from memsim.suggest.split import Split, split
 from memsim.suggest.staging import Staging, staging
 from memsim.suggest.threads import Remapped, remapped
 from memsim.suggest.wider import Wider, wider
+from memsim.version import __version__
+
+SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -78,8 +81,12 @@ class Suggestions:
         return render(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """The records as plain dicts, lists and numbers: what `--json` prints."""
+        """The records as plain values: what `--json` prints, as `suggestions.schema.json` in
+        `memsim/views/suggest/` describes it.
+        """
         return {
+            "schema": SCHEMA,
+            "memsim": __version__,
             "kernel": self.analysis.trace.kernel,
             "arch": self.analysis.arch.name,
             "arrays": [_array(entry, self) for entry in self.advice],

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from memsim.analysis import Analysis
 from memsim.bound import Bound, percent
 from memsim.least_work import dram_bytes
+from memsim.version import __version__
 from memsim.views.labels import count, number, size
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
@@ -126,9 +127,10 @@ def _cliffs(bound: Bound) -> Iterator[str]:
 
 
 def to_dict(analysis: Analysis) -> dict[str, Any]:
-    """The bounds as plain values."""
+    """The bounds as plain values, as `bound.schema.json` beside this file describes them."""
     return {
         "schema": 1,
+        "memsim": __version__,
         "kernel": analysis.trace.kernel,
         **analysis.bound.to_dict(),
         "uncertain": list(analysis.trace.uncertain),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from memsim.guard.outcome import Checked, Finding, Outcome, Problem, QuantityChange
+from memsim.version import __version__
 from memsim.views.check.findings import Locate, place
 from memsim.views.labels import json_number
 
@@ -17,6 +18,7 @@ def render(outcome: Outcome, locate: Locate) -> str:
     return json.dumps(
         {
             "schema": SCHEMA,
+            "memsim": __version__,
             "verdict": outcome.verdict,
             "exit_code": outcome.exit_code,
             "kernels": list(outcome.kernels),

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 from memsim.guard.comparison import ComparedAccess, Comparison, Comparisons, Side
+from memsim.version import __version__
 from memsim.views.labels import json_number
 
 SCHEMA = 1
@@ -16,6 +17,7 @@ def render(comparisons: Comparisons) -> str:
     """Indented JSON, as `comparison.schema.json` beside this file describes it."""
     document = {
         "schema": SCHEMA,
+        "memsim": __version__,
         "verdict": comparisons.verdict,
         "only_a": list(comparisons.only_a),
         "only_b": list(comparisons.only_b),

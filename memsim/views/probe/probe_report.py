@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TextIO
 
 from memsim.arch import ARCHS, SM_90
+from memsim.version import __version__
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
 
@@ -38,8 +39,9 @@ class ProbeReport:
             screen.say(note)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return {"schema": SCHEMA, **self.about, "verdict": self.headline, **self.found}
+        """As plain values, as `probe.schema.json` beside this file describes them."""
+        about = {"schema": SCHEMA, "memsim": __version__, **self.about}
+        return {**about, "verdict": self.headline, **self.found}
 
 
 def answer(gpu: str, what: str, compared: int, fails: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 
 from memsim.validate.compare_instructions import DIFFERS, EQUAL, CodeComparison, InstructionRow
 from memsim.validate.verdicts import DIFFERENT, UNMODELLED, VERDICTS
+from memsim.version import __version__
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
 from memsim.views.validate.figures import COLUMNS, figure_row, figure_to_dict, total_rows
@@ -90,9 +91,10 @@ def write(
 
 
 def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, Any]:
-    """The same as plain dicts, lists, texts and numbers."""
+    """The same as plain values, as `validation.schema.json` beside this file describes them."""
     return {
         "schema": SCHEMA,
+        "memsim": __version__,
         "form": FORM,
         "title": subject.title,
         "where": subject.where,
