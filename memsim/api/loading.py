@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memsim.api.module import Module
+from memsim.api.source_texts import SourceTexts, texts_beside
 from memsim.arch import ARCHS, SM_90, Arch, get_arch, plain_name
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_text
@@ -96,19 +97,22 @@ def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]
     from memsim.compile.compiled_file import look_at
     from memsim.source.library_files import in_library
 
-    found = (_found(name, path) for name in named if not in_library(name))
-    return replace(look_at(path, filter(None, found)), named=tuple(named)), _sources(named, path)
+    texts = texts_beside(path)
+    found = (texts.find(name) for name in named if not in_library(name))
+    return replace(look_at(path, filter(None, found)), named=tuple(named)), texts.of(named)
 
 
-def from_cubin(code: bytes, compiler: str = "", ptx: str = "") -> Module:
+def from_cubin(code: bytes, compiler: str = "", ptx: str = "", texts: SourceTexts | None = None) -> Module:
     """A module from the bytes of a cubin; who made it, and the PTX that it was made from, if that is known.
+
+    texts: where its sources are looked up; the project around the working folder if left out.
 
     Raises:
         MemsimError: it is not a cubin.
     """
     from memsim.sass.machine_code import read_module
 
-    return _machine_module(read_module(code, compiler=compiler, ptx=ptx), None, None)
+    return _machine_module(read_module(code, compiler=compiler, ptx=ptx), texts or texts_beside(None))
 
 
 def from_text(
@@ -149,19 +153,21 @@ def _from_source(
     source: str | Path = path
     if text is not None:  # a line break tells a text from a path
         source, options, name = f"{text}\n", [f"-I{path.parent}", *options], name or path.as_posix()
+    texts = texts_beside(path, name, options)
     if code != "ptx" and _can_list(code):
         compiled = compiled_source(source, options, arch, name, compiler, instances)
         machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
-        made = _machine_module(machine, path, name)
+        made = _machine_module(machine, texts)
         # The code does not name a header that has templates only, or none that it launches.
         templates = {
             header: said
             for header, said in compiled.headers.items()
             if "__global__" in with_kernel_heads(said, compiled.headers.values())
+            and texts.find(header) is not None
         }
         made = replace(made, sources={**made.sources, **templates}, notes=compiled.notes)
     else:
-        made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), path, name)
+        made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), texts)
     return replace(
         made,
         sources=made.sources if text is None else {**made.sources, name or "": text},
@@ -186,13 +192,13 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
         compiled = assembled(text, target if target.startswith(arch) else arch, name)
         if compiled is not None:
             machine = read_module(compiled.code, compiler=compiled.compiler)
-            return _machine_module(machine, path, None)
+            return _machine_module(machine, texts_beside(path))
     if code == "sass":
         raise MemsimError(
             "no PTX assembler (ptxas) was found",
             hint="pip install 'memsim[ptx]', or install the CUDA toolkit",
         )
-    return _ptx_module(parse(text, name), path)
+    return _ptx_module(parse(text, name), texts_beside(path))
 
 
 def _can_list(code: str | None) -> bool:
@@ -265,60 +271,40 @@ def _from_binary(path: Path, arch: str | None) -> Module:
             notes = (
                 f"{path.name} is to be linked (nvcc -dc): addresses that the linker fills in are unknown",
             )
-        module = _machine_module(read_module(content, file=name), path, None)
+        module = _machine_module(read_module(content, file=name), texts_beside(path))
         codes.update({kernel: code for kernel, code in module.codes.items() if kernel not in codes})
         sources.update(module.sources)
         named.update(dict.fromkeys(module.named))
     return Module(codes, sources, notes=notes, named=tuple(named))
 
 
-def _machine_module(machine: MachineModule, path: Path | None, name: str | None) -> Module:
+def _machine_module(machine: MachineModule, texts: SourceTexts) -> Module:
     """A module of machine code, with those source files that can still be found."""
     lines = (line for listing in machine.listings.values() for line in listing.lines)
     files = [line.source.file for line in lines if line.source is not None]
     codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
-    return _module(codes, files, path, name, machine.own_sources)
+    return _module(codes, files, texts, machine.own_sources)
 
 
-def _ptx_module(parsed: program.PtxModule, file: Path | None = None, name: str | None = None) -> Module:
+def _ptx_module(parsed: program.PtxModule, texts: SourceTexts) -> Module:
     """A module of PTX with those source files that can still be found; itself if it names none."""
     codes = {entry: PtxKernel(parsed, entry) for entry in parsed.entries}
     if not parsed.files:
         return Module(codes, {parsed.path: parsed.text})
-    return _module(codes, parsed.files.values(), file, name, {})
+    return _module(codes, parsed.files.values(), texts, {})
 
 
 def _module(
     codes: Mapping[str, PtxKernel | SassKernel],
     files: Iterable[str],
-    path: Path | None,
-    name: str | None,
+    texts: SourceTexts,
     known: Mapping[str, str],
 ) -> Module:
     """A module whose code names these files: with their texts, those that are known or can still be found.
 
     Its own source is among them: the code of a file with nothing but templates does not name it.
     """
-    own = [name or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
+    path = texts.file
+    own = [texts.called or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
     named = tuple(dict.fromkeys((*files, *own, *known)))
-    return Module(codes, {**_sources(named, path, name), **known}, named=named)
-
-
-def _sources(names: Sequence[str], file: Path | None, called: str | None = None) -> dict[str, str]:
-    """The texts of source files that can still be found.
-
-    Beside `file`, which is `called` so, or as they are named.
-    """
-    found = {name: _found(name, file, called) for name in names}
-    return {
-        name: path.read_text(encoding="utf-8", errors="replace")
-        for name, path in found.items()
-        if path is not None
-    }
-
-
-def _found(name: str, file: Path | None, called: str | None = None) -> Path | None:
-    near = [file.parent / name, file.parent / Path(name).name] if file else []
-    if file and called and not Path(called).is_absolute():
-        near = [file.parents[len(Path(called).parts) - 1] / name]
-    return next((path for path in (*near, Path(name)) if file_exists(path)), None)
+    return Module(codes, {**texts.of(named), **known}, named=named)

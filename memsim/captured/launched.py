@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.api import loading, running
+from memsim.api.source_texts import SourceTexts
 from memsim.argument_types import Pointers, StructFields, TensorMap, TensorMaps, Texture1D
 from memsim.arrays import allocation, as_arguments
+from memsim.boundary import Boundary
 from memsim.job import Job
 from memsim.kernel import Kernel
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from memsim.trace.trace import Trace
 
 POINTER = 8  # bytes
+#: The sources of kernels that this very process compiles and launches: it has read them already.
+OF_THIS_PROGRAM = SourceTexts(Boundary(everywhere=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,8 +132,10 @@ def with_arrays(raw: bytes, pointers: Iterable[tuple[int, Any, str]]) -> StructF
 
 
 @lru_cache(maxsize=32)
-def loaded(code: bytes, name: str, package: str, ptx: str = "") -> Kernel:
+def loaded(
+    code: bytes, name: str, package: str, ptx: str = "", texts: SourceTexts = OF_THIS_PROGRAM
+) -> Kernel:
     """The kernel `name` of a cubin made by `package`, with its PTX if known."""
     from memsim.sass.cubin import read_cubin
 
-    return loading.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx)[name]
+    return loading.from_cubin(code, f"{package} ({read_cubin(code).compiler})", ptx, texts)[name]

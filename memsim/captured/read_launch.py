@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import UNSET
 
 from memsim.api import loading
+from memsim.api.source_texts import texts_beside
 from memsim.argument_types import (
     ArrayArg,
     Pointers,
@@ -23,10 +24,11 @@ from memsim.argument_types import (
     c_strides,
     dtype_of,
 )
+from memsim.boundary import boundary_of
 from memsim.captured import launch_document as of
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
-from memsim.files import read_bytes
+from memsim.files import file_exists, read_bytes
 from memsim.kernel import Kernel
 from memsim.launch import dim3
 from memsim.npy import read_array
@@ -64,22 +66,25 @@ def read_launch(path: Path) -> Launched:
 
 
 def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
-    code = path.parent / document.code
-    content = _beside(document.code, path)
+    content, code = _beside(document.code, path), path.parent / document.code
     if code.suffix == ".cubin":
         ptx = _beside(document.ptx, path).decode("utf-8", "replace") if document.ptx else ""
-        module = loading.from_cubin(content, document.made_by, ptx)
+        module = loading.from_cubin(content, document.made_by, ptx, texts_beside(path))
     else:
         module = loading.load(code, document.options, code=document.form or None)
     return module[document.kernel]
 
 
 def _beside(name: str, path: Path) -> bytes:
-    """The file of that name beside a launch.
+    """The file of that name beside a launch, or in a folder there.
 
     Raises:
-        MemsimError: there is none, or it cannot be read.
+        MemsimError: there is none, it lies elsewhere, or it cannot be read.
     """
+    if file_exists(path.parent / name) and not boundary_of(path.parent).holds(path.parent / name):
+        raise MemsimError(
+            f"{name} is not a file in its folder", file=str(path), hint="copy it beside the launch"
+        )
     try:
         return read_bytes(path.parent / name, name)
     except FileNotFoundError:

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from memsim.api.source_texts import texts_beside
 from memsim.arch.units import WARP
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions
@@ -62,7 +63,9 @@ def read_cache(
     except msgspec.ValidationError as error:
         raise MemsimError(f"this is not a Triton kernel description: {error}", file=str(path)) from None
     code, ptx = path.with_suffix(".cubin").read_bytes(), _text(path.with_suffix(".ptx"))
-    kernel = loaded(code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx)
+    kernel = loaded(
+        code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx, texts_beside(path)
+    )
     kernel = _named(kernel, _text(path.with_suffix(".ttir")))
     x, y, z = dim3(grid, "grid")
     declared = [name for name in kernel.argument_names if not name.endswith("_scratch")]

@@ -10,6 +10,7 @@ from pathlib import Path
 from memsim.compile.failure import UNSUPPORTED, compile_error, makes_no_code
 from memsim.compile.file_names import Names, rename
 from memsim.compile.prepare import Compiled, CompilerInput
+from memsim.compile.shown_log import shown_log
 from memsim.compile.toolkit import find_tool, tool_release
 
 
@@ -46,7 +47,8 @@ def run_nvcc(
         kind, chip = ("-cubin", arch) if machine_code else ("-ptx", arch.replace("sm_", "compute_"))
         command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(path)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        log = rename(done.stdout + done.stderr, path.as_posix(), source.name)
+        log = shown_log(done.stdout + done.stderr, source, options, (path.as_posix(),))
+        log = rename(log, path.as_posix(), source.name)
         names = Names(((path.as_posix(), source.name), (any_file, source.name)))
         if done.returncode == 0:
             return Compiled(output.read_bytes(), compiler, arch, log, names)

@@ -1,0 +1,65 @@
+"""What of a compiler's log may be shown: compilers print lines and names of all that a source includes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+from memsim.boundary import regular_file
+from memsim.compile.include_lines import literal_includes
+from memsim.compile.included_files import included_files
+from memsim.compile.prepare import CompilerInput
+from memsim.compile.source_folders import may_be_shown, source_folders
+
+# The first line about a place: `k.cu(12): error: text` of NVRTC and nvcc, `k.cu:12:5: error: text` of gcc.
+_PLACE = re.compile(r"(?P<file>.+?)(?:\(\d+\)|:\d+(?::\d+)?): (?:[a-z]+ )*(?:error|warning|note|remark)\b")
+_QUOTED = re.compile("([\"'\u2018]).*?[\"'\u2019]")  # gcc's quotes depend on the language of the system
+_BYTE = re.compile(rb"\\(\d{3})")  # as NVRTC writes one that is not ASCII
+LEFT_OUT = "(the line is in a file outside of the project; -I allows its folder)"
+
+
+def shown_log(log: str, source: CompilerInput, options: Sequence[str], own: Sequence[str]) -> str:
+    """The log for a source, without lines and names of files that are not to be shown.
+
+    own: what the log calls the source. All of it if no such file is included; else of those files the places
+    are left, and of what is quoted, the words that the other files have, too.
+    """
+    folders = source_folders(source.path, options)
+    read = included_files(source.text, source.folder, options)
+    shown = [text for path, text in read.items() if may_be_shown(path, folders)]
+    shows_own = source.path is None or may_be_shown(source.path, folders)
+    texts = (source.text, *read.values())
+    if shows_own and len(shown) == len(read) and all(literal_includes(text) is not None for text in texts):
+        return log
+
+    def shows(file: str) -> bool:
+        if file in own:
+            return shows_own
+        name = _BYTE.sub(lambda found: bytes([int(found[1], 8) & 255]), os.fsencode(file))
+        path = source.folder / os.fsdecode(name)
+        return regular_file(path) is None or may_be_shown(path, folders)
+
+    known = {*_words("\n".join([source.text if shows_own else "", *shown]))}
+    return "\n".join(_lines(log, shows, known))
+
+
+def _lines(log: str, shows: Callable[[str], bool], known: set[str]) -> Iterator[str]:
+    is_shown = True
+    for line in log.splitlines():
+        place = _PLACE.match(line)
+        if place is not None:
+            is_shown = shows(place["file"])
+            yield place[0] + _QUOTED.sub(lambda found: _known(found, known), line[place.end() :])
+            if not is_shown:
+                yield f"  {LEFT_OUT}"
+        elif is_shown or not line.startswith(" "):
+            yield line
+
+
+def _known(quoted: re.Match[str], known: set[str]) -> str:
+    return quoted[0] if known.issuperset(_words(quoted[0])) else f"{quoted[1]}...{quoted[0][-1]}"
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
