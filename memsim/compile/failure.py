@@ -19,6 +19,8 @@ _ERROR = re.compile(
 _MISSING = re.compile(
     r'cannot open source file "(?P<name>[^"]+)"|^(?P<file>[^:]+): No such file or directory'
 )
+_WARNING = re.compile(r"^.+?(?:\(\d+\)|:\d+:\d+): (?:warning|remark)\b")
+_ABOUT_WARNINGS = "Remark: The warnings can be suppressed"
 _INSTANCE = re.compile(r'Input name expression was: "([^"]+)"')
 # Errors about names that a missing header may declare.
 _UNKNOWN = re.compile(
@@ -39,6 +41,20 @@ def needs_host(text: str, log: str) -> bool:
 def refused_instances(log: str) -> set[str]:
     """The template instances that NVRTC's log rejects as kernel names."""
     return {squeezed(found) for found in _INSTANCE.findall(log)}
+
+
+def without_warnings(log: str) -> str:
+    """A compiler's log without its warnings, each of which ends at an empty line or the next error."""
+    kept: list[str] = []
+    is_warning = False
+    for line in log.strip().splitlines():
+        if _WARNING.match(line) or line.startswith(_ABOUT_WARNINGS):
+            is_warning = True
+        elif not line.strip() or _ERROR.match(line):
+            is_warning = False
+        if not is_warning and (line.strip() or (kept and kept[-1])):
+            kept.append(line.rstrip())
+    return "\n".join(kept).strip()
 
 
 def false_assertions(log: str) -> list[tuple[str, int]]:
@@ -75,7 +91,7 @@ def compile_error(
     that were requested.
     """
     first, absent = _ERROR.search(log), missing or {}
-    told = f"the compiler's log:\n{log.strip()}"
+    told = f"the compiler's log:\n{without_warnings(log)}"
     refused = _INSTANCE.search(log)
     if refused is not None and instances:
         why = f": {first['text']}" if first else ""

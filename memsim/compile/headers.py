@@ -233,6 +233,7 @@ def stand_in(texts: Iterable[str]) -> str:
         lines += [f"#include <{header}>" for header in dict.fromkeys(wanted)]
         if any(headers):
             lines.append("namespace std { using namespace cuda::std; }")
+    lines.append((STANDARD.parent / "limits.h").read_text(encoding="utf-8"))
     maths = sorted(names & _MATH)
     lines.append(f"namespace std {{ {' '.join(f'using ::{name};' for name in maths)} }}")
     for name in dict.fromkeys(re.findall(r"\busing\s+namespace\s+([\w:]+)", code)):

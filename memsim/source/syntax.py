@@ -2,7 +2,8 @@
 
 Macro calls on a line of their own without a semicolon (`DEFINE_KERNEL(add, +)`) are not C++ before
 preprocessing; they are hidden from the parser and returned beside the tree. So are macros behind a pointer's
-asterisk (`float *RESTRICT in`), and attributes of kernels that the parser does not know
+asterisk (`float *RESTRICT in`), macros for execution spaces before some types
+(`HOST_DEVICE vec<T, 4> zero()`), and attributes of kernels that the parser does not know
 (`__cluster_dims__(2)`). There is no preprocessing: both branches of an `#if` are in the tree, unless it cuts
 a declaration or a block (`memsim.source.branches`).
 """
@@ -54,6 +55,12 @@ _GOES_ON = re.compile(rb"\s*(?:[{;,.<>=+\-*:?\d\"']|/[^/*])")
 _CALL = re.compile(rb"^[ \t]*(?P<name>[A-Za-z_]\w*)[ \t]*\(", re.MULTILINE)
 _ATTRIBUTE = re.compile(rb"\b__(?:cluster_dims|block_size|maxnreg)__\s*\(")
 _SPECIFIER = b"inline"
+# A macro for `__host__ __device__` before a type that the parser would take for what it declares:
+# `HOST_DEVICE static vec<T, 4> zero()`, `HOST_DEVICE vec<T, 4> zero()`.
+_EXECUTION_SPACE = re.compile(
+    rb"\b[A-Z][A-Z0-9_]{5,}(?=\s+(?:static|constexpr|inline|virtual|explicit|friend)\b)"
+    rb"|\b(?=\w{6})[A-Z0-9_]*DEVICE[A-Z0-9_]*(?=\s+[A-Za-z_][\w:]*\s*<)"
+)
 # A macro for `__restrict__`: `T *RESTRICT in`.
 _QUALIFIER = re.compile(rb"(?<=[*&])(\s*)([A-Z][A-Z0-9_]*)(?=\s+[A-Za-z_]\w*\s*[,)=\[])")
 _KEYWORDS = frozenset(b"if for while switch return sizeof catch do else asm static_assert defined".split())
@@ -90,7 +97,7 @@ def parse(text: str) -> Tree:
     """The tree of a source. Code that cannot be parsed is an `ERROR` node; nothing is raised."""
     content = text.encode("utf-8")
     calls = tuple(_standalone_calls(content))
-    masked = _without_attributes(_blanked(content, ((call.start, call.end) for call in calls)))
+    masked = _with_specifiers(_blanked(content, ((call.start, call.end) for call in calls)))
     masked = _QUALIFIER.sub(lambda found: found[1] + blank(found[2]), masked)
     root = _parser().parse(masked).root_node
     if root.has_error:
@@ -114,14 +121,17 @@ def one_branch(text: str) -> str:
     return _blanked(code, hidden).decode("utf-8")
 
 
-def _without_attributes(content: bytes) -> bytes:
-    """The content with a specifier in place of each attribute of a kernel that the parser does not know."""
-    if not _ATTRIBUTE.search(content):
+def _with_specifiers(content: bytes) -> bytes:
+    """The content with a specifier that the parser knows in place of each that it does not: attributes of
+    kernels, and macros for execution spaces.
+    """
+    if not _ATTRIBUTE.search(content) and not _EXECUTION_SPACE.search(content):
         return content
     code = _PIECES.sub(lambda piece: blank(piece[0]), content)
     left = bytearray(content)
-    for found in _ATTRIBUTE.finditer(code):
-        start, end = found.start(), _closing(code, found.end()) or found.end()
+    places = [(one.start(), _closing(code, one.end()) or one.end()) for one in _ATTRIBUTE.finditer(code)]
+    places += [one.span() for one in _EXECUTION_SPACE.finditer(code)]
+    for start, end in places:
         left[start:end] = _SPECIFIER + blank(content[start + len(_SPECIFIER) : end])
     return bytes(left)
 

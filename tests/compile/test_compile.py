@@ -10,6 +10,7 @@ import pytest
 
 import memsim
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.failure import compile_error, without_warnings
 from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
 from tests.compile.samples import GOOD, HOST, SCALE, write
@@ -239,3 +240,38 @@ def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 def test_nvrtc_is_given_back() -> None:
     compile_cuda(GOOD)
     assert "libnvrtc" not in Path("/proc/self/maps").read_text()
+
+
+def test_warnings_do_not_bury_an_error() -> None:
+    log = """\
+/usr/include/climits(42): warning #47-D: incompatible redefinition of macro "SHRT_MIN"
+memsim/standard.h(55): here
+
+Remark: The warnings can be suppressed with "-diag-suppress <warning-number>"
+
+a.cu(3): error: identifier "x" is undefined
+      y = x;
+          ^
+
+b.h(7): warning #177-D: variable "z" was declared but never referenced
+a.cu(9): error: expected a ";"
+          detected during instantiation of "k"
+c.cpp:3:5: warning: unused variable
+c.cpp:4:6: note: declared here
+
+2 errors detected in the compilation of "a.cu".
+"""
+    assert (
+        without_warnings(log)
+        == """\
+a.cu(3): error: identifier "x" is undefined
+      y = x;
+          ^
+
+a.cu(9): error: expected a ";"
+          detected during instantiation of "k"
+
+2 errors detected in the compilation of "a.cu"."""
+    )
+    assert compile_error("", log, "a.cu").hint == f"the compiler's log:\n{without_warnings(log)}"
+    assert without_warnings("gcc: fatal: no such thing\n") == "gcc: fatal: no such thing"

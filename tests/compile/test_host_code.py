@@ -133,6 +133,15 @@ def test_a_host_function_beside_it_hides_no_error(no_nvcc: None, body: str, says
     assert "host function" not in str(caught.value)
 
 
+def test_limits_are_those_of_the_library_if_it_has_them(no_nvcc: None) -> None:
+    """Without a warning that a macro is defined twice, and the same without libcu++'s headers."""
+    body = "o[0] = SHRT_MIN + INT_MAX + UINT32_MAX + CHAR_BIT + FLT_MAX"
+    for more in ("", " + std::numeric_limits<int>::max()"):
+        text = f"#include <iostream>\n__global__ void k(float *o) {{ {body}{more}; }}\nint main() {{}}\n"
+        compiled = compile_cubin(text)
+        assert "host code set aside" in compiled.compiler and "redefinition" not in compiled.log
+
+
 def test_lines_of_a_header_are_its_own(tmp_path: Path, no_nvcc: None) -> None:
     (tmp_path / "parts.h").write_text(
         "#pragma once\n#include <string>\nstd::string name();\n"
@@ -172,6 +181,32 @@ def test_kernels_that_a_macro_makes() -> None:
 def test_code_that_is_no_cpp_spoils_only_itself() -> None:
     text = "#include <vector>\nREGISTER(a, { b: 1 } %) what ever;\n__global__ void k(int *x) { x[0] = 1; }\n"
     assert len(kernels(text + "int main() { @ }\n")) == 1
+
+
+MATRIX = """\
+#include <iostream>
+#define HOST_DEVICE __host__ __device__
+#define HOST_ONLY __host__
+template <typename T, int N> struct vec { T at[N]; };
+template <typename T, int N, int M> struct mat {
+    vec<T, N> m[M];
+    HOST_DEVICE mat(T scalar) { for (int i = 0; i < M; i++) m[i].at[0] = scalar; }
+    HOST_DEVICE static constexpr mat<T, N, M> zero() { return mat<T, N, M>((T)0); }
+    HOST_ONLY static mat<T, N, M> read() { mat<T, N, M> x(1); std::cin >> x.m[0].at[0]; return x; }
+    HOST_DEVICE vec<T, N> operator[](int i) const { return m[i]; }
+};
+extern "C" __global__ void k(float *o) { o[threadIdx.x] = mat<float, 3, 2>::zero()[1].at[0]; }
+int main() { std::cout << "done"; }
+"""
+
+
+def test_a_macro_before_a_type_with_arguments_is_no_type(no_nvcc: None) -> None:
+    """The parser alone would take `mat<T, N, M>` for what is declared, and cut the function's body off."""
+    text = set_aside({"a.cu": MATRIX}, "a.cu")["a.cu"].splitlines()
+    whole = MATRIX.splitlines()
+    assert text[4:8] == whole[4:8] and text[9] == whole[9]
+    assert not text[8].strip() and not text[-1].strip()  # `read` and `main` are the host's
+    assert kernels(MATRIX) == ["k"]
 
 
 @pytest.mark.slow
