@@ -1,7 +1,8 @@
 """The text in which the launches of a source file are read.
 
 It is the file's own, as the options for the compiler make it, and behind it the headers that define the
-kernels which it launches, and what those include. `#line` names each.
+kernels which it launches, and what those include; `#line` names each. Of the other headers of the project it
+has the constants.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from memsim.compile.included_files import included_by, included_files
 from memsim.compile.options import macros_of, of_build
 from memsim.files import read_bytes
 from memsim.source.given_macros import with_kernel_heads, with_macros
+from memsim.source.header_constants import with_header_constants
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 
@@ -20,9 +22,12 @@ from memsim.source.launches import launches
 def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:
     """The text of a source in a folder, with those headers, and with the macros of the options."""
     macros = macros_of(options)
-    texts = (text, *included_files(text, folder, options).values())
+    included = included_files(text, folder, options)
+    texts = (text, *included.values())
     text = with_kernel_heads(text, texts)
     headers = dict(_headers(with_macros(text, macros), folder, options, texts))
+    others = [said for path, said in included.items() if path not in headers]
+    text = with_header_constants(text, others, macros)
     parts = (f'#line 1 "{path.as_posix()}"\n{said}' for path, said in headers.items())
     return with_macros("\n".join([text, *parts]), macros)
 

@@ -39,7 +39,7 @@ _TOKEN = re.compile(
     r"|(?:std\s*::\s*)?(?P<name>[A-Za-z_]\w*)(?:\s*<\s*TYPE\s*>(?=\s*\())?"
     r"|(?P<mark><<|>>|<=|>=|==|!=|&&|\|\||[-+*/%<>&|^!~?:(),]))".replace(
         "TYPE",
-        r"(?:const\s+)?(?:(?:unsigned|signed|long|short|int|char|bool|float|double|size_t|u?int\d+_t|uint)\b\s*)+",
+        r"(?:const\s+)?(?:(?:unsigned|signed|long|short|int|char|bool|float|double|size_t|u?int\d+_t|uint|ushort|ulong)\b\s*)+",
     )
 )
 _SIZE_NAME = re.compile(r"\((.*)\)")

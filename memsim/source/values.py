@@ -12,19 +12,20 @@ from itertools import accumulate
 
 from memsim.source.expressions import Formula, Number, evaluate
 
-_DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
-_DECLARED = re.compile(
+#: `#define NAME value`, `const int a = 1, b = 2;`, `#define NAME(a) ...` and `name(int a) { return ...; }`.
+DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
+DECLARED = re.compile(
     r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+|const\s+)?"
-    r"(?:int|unsigned|size_t|auto|bool|short|long|char|u?int\d+_t)\s([^;]*?);"
+    r"(?:int|unsigned|size_t|auto|bool|short|long|char|u?int\d+_t|uint|ushort|ulong)\s([^;]*?);"
 )
 _VARIABLE = re.compile(
-    r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t)\s+(\w[^;{}]*);"
+    r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t|uint|ushort|ulong)\s+(\w[^;{}]*);"
 )
 _INITIALIZED = re.compile(r"\s*(\w+)\s*(?:=|(?=\{))(.*)", re.DOTALL)
 _BRANCH = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(\w*)[ \t]*")
 
-_MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^()\n]*)\)[ \t]+(.+)$", re.MULTILINE)
-_RETURNS = re.compile(
+MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^()\n]*)\)[ \t]+(.+)$", re.MULTILINE)
+RETURNS = re.compile(
     r"\b(\w+)\s*\(([^(){};]*)\)\s*(?:const\s*)?(?:noexcept\s*)?\{\s*return\s+([^;{}]+);\s*\}"
 )
 
@@ -35,13 +36,12 @@ def constants(code: str, known: Mapping[str, Number] | None = None, *, last: boo
     known: others that they may refer to. last: take the last value of a name that is defined twice, of those
     declarations that are in scope where the code ends; else it is unknown.
     """
-    pairs = [(name, value) for name, value in _DEFINE.findall(code)]
+    pairs = [(name, value) for name, value in DEFINE.findall(code)]
     seen = scope_at_end(code) if last else None
-    for declared in _DECLARED.finditer(code):
+    for declared in DECLARED.finditer(code):
         if seen is not None and not seen(declared.start()):
             continue
-        parts = (_INITIALIZED.fullmatch(part) for part in split(declared[1]))
-        pairs += [(part[1], part[2].strip().removeprefix("{").removesuffix("}")) for part in parts if part]
+        pairs += declared_pairs(declared[1])
     if last:
         pairs = list(dict(pairs).items())
     names = [name for name, _ in pairs]
@@ -55,6 +55,12 @@ def constants(code: str, known: Mapping[str, Number] | None = None, *, last: boo
         if len(found) == before:
             break
     return found
+
+
+def declared_pairs(inside: str) -> list[tuple[str, str]]:
+    """(name, expression) of each variable in `a = 1, b{2}`, what a declaration says behind its type."""
+    parts = (_INITIALIZED.fullmatch(part) for part in split(inside))
+    return [(part[1], part[2].strip().removeprefix("{").removesuffix("}")) for part in parts if part]
 
 
 def variables(
@@ -132,8 +138,8 @@ def functions(code: str) -> dict[str, Formula]:
 
     One that is defined twice is left out.
     """
-    found = [(name, _parameters(inside), body) for name, inside, body in _MACRO.findall(code)]
-    found += [(name, _parameters(inside), body) for name, inside, body in _RETURNS.findall(code)]
+    found = [(name, _parameters(inside), body) for name, inside, body in MACRO.findall(code)]
+    found += [(name, _parameters(inside), body) for name, inside, body in RETURNS.findall(code)]
     names = [name for name, _, _ in found]
     return {name: Formula(inside, body) for name, inside, body in found if names.count(name) == 1}
 

@@ -12,7 +12,7 @@ from memsim.errors import MemsimError
 from memsim.source.expressions import Number
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import Size
-from memsim.targets.offers import Offer, Word, command_line, offer_of, offers, unnamed
+from memsim.targets.offers import Offer, Word, command_line, instance_of, offer_of, offers, unnamed
 
 
 def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
@@ -29,8 +29,52 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
     said = dict(said)
     values: dict[str, Number] = said.pop("let", None) or {}
     _check_names(file, text, values, spell)
+    given, offer, missing = _filled_in(file, text, said, values, spell)
+    for name, value in values.items():
+        others = {other: one for other, one in values.items() if other != name}
+        variants = (others, {**values, name: 2 * value + 1})
+        if all(_says_the_same(file, text, said, one, (given, missing), spell) for one in variants):
+            raise MemsimError(
+                f"{spell('let')} {name}: it decides nothing about this launch",
+                file=file,
+                hint=f"remove it; {', '.join(others) or 'no name'} is enough" if not missing else "remove it",
+            )
+    if offer is not None and missing:
+        raise MemsimError(
+            f"{offer.kernel.signature} needs {', '.join(missing)}",
+            file=offer.kernel.file or file,
+            line=offer.kernel.line,
+            hint=command_line(
+                file, _with_shape(offer, given), given=values, options=said.get("options") or ()
+            ),
+        )
+    return given
+
+
+def _says_the_same(
+    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], found: object, spell: Any
+) -> bool:
+    """Whether other values of names lead to the same options, of which the same are missing."""
+    try:
+        given, _, missing = _filled_in(file, text, said, values, spell)
+    except MemsimError:
+        return False
+    return (given, missing) == found
+
+
+def _filled_in(
+    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Any
+) -> tuple[dict[str, Any], Offer | None, list[str]]:
+    """(the launch options, the offer of the source that they are from, what they still lack).
+
+    Raises:
+        MemsimError: the source has several kernels or launches, and the options choose none.
+    """
     known = offers(text, values)
     wanted = said.get("kernel")
+    if wanted is not None:
+        wanted = instance_of(text, wanted, values)
+        said = {**said, "kernel": wanted}
     chosen = [offer for offer in known if _means(offer, wanted)]
     if not chosen and wanted is not None and "<" in wanted:  # an instance not launched in the source
         chosen = [
@@ -42,7 +86,7 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
         ]
     if len(chosen) != 1:
         if said.get("grid") is not None and said.get("block") is not None:
-            return dict(said)  # the code tells which kernels there are
+            return dict(said), None, []  # the code tells which kernels there are
         raise _undecided(file, chosen or known, said, spell)
     (offer,) = chosen
     given = dict(said)
@@ -64,17 +108,7 @@ def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -
             given["shared_bytes"] = launch.shared.value
     if given.get("args") is None and (launch or values) and not any(word.asked for word in offer.arguments):
         given["args"] = [word.text for word in offer.arguments]
-    missing = list(_missing(offer, given, spell))
-    if missing:
-        raise MemsimError(
-            f"{offer.kernel.signature} needs {', '.join(missing)}",
-            file=offer.kernel.file or file,
-            line=offer.kernel.line,
-            hint=command_line(
-                file, _with_shape(offer, given), given=values, options=said.get("options") or ()
-            ),
-        )
-    return given
+    return given, offer, list(_missing(offer, given, spell))
 
 
 def _with_shape(offer: Offer, given: Mapping[str, Any]) -> Offer:

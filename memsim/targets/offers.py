@@ -14,7 +14,7 @@ from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
-from memsim.source.values import constants, functions, split
+from memsim.source.values import constants, functions, split, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,15 @@ class Word:
 
     Attributes:
         text: with names in place of values that are not known.
-        asked: these names.
+        asked: the names whose values decide it.
         by_hand: the user must write the option: no values of names are enough.
+        blank: the name in the text, if it is none of those: `a_SIZE` of `f32[a_SIZE]`, which `n` decides.
     """
 
     text: str
     asked: tuple[str, ...] = ()
     by_hand: bool = False
+    blank: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,10 @@ class Offer:
     @property
     def asked(self) -> tuple[str, ...]:
         """The names whose values are only known at run time, or by the user."""
-        words = (*self.shape.values(), *self.arguments)
-        return tuple(dict.fromkeys((*self.unnamed, *(name for word in words for name in word.asked))))
+        names = [name for word in self.shape.values() for name in word.asked]
+        for word in self.arguments:
+            names += [word.blank] if word.blank and not self.is_by_name else word.asked
+        return tuple(dict.fromkeys((*self.unnamed, *names)))
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -66,10 +70,11 @@ class Offer:
         found = [] if self.alone else ["--kernel", self.name]
         by_name = self.is_by_name and bool(self.asked)
         for key, word in self.shape.items():
-            if not by_name or word.by_hand:
+            if word.by_hand or not (by_name or word.asked):
                 found += [f"--{key.replace('_', '-')}", word.text]
+        found += [part for name in self.names for part in ("--let", f"{name}=...")]
         if by_name:
-            return (*found, *(part for name in self.names for part in ("--let", f"{name}=...")))
+            return tuple(found)
         return (*found, *(part for word in self.arguments for part in ("--arg", word.text)))
 
     @property
@@ -80,7 +85,7 @@ class Offer:
     @property
     def names(self) -> tuple[str, ...]:
         """Those of `asked` that `--let` gives values to."""
-        words = (*self.shape.values(), *self.arguments)
+        words = (*self.shape.values(), *(self.arguments if self.is_by_name else ()))
         return tuple(dict.fromkeys(name for word in words if not word.by_hand for name in word.asked))
 
 
@@ -154,6 +159,21 @@ def _shown(launch: LaunchSource) -> str:
 
 def _instance(kernel: KernelSource, launch: LaunchSource) -> str:
     return f"{kernel.name}<{', '.join(launch.template)}>" if kernel.template else kernel.name
+
+
+def instance_of(text: str, name: str, given: Mapping[str, Number]) -> str:
+    """The name of an instance, with the values of the constants in it: `k<float, TILE>` is `k<float, 32>`.
+
+    given: values of names that the source leaves open.
+    """
+    plain, opened, inside = name.partition("<")
+    if not opened or not inside.endswith(">"):
+        return name
+    known = {**_everywhere(text).constants, **given}
+    words = [part.strip() for part in split(inside[:-1])]
+    values = [value_of(word, known) if re.search(r"[A-Za-z_]", word) else None for word in words]
+    said = (word if value is None else str(value) for word, value in zip(words, values, strict=True))
+    return f"{plain}<{', '.join(said)}>" if any(value is not None for value in values) else name
 
 
 def unnamed(kernel: KernelSource) -> str:
@@ -262,7 +282,7 @@ class _Draft:
             names, said = (unknown,), self.given.get(unknown)
             count = None if said is None else int(said)
         if count is None:
-            return Word(f"{short}[{unknown}{parts}]", names)
+            return Word(f"{short}[{unknown}{parts}]", names, blank=unknown)
         return Word(f"{short}[{count}{parts}]")
 
     def _extent(self, passed: str, size: int) -> tuple[int | None, tuple[str, ...]]:
@@ -278,12 +298,12 @@ class _Draft:
             declared = re.findall(rf"\b{said}\s*=\s*([^;,]+);", self.text)
             said = declared[0] if len(declared) == 1 else said
         count = re.sub(r"\s*\*\s*sizeof\s*\([^()]*\)|sizeof\s*\([^()]*\)\s*\*\s*", "", said).strip()
-        if count == said:  # bytes: no name says how many elements they are, unless each has one
+        if count == said:  # bytes
             numbers = (self.scope.value(said), self.scope.value(written))
             number = next((one for one in numbers if one is not None), None)
             if number is not None:
                 return -(-number // size), ()
-            return None, (self.scope.asked(written) or ()) if size == 1 else ()
+            return None, self.scope.asked(said) or self.scope.asked(written) or ()
         number = self.scope.value(count)
         if number is not None:
             return number, ()

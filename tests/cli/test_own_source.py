@@ -176,14 +176,15 @@ def test_of_several_instances_one_is_chosen(file: Path, memsim: Run) -> None:
 
 
 def test_elements_of_a_byte_are_as_many_as_its_bytes(file: Path, memsim: Run) -> None:
-    """No sizeof says so; of larger elements the user is asked for their number."""
+    """No sizeof says so; of larger elements there are as many as fit."""
     bytes_ = SOURCE.replace("const int N = 256", "int N = argc > 1 ? std::stoi(argv[2]) : 256")
     bytes_ = bytes_.replace(" * sizeof(float)", "").replace("by);", "1);")
     file.write_text(bytes_.replace("float", "char"))
     assert memsim("list mine.cu").out.splitlines()[-1] == "  with values for N"
     assert "--arg 'i8[512]'" in memsim("bound mine.cu --let N=512").err
     file.write_text(bytes_)
-    assert memsim("list mine.cu").out.splitlines()[-1] == "  with values for N, in_SIZE, out_SIZE"
+    assert memsim("list mine.cu").out.splitlines()[-1] == "  with values for N"
+    assert "--arg 'f32[128]'" in memsim("bound mine.cu --let N=512").err
 
 
 @pytest.mark.slow
