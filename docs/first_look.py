@@ -74,12 +74,18 @@ def accuracy() -> str:
         f"- The kernels that ship: {compared[EXACT]:,} of {compared.total():,} figures equal, "
         f"{compared[NOISE]:,} arbitration, {compared[UNMODELLED]:,} not modelled.",
         f"- {kernels.total():,} kernels of other projects: {kernels['equal']:,} equal in everything; "
-        f"of {kernels['order'] + kernels['wrong']:,} wrong, {kernels['order']:,} were reported uncertain.",
+        f"{_wrong(kernels)}.",
         f"- {first.total():,} more, not seen before: {first['equal']:,} equal in everything; "
-        f"of {first['order'] + first['wrong']:,} wrong, {first['order']:,} were reported uncertain.",
+        f"{_wrong(first)}.",
         "- Not modelled: time, caches, arbitration between warps.",
     ]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _wrong(kernels: Counter[str]) -> str:
+    """How many kernels have a wrong count, and how many of them have one that was shown as certain."""
+    certain = f"{kernels['wrong']:,} of them not reported" if kernels["wrong"] else "all reported"
+    return f"{kernels['order'] + kernels['wrong']:,} wrong, {certain} uncertain"
 
 
 def _equal(pairs: Iterable[tuple[int, int]]) -> str:

@@ -48,8 +48,10 @@ def examine() -> tuple[Tool, ...]:
         Tool("cuobjdump", "programs and libraries", _tool("cuobjdump"), "pip install nvidia-cuda-cuobjdump"),
         Tool("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
         Tool("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
-        Tool("ptxas, nvJitLink", "exact counts of .ptx files", assembler, "pip install 'memsim[ptx]'"),
-        Tool("matplotlib", "pictures as files", _package("matplotlib"), "pip install 'memsim[plot]'"),
+        Tool(
+            "ptxas, nvJitLink", "exact counts of .ptx files", assembler, "pip install nvidia-cuda-nvcc-cu12"
+        ),
+        Tool("matplotlib", "pictures as files", _package("matplotlib"), "pip install matplotlib"),
         Tool("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),
         Tool("GPU and driver", "--live", _gpu(), "predictions need none"),
         Tool("ncu", "--live", _profiler(), "install Nsight Compute"),

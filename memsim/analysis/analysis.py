@@ -154,7 +154,7 @@ class Analysis:
         try:
             import pandas
         except ImportError:
-            raise MemsimError("pandas is not installed", hint="pip install 'memsim[pandas]'") from None
+            raise MemsimError("pandas is not installed", hint="pip install pandas") from None
         columns = {
             field.name: [getattr(site, field.name) for site in self.sites]
             for field in dataclasses.fields(SiteCounts)

@@ -196,7 +196,7 @@ def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Modu
     if code == "sass":
         raise MemsimError(
             "no PTX assembler (ptxas) was found",
-            hint="pip install 'memsim[ptx]', or install the CUDA toolkit",
+            hint="pip install nvidia-cuda-nvcc-cu12, or install the CUDA toolkit",
         )
     return _ptx_module(parse(text, name), texts_beside(path))
 

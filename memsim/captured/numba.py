@@ -116,7 +116,7 @@ def _compiled(function: Any, types: tuple[Any, ...], options: dict[str, Any], ar
     if compiled is None:
         raise MemsimError(
             "there is no assembler for the PTX that Numba writes",
-            hint="pip install 'numba-cuda[cu13]' or 'memsim[ptx]'",
+            hint="pip install 'numba-cuda[cu13]', or nvidia-cuda-nvcc-cu12",
         )
     return compiled.code, ptx
 

@@ -1,7 +1,7 @@
 """Assembles PTX to a cubin with whichever assembler is installed.
 
-`ptxas` comes with the CUDA toolkit, with Triton and by `pip install memsim[ptx]`, the library nvJitLink with
-PyTorch. Another release may generate other code than the one that a vendor used.
+`ptxas` comes with the CUDA toolkit, with Triton and by `pip install nvidia-cuda-nvcc-cu12`, the library
+nvJitLink with PyTorch. Another release may generate other code than the one that a vendor used.
 """
 
 from __future__ import annotations

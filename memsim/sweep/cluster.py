@@ -1,6 +1,6 @@
 """Counts jobs on the workers of a Dask scheduler.
 
-Workers need memsim and the same files at the same paths. Needs distributed (`pip install 'memsim[dask]'`).
+Workers need memsim and the same files at the same paths. Needs distributed (`pip install distributed`).
 """
 
 from __future__ import annotations
@@ -56,5 +56,5 @@ def _distributed() -> Any:
     try:
         import distributed
     except ImportError:
-        raise MemsimError("a Dask scheduler needs distributed", hint="pip install 'memsim[dask]'") from None
+        raise MemsimError("a Dask scheduler needs distributed", hint="pip install distributed") from None
     return distributed

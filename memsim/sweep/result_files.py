@@ -175,7 +175,5 @@ def _pyarrow() -> Any:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MemsimError(
-            "Parquet needs pyarrow", hint="pip install 'memsim[parquet]', or use a .csv file"
-        ) from None
+        raise MemsimError("Parquet needs pyarrow", hint="pip install pyarrow, or use a .csv file") from None
     return pyarrow

@@ -96,7 +96,7 @@ def machine_of(job: Job) -> MachineKernel:
     if not isinstance(job.loaded.code, SassKernel):
         raise MemsimError(
             f"{recorded_name(job)} is PTX, but a GPU runs machine code",
-            hint="omit --code ptx, or pip install 'memsim[ptx]' for an assembler",
+            hint="omit --code ptx, or pip install nvidia-cuda-nvcc-cu12 for an assembler",
         )
     return job.loaded.code.machine
 

@@ -39,7 +39,7 @@ def _figure_class() -> type[Figure]:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise MemsimError(
-            f"pictures need matplotlib, which cannot be loaded: {error}", hint="pip install 'memsim[plot]'"
+            f"pictures need matplotlib, which cannot be loaded: {error}", hint="pip install matplotlib"
         ) from None
 
     class NotebookFigure(Figure):

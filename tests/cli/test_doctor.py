@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 from memsim import doctor
 from memsim.cli import doctor as verb
 from tests.cli.conftest import Run
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_what_is_here(memsim: Run) -> None:
@@ -57,3 +60,25 @@ def test_a_gpu_is_named_with_its_chip_and_driver(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     assert answers("echo NVIDIA H200, 9.0, 580.159.04") == "NVIDIA H200, sm_90, driver 580.159.04"
     assert answers("echo no devices; exit 9") == ""
+
+
+#: Packages of others that hints name and that memsim itself never installs.
+OTHERS = {"cuda-bindings", "ncu-report", "nvidia-cuda-nvrtc", "nvidia-curand-cu12", "triton", "numba-cuda"}
+
+
+def test_what_hints_tell_to_install_is_on_the_index() -> None:
+    """memsim itself is not, so no hint may name it, or one of its extras; what its extras bring is."""
+    texts = {
+        path: path.read_text("utf-8")
+        for folder, kind in ((ROOT / "memsim", "*.py"), (ROOT / "docs", "*.md"))
+        for path in folder.rglob(kind)
+    }
+    named = {
+        (path.name, found)
+        for path, text in texts.items()
+        for found in re.findall(r"pip\s+install\s+'?(?:-\S+\s+)*([A-Za-z][\w-]*)(?!\+|\w)", text)
+    }
+    project = (ROOT / "pyproject.toml").read_text("utf-8")
+    known = OTHERS | set(re.findall(r'^\s*(?:\w+ = \[)?"([a-z][\w-]*)', project, re.MULTILINE))
+    assert {("canvas.py", "matplotlib"), ("doctor.py", "nvidia-cuda-nvcc-cu12")} <= named
+    assert {(file, package) for file, package in named if package not in known - {"memsim"}} == set()

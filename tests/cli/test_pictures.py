@@ -101,8 +101,8 @@ def test_without_matplotlib_only_pictures_are_missing(
 
     canvas._figure_class.cache_clear()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    memsim("heatmap kernel_v4", SMALL, "-o", tmp_path / "x.png").refused("pip install 'memsim[plot]'")
-    memsim("explain kernel_v4", SMALL, "-o", tmp_path / "x.svg").refused("pip install 'memsim[plot]'")
+    memsim("heatmap kernel_v4", SMALL, "-o", tmp_path / "x.png").refused("pip install matplotlib")
+    memsim("explain kernel_v4", SMALL, "-o", tmp_path / "x.svg").refused("pip install matplotlib")
     memsim("heatmap kernel_v4", SMALL).fine()
     memsim("heatmap kernel_v4", SMALL, "-o", tmp_path / "x.html").fine()
     memsim("explain kernel_v4", SMALL).fine()

@@ -194,5 +194,5 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     for draw in (analysis.plot.heatmap, analysis.plot.lanes, analysis.plot.layout, analysis.plot.flow):
         with pytest.raises(MemsimError, match="pictures need matplotlib") as error:
             draw()
-        assert error.value.hint == "pip install 'memsim[plot]'"
+        assert error.value.hint == "pip install matplotlib"
     canvas._figure_class.cache_clear()
