@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+LINE_BREAK = "\u240a"  # a picture of one
+
 
 class MemsimError(Exception):
     """What is wrong, where it is, and what to do.
@@ -45,7 +47,9 @@ class MemsimError(Exception):
         return ":".join(str(part) for part in parts if part is not None)
 
     def __str__(self) -> str:
-        lines = [f"{self.location}: {self.message}" if self.location else self.message]
+        # A name in it may have a line break, which is to begin no line.
+        said = f"{self.location}: {self.message}" if self.location else self.message
+        lines = [said.replace("\n", LINE_BREAK)]
         if self.source is not None:
             text = self.source.rstrip().expandtabs(1)
             lines.append(f"    {text}")

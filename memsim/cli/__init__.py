@@ -100,11 +100,12 @@ def say_version(ctx: click.Context, option: click.Parameter, asked: bool) -> Non
     """Prints what counts depend on: the version, the compilers, and which chips' rules were measured."""
     if not asked or ctx.resilient_parsing:
         return
+    from memsim.cli.output import say
     from memsim.doctor import compilers, tables
 
-    click.echo(f"memsim, version {memsim.__version__}")
-    click.echo(f"compilers: {', '.join(compilers()) or 'none'}")
-    click.echo(f"rules: {'; '.join(tables())}")
+    say(f"memsim, version {memsim.__version__}")
+    say(f"compilers: {', '.join(compilers()) or 'none'}")
+    say(f"rules: {'; '.join(tables())}")
     ctx.exit()
 
 
@@ -183,10 +184,10 @@ def _open_missing_streams() -> None:
 
 def _failed(message: str, code: int, prefix: str = "error: ") -> int:
     """Tells why, and returns the exit code."""
-    from memsim.views.plain import plain
+    from memsim.cli.output import say_all
 
     with suppress(OSError):
-        click.echo(plain(f"{prefix}{message}"), err=True)
+        say_all(f"{prefix}{message}", err=True)
     return code
 
 

@@ -17,7 +17,7 @@ from memsim.cli.launch_options import (
     target_options,
 )
 from memsim.cli.options import JSON
-from memsim.cli.output import echo_json
+from memsim.cli.output import echo_json, say
 from memsim.errors import MemsimError
 from memsim.targets.target import is_file
 from memsim.trace.trace_source import SUFFIX, can_be_written, is_trace
@@ -123,4 +123,4 @@ def analyze(
         terminal.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort)
         suggestion = next_command(analysis, target, options=is_file(target))
         if suggestion:
-            click.echo(suggestion)
+            say(suggestion)

@@ -9,6 +9,7 @@ import click
 from memsim.captured.launched import Launched
 from memsim.captured.script import run_script
 from memsim.captured.write_launch import write_launch
+from memsim.cli.output import say
 from memsim.errors import MemsimError
 from memsim.views.labels import dim3
 
@@ -48,10 +49,10 @@ def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -
         nonlocal count
         path = write_launch(launched, output / f"{count:03}_{launched.kernel.title}")
         count += 1
-        click.echo(_line(path, launched))
+        say(_line(path, launched))
 
     run_script(script, arguments, keep, arch)
-    click.echo(f"{count} launch{'es' * (count != 1)} of {script}")
+    say(f"{count} launch{'es' * (count != 1)} of {script}")
 
 
 def _line(path: Path, launched: Launched) -> str:

@@ -10,10 +10,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path, PurePath
 
-import click
-
 import memsim
-from memsim.cli.output import say
+from memsim.cli.output import echo_document, say
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_project, path_here
 from memsim.errors import MemsimError
@@ -97,7 +95,7 @@ def _writer(form: str) -> Callable[[Outcome, Locate], str]:
 
 def _give(text: str, output: Path | None) -> None:
     if output is None:
-        click.echo(text)
+        echo_document(text)
     else:
         write_text(output, text + "\n", "it")
 

@@ -17,7 +17,7 @@ from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
 from memsim.cli.launch_options import LAUNCH, launch_option, said, spell
 from memsim.cli.options import project_options, taking
-from memsim.cli.output import say
+from memsim.cli.output import echo_document, say_all
 from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_json
@@ -179,12 +179,12 @@ def compare_(
     operands.refuse_unused()
     for errors in operands.failed.values():
         for error in errors:
-            say(error, err=True)
+            say_all(error, err=True)
     found = _compared(first, second, tuple(operands.failed))
     if form == "text":
         terminal.write(found, sys.stdout)
     else:
-        click.echo(FORMATS[form](found))
+        echo_document(FORMATS[form](found))
     ctx.exit(2 if found.failed else 0)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from memsim.cli.output import echo_document
+
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -21,4 +23,4 @@ def completion(ctx: click.Context, /, shell: str) -> None:
     """
     made = get_completion_class(shell)
     assert made is not None  # one of SHELLS
-    click.echo(made(ctx.find_root().command, {}, "memsim", "_MEMSIM_COMPLETE").source())
+    echo_document(made(ctx.find_root().command, {}, "memsim", "_MEMSIM_COMPLETE").source())

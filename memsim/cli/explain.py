@@ -65,7 +65,7 @@ def explain(
         return
     terminal.write(take_apart(analysis, number), sys.stdout)
     for line in what_would_help(analysis, number):
-        click.echo(line)
+        say(line)
     for other in others:
         say(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
 

@@ -20,7 +20,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
 from memsim.cli.options import NO_CACHE, Option, taking
-from memsim.cli.output import say
+from memsim.cli.output import say, say_all
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, path_here
 from memsim.errors import MemsimError
@@ -263,7 +263,7 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     if not found:
         hint = "a kernel is a __global__ function, in the file or in a header that -I leads to"
         raise MemsimError("no kernel was found in it", file=target, hint=hint)
-    click.echo("\n".join(found))
+    say_all("\n".join(found))
 
 
 def _of_project(name: str) -> Job | None:

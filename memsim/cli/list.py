@@ -28,13 +28,18 @@ def list_kernels(file: str | None) -> None:
             raise MemsimError("there is no such CUDA source or binary file", file=file)
         echo_offers(file)
         return
+    from rich.text import Text
+
     articles = by_article()
     width = max(len(entry.name) for entries in articles.values() for entry in entries)
-    room = max(Screen(sys.stdout).room - width - 4, NARROWEST)
+    screen = Screen(sys.stdout)
+    room = max(screen.room - width - 4, NARROWEST)
     for number, (title, entries) in enumerate(articles.items()):
-        click.echo(f"\n{title}" if number else title)
+        if number:
+            screen.say()
+        screen.say(title)
         for entry in entries:
             first, *more = wrap(entry.story, room)
-            click.echo(f"  {click.style(entry.name.ljust(width), bold=True)}  {first}")
+            screen.say(Text("  ").append(entry.name.ljust(width), "bold").append(f"  {first}"))
             for line in more:
-                click.echo(f"  {'':{width}}  {line}")
+                screen.say(f"  {'':{width}}  {line}")

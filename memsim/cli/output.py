@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memsim.files import write_text
-from memsim.views.plain import plain
+from memsim.views.plain import plain, plain_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,11 +33,21 @@ def save_picture(path: Path, page: Callable[[], str], draw: Callable[[], Figure]
     save(draw(), path)
 
 
-def say(text: object, *, err: bool = False) -> None:
-    """Prints a text that may have names and source of others in it."""
+def say(line: object = "", *, err: bool = False) -> None:
+    """Prints a line that may have names and source of others in it."""
+    click.echo(plain_line(str(line)), err=err)
+
+
+def say_all(text: object, *, err: bool = False) -> None:
+    """Prints lines that may have names and source of others in them."""
     click.echo(plain(str(text)), err=err)
 
 
 def echo_json(document: Any) -> None:
     """Prints a record as indented JSON."""
-    click.echo(json.dumps(document, indent=2))
+    echo_document(json.dumps(document, indent=2))
+
+
+def echo_document(text: str) -> None:
+    """Prints a text for a program, whose format says how names are written."""
+    click.echo(text)

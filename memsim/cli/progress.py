@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from memsim.views.plain import plain
+from memsim.views.plain import plain_line
 
 Report: TypeAlias = Callable[[float], None] | None
 
@@ -23,5 +23,5 @@ def progress_bar(title: str) -> Iterator[Report]:
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(escape(plain(title)), total=1.0)
+        task = bar.add_task(escape(plain_line(title)), total=1.0)
         yield lambda done: bar.update(task, completed=done)

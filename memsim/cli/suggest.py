@@ -10,7 +10,7 @@ import click
 from memsim.analysis import Analysis, analyze_trace
 from memsim.cli.launch_options import job_of, target_options
 from memsim.cli.options import JSON
-from memsim.cli.output import echo_json
+from memsim.cli.output import echo_json, say, say_all
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
@@ -86,9 +86,9 @@ def suggest(
     if as_json:
         echo_json(found.to_dict() | ({} if measured is None else {"verified": to_dict(measured)}))
     else:
-        click.echo(terminal.render(found))
+        say_all(terminal.render(found))
         if measured is not None:
-            click.echo("\n" + render(measured))
+            say_all("\n" + render(measured))
     if not (run or verify or apply):
         return
     if found.taken is None:
@@ -103,9 +103,9 @@ def suggest(
         _refuse_another_launch(found.taken, job)
         path = job.kernel.folder / job.kernel.file
         _write(path, found.taken.edit)
-        click.echo("", err=as_json)
-        click.echo(found.taken.edit.diff, nl=False, err=as_json)
-        click.echo(f"Written: {path}", err=as_json)
+        say(err=as_json)
+        say_all(found.taken.edit.diff.removesuffix("\n"), err=as_json)
+        say(f"Written: {path}", err=as_json)
 
 
 def _measured(taken: Proof | Remapped, before: Analysis, job: Job) -> Verified:
@@ -145,7 +145,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> None:
             exit_code=1,
         )
     said = "Ran both versions on the same arguments: every array is bit-for-bit identical."
-    click.echo(said, err=as_json)
+    say(said, err=as_json)
 
 
 def _write(path: Path, edit: Edit) -> None:

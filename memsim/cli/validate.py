@@ -15,7 +15,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.cli.launch_options import LAUNCH, job_of, launch_option, said, spell
 from memsim.cli.options import file_option, taking
-from memsim.cli.output import echo_json, say
+from memsim.cli.output import echo_json, say, say_all
 from memsim.cli.progress import progress_bar
 from memsim.cli.recordings import folder_of_recordings, recording_options
 from memsim.errors import MemsimError
@@ -237,7 +237,7 @@ def _subject(recording: CodeRecording) -> ComparedKernel:
 def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
     """One comparison in full; of everything, a line for each and the sums."""
     for error in found.stale:
-        say(f"error: {error}", err=True)
+        say_all(f"error: {error}", err=True)
     if as_json:
         records = [by_instruction.to_dict(*pair) for pair in found.compared]
         echo_json(records if everything else records[0])

@@ -37,6 +37,11 @@ def plain(text: str) -> str:
     return shown
 
 
+def plain_line(text: str) -> str:
+    """The text as one line: a line break in a name begins no line of its own."""
+    return plain(text).replace("\n", chr(PICTURES + ord("\n")))
+
+
 def coloured(stream: TextIO) -> bool:
     """Whether rich may add colours to what is written there: a terminal, or who asks for them."""
     asked = any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))

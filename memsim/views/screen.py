@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.views.colours import ink_on
-from memsim.views.plain import plain_console
+from memsim.views.plain import plain_console, plain_line
 from memsim.views.tables import UNLIMITED, Column, Row, fitted, room_of
 
 if TYPE_CHECKING:
@@ -23,7 +23,11 @@ class Screen:
         self._console.width = UNLIMITED
 
     def say(self, text: str | Text = "", style: str = "") -> None:
-        """Prints a line; nothing in it is markup."""
+        """Prints a line; nothing in it is markup, and nothing in it ends the line."""
+        if isinstance(text, str):
+            text = plain_line(text)
+        elif "\n" in text.plain:
+            text.plain = plain_line(text.plain)
         self._console.print(text, style=style, soft_wrap=True)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:

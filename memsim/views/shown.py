@@ -13,6 +13,7 @@ from memsim.views.explain.choose import chosen
 from memsim.views.explain.data import take_apart
 from memsim.views.heatmap import terminal as terminal_heatmap
 from memsim.views.labels import access
+from memsim.views.plain import plain_line
 from memsim.views.report import fragment
 
 
@@ -54,6 +55,7 @@ def explain(analysis: Analysis, line: int | str | None, site: int | None) -> Sho
     stream = StringIO()
     terminal_request.write(take_apart(analysis, number), stream)
     for other in others:
-        stream.write(f"Also on this line: site {other}, {access(analysis.sites[other])}\n")
+        also = f"Also on this line: site {other}, {access(analysis.sites[other])}"
+        stream.write(f"{plain_line(also)}\n")
     text = stream.getvalue().rstrip()
     return Shown(text, f"<pre>{escape(text)}</pre>")

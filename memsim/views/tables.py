@@ -11,6 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from memsim.views.plain import plain_line
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
@@ -56,7 +58,7 @@ def fitted(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    rows = list(rows)
+    rows = [Row([plain_line(text) for text in row.cells], row.style) for row in rows]
     widths = [
         max([len(column.name), *(len(row.cells[i]) for row in rows)]) for i, column in enumerate(columns)
     ]

@@ -34,7 +34,8 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "
     screen = Screen(stream)
     for problem in outcome.problems:
         who = f"{problem.kernel}: " if problem.kernel else ""
-        screen.say(f"error: {who}{problem.error}", "red")
+        for line in f"error: {who}{problem.error}".split("\n"):
+            screen.say(line, "red")
         screen.say()
     for findings in _groups(outcome.findings):
         _write_group(screen, findings, locate)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TextIO
 
-from memsim.views.plain import coloured, plain, plain_console
+from memsim.views.plain import coloured, plain_console, plain_line
 
 
 def write_passed(verdict: str, stream: TextIO) -> None:
     """Prints the verdict on `stream`, in green where somebody is watching."""
     if not coloured(stream):
-        stream.write(plain(f"{verdict}\n"))
+        stream.write(f"{plain_line(verdict)}\n")
         return
-    plain_console(stream).print(verdict, style="bold green", soft_wrap=True)
+    plain_console(stream).print(plain_line(verdict), style="bold green", soft_wrap=True)

@@ -46,7 +46,9 @@ def write(comparisons: Comparisons, stream: TextIO) -> None:
     alone = len(comparisons.pairs) == 1
     for pair in comparisons.pairs:
         if not alone:
-            screen.say(f"\n{pair.verdict}" if pair.differs else pair.verdict, "bold")
+            if pair.differs:
+                screen.say()
+            screen.say(pair.verdict, "bold")
         if pair.differs or alone:
             _write_pair(pair, screen)
 

@@ -53,7 +53,8 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
         if panel:
             _draw(screen, panel, widths, wide, cell_width, banks)
         else:
-            screen.say(f"{heat.NOTHING}\n")
+            screen.say(heat.NOTHING)
+            screen.say()
     legend = Text("")
     for step in range(6):
         legend += cell(str(2**step), colour_of_trouble(2**step), CELL)

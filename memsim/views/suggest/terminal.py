@@ -12,6 +12,7 @@ from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count, file_names
+from memsim.views.plain import plain_line
 from memsim.views.suggest.advice import room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
 from memsim.views.suggest.data import BeforeAndAfter, picture
@@ -49,7 +50,7 @@ def render(found: Suggestions) -> str:
         lines += part
     ending = list(_ending(found, names))
     lines += ["", *ending] if ending else []
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(plain_line(line.rstrip()) for line in lines)
 
 
 def _names(found: Suggestions) -> Names:
