@@ -2,6 +2,15 @@
 
 from memsim.analysis.analysis import SCHEMA, Analysis, analyze_trace
 from memsim.analysis.counts import InstructionCounts, SiteCounts
+from memsim.analysis.ranges import Range
 from memsim.analysis.verdict import BADLY_COALESCED
 
-__all__ = ["BADLY_COALESCED", "SCHEMA", "Analysis", "InstructionCounts", "SiteCounts", "analyze_trace"]
+__all__ = [
+    "BADLY_COALESCED",
+    "SCHEMA",
+    "Analysis",
+    "InstructionCounts",
+    "Range",
+    "SiteCounts",
+    "analyze_trace",
+]

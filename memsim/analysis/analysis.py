@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.analysis.atomic_totals import atomic_totals
-from memsim.analysis.constant_total import constant_requests
 from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
-from memsim.analysis.sites import rows_of_trace, site_counts, totals_of, undecided_counters
+from memsim.analysis.ranges import Range
+from memsim.analysis.sites import rows_of_trace, site_counts, undecided_counters
+from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
@@ -38,9 +38,8 @@ class Analysis:
     """The cost of one launch, predicted from its addresses.
 
     trace: what it was computed from. arch: the chip whose rules were used. sites: rows by file, line and
-    first instruction. totals: ncu metric name -> predicted value; None if an access in it could not be
-    analyzed, or depends on more than its addresses. verdict: the answer in one line. undecided: ncu metric
-    name -> why it is unknown although every access is analyzed.
+    first instruction. totals: ncu metric name -> predicted value, None if it is not certain. verdict:
+    the answer in one line. undecided: ncu metric name -> what is known of each total that is None.
     """
 
     trace: Trace
@@ -48,7 +47,7 @@ class Analysis:
     sites: tuple[SiteCounts, ...]
     totals: dict[str, int | None]
     verdict: str
-    undecided: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    undecided: Mapping[str, Range] = dataclasses.field(default_factory=dict)
 
     @property
     def excess_wavefronts(self) -> int:
@@ -205,7 +204,7 @@ class Analysis:
             "bound": self.bound.to_dict(),
             "sites": sites,
             "totals": dict(self.totals),
-            "undecided": dict(self.undecided),
+            "undecided": {metric: dataclasses.asdict(limits) for metric, limits in self.undecided.items()},
             "uncounted": dict(self.trace.uncounted),
             "notes": list(self.trace.notes),
             "uncertain": list(self.trace.uncertain),
@@ -241,7 +240,5 @@ def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
         site_counts(trace, [trace.sites[i] for i in members], requests, chip)
         for members, requests in rows_of_trace(trace)
     )
-    reasons = undecided_counters(trace, chip)
-    atomics, where = atomic_totals(trace, sites)
-    totals = totals_of(sites, reasons) | atomics | constant_requests(trace, sites)
-    return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), reasons | where)
+    totals, ranges = totals_of(trace, sites, undecided_counters(trace, chip))
+    return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), ranges)

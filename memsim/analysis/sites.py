@@ -1,17 +1,16 @@
-"""From the requests of a trace to the counts of its access sites, and to totals by ncu's names."""
+"""From the requests of a trace to the counts of its access sites."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from memsim.analysis.counts import NO_WAVEFRONTS, SiteCounts, known
+from memsim.analysis.counts import NO_WAVEFRONTS, SiteCounts
+from memsim.analysis.ranges import Range
 from memsim.arch import Arch
-from memsim.model import COUNTERS, totals
 from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_no_cost
 from memsim.model.constant import constant_access
-from memsim.model.counters import QUANTITIES
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.undecided import undecided
@@ -19,7 +18,7 @@ from memsim.source.code_lines import code_line
 from memsim.trace.trace import AccessSite, Trace
 
 
-def undecided_counters(trace: Trace, arch: Arch) -> dict[str, str]:
+def undecided_counters(trace: Trace, arch: Arch) -> dict[str, Range]:
     """Metric -> why it depends on more than the addresses of the kernel's copies."""
     found: dict[str, str] = {}
     for number, site in enumerate(trace.sites):
@@ -27,7 +26,7 @@ def undecided_counters(trace: Trace, arch: Arch) -> dict[str, str]:
         if asked.is_copy and asked.space == "shared":
             rows = trace.site == number
             found |= undecided(asked, site.width, trace.active[rows], trace.partner[rows], arch)
-    return found
+    return {metric: Range(why) for metric, why in found.items()}
 
 
 def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
@@ -116,27 +115,4 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
         "sectors": int(times @ cost.sectors),
         "ideal_sectors": int(times @ cost.ideal_sectors),
         "lines": int(times @ cost.lines),
-    }
-
-
-def totals_of(sites: Sequence[SiteCounts], undecided: Collection[str]) -> dict[str, int | None]:
-    """ncu metric -> predicted value; None if an access that counts in it is unresolved or not settled."""
-    sums: dict[tuple[str, str], dict[str, int]] = {}
-    for site in sites:
-        of_op = sums.setdefault((site.space, site.op), dict.fromkeys(QUANTITIES[site.space], 0))
-        for quantity in of_op:
-            of_op[quantity] += known(getattr(site, quantity))
-    sure = totals(sums, undecided)
-    short = {
-        (site.space, op)
-        for site in sites
-        if site.unresolved is not None
-        for op in site.operation.counted_as or (site.op,)
-    }
-    return {
-        counter.metric: None
-        if any((counter.space, op) in short for op in counter.ops)
-        else sure.get(counter.metric)
-        for counter in COUNTERS
-        if counter.is_reported(sums)
     }

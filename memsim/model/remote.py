@@ -90,6 +90,25 @@ def cost_anywhere(
     return found[0], found[1]
 
 
+def limits_anywhere(
+    addresses: np.ndarray, width: int, passes: int, active: np.ndarray
+) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """((fewest, most) sectors, (fewest, most) lines) of requests [n, 32] wherever the array lies, int64 [n].
+
+    Fewest: no lane waits for one in another line. Most: lanes whose place no earlier lane has are served
+    when their line is for the first time, and each other lane alone.
+    """
+    fewest = cost_anywhere(addresses, width, passes, active)
+    free = active & (_earlier(addresses % LINE // width, active) == 0)
+    alone = np.count_nonzero(active & ~free, axis=1)
+    same = is_same_anywhere(addresses, width, active)
+    most = []
+    for size, few in zip((SECTOR, LINE // passes), fewest, strict=True):
+        keys = fill_idle(addresses // size, free)
+        most.append(np.where(same, few, np.where(free.any(axis=1), _different(keys) + 1, 0) + alone))
+    return (fewest[0], most[0]), (fewest[1], most[1])
+
+
 def _different(values: np.ndarray) -> np.ndarray:
     """How many different values each row has, less one."""
     in_order = np.sort(values, axis=1)

@@ -162,7 +162,7 @@ class Accesses(Lanes):
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:
-            self.listener.uncounted(f"{space} request", active)
+            self.listener.uncounted(f"{space} {'call' if kind == 'call' else 'request'}", active)
             return
         site = self.sites.site(op, kind, space, width)
         if active is False:

@@ -224,12 +224,8 @@ class Control:
             raise refused(op, "is an indirect call, which is not supported")
         if name == "__assertfail":
             raise MemsimError(f"assertion failed in {self.machine.places(active)}", **place_in_source(op))
+        self.machine.uncounted(f"{name.removeprefix('v')} call", active)
         poison = Poison(f"{name} is a system function without code", op)
-        for kind in ("load", "store", "atomic"):
-            self.machine.lose(op, kind, "global", 4, poison, active)
-        self.machine.lose(op, "atomic", "shared", 4, poison, active)
-        for kind in ("load", "store"):
-            self.machine.lose(op, kind, "local", 4, poison, active)
         for slot in SCRATCH:
             self.machine.write(slot, poison, True if rest is False else active)
         return op.index + 1

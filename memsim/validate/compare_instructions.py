@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, Range
 from memsim.arch import Arch
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
@@ -30,14 +30,16 @@ from memsim.validate.verdicts import (
     DIFFERENT,
     NOISE,
     UNMODELLED,
+    WITHIN,
     MetricComparison,
     counter_figures,
 )
 
 # Verdicts on a launch, best first; "not certain" if something differs that the analysis marks as uncertain.
-EQUAL, ARBITRATION, PARTLY, UNCERTAIN, DIFFERS = (
+EQUAL, ARBITRATION, LIMITED, PARTLY, UNCERTAIN, DIFFERS = (
     "equal",
     "equal but for arbitration",
+    "equal or within its limits",
     "equal as far as modelled",
     "not certain",
     "differs",
@@ -88,12 +90,14 @@ class CodeComparison:
 
     @property
     def verdict(self) -> str:
-        """`EQUAL`, `ARBITRATION`, `PARTLY`, `UNCERTAIN` or `DIFFERS`."""
+        """`EQUAL`, `ARBITRATION`, `LIMITED`, `PARTLY`, `UNCERTAIN` or `DIFFERS`."""
         count = Counter(figure.verdict for figure in self.figures)
         if count[DIFFERENT]:
             return UNCERTAIN if self.uncertain else DIFFERS
         if count[UNMODELLED]:
             return PARTLY
+        if count[WITHIN]:
+            return LIMITED
         return ARBITRATION if count[NOISE] else EQUAL
 
     @property
@@ -129,8 +133,9 @@ def compare_code(profiles: Sequence[CodeProfile], analysis: Analysis) -> CodeCom
     first = profiles[0]
     rows = tuple(_rows(first, trace, analysis.arch))
     explained = bool(first.figures) and not any(row.differs for row in rows)
-    predicted = analysis.totals | _sums(rows, analysis.totals)
-    totals = counter_figures(profiles, predicted, explained)
+    predicted = analysis.totals | _estimates(analysis)
+    predicted |= _sums(rows, predicted)
+    totals = counter_figures(profiles, predicted, explained, analysis.undecided)
     known = [figure for figure in totals if figure.measured is not None]
     return CodeComparison(rows, tuple(known), "; ".join(trace.uncertain))
 
@@ -158,6 +163,14 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
             ),
             unresolved=next((access.site.unresolved for access in mine if access.site.unresolved), None),
         )
+
+
+def _estimates(analysis: Analysis) -> dict[str, int]:
+    """Totals in the order of warps that was executed: what the chip counts if that makes no difference."""
+    if not analysis.trace.uncertain:
+        return {}
+    known = {metric: limits.estimate for metric, limits in analysis.undecided.items()}
+    return {metric: estimate for metric, estimate in known.items() if estimate is not None}
 
 
 def _sums(rows: Iterable[InstructionRow], totals: Mapping[str, int | None]) -> dict[str, int | None]:
@@ -195,6 +208,13 @@ def _figures(
             yield MetricComparison(name, expected, measured[name], unreliable=name in lost)
 
 
+def expected(figure: MetricComparison) -> str:
+    """What is predicted: a number, or its limits; "" if there is no rule."""
+    if figure.predicted is not None:
+        return f"{figure.predicted:,}"
+    return "" if figure.least is None else str(Range("", figure.least, figure.most))
+
+
 def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:
     """The accesses of each machine instruction; for a copy both sides.
 
@@ -210,4 +230,4 @@ def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:
 
 
 def _said(figure: MetricComparison) -> str:
-    return f"{figure.metric} {figure.measured:,}, not {figure.predicted:,}"
+    return f"{figure.metric} {figure.measured:,}, not {expected(figure)}"

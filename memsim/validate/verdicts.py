@@ -1,6 +1,7 @@
 """Verdicts on single values, predicted and measured.
 
-There is no tolerance: a value is equal, or a surplus is proven to be arbitration, or it is a difference.
+There is no tolerance: a value is equal, or a surplus is proven to be arbitration, or it is a difference. One
+that is predicted by limits lies within them, or is a difference.
 
 Arbitration. If warps compete, shared accesses take more wavefronts. That does not depend on addresses,
 differs in each run, and has its own counter, `l1tex__data_bank_conflicts_type_arbitration.sum`. A surplus
@@ -22,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from memsim.analysis import Range
 from memsim.validate.live import ARBITRATION, ONE_PASS
 from memsim.validate.profiles import CodeProfile
 
@@ -29,17 +31,19 @@ from memsim.validate.profiles import CodeProfile
 PRODUCTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"
 EXACT = "exact"
 NOISE = "arbitration"
+WITHIN = "within its limits"
 UNMODELLED = "not modelled"
 DIFFERENT = "difference"
-VERDICTS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
+VERDICTS = (EXACT, NOISE, WITHIN, UNMODELLED, DIFFERENT)
 
 
 @dataclass(frozen=True, slots=True)
 class MetricComparison:
     """One value, predicted and measured.
 
-    predicted: None if there is no rule. arbitration: the part of the measured value proven to be arbitration.
-    unreliable: the profiler may show something else, so that a value that differs says nothing.
+    predicted: None if there is no rule, or only limits: then it is at least `least` and at most `most`, None
+    if nothing limits it. arbitration: the part of the measured value proven to be arbitration. unreliable:
+    the profiler may show something else, so that a value that differs says nothing.
     """
 
     metric: str
@@ -47,10 +51,15 @@ class MetricComparison:
     measured: int | float | None
     arbitration: int = 0
     unreliable: bool = False
+    least: int | None = None
+    most: int | None = None
 
     @property
     def verdict(self) -> str:
         """One of `VERDICTS`."""
+        if self.predicted is None and self.measured is not None and self.least is not None:
+            below = self.most is None or self.measured <= self.most
+            return WITHIN if self.least <= self.measured and below else DIFFERENT
         if self.predicted is None or self.measured is None:
             return UNMODELLED
         own = self.measured - self.arbitration
@@ -63,10 +72,12 @@ def counter_figures(
     profiles: Sequence[CodeProfile],
     predicted: Mapping[str, int | None],
     explained: bool,
+    undecided: Mapping[str, Range] | None = None,
 ) -> Iterator[MetricComparison]:
     """The hardware's counters.
 
     predicted: by ncu's names. explained: the source counters show the predicted values for every access.
+    undecided: what is known of counters that are not predicted.
     """
     one_pass = {metric: metrics for metrics in ONE_PASS.values() for metric in metrics}
     for metric, expected in predicted.items():
@@ -79,7 +90,11 @@ def counter_figures(
             surplus = surpluses.get(metric, 0)
             if surpluses and metric not in surpluses:
                 expected = None
-        yield MetricComparison(metric, expected, measured, surplus)
+        limits = (undecided or {}).get(metric)
+        if expected is None and limits is not None and limits.is_limited:
+            yield MetricComparison(metric, None, measured, least=limits.least, most=limits.most)
+        else:
+            yield MetricComparison(metric, expected, measured, surplus)
 
 
 def _counter(profiles: Iterable[CodeProfile], metric: str) -> int | float | None:

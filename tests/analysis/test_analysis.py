@@ -279,7 +279,7 @@ def test_lanes_of_a_copy_that_write_zeros_fetch_nothing() -> None:
     )
     assert analysis.totals[LDG_SECTORS] == 8
     assert analysis.totals[COPY_CONFLICTS] is None
-    assert "write zeros" in analysis.undecided[COPY_CONFLICTS]
+    assert "write zeros" in analysis.undecided[COPY_CONFLICTS].why
 
 
 def test_totals_have_the_sums_of_the_rows() -> None:

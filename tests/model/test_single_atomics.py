@@ -8,7 +8,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.model.remote import cost_anywhere, global_atomic_access, is_same_anywhere, remote_access
+from memsim.model.remote import (
+    cost_anywhere,
+    global_atomic_access,
+    is_same_anywhere,
+    limits_anywhere,
+    remote_access,
+)
 from tests.validate.conftest import H200, TRACES
 
 FILE = np.load(TRACES / H200 / "atomics.npz")
@@ -40,6 +46,16 @@ def test_where_no_place_is_in_two_lines_counts_do_not_depend_on_the_array(kernel
     sectors, lines = cost_anywhere(places[sure].reshape(-1, 32), width, passes, active[sure].reshape(-1, 32))
     assert np.array_equal(sectors, cost.sectors[sure].reshape(-1))
     assert np.array_equal(lines, cost.lines[sure].reshape(-1))
+
+
+@pytest.mark.parametrize("kernel", ON_GLOBAL)
+def test_counts_lie_within_their_limits_wherever_the_array_lies(kernel: str) -> None:
+    places, active, counters = rows_of(kernel)
+    asked = (places.reshape(-1, 32), width_of(kernel), 2 if "cas" in kernel else 1, active.reshape(-1, 32))
+    for counted, limits in zip(counters[:, 1:].T, limits_anywhere(*asked), strict=True):
+        least, most = ((limit.reshape(6, 3) * TIMES).sum(axis=1) for limit in limits)
+        assert ((least <= counted) & (counted <= most)).all()
+        assert (least < most).sum() == 1
 
 
 def test_every_kind_of_atomic_is_there() -> None:

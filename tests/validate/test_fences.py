@@ -46,9 +46,9 @@ def test_a_fence_of_the_system_may_store_and_is_told(path: Path) -> None:
     counted = {name: counted.value for name, counted in first.counters.items()}
     assert counted["smsp__inst_executed.sum"] == counted["inst_executed"] + instructions * fences
     analysis = predicted(path.stem)
-    assert [counted[name] - stores * fences for name in (REQUESTS, SECTORS)] == [
-        analysis.totals[name] for name in (REQUESTS, SECTORS)
-    ]
+    for name in (REQUESTS, SECTORS):
+        known = analysis.undecided[name].estimate if fences else analysis.totals[name]
+        assert counted[name] - stores * fences == known
     told = [reason for reason in analysis.trace.uncertain if "some machines make a store" in reason]
     assert bool(told) == bool(fences)
 

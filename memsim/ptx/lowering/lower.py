@@ -17,6 +17,7 @@ import memsim.ptx.lowering.matrices
 import memsim.ptx.lowering.memory
 import memsim.ptx.lowering.moves
 import memsim.ptx.lowering.video  # noqa: F401  (registers its opcodes)
+from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Op, Place, Program
@@ -31,8 +32,8 @@ from memsim.ptx.program import Function, PtxInstruction, PtxModule
 from memsim.ptx.used_registers import defs
 from memsim.state.address_spaces import SHARED_BASE
 
-#: Device functions of the CUDA runtime that do not access the kernel's arrays.
-SYSTEM_CALLS = frozenset(("vprintf", "malloc", "free"))
+#: Functions of the driver that do not access the kernel's arrays.
+SYSTEM_CALLS = DRIVER_FUNCTIONS - {"__assertfail"}
 _READ_ONLY = frozenset(("ld", "ldu", "ldmatrix"))
 _WRITE_ONLY = frozenset(("st", "stmatrix", "red"))
 #: What these may access, whatever their modifiers and operands.
@@ -154,8 +155,8 @@ def touched(instruction: PtxInstruction) -> Touches:
     if opcode == "call":
         target = instruction.operands[0]
         assert isinstance(target, ptx.CallTarget)
-        is_system = isinstance(target.target, ptx.PtxSymbol) and target.target.name in SYSTEM_CALLS
-        return () if is_system else ANY_ACCESS
+        called = target.target.name if isinstance(target.target, ptx.PtxSymbol) else ""
+        return (("call", called.removeprefix("v")),) if called in SYSTEM_CALLS else ANY_ACCESS
     if opcode in _TOUCHES:
         return _TOUCHES[opcode]
     spaces = [name.split("::")[0] for name in instruction.modifiers]

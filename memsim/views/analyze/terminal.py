@@ -12,6 +12,7 @@ from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.views.analyze.costs import cost, heading
+from memsim.views.analyze.limits import limits_of_totals
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
@@ -147,7 +148,11 @@ def _style(site: SiteCounts) -> str:
 
 
 def _total_rows(analysis: Analysis) -> Iterator[Row]:
-    shown = [(metric, number(total, "not known")) for metric, total in analysis.totals.items() if total != 0]
+    shown = [
+        (metric, str(analysis.undecided[metric]) if total is None else number(total, ""))
+        for metric, total in analysis.totals.items()
+        if total != 0
+    ]
     if len(shown) < len(analysis.totals):
         shown.append((f"{'the others' if shown else 'all'} ({len(analysis.totals) - len(shown)})", "0"))
     return map(Row, shown)
@@ -182,7 +187,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             "An access of 8 or 16 B takes up to 2 or 4 wavefronts a request without any conflict: its lanes "
             "are served in groups, and ways count what collides within a group."
         )
-    yield from (f"Not known: {metric}: {reason}" for metric, reason in analysis.undecided.items())
+    yield from limits_of_totals(analysis)
     if analysis.excess_wavefronts:
         yield (
             f"{analysis.excess_wavefronts:,} shared wavefronts above the ideal are not bank conflicts: "

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.suggest.proposals import Advice, advise
+from memsim.views.analyze.limits import limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.bound import terminal as bounds
 from memsim.views.explain import cells as words
@@ -111,6 +112,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             advice=advice,
             scattered=_scattered(analysis),
             switches=[(entry, looks) for entry, looks in advice if looks],
+            limits_of_totals=limits_of_totals,
             left_out=[*LEFT_OUT, *analysis.trace.notes],
             tables=access_tables(analysis),
             unit_columns=[column.name for column in bounds.COLUMNS],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from memsim.validate.compare_instructions import expected
 from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
 from memsim.views.tables import Column, Row
 
@@ -37,6 +38,6 @@ def figure_row(names: tuple[str, ...], figure: MetricComparison) -> Row:
     """A row whose first cells are `names`, and the others the `COLUMNS` of a figure."""
     known = figure.predicted is not None and figure.measured is not None
     difference = (figure.measured or 0) - (figure.predicted or 0) if known else None
-    numbers = (figure.predicted, figure.measured, difference or None, figure.arbitration or None)
+    numbers = (figure.measured, difference or None, figure.arbitration or None)
     shown = ("" if number is None else f"{number:,}" for number in numbers)
-    return Row((*names, *shown, figure.verdict), STYLES.get(figure.verdict, "yellow"))
+    return Row((*names, expected(figure), *shown, figure.verdict), STYLES.get(figure.verdict, "yellow"))

@@ -1,0 +1,26 @@
+"""What is known of totals that are not certain, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memsim.analysis import Analysis
+
+#: Totals that are told one by one; of more only their number.
+FEW = 3
+
+
+def limits_of_totals(analysis: Analysis) -> Iterator[str]:
+    """A line for each, or for many of one reason; none for a reason that is told elsewhere."""
+    trace = analysis.trace
+    told = {"; ".join(trace.uncertain), *(site.unresolved for site in analysis.sites)}
+    by_reason: dict[str, list[str]] = {}
+    for metric, limits in analysis.undecided.items():
+        by_reason.setdefault(limits.why, []).append(metric)
+    for why, metrics in by_reason.items():
+        if why in told:
+            continue
+        if len(metrics) > FEW:
+            yield f"Not certain: {len(metrics)} of ncu's metrics, whose limits --metrics shows: {why}"
+        else:
+            yield from (f"Not certain: {metric}: {analysis.undecided[metric]}: {why}" for metric in metrics)
