@@ -30,6 +30,8 @@ from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.isa.executable import Parameter
 from memsim.npy import read_array
+from memsim.simt.fitted_arguments import accessors_of
+from memsim.simt.fitted_arguments import fitted as fitted
 from memsim.simt.launch_arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
@@ -53,6 +55,7 @@ def read_arguments(
     folder: Path = Path(),
     where: str = "--arg",
     types: Sequence[str] = (),
+    kernel: str = "",
 ) -> list[Argument]:
     """One value for each parameter of the kernel.
 
@@ -62,6 +65,7 @@ def read_arguments(
         folder: the folder that names of `.npy` files are relative to.
         where: the source of the texts, in errors.
         types: of the parameters in C, "" where unknown; for errors.
+        kernel: its mangled name, which tells whether it takes accessors of PyTorch.
 
     Raises:
         MemsimError: too few or too many, or one that its parameter cannot take.
@@ -76,7 +80,10 @@ def read_arguments(
             hint=f"one for each, in the kernel's order; {EXAMPLES}",
         )
     try:
-        return [_read(text, folder, *named) for text, named in zip(texts, parameters.items(), strict=True)]
+        return [
+            _read(text, folder, *named, bool(accessors_of(kernel)))
+            for text, named in zip(texts, parameters.items(), strict=True)
+        ]
     except MemsimError as error:
         error.file = where
         raise
@@ -109,7 +116,8 @@ def _is_vector(declared: str) -> bool:
 def check_elements(
     values: Sequence[Any], names: Sequence[str], types: Sequence[str], where: str = "--arg"
 ) -> None:
-    """Raise a MemsimError unless the element types of arrays match the C types of the kernel's parameters.
+    """Raise a MemsimError unless the element types of arrays match the C types of the kernel's parameters, or
+    are bytes that make up whole elements.
 
     Another number of values than of parameters is left to `check_arguments`.
     """
@@ -119,13 +127,15 @@ def check_elements(
         wanted = element_of(declared)
         if wanted is None or not isinstance(value, (np.ndarray, ArrayArg)):
             continue
-        dtype = np.dtype(value.dtype)
+        dtype = value.dtype if isinstance(value, np.ndarray) else dtype_of(value.dtype)
         kind = "f" if dtype.kind == "f" else "i" if dtype.kind in "iub" else dtype.kind
         packed = dtype.itemsize < wanted[1] and _is_vector(declared)
+        packed |= dtype.itemsize == 1 and value.nbytes % wanted[1] == 0  # a buffer of bytes
         if kind in "fi" and (kind, dtype.itemsize) != wanted and not packed:
             short = {1: "8", 2: "16", 4: "32", 8: "64"}[wanted[1]]
+            odd = f", and {value.nbytes} bytes are no multiple of {wanted[1]}" if dtype.itemsize == 1 else ""
             raise MemsimError(
-                f"{name} is {declared}, but got an array of {dtype.name}",
+                f"{name} is {declared}, but got an array of {dtype.name}{odd}",
                 file=where,
                 hint=f"pass an array of {wanted[0]}{short}, such as '{wanted[0]}{short}[1024]'",
             )
@@ -166,11 +176,15 @@ def _short(dtype: np.dtype[Any]) -> str:
     return next((short for short, name in DTYPES.items() if name == dtype.name), dtype.name)
 
 
-def _read(text: str | Argument, folder: Path, name: str, parameter: Parameter) -> Argument:
+def _read(
+    text: str | Argument, folder: Path, name: str, parameter: Parameter, takes_accessors: bool
+) -> Argument:
     if not isinstance(text, str):
         return text
     if text == NULL and parameter.type in POINTERS:
         return None
+    if takes_accessors and _is_array(text) and not BETWEEN_PARTS.search(text):
+        return _array(text, folder)
     if is_struct(parameter) or NUMBERS.match(text):
         return _struct(text, folder, name, parameter)
     if _is_array(text) and parameter.type not in POINTERS:

@@ -41,7 +41,8 @@ def as_arguments(arguments: Sequence[Any], depth: int = 0) -> Sequence[Any]:
 
 
 def as_argument(value: Any, depth: int = 0) -> Any:
-    """An array of any package as a numpy array or `ArrayArg`; anything else as it is.
+    """An array of any package as a numpy array or `ArrayArg`; anything else as it is. One without dimensions
+    is one of one element: to a kernel it is a pointer, as every array.
 
     Raises:
         MemsimError: as `as_arguments`.
@@ -57,7 +58,7 @@ def as_argument(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "__cuda_array_interface__"):
         return _on_the_gpu(value)
     if hasattr(value, "__array_interface__"):
-        return np.asarray(value)
+        return np.atleast_1d(np.asarray(value))
     if hasattr(value, "__dlpack__"):
         return _by_dlpack(value)
     return value
@@ -88,6 +89,8 @@ def _of_torch(tensor: Any) -> np.ndarray | ArrayArg:
     dtype = dtype_of(str(tensor.dtype).rpartition(".")[2])
     strides = tuple(int(step) * dtype.itemsize for step in tensor.stride())
     shape = tuple(int(extent) for extent in tensor.shape)
+    if not shape:
+        shape, strides = (1,), (dtype.itemsize,)
     offset = int(tensor.storage_offset()) * dtype.itemsize
     if _has_no_content(tensor):
         return ArrayArg(shape, dtype.name, strides=strides, offset=offset)
@@ -118,7 +121,7 @@ def _on_the_gpu(value: Any) -> np.ndarray | ArrayArg:
     """An array on a GPU: its content by `.get()`, with the alignment of its own address."""
     interface = value.__cuda_array_interface__
     dtype = np.dtype(interface["typestr"])
-    shape, strides = tuple(interface["shape"]), interface.get("strides")
+    shape, strides = tuple(interface["shape"]) or (1,), interface.get("strides") or None
     described = ArrayArg(
         shape, dtype.name, "zeros", strides=strides and tuple(strides), offset=_offset(interface, dtype)
     )
@@ -145,7 +148,7 @@ def _by_dlpack(value: Any) -> np.ndarray:
             f"the content of a {type(value).__name__} on a GPU cannot be read",
             hint="pass a copy on the CPU, or describe it: memsim.ArrayArg(shape, dtype)",
         )
-    return np.from_dlpack(value)
+    return np.atleast_1d(np.from_dlpack(value))
 
 
 # --- memory

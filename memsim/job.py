@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memsim.arch import SM_90, Arch
-from memsim.arguments import check_elements, describe, read_arguments
+from memsim.arguments import check_elements, describe, fitted, read_arguments
+from memsim.arrays import as_arguments
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import Launch, is_integer
@@ -105,14 +106,16 @@ class Job:
         Raises:
             MemsimError: as `loaded`, or a text that is not a value of its parameter.
         """
-        values = self.args
-        if isinstance(self.args, (list, tuple)) and any(isinstance(arg, str) for arg in self.args):
-            parameters = dict(zip(self.loaded.argument_names, self.loaded.parameters, strict=True))
+        if not isinstance(self.args, (list, tuple)):
+            return self.args
+        kernel, values = self.loaded, as_arguments(self.args)
+        if any(isinstance(value, str) for value in values):
+            parameters = dict(zip(kernel.argument_names, kernel.parameters, strict=True))
             values = read_arguments(
-                self.args, parameters, self.kernel.folder, self.where, self.loaded.argument_types
+                values, parameters, self.kernel.folder, self.where, kernel.argument_types, kernel.name
             )
-        if isinstance(values, (list, tuple)):
-            check_elements(values, self.loaded.argument_names, self.loaded.argument_types, self.where)
+        values = fitted(kernel.parameters, values, kernel.name)
+        check_elements(values, kernel.argument_names, kernel.argument_types, self.where)
         return values
 
     @property

@@ -195,13 +195,12 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
 
 
 def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
-    from memsim.arrays import as_arguments
     from memsim.simt.execute_program import MAX_STEPS
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
     return kernel.code.execute(
         job.launch,
-        as_arguments(job.values),
+        job.values,
         kernel.argument_names,
         listener,
         arch=job.arch,

@@ -47,8 +47,9 @@ def analyze(
             speaks DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
             `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
             pointer, `Pointers` a table of them; `TensorMap` a parameter or part of a struct, `TensorMaps` a
-            table of them. A struct is a list of its parts, as `[A, np.int32(3)]` for a pointer and an int, a
-            numpy scalar, or bytes. Texts are read as `--arg` of the command line: `"f32[1024,1024]"`.
+            table of them. A struct is a list of its parts, as `[A, 3]` for a pointer and an int, with types
+            (`np.int32(3)`) if its size leaves them open, a numpy scalar, or bytes. Texts are read as `--arg`
+            of the command line: `"f32[1024,1024]"`.
         shared_bytes: dynamic shared memory per block, in bytes; None if unknown: then as much as a
             block can have, and the report says so.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.

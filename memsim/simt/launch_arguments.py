@@ -164,11 +164,18 @@ def check_arguments(
         if is_parts(argument) and is_struct(parameter):
             check_parts(argument, name, parameter)
         elif not _fits(parameter, argument):
-            points = isinstance(argument, TensorMap) and parameter.type in POINTERS
             raise MemsimError(
                 f"argument {name} of {demangle(kernel)} must be {describe(parameter)}, not {_say(argument)}",
-                hint="memsim.TensorMaps([...]) lies in global memory, and is pointed to" if points else None,
+                hint=_advice(parameter, argument),
             )
+
+
+def _advice(parameter: Parameter, argument: Any) -> str | None:
+    if isinstance(argument, TensorMap) and parameter.type in POINTERS:
+        return "memsim.TensorMaps([...]) lies in global memory, and is pointed to"
+    if is_array(argument) and is_struct(parameter):
+        return "a pointer in a struct is one of its parts: [array, np.int32(3), ...], or 'f32[64]+i32(3)'"
+    return None
 
 
 def _say(argument: Any) -> str:

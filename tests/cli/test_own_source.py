@@ -12,6 +12,7 @@ import pytest
 from memsim.api.loading import load
 from memsim.api.module import Module
 from memsim.api.running import analyze
+from memsim.argument_types import ArrayArg
 from memsim.arguments import check_elements
 from memsim.errors import MemsimError
 from memsim.kernel import SassKernel
@@ -238,6 +239,19 @@ def test_smaller_elements_may_be_loaded_as_vectors() -> None:
     for declared, dtype in (("int4 *", np.float32), ("float2 *", np.float64), ("int *", np.float16)):
         with pytest.raises(MemsimError, match="but got an array of"):
             check_elements([np.zeros(16, dtype)], ["a"], [declared])
+
+
+def test_a_buffer_of_bytes_may_be_of_any_elements() -> None:
+    """If it is whole elements: packed sequences, hashes, images."""
+    for declared in ("const uint32_t *", "float *", "double2 *", "short *"):
+        for array in (np.zeros(64, np.uint8), ArrayArg((8, 8), "int8")):
+            check_elements([array], ["a"], [declared])
+    with pytest.raises(
+        MemsimError, match=r"a is uint32_t \*, but got an array of uint8, and 63 bytes are no mult"
+    ):
+        check_elements([np.zeros(63, np.uint8)], ["a"], ["uint32_t *"])
+    with pytest.raises(MemsimError, match=r"but got an array of uint16\n"):
+        check_elements([np.zeros(64, np.uint16)], ["a"], ["uint32_t *"])
 
 
 def test_one_argument_too_many_is_told_before_their_elements(tmp_path: Path) -> None:

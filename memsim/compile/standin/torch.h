@@ -60,6 +60,64 @@ template <> struct OpMathType<Half> { using type = float; };
 template <> struct OpMathType<BFloat16> { using type = float; };
 template <typename T> using opmath_type = typename OpMathType<T>::type;
 template <typename T, bool on_device> using acc_type = opmath_type<T>;
+
+/* A tensor passed by value: a pointer, then sizes and strides in elements, as torch/headeronly/core/TensorAccessor.h
+   lays it out. */
+template <typename T> struct DefaultPtrTraits { typedef T *PtrType; };
+template <typename T> struct RestrictPtrTraits { typedef T *__restrict__ PtrType; };
+template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
+class TensorAccessor {
+public:
+    typedef typename PtrTraits<T>::PtrType PtrType;
+    __device__ TensorAccessor(PtrType data, const index_t *sizes, const index_t *strides)
+        : data_(data), sizes_(sizes), strides_(strides) {}
+    __device__ index_t size(index_t i) const { return sizes_[i]; }
+    __device__ index_t stride(index_t i) const { return strides_[i]; }
+    __device__ PtrType data() const { return data_; }
+    __device__ TensorAccessor<T, N - 1, PtrTraits, index_t> operator[](index_t i) const {
+        return TensorAccessor<T, N - 1, PtrTraits, index_t>(data_ + strides_[0] * i, sizes_ + 1, strides_ + 1);
+    }
+
+private:
+    PtrType data_;
+    const index_t *sizes_, *strides_;
+};
+template <typename T, template <typename U> class PtrTraits, typename index_t>
+class TensorAccessor<T, 1, PtrTraits, index_t> {
+public:
+    typedef typename PtrTraits<T>::PtrType PtrType;
+    __device__ TensorAccessor(PtrType data, const index_t *sizes, const index_t *strides)
+        : data_(data), sizes_(sizes), strides_(strides) {}
+    __device__ index_t size(index_t i) const { return sizes_[i]; }
+    __device__ index_t stride(index_t i) const { return strides_[i]; }
+    __device__ PtrType data() const { return data_; }
+    __device__ T &operator[](index_t i) const { return data_[strides_[0] * i]; }
+
+private:
+    PtrType data_;
+    const index_t *sizes_, *strides_;
+};
+template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
+class GenericPackedTensorAccessor {
+public:
+    typedef typename PtrTraits<T>::PtrType PtrType;
+    __device__ index_t size(index_t i) const { return sizes_[i]; }
+    __device__ index_t stride(index_t i) const { return strides_[i]; }
+    __device__ PtrType data() const { return data_; }
+    __device__ decltype(auto) operator[](index_t i) const {
+        return TensorAccessor<T, N, PtrTraits, index_t>(data_, sizes_, strides_)[i];
+    }
+
+private:
+    PtrType data_;
+    index_t sizes_[N], strides_[N];
+};
+template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits, typename index_t = int64_t>
+using PackedTensorAccessor = GenericPackedTensorAccessor<T, N, PtrTraits, index_t>;
+template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor32 = GenericPackedTensorAccessor<T, N, PtrTraits, int32_t>;
+template <typename T, size_t N, template <typename U> class PtrTraits = DefaultPtrTraits>
+using PackedTensorAccessor64 = GenericPackedTensorAccessor<T, N, PtrTraits, int64_t>;
 } // namespace at
 namespace torch {
 using namespace at;
