@@ -19,6 +19,7 @@ from memsim.simt.independent_warps import are_independent
 from memsim.simt.launch_arguments import check_arguments
 from memsim.simt.launch_checks import check_chip, check_launch, check_shared
 from memsim.simt.launch_code import code_of_launch
+from memsim.simt.launch_places import reasons_of_places
 from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import memory_of
 from memsim.simt.ordered_accesses import ordered_accesses
@@ -115,6 +116,10 @@ def execute_program(
             raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
     else:
         found = (True, True) if ordered is None else (ordered.order.depends, ordered.order.reads_back)
-        for reason in code.dataflow.uncertain(*found, engine.reached()):
+        reached = engine.reached()
+        for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)
+        if kernel.made_for:  # in PTX pointers are not followed
+            for reason in reasons_of_places(kernel, origins, memory, reached):
+                listener.uncertain(reason)
     return memory

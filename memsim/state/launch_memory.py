@@ -72,6 +72,8 @@ class Memory:
         self.tensors: dict[int, Any] = {}
         #: Initial contents of global memory besides arguments: (address, bytes).
         self.contents: list[tuple[int, bytes]] = []
+        #: An address in each array that contains pointers.
+        self.tables: list[int] = []
         self.static_shared = 0
         self.dynamic_shared: int | None = None
         self._place(buffers)
@@ -123,6 +125,7 @@ class Memory:
                 following = iter(self._arguments[number + 1 :])
                 addresses = [0 if array is None else next(following)[0] for array in table.arrays]
                 self.contents.append((address, np.array(addresses, np.uint64).tobytes()))
+                self.tables.append(address)
 
     @property
     def shared_bytes(self) -> int:

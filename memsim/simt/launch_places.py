@@ -1,0 +1,64 @@
+"""The addresses that a launch hands to its kernel, and what depends on where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from memsim.arch import arch_of_code
+from memsim.isa.executable import Executable
+from memsim.isa.op import Effect
+from memsim.simt.bounds import Origins
+from memsim.simt.placed_values import PlacedSources, decided_by_places
+from memsim.simt.placed_words import Value, first_byte
+from memsim.simt.pointer_roots import PARAMETER_BITS, SYMBOL_BITS, VARIABLE_BITS, roots_of_symbols
+from memsim.state.launch_memory import Memory
+
+#: So many of the lowest bits of the addresses of functions and of the stack are known.
+OF_CODE = OF_STACK = 4
+
+
+def reasons_of_places(
+    kernel: Executable, origins: Origins, memory: Memory, reached: Container[int]
+) -> Iterator[str]:
+    """Why counts depend on where arrays, functions or the stack lie in memory; call it after the launch.
+
+    reached: the instructions that warps came to.
+    """
+    found = decided_by_places(origins.dataflow, sources_of(kernel, origins, memory), reached)
+    for op, names in found:
+        what = "the branch" if op.effect is Effect.CONTROL else "the address"
+        verb = "lie" if len(names) > 1 else "lies"
+        yield f"where {' and '.join(sorted(names))} {verb} in memory decides {what} at {op.where}"
+
+
+def sources_of(kernel: Executable, origins: Origins, memory: Memory) -> PlacedSources:
+    """The words of constant banks that are parts of addresses, and the addresses in the code."""
+    constants: dict[tuple[int, int], Value] = {}
+
+    def enter(bank: int, offset: int, words: tuple[Value, Value]) -> None:
+        constants[bank, offset], constants[bank, offset + 4] = words
+
+    code = first_byte(("code",), "a function", OF_CODE)
+    shared = {name for name, _, _ in kernel.shared}
+    for bank, pointers in kernel.pointers.items():
+        for pointer in pointers:
+            if pointer.symbol not in memory.symbols and pointer.symbol not in shared:
+                enter(bank, pointer.offset, code)
+    front = arch_of_code(kernel.made_for).front
+    enter(0, front.local_base, first_byte(("stack",), "the stack", OF_STACK))
+    named = {bit: symbol for symbol, bit in roots_of_symbols(kernel.program).items()}
+    symbols: dict[str, tuple[Value, Value]] = {
+        name: code for name in named.values() if name in kernel.functions
+    }
+    of_tables = 0
+    for bit, buffer in origins.pointers.items():
+        root, words = bit.bit_length() - 1, first_byte(buffer, buffer.name)
+        if root >= SYMBOL_BITS:
+            symbols[named[bit]] = words
+        elif root >= VARIABLE_BITS:
+            enter(4, 8 * (root - VARIABLE_BITS), words)
+        else:
+            enter(0, 8 * (root - PARAMETER_BITS), words)
+        if any(buffer.start <= place < buffer.end for place in memory.tables):
+            of_tables |= bit
+    return PlacedSources(constants, symbols, code, of_tables)

@@ -1,0 +1,341 @@
+"""Accesses and control flow that depend on where arrays lie in memory, other than by an address that is an
+array's first byte and a number: on the order of two arrays, on bits of a pointer, on the distance of two
+allocations, on the address of a function or of the stack. A system places these as it likes.
+
+Every register that may hold a pointer is followed along the ways of a program, with what it is a sum of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from memsim.isa.op import Address, Constant, Effect, Flow, Op, Operand, Predicate, Register, Symbolic
+from memsim.isa.reach import GLOBAL, LOCAL, spaces_read
+from memsim.isa.written_operands import targets_of
+from memsim.simt.control_graph import gathers
+from memsim.simt.dataflow import Dataflow
+from memsim.simt.decided_by import meet
+from memsim.simt.harmless_branches import Callers, following, region_of
+from memsim.simt.placed_arithmetic import PlacedOperands, results
+from memsim.simt.placed_words import (
+    Placed,
+    Product,
+    Value,
+    chosen,
+    first_byte,
+    names_of,
+    other,
+    summed,
+    sums_of,
+)
+from memsim.simt.slot_bits import slots_of
+from memsim.simt.uniform_branches import uniform_region_of
+
+#: A basic block by its first instruction, and where its function returns to.
+Where = tuple[int, Callers]
+State = dict[int, Value]
+Kept = TypeVar("Kept")
+
+#: Where the addresses in registers may be those of instructions.
+JUMPS = (Flow.CALL, Flow.RETURN, Flow.INDEXED)
+#: After so many visits of a basic block its pointers are told apart no further.
+MOST_VISITS = 40
+#: What a pointer points to that was loaded.
+IN_MEMORY = "the array of a loaded pointer"
+
+
+@dataclass(frozen=True)
+class PlacedSources:
+    """The addresses that a launch hands to its kernel.
+
+    constants: words of constant banks, by bank and offset. symbols: by name of what the code names. code:
+    of an instruction. tables: the roots of arrays that contain pointers.
+    """
+
+    constants: Mapping[tuple[int, int], Value]
+    symbols: Mapping[str, tuple[Value, Value]]
+    code: tuple[Value, Value]
+    tables: int
+
+
+def decided_by_places(
+    graph: Dataflow, sources: PlacedSources, reached: Container[int]
+) -> list[tuple[Op, frozenset[str]]]:
+    """The accesses and the control flow that depend on where something lies, and the names of that.
+
+    reached: the instructions that warps came to. Call it after `graph.needed`.
+    """
+    stored = StoredPlaces()
+    while True:
+        found = _Followed(graph, sources, stored)
+        found.run()
+        if found.stored == stored:
+            return [(graph.ops[at], names) for at, names in sorted(found.decided.items()) if at in reached]
+        stored = found.stored
+
+
+@dataclass
+class StoredPlaces:
+    """Where in memory numbers are that depend on places, by the names of these.
+
+    Pointers that a kernel stores and loads again are not followed: what is loaded may as well be a number.
+    """
+
+    places: frozenset[tuple[str, int]] = frozenset()
+    names: frozenset[str] = frozenset()
+
+
+@dataclass
+class PlacedSlots:
+    """What registers hold at a place of the program.
+
+    slots: that of registers that depend on places. under: by guard, what those hold in its lanes that were
+    written under it. since: by predicate register the instruction that wrote it.
+    """
+
+    slots: State = field(default_factory=dict)
+    under: dict[Predicate, State] = field(default_factory=dict)
+    since: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def placed(self) -> int:
+        """The slots that depend on places, as bits."""
+        return sum(1 << slot for slot in self.slots)
+
+    def at(self, live: int) -> PlacedSlots:
+        """A copy with these slots."""
+        return PlacedSlots(
+            _those(self.slots, live),
+            {
+                guard: _those(slots, live)
+                for guard, slots in self.under.items()
+                if guard.slot is None or live >> guard.slot & 1
+            },
+            _those(self.since, live),
+        )
+
+    def forget(self, writes: int) -> None:
+        """Slots are written: what was written under a guard is gone, and all of it if the guard is."""
+        if self.under and writes:
+            self.under = {
+                guard: _those(slots, ~writes)
+                for guard, slots in self.under.items()
+                if guard.slot is None or not writes >> guard.slot & 1
+            }
+
+    def write(self, writes: int, values: State, guard: Predicate | None) -> None:
+        """Slots `writes` are written, in the lanes of a guard."""
+        self.forget(writes)
+        if guard is not None and guard.slot is not None and not writes >> guard.slot & 1:
+            self.under[guard] = {**self.under.get(guard, {}), **values}
+        for slot, value in values.items():
+            if guard is not None:
+                both = [self.slots.get(slot), value]
+                key = "under", guard, self.since.get(guard.slot or 0, -1), sums_of(both)
+                value = chosen(key, both)
+            if value is None:
+                self.slots.pop(slot, None)
+            else:
+                self.slots[slot] = value
+
+
+def _those(slots: dict[int, Kept], live: int) -> dict[int, Kept]:
+    return {slot: value for slot, value in slots.items() if live >> slot & 1}
+
+
+class _Followed:
+    """One iteration; `stored` may grow."""
+
+    def __init__(self, graph: Dataflow, sources: PlacedSources, stored: StoredPlaces) -> None:
+        self.graph = graph
+        self.sources = sources
+        self.stored = replace(stored)
+        self.ends = dict(graph.basic_blocks)
+        self.decided: dict[int, frozenset[str]] = {}
+        self.arrivals: dict[Where, dict[Where, PlacedSlots]] = {}
+        self.entry: dict[Where, PlacedSlots] = {}
+        self.lost: dict[Where, dict[int, Value]] = {}
+        self.visits: dict[Where, int] = {}
+        self.work: list[Where] = [(0, ())]
+        self.sources_of = {
+            op.index
+            for op in graph.ops
+            if op.form.opcode == "LEPC" or any(map(self._is_source, op.form.operands))
+        }
+
+    def _is_source(self, operand: Operand) -> bool:
+        if isinstance(operand, Constant):
+            words = (operand.offset + 4 * more for more in range(4))
+            return any((operand.bank, word) in self.sources.constants for word in words)
+        return isinstance(operand, Symbolic) and operand.symbol in self.sources.symbols
+
+    def run(self) -> None:
+        """Until nothing changes."""
+        while self.work:
+            place = self.work.pop()
+            self.visits[place] = self.visits.get(place, 0) + 1
+            if self.visits[place] > MOST_VISITS:
+                continue
+            held = self._joined(place)
+            if self.entry.get(place) == held:
+                continue
+            self.entry[place] = held.at(-1)
+            for way in self._through(place, held):
+                if way[0] not in self.ends:
+                    continue
+                arrives = held.at(self.graph.live[way[0]])
+                arrivals = self.arrivals.setdefault(way, {})
+                if way not in self.entry or arrivals.get(place) != arrives:
+                    arrivals[place] = arrives
+                    self.work.append(way)
+
+    def _joined(self, place: Where) -> PlacedSlots:
+        """What registers hold at the start of a basic block."""
+        arrivals = self.arrivals.get(place, {})
+        ways = [arrivals[key] for key in sorted(arrivals, key=repr)]
+        if len(ways) == 1:
+            found = ways[0].at(-1)
+        else:
+            found = PlacedSlots()
+            names: dict[tuple[object, ...], int] = {}
+            for slot in sorted(set().union(*(way.slots for way in ways))):
+                values = [way.slots.get(slot) for way in ways]
+                sums = sums_of(values)
+                number = slot if sums is None else names.setdefault(sums, slot)
+                found.slots[slot] = chosen(("joined", place, number), values)
+            for slot in set().union(*(way.since for way in ways)):
+                since = {way.since.get(slot, -1) for way in ways}
+                found.since[slot] = since.pop() if len(since) == 1 else -2 - place[0]
+        found.slots.update(self.lost.get(place, {}))
+        return found
+
+    def _through(self, place: Where, held: PlacedSlots) -> list[Where]:
+        """Change what is held as a basic block does; the ways behind it."""
+        start, callers = place
+        graph, end = self.graph, self.ends[start]
+        ways = following(graph, start, end, callers)
+        if gathers(graph.ops[end - 1]) or graph.ops[end - 1].flow is Flow.END_COLLECTIVE:
+            ways = [(end, callers)]  # the other ways are those of lanes that it gathers
+        placed = held.placed
+        for op in graph.ops[start:end]:
+            if op.effect is Effect.NONE:
+                continue
+            if op.effect is Effect.CONTROL:
+                if op.reads & placed & ~graph.program.barriers:
+                    ways = self._control(op, place, held.slots, ways)
+                continue
+            touched = op.reads | op.addresses | op.writes
+            if touched & placed or op.index in self.sources_of or op.effect is Effect.MEMORY:
+                self._step(op, held)
+                placed = held.placed
+            else:
+                held.forget(op.writes)
+            for slot in slots_of(op.writes & graph.program.predicates):
+                held.since[slot] = op.index
+        return ways
+
+    def _step(self, op: Op, held: PlacedSlots) -> None:
+        """Change what is held as an instruction does."""
+        guard = op.guard
+        state = {**held.slots, **held.under.get(guard, {})} if guard is not None else held.slots
+        targets = targets_of(op.form, op.record)
+        words = PlacedOperands(
+            state, self.sources.constants, self.sources.symbols, self.sources.code, held.since
+        )
+        if op.effect is Effect.MEMORY:
+            values = self._memory(op, words, len(targets))
+        else:
+            values = results(op, words, len(targets))
+        found = {slot: value for slot, value in zip(targets, values) if slot is not None}
+        if op.spills and op.form.opcode == "STL":
+            data = op.form.operands[1]
+            found = {slot: words.word(data, more) for more, slot in enumerate(op.spills)}
+        condition = words.word(guard) if guard is not None else None
+        written = {slot: found.get(slot) for slot in slots_of(op.writes)}
+        if condition is not None:
+            written = {slot: other([condition, value]) for slot, value in written.items()}
+        held.write(op.writes, written, guard)
+
+    def _memory(self, op: Op, words: PlacedOperands, count: int) -> list[Value]:
+        """The values that an access reads; notes what decides it and what it stores."""
+        self._access(op, words)
+        opcode = op.form.opcode
+        if opcode in ("LDC", "ULDC", "LDCU"):
+            return results(op, words, count)
+        if op.spills:
+            return [words.state.get(slot) for slot in op.spills] if opcode == "LDL" else []
+        data = (words.state.get(slot) for slot in slots_of(op.reads & ~_deciding(op)))
+        stored: list[Value] = [value for value in data if value is not None]
+        reads = self.graph.places_read(op)
+        found: list[Value] = []
+        if meet(reads, self.stored.places):
+            found = [Placed(None, False, 0, self.stored.names)] * count
+            stored += found
+        elif count >= 2 and GLOBAL in spaces_read(op) and self.graph.roots_of(op.index) & self.sources.tables:
+            found = [*first_byte(("loaded", op.index), IN_MEMORY)] * (count // 2)
+        if stored:
+            self._store(self.graph.places_written(op), stored)
+        return found
+
+    def _store(self, places: frozenset[tuple[str, int]], values: list[Value]) -> None:
+        """Values are stored: pointers, on the stack by words, or what depends on places otherwise."""
+        both = len(values) > 1 or all(space == LOCAL for space, _ in places)
+        if not both or any(not isinstance(value, Placed) or value.sum is None for value in values):
+            self.stored.places |= places
+            self.stored.names |= names_of(values)
+
+    def _access(self, op: Op, words: PlacedOperands) -> None:
+        """Is an access made, or its address computed, by where something lies?"""
+        deciding = [words.word(op.guard)] if op.guard is not None else []
+        for slot in slots_of(_deciding(op)):
+            value = words.state.get(slot)
+            if not isinstance(value, Placed) or value.sum is None:
+                deciding.append(value)
+        for operand in op.form.operands:
+            if isinstance(operand, Address):
+                total = summed(_terms(operand, words))
+                if total is not None and (total.sum is None or [by for _, by in total.sum] != [1]):
+                    deciding.append(total)
+        self._decide(op, deciding)
+
+    def _decide(self, op: Op, values: Iterable[Value]) -> None:
+        names = names_of(values)
+        if names:
+            self.decided[op.index] = self.decided.get(op.index, frozenset()) | names
+
+    def _control(self, op: Op, place: Where, state: State, ways: list[Where]) -> list[Where]:
+        """The ways behind control flow that depends on where something lies; what it decides is noted."""
+        callers = place[1]
+        slots = slots_of(op.reads & ~self.graph.program.barriers)
+        values = [value for slot in slots if (value := state.get(slot)) is not None]
+        if op.flow in JUMPS:
+            values = [value for value in values if not isinstance(value, Placed) or value.sum is None]
+        if not values:
+            return ways
+        lost = other(values)
+        if (region := region_of(self.graph, op, callers)) is not None:
+            for end in region.ends:
+                self.lost.setdefault(end, {}).update(dict.fromkeys(slots_of(region.writes), lost))
+                self.work.append(end)
+        elif (region := uniform_region_of(self.graph, op, callers)) is not None:
+            state.update(dict.fromkeys(slots_of(region.writes), lost))
+            return list(region.ends)
+        else:
+            self._decide(op, values)
+        return ways
+
+
+def _deciding(op: Op) -> int:
+    """The slots that decide what an access does, as bits; the others hold what it stores."""
+    return op.addresses | (op.reads if op.record.steers else 0)
+
+
+def _terms(address: Address, words: PlacedOperands) -> list[Product]:
+    """What an address is the sum of, by its lower words."""
+    found: list[Product] = []
+    for register, scale in ((address.base, address.scale), (address.uniform, 1)):
+        if isinstance(register, Register):
+            found.append(words.product(register, scale))
+    return found

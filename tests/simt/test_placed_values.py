@@ -1,0 +1,149 @@
+"""Where arrays lie in memory is up to the system: counts that depend on it are uncertain, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.api.running import analyze, trace
+from memsim.argument_types import Pointers
+from tests.simt.cuda import kernels_of
+
+KERNEL = """
+typedef unsigned long long u64; typedef int *P;
+struct Two { P p[2]; P out; long long n[2]; };
+__device__ int values[256];
+__device__ __noinline__ int both(Two *two, int i) { return two->p[0][i] + two->p[1][i]; }
+__device__ __noinline__ int f(int x) { return x * 3 + clock(); }
+__device__ __noinline__ int g(int x) { return x * 5 + clock(); }
+#define KERNEL(name, parameters, ...) \\
+    extern "C" __global__ void name parameters { int i = threadIdx.x; __VA_ARGS__ }
+"""
+ORDER, BITS = "(P o, P a)", "(P o)"
+#: (parameters, body, what the counts depend on). In each pair of kernels one is certain.
+UNCERTAIN = {
+    "order_as_index": (ORDER, "o[o > a ? i : i * 8] = a[i];", "arg0 and arg1"),
+    "order_as_branch": (ORDER, "if (o < a) o[i] = 1;", "arg0 and arg1"),
+    "order_of_loaded": (
+        "(P *t)",
+        "if (t[0] < t[1]) t[0][i] = 1;",
+        "the array of a loaded pointer",
+    ),
+    "order_after_a_swap": (
+        "(P o, P a, int n)",
+        "for (int k = 0; k < n; k++) { P t = o; o = a; a = t; } if (o < a) o[i] = 1;",
+        "arg0 and arg1",
+    ),
+    "distance": (ORDER, "o[(a - o >> 8 & 3) * i] = 1;", "arg0 and arg1"),
+    "bits": (BITS, "o[((u64)o >> 8 & 7) + i * 8] = i;", "arg0"),
+    "branch_on_a_bit": (BITS, "if ((u64)o & 0x100) o[i] = 1; else o[i * 2] = 2;", "arg0"),
+    "hash": (BITS, "o[(unsigned)((u64)(o + i) * 2654435761u) >> 22] = i;", "arg0"),
+    "bits_of_the_stack": (
+        BITS,
+        "volatile int x[4]; x[i & 3] = i; o[((u64)(void *)x >> 8 & 7) * i] = x[0];",
+        "arg0 and the stack",
+    ),
+    "bits_through_memory": (
+        "(P o, u64 *s)",
+        "s[i] = (u64)o >> 10 & 3; __syncthreads(); o[s[i ^ 1] * i] = 1;",
+        "arg0",
+    ),
+    "bits_through_shared_memory": (
+        BITS,
+        "__shared__ int s[64]; s[i] = (u64)o >> 10 & 3; __syncthreads(); o[s[i ^ 1] * i] = 1;",
+        "arg0",
+    ),
+    "aligned_beyond_what_is_known": (
+        BITS,
+        "P p = (P)(((u64)o + 1023) & ~1023ull); p[i] = 1;",
+        "arg0",
+    ),
+}
+CERTAIN = {
+    "alignment": (
+        "(float *o, float *a)",
+        "if (((u64)o & 15) == 0 && ((u64)a & 15) == 0) ((float4 *)o)[i] = ((float4 *)a)[i];else o[i] = a[i];",
+    ),
+    "alignment_of_both": (
+        "(float *o, float *a)",
+        "if ((((u64)o | (u64)a) & 15) == 0) ((float4 *)o)[i] = ((float4 *)a)[i]; else o[i] = a[i];",
+    ),
+    "first_aligned": (
+        "(float *o)",
+        "int head = ((16 - ((u64)(o + 1) & 15)) & 15) / 4; if (i < head) o[1 + i] = 1;"
+        "((float4 *)(o + 1 + head))[i] = make_float4(1, 1, 1, 1);",
+    ),
+    "aligned_up": ("(P o)", "P p = (P)(((u64)o + 127) & ~127ull); p[i] = 1;"),
+    "bank": ("(P o)", "o[((u64)(o + i) >> 2 & 31) * 2] = 1;"),
+    "to_the_end": (
+        "(P o, P a, int n)",
+        "P e = a + n; int s = 0; for (P p = a + i; p < e; p += blockDim.x) s += *p; o[i] = s;",
+    ),
+    "from_first_to_last": (
+        "(P o, P first, P last)",
+        "int s = 0; for (P p = first + i % 8; p != last; p += 8) s += *p; o[i] = s;",
+    ),
+    "length": ("(P o, P first, P last)", "for (long k = i; k < last - first; k += 64) o[k] = first[k];"),
+    "null": ("(P o, P a, P b)", "o[i] = (a ? a[i] : 0) + (b ? b[i] : 0);"),
+    "one_of_two": ("(P o, P a, int n)", "P p = i < n ? o : a; p[i] = 1;"),
+    "one_of_two_to_the_end": (
+        "(P o, P a)",
+        "P p = blockIdx.x ? o : a; P e = p + 100; for (p += i; p < e; p += 64) *p += 1;",
+    ),
+    "swapped": (
+        "(P o, P a, int n)",
+        "for (int k = 0; k < n; k++) { a[i] = o[i] + 1; P t = o; o = a; a = t; __syncthreads(); }",
+    ),
+    "of_a_table": ("(P *t)", "P p = t[blockIdx.x]; if (p) p[i] = 1;"),
+    "of_a_struct": ("(Two t)", "if (i < t.n[blockIdx.x]) t.out[i] = t.p[blockIdx.x][i];"),
+    "in_memory": ("(P o, P a)", "Two two{{o, a}, o}; o[i] = both(&two, i);"),
+    "through_a_shuffle": ("(P o)", "P p = (P)__shfl_sync(~0u, (u64)o, 3); p[i] = 1; if (p == o) o[i] = 1;"),
+    "variable": ("(P o)", "o[i] = values[i * 2];"),
+    "stack": (
+        "(P o, int n)",
+        "int x[64]; for (int k = 0; k < n; k++) x[k + i & 63] = k; o[i] = x[n & 63];",
+    ),
+    "function": ("(P o, int n)", "int (*p)(int) = n ? f : g; o[i] = p(i) > 0;"),
+}
+A = [np.zeros(4096, np.int32) for _ in range(4)]
+REASON = "in memory decides"
+
+
+def reasons(name: str, parameters: str) -> list[str]:
+    bodies = {one: given[:2] for one, given in (*UNCERTAIN.items(), *CERTAIN.items())}
+    text = KERNEL + "\n".join(f"KERNEL({one}, {what}, {body})" for one, (what, body) in bodies.items())
+    given: dict[str, list[Any]] = {
+        "(P *t)": [Pointers((A[0], A[1]))],
+        "(P o, u64 *s)": [A[0], np.zeros(64, np.uint64)],
+        "(P o, P first, P last)": [A[0], A[1][:64], A[1][64:]],
+        "(P o, P a, P b)": [A[0], A[1], None],
+        "(P o, P a, int n)": [A[0], A[1], 5],
+        "(P o, int n)": [A[0], 5],
+        "(Two t)": [[A[0], A[1], A[2], np.int64(5), np.int64(6)]],
+    }
+    if "float" in parameters:
+        arguments: list[Any] = [np.zeros(4096, np.float32) for _ in range(parameters.count("*"))]
+    else:
+        arguments = given.get(parameters, A[: parameters.count("P")])
+    found = trace(kernels_of(text, "sass")[name], 1, 64, arguments).uncertain
+    return [reason for reason in found if REASON in reason]
+
+
+@pytest.mark.parametrize("name", UNCERTAIN)
+def test_counts_that_depend_on_where_something_lies_are_uncertain(name: str) -> None:
+    parameters, _, names = UNCERTAIN[name]
+    found = reasons(name, parameters)
+    assert any(reason.startswith(f"where {names} lie") for reason in found), found
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_those_of_addresses_differences_and_alignments_are_certain(name: str) -> None:
+    assert not reasons(name, CERTAIN[name][0])
+
+
+def test_bits_of_the_address_of_a_kernel_are_not_known() -> None:
+    text = 'extern "C" __global__ void k(int *o) { o[((size_t)(void *)k >> 4 & 7) * threadIdx.x] = 1; }'
+    found = analyze(kernels_of(text, "sass")["k"], 1, 64, [A[0]])
+    assert [site.sectors for site in found.sites] == [None]
