@@ -8,12 +8,18 @@ after links are resolved.
 from __future__ import annotations
 
 import stat
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from memsim.errors import MemsimError
 
 #: Folders of Linux whose files are no files: `/proc/self/environ` is regular by its mode.
 SPECIAL = tuple(map(Path, ("/proc", "/sys", "/dev")))
 PROJECT_FILES = (".git", "memsim.toml")
+PACKAGE = Path(__file__).resolve().parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,43 @@ def _is_below(real: Path, folder: Path) -> bool:
     return real.is_relative_to(folder) and not any(
         part.startswith(".") for part in real.relative_to(folder).parts
     )
+
+
+# --- where nothing is trusted
+
+_confinement: ContextVar[Boundary | None] = ContextVar("confinement", default=None)
+
+
+@contextmanager
+def confined_to(boundary: Boundary | None) -> Iterator[None]:
+    """Inside, nothing is trusted: only files of the boundary are read, and of memsim itself. None: of all."""
+    own = boundary_of(PACKAGE, PACKAGE.parent / "kernels", PACKAGE.parent / "traces").folders
+    token = _confinement.set(boundary and replace(boundary, folders=(*boundary.folders, *own)))
+    try:
+        yield
+    finally:
+        _confinement.reset(token)
+
+
+def confinement() -> Boundary | None:
+    """What may be read where nothing is trusted; None: the files are the user's own."""
+    return _confinement.get()
+
+
+def allow(*folders: Path) -> None:
+    """Read these folders, too, which the user names and no file; until the confinement ends."""
+    boundary = confinement()
+    if boundary is not None:
+        more = boundary_of(*folders).folders
+        _confinement.set(replace(boundary, folders=(*boundary.folders, *more)))
+
+
+def check_inside(path: Path, name: str | None = None) -> None:
+    """Raise an error if nothing is trusted and a file lies elsewhere; `name` is its name in the error."""
+    boundary = confinement()
+    if boundary is not None and path.exists() and not boundary.holds(path):
+        raise MemsimError(
+            "it is no file of the project, and --untrusted reads no other",
+            file=name or str(path),
+            hint=f"the project is in {boundary.folders[0]}" if boundary.folders else None,
+        )

@@ -6,21 +6,20 @@ nvJitLink with PyTorch. Another release may generate other code than the one tha
 
 from __future__ import annotations
 
-import ctypes
 import re
-import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from memsim.compile.libraries import NVJITLINK
+from memsim.compile.library_process import call_library
 from memsim.compile.prepare import Compiled
 from memsim.compile.toolkit import find_tools, tool_release
 from memsim.errors import MemsimError
+from memsim.programs import run_program, text_of
 
 NVJITLINK_WHEEL = "nvidia-nvjitlink-cu12"
-PTX_INPUT = 2  # NVJITLINK_INPUT_PTX in nvJitLink.h
 
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
 _TOO_NEW = re.compile(r"Unsupported \.version")
@@ -96,8 +95,8 @@ def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
         source, output = Path(scratch, "kernel.ptx"), Path(scratch, "kernel.cubin")
         source.write_text(_for_release(ptx, release), encoding="utf-8")
         command = [str(tool), f"-arch={arch}", "-lineinfo", str(source), "-o", str(output)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        log = (done.stdout + done.stderr).replace(str(source), name)
+        done = run_program(command, "ptxas", file=name)
+        log = text_of(done).replace(str(source), name)
         assembler = f"ptxas {release}".strip()
         if done.returncode != 0:
             raise _refused(name, assembler, arch, log)
@@ -108,48 +107,20 @@ def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
 
 
 def _linked(ptx: str, arch: str, name: str) -> Compiled | None:
-    with NVJITLINK.loaded() as library:
-        return None if library is None else _link(library, ptx, arch, name)
-
-
-def _link(library: ctypes.CDLL, ptx: str, arch: str, name: str) -> Compiled:
-    suffix, release = _release(library)
-    text = _for_release(ptx, release).encode() + b"\0"
-    assembler = f"nvJitLink {release}"
-
-    def call(function: str, *arguments: object) -> int:
-        return int(getattr(library, f"__nvJitLink{function}{suffix}")(*arguments))
-
-    def get(what: str) -> bytes:
-        size = ctypes.c_size_t()
-        call(f"Get{what}Size", handle, ctypes.byref(size))
-        buffer = ctypes.create_string_buffer(max(size.value, 1))
-        call(f"Get{what}", handle, buffer)
-        return buffer.raw[: size.value]
-
-    handle = ctypes.c_void_p()
-    options = [f"-arch={arch}".encode(), b"-lineinfo"]
-    status = call("Create", ctypes.byref(handle), len(options), (ctypes.c_char_p * len(options))(*options))
-    if status != 0:
-        raise _refused(name, assembler, arch, "it does not support this chip")
-    try:
-        status = call("AddData", handle, PTX_INPUT, text, ctypes.c_size_t(len(text)), name.encode())
-        status = status or call("Complete", handle)
-        if status != 0:
-            raise _refused(name, assembler, arch, get("ErrorLog").split(b"\0")[0].decode(errors="replace"))
-        log = get("InfoLog").split(b"\0")[0].decode(errors="replace")
-        return Compiled(get("LinkedCubin"), assembler, arch, log)
-    finally:
-        call("Destroy", ctypes.byref(handle))
-
-
-def _release(library: ctypes.CDLL) -> tuple[str, str]:
-    """(the suffix of the library's symbols, its release): every release has its own symbol names."""
-    for major in (13, 12):
-        for minor in range(20, -1, -1):
-            if hasattr(library, f"__nvJitLinkCreate_{major}_{minor}"):
-                return f"_{major}_{minor}", _full_release(f"{major}.{minor}")
-    raise MemsimError("this release of nvJitLink is not supported", hint="install ptxas instead")
+    texts = (_for_release(ptx, release).encode() for release in ("", "12.0"))
+    answer = call_library(
+        NVJITLINK, "nvjitlink", *texts, arch.encode(), name.encode(), what="nvJitLink", file=name
+    )
+    if answer is None:
+        return None
+    release, how, made = answer
+    if not release:
+        raise MemsimError("this release of nvJitLink is not supported", hint="install ptxas instead")
+    assembler = f"nvJitLink {_full_release(release.decode())}"
+    if how != b"made":
+        log = made.decode(errors="replace") if how == b"refused" else "it does not support this chip"
+        raise _refused(name, assembler, arch, log)
+    return Compiled(made, assembler, arch)
 
 
 def _full_release(release: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,6 +11,7 @@ from memsim.compile.file_names import Names, rename
 from memsim.compile.prepare import Compiled, CompilerInput
 from memsim.compile.shown_log import shown_log
 from memsim.compile.toolkit import find_tool, tool_release
+from memsim.programs import run_program, text_of
 
 
 def find_nvcc() -> Path | None:
@@ -46,8 +46,8 @@ def run_nvcc(
         output = Path(scratch, "output")
         kind, chip = ("-cubin", arch) if machine_code else ("-ptx", arch.replace("sm_", "compute_"))
         command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
-        log = shown_log(done.stdout + done.stderr, source, options, (path.as_posix(),))
+        done = run_program(command, "nvcc", file=source.name)
+        log = shown_log(text_of(done), source, options, (path.as_posix(),))
         log = rename(log, path.as_posix(), source.name)
         names = Names(((path.as_posix(), source.name), (any_file, source.name)))
         if done.returncode == 0:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from memsim.errors import MemsimError
 from memsim.reads import note_stamp
 
 NVRTC_WHEEL = "nvidia-cuda-nvrtc-cu12"
@@ -43,13 +44,12 @@ def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
 
 def tool_release(tool: Path) -> str:
     """The release of an NVIDIA program, such as `13.0.88`; empty if unknown."""
-    import subprocess
+    from memsim.programs import run_program, text_of
 
     try:
-        done = subprocess.run([tool, "--version"], capture_output=True, text=True, check=False, timeout=60)
-    except (OSError, subprocess.TimeoutExpired):
+        found = _RELEASE.search(text_of(run_program([tool, "--version"], tool.name)))
+    except MemsimError:
         return ""
-    found = _RELEASE.search(done.stdout)
     return found[1] if found else ""
 
 

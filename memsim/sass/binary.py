@@ -7,7 +7,6 @@ NVIDIA's `cuobjdump` does it; where it is not installed or refuses a file (13.5 
 from __future__ import annotations
 
 import shutil
-import subprocess
 import tempfile
 import zipfile
 import zlib
@@ -16,12 +15,12 @@ from pathlib import Path, PurePosixPath
 
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
+from memsim.programs import run_program, text_of
 from memsim.sass.cubin import read_cubin
 from memsim.sass.elf import MACHINE
 from memsim.sass.fatbin import MAGIC, read_fatbins
 
 WHEEL = "nvidia-cuda-cuobjdump"
-TIMEOUT = 600  # seconds
 NOTHING = "does not contain device code"  # cuobjdump about a file without cubins
 # Files that cuobjdump reads, by their first bytes: fat binaries, ELF, archives, Windows executables.
 CONTAINERS = (MAGIC, b"\x7fELF", b"!<arch>\n", b"MZ")
@@ -139,22 +138,10 @@ def _unreadable(path: Path, container: Path, count: int, tool: Path | None, log:
 def _by_cuobjdump(tool: Path, container: Path, path: Path) -> tuple[list[Found], str]:
     """(cubins, the log if there are none)."""
     with tempfile.TemporaryDirectory() as scratch:
-        try:
-            done = subprocess.run(
-                [str(tool), "-xelf", "all", str(container.absolute())],
-                cwd=scratch,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                check=False,
-                timeout=TIMEOUT,
-            )
-        except OSError as error:
-            raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
-        except subprocess.TimeoutExpired:
-            raise MemsimError(f"cuobjdump did not finish within {TIMEOUT} s", file=str(path)) from None
+        command = [str(tool), "-xelf", "all", str(container.absolute())]
+        done = run_program(command, "cuobjdump", file=str(path), cwd=scratch)
         if done.returncode != 0:
-            return [], (done.stdout + done.stderr).strip()
+            return [], text_of(done).strip()
         cubins = sorted(Path(scratch).glob("*.cubin"), key=_number)
         return [_named(cubin.name, cubin.read_bytes(), path) for cubin in cubins], ""
 

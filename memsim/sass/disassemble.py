@@ -6,7 +6,6 @@ tool version. Parsing is in `memsim.sass.listing`.
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -16,12 +15,12 @@ from pathlib import Path
 
 from memsim.compile.toolkit import find_tool, tool_release
 from memsim.errors import MemsimError
+from memsim.programs import run_program
 from memsim.store import Store, cache_folder
 
 WHEEL = "nvidia-cuda-nvdisasm"
 OPTIONS = ("-c", "-gi")
 PTX_LINES = "-gp"
-TIMEOUT = 600  # seconds; the largest libraries take a while
 
 
 def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = False) -> str:
@@ -71,14 +70,7 @@ def _run(tool: Path, cubin: bytes, file: str | None, options: Sequence[str]) -> 
     with tempfile.TemporaryDirectory() as scratch:
         path = Path(scratch, "kernel.cubin")
         path.write_bytes(cubin)
-        try:
-            done = subprocess.run(
-                [str(tool), *options, str(path)], capture_output=True, check=False, timeout=TIMEOUT
-            )
-        except OSError as error:
-            raise MemsimError(f"cannot run {tool}: {error.strerror}") from None
-        except subprocess.TimeoutExpired:
-            raise MemsimError(f"nvdisasm did not finish within {TIMEOUT} s", file=file) from None
+        done = run_program([tool, *options, path], "nvdisasm", file=file)
         if done.returncode != 0:
             log = (done.stderr or done.stdout).decode(errors="replace").replace(str(path), file or path.name)
             raise MemsimError(

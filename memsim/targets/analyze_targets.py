@@ -17,6 +17,7 @@ from memsim.api.kernel_file import KernelFile, files_loaded_once
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.targets.cache import kept_trace, trace_of
+from memsim.time_limit import within_time_limit
 
 _Result: TypeAlias = "Analysis | MemsimError"
 
@@ -171,7 +172,8 @@ def _measured(targets: list[Job], cache: Path | None) -> list[_Result]:
     with files_loaded_once():
         for target in targets:
             try:
-                found.append(analyze_job(target, cache))
+                with within_time_limit("the analysis"):
+                    found.append(analyze_job(target, cache))
             except MemsimError as error:
                 found.append(error)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from pathlib import Path
 
@@ -82,10 +81,7 @@ def test_nvjitlink(no_ptxas: None) -> None:
 
 
 def test_no_assembler(no_ptxas: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> ctypes.CDLL:
-        raise OSError(name)
-
-    monkeypatch.setattr(ctypes, "CDLL", absent)
+    monkeypatch.setattr(Library, "candidates", lambda library: iter(["/nowhere/a_library.so"]))
     assert assemble_ptx(PTX) is None
 
 

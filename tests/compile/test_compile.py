@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 import memsim
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.compile.failure import compile_error, without_warnings
+from memsim.compile.libraries import Library
 from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
 from tests.compile.samples import GOOD, HOST, SCALE, write
@@ -224,11 +224,8 @@ def test_the_error_of_nvcc_is_told(fake_nvcc: None) -> None:
 
 
 def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent(name: str) -> ctypes.CDLL:
-        raise OSError(name)
-
     with monkeypatch.context() as patched:
-        patched.setattr(ctypes, "CDLL", absent)
+        patched.setattr(Library, "candidates", lambda library: iter(["/nowhere/a_library.so"]))
         with pytest.raises(MemsimError, match=r"NVRTC.*not installed") as caught:
             compile_cuda(GOOD)
     assert caught.value.hint is not None and "pip install nvidia-cuda-nvrtc-cu12" in caught.value.hint

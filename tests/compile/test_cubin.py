@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile import nvrtc as nvrtc_module
+from memsim.compile import library_calls
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.compile.prepare import Compiled
 from memsim.errors import MemsimError
@@ -94,15 +94,15 @@ def test_inlined_functions_of_a_header_compile(tmp_path: Path) -> None:
 
 
 def test_only_the_release_that_needs_it_leaves_out_who_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
-    def options(release: tuple[int, int], chip: str) -> list[str]:
+    def options(release: tuple[int, int], chip: str) -> list[bytes]:
         class Library:
             @staticmethod
             def nvrtcVersion(major: object, minor: object) -> None:  # noqa: N802
                 major._obj.value, minor._obj.value = release  # type: ignore[attr-defined]
 
-        return nvrtc_module._workarounds(Library(), chip)  # type: ignore[arg-type]
+        return library_calls._workarounds(Library(), chip.encode())  # type: ignore[arg-type]
 
-    assert options((12, 0), "sm_90a") == ["-no-lineinfo-ia"]
+    assert options((12, 0), "sm_90a") == [b"-no-lineinfo-ia"]
     assert options((12, 0), "sm_80") == options((12, 1), "sm_90") == []
 
 

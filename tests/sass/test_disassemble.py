@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -36,7 +35,7 @@ def no_tool_runs(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("nvdisasm ran again")
 
     disassemble(CUBIN)
-    monkeypatch.setattr(subprocess, "run", refuse)
+    monkeypatch.setattr(module, "run_program", refuse)
 
 
 def test_a_listing_has_code_and_lines() -> None:
