@@ -69,7 +69,7 @@ def test_the_constants_of_a_header_complete_a_launch(here: Path, memsim: Run) ->
     words = command(memsim("analyze mine.cu -I inc --kernel absent").err)
     assert words[:5] == ["analyze", "mine.cu", "-Iinc", "--kernel", "turn<float, 32>"]
     assert words[5:] == shlex.split("--grid 2,2 --block 32,8 --arg 'f32[4096]' --arg 'f32[4096]' --arg 64")
-    done = memsim("analyze mine.cu -I inc")
+    done = memsim(shlex.join(words))
     assert "turn<float,32>: conflict-free" in done.out, done.err
 
 
