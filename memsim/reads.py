@@ -10,10 +10,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 
-CONTENT, PRESENCE, STAMP = "content", "presence", "stamp"
+CONTENT, PRESENCE, STAMP, LISTING = "content", "presence", "stamp", "listing"
 ABSENT = "absent"
 
 
@@ -60,7 +61,25 @@ def stamp(path: str | Path) -> str:
     return f"{status.st_size} {status.st_mtime_ns}"
 
 
-LOOK = {CONTENT: _content, PRESENCE: _presence, STAMP: stamp}
+def listing(pattern: str | Path) -> list[str]:
+    """The names in a folder that match the last part of `folder/*.cu`, and those of its folders (`name/`).
+
+    No links are followed; none in a folder that cannot be read.
+    """
+    folder, name = os.path.split(pattern)
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.name + "/" * entry.is_dir(follow_symlinks=False) for entry in entries]
+    except OSError:
+        return []
+    return sorted(one for one in found if one.endswith("/") or fnmatchcase(one, name))
+
+
+def _listing(pattern: str) -> str:
+    return digest("\0".join(listing(pattern)).encode("utf-8", "surrogateescape"))
+
+
+LOOK = {CONTENT: _content, PRESENCE: _presence, STAMP: stamp, LISTING: _listing}
 _watched: ContextVar[Reads | None] = ContextVar("reads", default=None)
 
 
@@ -94,3 +113,12 @@ def note_stamp(path: Path) -> None:
     reads = _watched.get()
     if reads is not None:
         reads.note(STAMP, path, stamp(path))
+
+
+def listed(pattern: Path) -> list[str]:
+    """As `listing`, which is recorded."""
+    found = listing(pattern)
+    reads = _watched.get()
+    if reads is not None:
+        reads.note(LISTING, pattern, _listing(str(pattern)))
+    return found

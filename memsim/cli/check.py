@@ -67,5 +67,5 @@ def _as_text(patterns: tuple[str, ...], config: Path | None, cache: Path, jobs: 
     with watching() as reads:
         outcome, is_all_read = check_anew(patterns, config, cache, jobs)
     if outcome.is_clean and not outcome.notes and is_all_read:
-        passed.keep(store, asked, outcome.verdict, reads)
+        passed.keep(store, asked, outcome.report, reads)
     return outcome.exit_code

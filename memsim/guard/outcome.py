@@ -85,18 +85,73 @@ class Problem:
     error: MemsimError
 
 
+@dataclass(frozen=True, slots=True)
+class UnguardedKernel:
+    """A kernel of the project's sources that no target checks. file: relative to the project's folder.
+
+    is_new: the revision that the check is against does not have it.
+    """
+
+    name: str
+    file: str
+    line: int
+    is_new: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of a project a check is about.
+
+    kernels: number of those in the project's CUDA files. unguarded: those that are no target's. not_compared:
+    (target, why) of targets whose launch could not be compared with that of their source. gone: targets of
+    the revision that the check is against whose kernels are not there any more.
+    """
+
+    kernels: int = 0
+    unguarded: tuple[UnguardedKernel, ...] = ()
+    not_compared: tuple[tuple[str, str], ...] = ()
+    gone: tuple[str, ...] = ()
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What is to be said of it, a line each; nothing if all of it is covered."""
+        said = []
+        new = [kernel for kernel in self.unguarded if kernel.is_new]
+        if self.unguarded:
+            which = f"new and unguarded: {_places(new)}" if new else f"unguarded: {_places(self.unguarded)}"
+            said.append(f"{self.kernels - len(self.unguarded)} of {self.kernels} kernels guarded; {which}")
+        if self.gone:
+            said.append(f"no longer there: {some_names(self.gone)}")
+        reasons: dict[str, list[str]] = {}
+        for name, why in self.not_compared:
+            reasons.setdefault(why, []).append(name)
+        for why, names in reasons.items():
+            said.append(f"launch not compared with the source's: {some_names(names)}: {why}")
+        return tuple(said)
+
+
+def _places(kernels: Collection[UnguardedKernel]) -> str:
+    return some_names([f"`{kernel.name}` ({kernel.file}:{kernel.line})" for kernel in kernels])
+
+
 @dataclass(frozen=True)
 class Outcome:
     """The result of a check.
 
     kernels: those analyzed, in order. checked: budgets that applied to rows. notes: reasons why a result may
-    be of other code, in words.
+    be of other code, in words. coverage: None if it is of some targets only, chosen by name.
     """
 
     kernels: tuple[str, ...]
     checked: tuple[Checked, ...]
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    coverage: Coverage | None = None
+
+    @property
+    def report(self) -> str:
+        """The verdict, and in front of it what is to be said of the coverage."""
+        return "\n".join([*(self.coverage.lines if self.coverage else ()), self.verdict])
 
     @property
     def findings(self) -> tuple[Finding, ...]:

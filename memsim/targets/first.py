@@ -1,6 +1,7 @@
 """Drafts a `memsim.toml` from the CUDA files in a folder and the launches in them.
 
-A kernel whose source says all of its launch becomes a target; another one a line of the comment at the end.
+A kernel whose source says all of its launch becomes a target, which follows that launch; another one a line
+of the comment at the end.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from memsim.compile.launching_text import read_launching_text
+from memsim.compile.paths import resolved
 from memsim.errors import MemsimError
 from memsim.targets.offers import Offer, offers
 
 SUFFIX = ".cu"
 HEAD = """\
-# What `memsim check` guards: each kernel below, against the counts in memsim-baseline.toml.
+# What `memsim check` guards: each kernel below, as its source launches it, against the counts in
+# memsim-baseline.toml.
 # memsim baseline   writes that file
 # memsim check      fails if an access costs more than before
 
@@ -35,16 +38,19 @@ LACKING = """\
 """
 
 
-def first_project(folder: Path) -> tuple[str, int, int]:
+def first_project(folder: Path, include: Sequence[str] = ()) -> tuple[str, int, int]:
     """(text, number of targets, number of other kernels) for all kernels in the `.cu` files below a folder.
+
+    include: folders of headers, relative to the folder.
 
     Raises:
         MemsimError: there is no kernel.
     """
+    options = resolved([f"-I{one}" for one in include], folder)
     found = [
         (path.relative_to(folder).as_posix(), offer)
         for path in sorted(folder.rglob(f"*{SUFFIX}"))
-        for offer in offers(read_launching_text(path, ()))
+        for offer in offers(read_launching_text(path, options))
     ]
     if not found:
         raise MemsimError(
@@ -54,7 +60,7 @@ def first_project(folder: Path) -> tuple[str, int, int]:
         )
     names = Counter(_name(file, offer) for file, offer in found if not offer.asked)
     whole = [
-        _target(file, offer, is_alone=names[_name(file, offer)] == 1)
+        _target(file, offer, include, is_alone=names[_name(file, offer)] == 1)
         for file, offer in found
         if not offer.asked
     ]
@@ -67,7 +73,7 @@ def _name(file: str, offer: Offer) -> str:
     return Path(file).stem if offer.alone else offer.name
 
 
-def _target(file: str, offer: Offer, *, is_alone: bool) -> str:
+def _target(file: str, offer: Offer, include: Sequence[str], *, is_alone: bool) -> str:
     """A target; with a name of its own unless no other one is called as its kernel or file is."""
     path = Path(file).with_suffix("")
     said: dict[str, Any] = {}
@@ -76,10 +82,8 @@ def _target(file: str, offer: Offer, *, is_alone: bool) -> str:
     said["file"] = file
     if not offer.alone:
         said["kernel"] = offer.name
-    for key, word in offer.shape.items():
-        sizes = [int(size) if size.isdecimal() else size for size in word.text.split(",")]
-        said[key] = sizes[0] if key == "shared_bytes" else sizes
-    said["args"] = [word.text for word in offer.arguments]
+    if include:
+        said["options"] = [f"-I{folder}" for folder in include]
     return "\n".join(["[[targets]]", *(f"{key} = {json.dumps(value)}" for key, value in said.items())]) + "\n"
 
 

@@ -5,8 +5,8 @@ Read from `memsim.toml`, or the table `[tool.memsim]` of `pyproject.toml`. docs/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -19,8 +19,9 @@ from memsim.guard.budget import EVERY_COUNT, Budget, parse_budget
 from memsim.guard.judge import Declared
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
+from memsim.source.expressions import Number
 from memsim.targets.config_tables import ConfigTable, read_toml
-from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
+from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of, kind_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
 BASELINE = "memsim-baseline.toml"
@@ -32,22 +33,36 @@ ADD_VALUES = "write targets for the kernels in its comments, with the values tha
 
 PROJECT_KEYS = ("targets", "budgets", "accept", "baseline", "arch")
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
-FILE_KEYS = ("file", *CUDA.keys)
+FILE_KEYS = ("file", "instead_of", *CUDA.keys)
 GUARD_KEYS = ("budgets", "accept")
-TEXTS = ("name", "kernel", "size", "arch", "code", "compiler")
+TEXTS = ("name", "kernel", "size", "arch", "code", "compiler", "instead_of")
 
 T = TypeVar("T", Budget, Selector)
 
 
+@dataclass(frozen=True, slots=True)
+class FromSource:
+    """instead_of: the source's launch that a target's own stands for, if it means another one. let: values of
+    names that the source leaves open.
+    """
+
+    instead_of: str | None
+    let: Mapping[str, Number]
+
+
 @dataclass(frozen=True)
 class Project:
-    """A configuration. path: of its file. baseline: path of the baseline file."""
+    """A configuration. path: of its file. baseline: path of the baseline file.
+
+    from_source: of each target of a CUDA file, by name, what it says of the source's launch.
+    """
 
     path: Path
     targets: tuple[Job, ...]
     rules: tuple[Declared[Budget], ...]
     acceptances: tuple[Declared[Selector], ...]
     baseline: Path
+    from_source: Mapping[str, FromSource] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -118,6 +133,7 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     project.check_keys(PROJECT_KEYS)
 
     targets: dict[str, Job] = {}
+    from_source: dict[str, FromSource] = {}
     rules: list[Declared[Budget]] = []
     acceptances: list[Declared[Selector]] = []
     for entry in project.tables("targets"):
@@ -127,6 +143,8 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
             if targets.setdefault(target.name, target) != target:
                 entry.fail(f"there is another target {target.name!r}", "give this one its own name")
         names = tuple(target.name for target in added)
+        if "file" in entry.values and kind_of(entry.string("file")) is CUDA:
+            from_source |= dict.fromkeys(names, _from_source(entry))
         rules += _declared(entry, "budgets", parse_budget, names)
         acceptances += _declared(entry, "accept", parse_selector, names)
     if not targets and tree is None:
@@ -141,7 +159,12 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     if rest:  # targets without a budget are checked against the baseline
         rules.append(Declared(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.string("baseline", BASELINE)
-    return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline)
+    return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline, from_source)
+
+
+def _from_source(entry: ConfigTable) -> FromSource:
+    said = _said(entry, ("instead_of", "let"))
+    return FromSource(said.get("instead_of"), said.get("let", {}))
 
 
 def _check_name(entry: ConfigTable, name: str) -> None:
@@ -219,6 +242,8 @@ def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Ite
     file, folder = entry.string("file"), tree or entry.file.path.parent
     if file_exists(folder / file_of(file)):
         del said["file"]
+        if kind_of(file) is CUDA:
+            said.pop("instead_of", None)
         yield file_job(file, said, folder=folder, where=str(entry.file.path))
     elif tree is None:
         hint = "paths are relative to the configuration file"

@@ -16,7 +16,9 @@ from memsim.guard.judge import Declared, judge
 from memsim.guard.outcome import Outcome, Problem
 from memsim.job import Job
 from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.coverage import coverage_of
 from memsim.targets.project import Project
+from memsim.targets.source_launch import Followed, follow
 
 Progress = Callable[[float], None] | None
 
@@ -41,7 +43,8 @@ def check_project(
         hint = "memsim baseline writes it; then commit it"
         raise MemsimError("there is no baseline", file=str(project.baseline), hint=hint)
 
-    subjects, problems = [], []
+    subjects: list[GuardedKernel] = []
+    problems, unknown = _follow_sources(project, chosen)
     for number, measured in enumerate(analyze_all(chosen, cache, jobs), 1):
         target = measured.target
         name = target.name
@@ -53,7 +56,28 @@ def check_project(
             progress(number / len(chosen))
     if not some and any(rule.what.needs_baseline for rule in rules):
         problems += _left_over(project, entries or {}, names)
-    return judge(subjects, rules, project.acceptances, problems, some=some)
+    outcome = judge(subjects, rules, project.acceptances, problems, some=some)
+    covered = replace(coverage_of(project, chosen, cache), not_compared=tuple(unknown)) if not some else None
+    return replace(outcome, coverage=covered)
+
+
+def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Problem], list[tuple[str, str]]]:
+    """Targets that are not what their sources launch, and (target, why) of those that cannot be compared."""
+    problems: list[Problem] = []
+    unknown: list[tuple[str, str]] = []
+    for target in chosen:
+        said = project.from_source.get(target.name)
+        if said is None:
+            continue
+        try:
+            followed = follow(target, said.instead_of, said.let)
+        except MemsimError as error:
+            followed = Followed(error)
+        if followed.stale is not None:
+            problems.append(Problem(target.name, followed.stale))
+        elif followed.unknown:
+            unknown.append((target.name, followed.unknown))
+    return problems, unknown
 
 
 def restricted(rule: Declared[Budget], names: Sequence[str]) -> Declared[Budget]:

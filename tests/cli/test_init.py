@@ -28,9 +28,23 @@ def test_what_is_written_can_be_guarded(memsim: Run, project: Path) -> None:
     done = memsim("init")
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines()[0] == "wrote memsim.toml: 1 target"
-    assert 'args = ["f32[1024]"]' in (project / "memsim.toml").read_text()
+    written = (project / "memsim.toml").read_text()
+    assert '[[targets]]\nfile = "src/twice.cu"\n' in written and "args" not in written
     assert memsim("baseline").code == 0
     assert memsim("check").code == 0
+
+
+def test_constants_of_headers_are_found_where_they_are_said_to_be(memsim: Run, project: Path) -> None:
+    (project / "inc").mkdir()
+    (project / "inc" / "sizes.h").write_text("#pragma once\nconstexpr int BLOCKS = 4;\n#define THREADS 256\n")
+    launched = WHOLE.replace("<<<4, 256>>>", "<<<BLOCKS, THREADS>>>")
+    (project / "src" / "twice.cu").write_text(f'#include "sizes.h"\n{launched}')
+    assert memsim("init").out.startswith("wrote memsim.toml: 0 targets; 1 other kernel")
+    (project / "memsim.toml").unlink()
+    assert memsim("init -I inc").out.startswith("wrote memsim.toml: 1 target\n")
+    assert 'options = ["-Iinc"]' in (project / "memsim.toml").read_text()
+    (target,) = read_project(project / "memsim.toml").targets
+    assert (target.launch.grid, target.launch.block) == ((4, 1, 1), (256, 1, 1))
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ extern "C" __global__ void turn(const float *A, float *C, int n) {
     C[y * n + x] = tile[x][y];
 }
 """
+LAUNCHED = f"{TILE}void run(float *A, float *C) {{ turn<<<1, dim3(32, 32)>>>(A, C, 32); }}\n"
 TARGET = """\
 [[targets]]
 file = "tile.cu"
@@ -84,7 +85,7 @@ def tile(folder: Folder) -> Callable[..., Folder]:
     """`tile("ways <= 1")`: a project with one padded transpose and these budgets."""
 
     def make(*budgets: str, more: str = "") -> Folder:
-        folder.write("tile.cu", TILE)
+        folder.write("tile.cu", LAUNCHED)
         listed = ", ".join(f"'{budget}'" for budget in budgets)
         folder.write("memsim.toml", f"budgets = [{listed}]\n{more}\n{TARGET}")
         return folder

@@ -80,6 +80,7 @@ def test_worse_fails_and_better_says_so(tile: Tile) -> None:
 
 def test_another_argument_is_another_launch(tile: Tile) -> None:
     project = tile()
+    project.write("tile.cu", TILE)
     project.run("baseline")
     assert 'arguments = "f32[1024], f32[1024], 32"' in project.read("memsim-baseline.toml")
     project.edit("memsim.toml", '"f32[1024]", 32]', '"f32[1024]", 31]')

@@ -138,9 +138,11 @@ def test_the_action_gives_its_script_all_that_it_reads() -> None:
 
 
 def test_the_page_s_configuration_and_budgets_are_right(folder: Folder) -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    first, other = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     folder.write("src/scale.cu", "")
-    assert len(read_project(folder.write("memsim.toml", text)).rules) == 2
+    assert len(read_project(folder.write("memsim.toml", first)).rules) == 2
+    (said,) = read_project(folder.write("memsim.toml", other)).from_source.values()
+    assert said.instead_of is not None and said.instead_of.startswith("scale<<<")
     (block,) = re.findall(r"```text\n(ways <= 1.*?)```", PAGE, re.DOTALL)
     budgets = [re.split(r"  +", line)[0] for line in block.splitlines()]
     assert len(budgets) == 16

@@ -299,7 +299,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
         (("HEAD", "kernel_v4"), "B a whole project"),
         (("HEAD:gone", "HEAD"), "HEAD has no target 'gone'"),
         (("HEAD:gone.cu", "HEAD:tile.cu", *LAUNCH), "no such file"),
-        (("HEAD:tile.cu", "HEAD:tile"), "needs --grid, --block, --arg for const float *A"),
+        (("HEAD:tile.cu", "HEAD:tile"), "needs --let A_SIZE, --let C_SIZE"),
         (("kernel_v4", "kernel_v5", "--grid", "1"), "--grid does not apply"),
         (("HEAD", ".", "--size", "64,64"), "--size does not apply"),
         (("gone.npz", "kernel_v4"), "no such file"),

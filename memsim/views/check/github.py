@@ -19,6 +19,8 @@ def render(outcome: Outcome, locate: Locate) -> str:
     """A command for each finding and problem; the last line is the verdict."""
     lines = [_of_problem(problem, locate) for problem in outcome.problems]
     lines += [_of_finding(finding, locate) for finding in outcome.findings]
+    if outcome.coverage is not None:
+        lines += [_command("notice", {"title": "memsim: coverage"}, line) for line in outcome.coverage.lines]
     return "\n".join([*lines, plain(outcome.verdict)])
 
 

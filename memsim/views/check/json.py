@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from memsim.guard.outcome import Checked, Finding, Outcome, Problem, QuantityChange
+from memsim.guard.outcome import Checked, Coverage, Finding, Outcome, Problem, QuantityChange
 from memsim.version import __version__
 from memsim.views.check.findings import Locate, place
 from memsim.views.labels import json_number
@@ -23,10 +23,23 @@ def render(outcome: Outcome, locate: Locate) -> str:
             "exit_code": outcome.exit_code,
             "kernels": list(outcome.kernels),
             "checks": [_check(checked, locate) for checked in outcome.checked],
+            "coverage": None if outcome.coverage is None else _coverage(outcome.coverage),
             "problems": [_problem(problem) for problem in outcome.problems],
         },
         indent=2,
     )
+
+
+def _coverage(coverage: Coverage) -> dict[str, Any]:
+    return {
+        "kernels": coverage.kernels,
+        "unguarded": [
+            {"kernel": one.name, "file": one.file, "line": one.line, "new": one.is_new}
+            for one in coverage.unguarded
+        ],
+        "not_compared": [{"kernel": name, "why": why} for name, why in coverage.not_compared],
+        "gone": list(coverage.gone),
+    }
 
 
 def _check(checked: Checked, locate: Locate) -> dict[str, Any]:

@@ -23,6 +23,7 @@ def render(outcome: Outcome, locate: Locate) -> str:
     """The text, without a newline at the end."""
     mark = "✅" if outcome.exit_code == 0 else "❌"
     parts = [f"### {mark} memsim: {escaped(outcome.verdict)}"]
+    parts += [escaped(line) for line in (outcome.coverage.lines if outcome.coverage else ())]
     parts += [
         _problem(f"{problem.kernel} {problem.error}".strip()) for problem in outcome.problems[:MOST_ROWS]
     ]

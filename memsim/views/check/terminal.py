@@ -29,7 +29,7 @@ INDENT = "  "
 def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "") -> None:
     """Prints the report on `stream`; `explanation`: the command that shows more of what failed."""
     if outcome.is_clean:
-        write_passed(outcome.verdict, stream)
+        write_passed(outcome.report, stream)
         return
     screen = Screen(stream)
     for problem in outcome.problems:
@@ -43,6 +43,8 @@ def write(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "
         if hint:
             screen.say(f"{INDENT}{hint}")
         screen.say()
+    for line in outcome.coverage.lines if outcome.coverage else ():
+        screen.say(line)
     screen.say(outcome.verdict, "bold green" if outcome.exit_code == 0 else "bold red")
     if explanation:
         screen.say(explanation)

@@ -1,4 +1,4 @@
-"""The line that a check prints of which there is nothing to say but that it passed."""
+"""What a check prints of which there is nothing to say but that it passed."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from typing import TextIO
 from memsim.views.plain import coloured, plain_console, plain_line
 
 
-def write_passed(verdict: str, stream: TextIO) -> None:
-    """Prints the verdict on `stream`, in green where somebody is watching."""
+def write_passed(report: str, stream: TextIO) -> None:
+    """Prints the lines of a report on `stream`; the last one, the verdict, in green where somebody is
+    watching.
+    """
+    *lines, verdict = report.split("\n")
+    for line in lines:
+        stream.write(f"{plain_line(line)}\n")
     if not coloured(stream):
         stream.write(f"{plain_line(verdict)}\n")
         return
