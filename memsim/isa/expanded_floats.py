@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.double import PAIRS
-from memsim.isa.functions import FUNCTIONS
 from memsim.isa.op import Form
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, sources
@@ -20,8 +19,17 @@ from memsim.isa.registry import Compute, known, opcode
 from memsim.isa.single import ROUNDING, finish, mode_of, wide
 from memsim.state.rounding import Array
 
-#: As of MUFU, but angles are in radians.
-_WORK: dict[str, Callable[..., Array]] = {**FUNCTIONS, "DIV": np.divide, "SIN": np.sin, "COS": np.cos}
+#: In float64; angles are in radians.
+_WORK: dict[str, Callable[..., Array]] = {
+    "DIV": np.divide,
+    "RCP": np.reciprocal,
+    "SQRT": np.sqrt,
+    "RSQ": lambda x: 1.0 / np.sqrt(x),
+    "EX2": np.exp2,
+    "LG2": np.log2,
+    "SIN": np.sin,
+    "COS": np.cos,
+}
 
 
 @opcode("FDIV", "FRCP", "FSQRT", "FRSQ", "FEX2", "FLG2", "FSIN", "FCOS")
