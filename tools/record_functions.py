@@ -1,11 +1,12 @@
 """Records what the multi-function unit of this GPU computes: `python tools/record_functions.py FOLDER`.
 
-`functions.cu` executes MUFU.RCP; each other function is put into the machine code in its place (bits 74 to 77 of
-the instruction), since the PTX for some computes more. Of each function all 2**32 arguments are executed, and those
-of each chunk of 2**20 add up to a digest: the sum modulo 2**64 of splitmix64's finalizer of argument << 32 | result.
+`functions.cu` executes MUFU.RCP; each other function is put into the machine code in its place (bits 74 to 77
+of the instruction), since the PTX for some computes more. Of each function all 2**32 arguments are executed;
+those of each chunk of 2**20 add up to a digest, the sum modulo 2**64 of splitmix64's finalizer of
+argument << 32 | result.
 
-Out: `<gpu>/functions.npz` in FOLDER: `head` JSON, `source`, for each function uint64[4096] digests, and for each of
-the 16-bit functions uint16[65536] results. The machine needs a GPU, CuPy and nvcc.
+Out: `<gpu>/functions.npz` in FOLDER: `head` JSON, `source`, for each function uint64[4096] digests, and for
+each of the 16-bit functions uint16[65536] results. The machine needs a GPU, CuPy and nvcc.
 """
 
 from __future__ import annotations

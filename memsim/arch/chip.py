@@ -127,6 +127,7 @@ class Arch:
     partitions: int = 4
     multiprocessors: int = 132
     rates: str = ASSUMED
+    functions: str = ASSUMED
     clocked: tuple[tuple[str, int], ...] = ()
     boards: tuple[MemoryRates, ...] = ()
 

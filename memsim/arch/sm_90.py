@@ -70,6 +70,7 @@ SM_90 = Arch(
     ),
     sheet=DataSheet("NVIDIA H200", dram=4_800e9, clock=1_980e6, l2=50 << 20),
     rates=MEASURED,
+    functions=MEASURED,  # traces/*/functions.npz
     # traces/*/rates/, the streams, rounded up by what their start and end cost; no recorded launch is faster.
     boards=(
         MemoryRates(

@@ -19,13 +19,13 @@ from memsim.state.registers import fit, from_array, to_array
 
 
 def is_approximate(op: Op) -> bool:
-    """Is it an approximation, other than as the first step of an exact division or root?
+    """Is it an approximation?
 
     `MUFU.RSQ R0, -QNAN`, by which compilers make the result of an invalid division, is none.
     """
     if op.form.opcode != "MUFU":
         return "APPROX" in op.form.modifiers
-    return not {"RCP", "RCP64H", "RSQ64H"} & set(op.form.modifiers) and not is_nan(op.form.operands[-1])
+    return not is_nan(op.form.operands[-1])
 
 
 def is_nan(operand: Operand) -> bool:
@@ -57,10 +57,12 @@ def of_half(form: Form, binder: Binder, function: Callable[[Floats], Floats]) ->
     require(operand.part in ("", "H0", "H1"))
     read = binder.halves(replace(operand, part=""), bf16)
     which = int(operand.part == "H1")
+    infinite_from = np.inf if bf16 else 65_536.0
 
     def compute(r: Registers) -> Any:
-        found = function(read(r)[which].astype(np.float32))
-        return from_array(to_bits(found.astype(np.float64), bf16, "rz"))  # towards zero
+        found = function(read(r)[which].astype(np.float32)).astype(np.float64)
+        found = np.where(found >= infinite_from, np.inf, found)
+        return from_array(to_bits(found, bf16, "rz"))  # towards zero
 
     return compute
 

@@ -1,14 +1,16 @@
 """The multi-function unit, `MUFU`, as numpy functions that reproduce the chip's results bit for bit.
 
-The unit approximates a function by a quadratic polynomial for each segment of its argument and cuts the result
-off. That is the design of S. Oberman and M. Siu, "A High-Performance Area-Efficient Multifunction Interpolator"
-(ARITH 2005). The coefficients in multi_function.csv, and what follows of widths, complements and special
-arguments, were found from the results of an H100: each segment's are a solution of the inequalities that its
-2**16 or 2**17 results state. Source: traces/*/functions.npz has digests of the results for all 2**32 arguments of each
-function, the same on an H100 and an H200; tests/isa/test_multi_function.py compares them.
+The unit approximates a function by a quadratic polynomial for each segment of its argument and cuts the
+result off. That is the design of S. Oberman and M. Siu, "A High-Performance Area-Efficient Multifunction
+Interpolator" (ARITH 2005). The coefficients in multi_function.csv, and what follows of widths, complements
+and special arguments, were found from the results of an H100: each segment's are a solution of the
+inequalities that its 2**16 or 2**17 results state. Source: traces/*/functions.npz has digests of the results
+for all 2**32 arguments of each function, the same on an H100 and an H200; tests/isa/test_multi_function.py
+compares them. On other chips these functions are assumed, and what depends on their last bits is uncertain.
 
 Functions take and return float32 arrays, but for the two of float64, whose numbers are high words. Subnormal
-arguments and results are flushed to zero, except those of the hyperbolic tangent. Every NaN returned is 0x7fffffff.
+arguments and results are flushed to zero, except those of the hyperbolic tangent. Every NaN returned is
+0x7fffffff.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ _NAN: Final = np.uint32(0x7FFFFFFF).view(np.float32)
 _NAN_HIGH: Final = 0x7FFFFFFF
 _INFINITE_HIGH: Final = 0x7FF00000
 
-#: From 2**-8 to 8, where the tangent is interpolated: for each power of two, bits of the argument that are dropped.
+#: For each power of two from 2**-8 to 8, between which the tangent is interpolated: bits of the argument that
+#: are dropped.
 _TANGENT_DROPS: Final = np.array([6, 6, 6, 5, 5, 4, 4, 4, 3, 2, 3])
 #: The first segment of each: together they have 2**(6 - dropped bits) segments.
 _TANGENT_SEGMENTS: Final = np.cumsum(np.r_[0, 1 << (_FRACTION - _BITS - _TANGENT_DROPS[:-1])])
@@ -82,10 +85,11 @@ def _of_fraction(name: str, fraction: Integers, first: Integers | int = 0) -> Do
 
 
 def _cut(value: Doubles) -> Floats:
-    """float32 towards zero; what is below its normal numbers becomes zero."""
+    """float32 towards zero; what is below its normal numbers becomes zero, what is above infinity."""
     bits = np.ascontiguousarray(value).view(np.int64) & ~((1 << 52 - _FRACTION) - 1)
     cut = bits.view(np.float64)
-    return np.where(np.abs(cut) < 2.0**-126, np.copysign(0.0, cut), cut).astype(np.float32)
+    with np.errstate(over="ignore"):
+        return np.where(np.abs(cut) < 2.0**-126, np.copysign(0.0, cut), cut).astype(np.float32)
 
 
 def _fields(x: Floats) -> tuple[Integers, Integers]:
@@ -95,7 +99,7 @@ def _fields(x: Floats) -> tuple[Integers, Integers]:
 
 
 def _reciprocal(fraction: Integers) -> Doubles:
-    """1 / (1 + fraction / 2**23). Its 128 segments have 16 bits, which the squarer reads as the upper of 17."""
+    """1 / (1 + fraction / 2**23). Its 128 segments have 16 bits, the upper ones of the squarer's 17."""
     rows = coefficients()["RCP"][fraction >> _BITS - 1]
     rest = fraction & (1 << _BITS - 1) - 1
     found: Doubles = rows[..., 0] + rows[..., 1] * rest + rows[..., 2] * squares()[2 * rest]
@@ -133,7 +137,7 @@ def reciprocal_root(x: Floats) -> Floats:
 
 
 def power_of_two(x: Floats) -> Floats:
-    """2**x of a number in fixed point, 23 bits after the point; a negative one that is not whole is complemented."""
+    """2**x of a number in fixed point, 23 bits after the point; negative ones complemented if not whole."""
     size = np.trunc(np.minimum(np.abs(np.where(np.isfinite(x), x, 0)).astype(np.float64), 512) * 2**_FRACTION)
     fixed = size.astype(np.int64)
     fraction_mask = (1 << _FRACTION) - 1
@@ -216,7 +220,7 @@ def _high_fields(high: Integers) -> tuple[Integers, Integers, Integers]:
 
 
 def _high_word(value: Doubles, power: Integers) -> Integers:
-    """The high word of a positive value times 2**power, cut off; what is no normal number becomes 0 or infinity."""
+    """The high word of a positive value times 2**power, cut off; 0 or infinity for no normal one."""
     fraction, exponent = np.frexp(value)
     exponent = exponent + power + 1022
     word = (exponent << 20) + (np.floor(np.ldexp(fraction, 21)).astype(np.int64) - (1 << 20))
@@ -224,7 +228,7 @@ def _high_word(value: Doubles, power: Integers) -> Integers:
 
 
 def reciprocal_of_high(high: Integers) -> Integers:
-    """`RCP64H`: from the high word of a float64 (int64, any sign) to that of an estimate of its reciprocal."""
+    """`RCP64H`: from the high word of a float64, as an integer, to that of an estimate of its reciprocal."""
     sign, exponent, fraction = _high_fields(high)
     found = _high_word(_reciprocal(fraction), 1023 - exponent)
     found = np.where(exponent == 0, _INFINITE_HIGH, np.where(exponent == 0x7FF, 0, found)) | sign << 31

@@ -11,6 +11,7 @@ from memsim.isa.op import Effect, Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
+from memsim.simt.exact_divisions import begins_exact_division
 from memsim.simt.exact_roots import begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
@@ -19,10 +20,14 @@ from memsim.simt.spins import spinning_loads
 
 
 class Dataflow(ControlGraph):
-    """Analyses of one program, each computed on first use."""
+    """Analyses of one program, each computed on first use.
 
-    def __init__(self, program: Program) -> None:
+    functions_measured: whether what MUFU computes was measured on the chip that the program is for.
+    """
+
+    def __init__(self, program: Program, functions_measured: bool = False) -> None:
         super().__init__(program)
+        self.functions_measured = functions_measured
         self.pointers = -1
         self.spaces: Mapping[int, str] = {}
         self.same: dict[int, int] = {}
@@ -137,9 +142,16 @@ class Dataflow(ControlGraph):
             found.add(space)
         return spaces & found if found - {""} else spaces
 
-    def is_approximate(self, op: Op) -> bool:
-        """Does its result depend on how the chip approximates a function?"""
-        return is_approximate(op) and not begins_exact_root(self, self.live, op)
+    def is_approximate(self, op: Op, reached: Container[int] | None = None) -> bool:
+        """Does its result depend on how the chip approximates a function, and is that not measured?
+
+        reached: as for `uncertain`.
+        """
+        if not is_approximate(op) or (op.form.opcode == "MUFU" and self.functions_measured):
+            return False
+        return not (
+            begins_exact_root(self, self.live, op) or begins_exact_division(self, self.live, op, reached)
+        )
 
     def _places_written_elsewhere(self, op: Op) -> Places:
         """Where a memory instruction writes, but for global memory."""
@@ -180,14 +192,15 @@ class Dataflow(ControlGraph):
         reached: the instructions that warps came to; None for all.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
-        block's store; a loop may wait for another warp's store; the chip's approximations are not reproduced
-        to the last bit; and on some machines a warp stores to global memory once for each fence of the
-        system. Source: docs/model.md.
+        block's store; a loop may wait for another warp's store; what chips approximate is not known to the
+        last bit where it was not measured; and on some machines a warp stores to global memory once for each
+        fence of the system. Source: docs/model.md.
         """
         ops = [op for op in self.ops if reached is None or op.index in reached]
         indices = {op.index for op in ops}
         found = []
-        causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", self.is_approximate))
+        approximates = partial(self.is_approximate, reached=reached)
+        causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", approximates))
         for cause, is_source in causes:
             sources = frozenset(op.index for op in ops if is_source(op))
             if not sources:

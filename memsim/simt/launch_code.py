@@ -10,7 +10,7 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
 
-from memsim.arch import arch_of_code
+from memsim.arch import ARCHS, MEASURED, arch_of_code, plain_name
 from memsim.argument_types import Texture1D
 from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
@@ -66,7 +66,9 @@ def code_of_launch(
 
 @lru_cache(maxsize=256)
 def _dataflow_of(kernel: Executable) -> Dataflow:
-    return Dataflow(without_unused_halves(kernel.program))
+    chip = ARCHS.get(plain_name(kernel.made_for))
+    measured = chip is not None and chip.functions == MEASURED
+    return Dataflow(without_unused_halves(kernel.program), measured)
 
 
 def _parameters(

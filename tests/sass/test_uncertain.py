@@ -30,6 +30,7 @@ CERTAIN = {
     "a quotient of exponentials that is only stored": (
         "out[i] = (int)(__expf(s[i] * 0.01f) / (__expf(in[i] * 0.02f) + 0.5f));"
     ),
+    "a branch on an exponential": "if (__expf(s[i] * 0.01f) > 1.5f) out[i] = s[i * 2 & 127] + in[i];",
     "a root that is only stored": "out[i] = (int)sqrtf(s[i]) + (int)rsqrtf(in[i] + 1);",
     "a branch on a quotient": "if (s[i] / (in[i] | 1) > 3) out[i] = s[i * 2 & 127];",
     "a fence of the device": "__threadfence(); out[i] = s[i];",
@@ -90,18 +91,6 @@ UNCERTAIN = {
         "int old = n[i & 1], seen; do { seen = old; old = atomicCAS(n + (i & 1), seen, seen * 3 + 1); }"
         " while (old != seen);",
         "decides the branch at",
-    ),
-    "a branch on an exponential": (
-        "if (__expf(s[i] * 0.01f) > 1.5f) out[i] = s[i * 2 & 127] + in[i];",
-        "the last bit of MUFU decides the branch at",
-    ),
-    "an index that is a quotient of exponentials": (
-        "out[(int)(__expf(s[i] * 0.01f) / (__expf(in[i] * 0.02f) + 0.5f)) & 127] = 1;",
-        "the last bit of MUFU decides the address at",
-    ),
-    "an index chosen by an exponential": (
-        "out[__expf(s[i] * 0.01f) > 1.5f ? i : 127 - i] = 1;",
-        "the last bit of MUFU decides the address at",
     ),
     "a fence of the system": (
         "__threadfence_system(); out[i] = s[i];",

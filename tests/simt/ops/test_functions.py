@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -110,7 +111,7 @@ def test_sine(verify: Verify, name: str, dot: str) -> None:
 def test_hyperbolic_tangent(verify: Verify) -> None:
     special = {math.inf: 1.0, -math.inf: -1.0, 0.0: 0.0}
     bound = near("f32", relative=2.0**-10)
-    verify(function("tanh.approx.f32", "f32", tangent, special, near=bound))
+    verify(replace(function("tanh.approx.f32", "f32", tangent, special, near=bound), exact=False))
 
 
 def test_reciprocal_square_root(verify: Verify) -> None:

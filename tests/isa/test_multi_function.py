@@ -1,0 +1,182 @@
+"""The multi-function unit against recordings of every argument, and against integers bit by bit."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memsim.isa.multi_function as unit
+from memsim.isa.multi_function import FUNCTIONS, OF_HIGH
+from memsim.state.registers import to_array
+from tests.isa.harness import compute
+from tests.validate.conftest import TRACES
+
+BOARDS = ("nvidia-h100-80gb-hbm3", "nvidia-h200")
+CHUNK = 1 << 20
+#: Chunks of 2**20 bit patterns: subnormal, small, from 1 on, large, infinite and negative numbers.
+FEW = (0x000, 0x3B9, 0x3F8, 0x4A1, 0x7F8, 0xBF2)
+
+
+@cache
+def recording(board: str) -> dict[str, np.ndarray]:
+    with np.load(TRACES / board / "functions.npz") as file:
+        return {name: file[name] for name in file.files}
+
+
+def results(name: str, bits: np.ndarray) -> np.ndarray:
+    """Bits of the results for the bits of arguments, both uint32."""
+    if name in OF_HIGH:
+        return OF_HIGH[name](bits.astype(np.int64)).astype(np.uint32)
+    return FUNCTIONS[name](bits.view(np.float32)).view(np.uint32)
+
+
+def digest(arguments: np.ndarray, found: np.ndarray) -> int:
+    """The sum of splitmix64's finalizer of argument << 32 | result, modulo 2**64."""
+    z = arguments.astype(np.uint64) << np.uint64(32) | found.astype(np.uint64)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        z = (z ^ z >> np.uint64(shift)) * np.uint64(factor)
+    return int((z ^ z >> np.uint64(31)).sum(dtype=np.uint64))
+
+
+def differing(name: str, chunks: Iterator[int]) -> list[int]:
+    """Chunks whose results are not those that were recorded."""
+    recorded, wrong = recording(BOARDS[0])[name], []
+    for chunk in chunks:
+        arguments = np.arange(chunk * CHUNK, (chunk + 1) * CHUNK, dtype=np.uint32)
+        if digest(arguments, results(name, arguments)) != recorded[chunk]:
+            wrong.append(chunk)
+    return wrong
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_HIGH])
+def test_results_are_those_of_the_chip(name: str) -> None:
+    assert differing(name, iter(FEW)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*FUNCTIONS, *OF_HIGH])
+def test_more_results_are_those_of_the_chip(name: str) -> None:
+    assert differing(name, iter(range(5, 4096, 41))) == []
+
+
+def test_both_boards_computed_the_same() -> None:
+    first, second = (recording(board) for board in BOARDS)
+    arrays = {name for name in first if name not in ("head", "source")}
+    assert arrays == {*FUNCTIONS, *OF_HIGH, "ex2_f16", "ex2_bf16", "tanh_f16", "tanh_bf16"}
+    assert all(np.array_equal(first[name], second[name]) for name in arrays)
+
+
+@pytest.mark.parametrize("change", [1, -1])
+@pytest.mark.parametrize("column", [0, 1, 2])
+def test_a_digest_notices_a_coefficient(change: int, column: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In one segment, by about the unit in which the reciprocal's are given."""
+    changed = {name: rows.copy() for name, rows in unit.coefficients().items()}
+    changed["RCP"][3, column] += change * (2.0**-28 if column == 0 else 2.0**-38)
+    monkeypatch.setattr(unit, "coefficients", lambda: changed)
+    assert differing("RCP", iter([0x3F8])) == [0x3F8]
+
+
+@pytest.mark.parametrize("name", ["ex2_f16", "ex2_bf16", "tanh_f16", "tanh_bf16"])
+def test_all_results_of_16_bits_are_those_of_the_chip(name: str) -> None:
+    function, _, kind = name.upper().partition("_")
+    (found,) = compute(f"MUFU.{function}.{kind} R0, R1", {"R1": np.arange(1 << 16)[None]})
+    assert np.array_equal(to_array(found).ravel() & 0xFFFF, recording(BOARDS[1])[name])
+
+
+def squared(x: int) -> int:
+    """The squarer, bit by bit: products of bits in columns below 19 are not built."""
+    total = 0
+    for i in range(17):
+        for j in range(i, 17):
+            column = 2 * i if i == j else i + j + 1
+            if x >> i & x >> j & 1 and column >= 19:
+                total += 1 << column
+    return total >> 19
+
+
+@cache
+def rows(name: str) -> list[tuple[int, int, int]]:
+    path = Path(unit.__file__).with_suffix(".csv")
+    with path.open(encoding="ascii") as file:
+        found = [row for row in csv.DictReader(file) if row["function"] == name]
+    return [(int(row["constant"]), int(row["linear"]), int(row["quadratic"])) for row in found]
+
+
+def scalar(name: str, fraction: int, first: int = 0) -> int:
+    """The polynomial in units of 2**-40, by integers."""
+    bits = 16 if name == "RCP" else 17
+    constant, linear, quadratic = rows(name)[first + (fraction >> bits)]
+    rest = fraction & (1 << bits) - 1
+    return constant + linear * rest + quadratic * squared(rest << 17 - bits)
+
+
+def float_of(value: int, power: int) -> float:
+    """value * 2**power cut off to 24 bits."""
+    spare = max(value.bit_length() - 24, 0)
+    return math.ldexp(value >> spare << spare, power)
+
+
+FRACTIONS = st.integers(0, (1 << 23) - 1)
+
+
+@given(FRACTIONS, st.integers(-100, 100))
+def test_reciprocals_and_roots_by_integers(fraction: int, exponent: int) -> None:
+    argument = np.float32(math.ldexp(1 + fraction / 2**23, exponent))
+    found = {name: float(FUNCTIONS[name](np.array([argument]))[0]) for name in ("RCP", "RSQ", "SQRT")}
+    assert found["RCP"] == float_of(scalar("RCP", fraction), -40 - exponent)
+    if fraction or exponent % 2:
+        first, half = exponent % 2 * 64, exponent // 2
+        assert found["RSQ"] == float_of(scalar("RSQ", fraction, first), -40 - half)
+        assert found["SQRT"] == float_of(scalar("SQRT", fraction, first), -40 + half)
+
+
+@given(FRACTIONS, st.integers(0, 100))
+def test_powers_and_logarithms_by_integers(fraction: int, exponent: int) -> None:
+    power = np.float32(exponent % 8 + (fraction >> 3 << 3) / 2**23)  # 23 bits with those before the point
+    rest = int(float(power) % 1 * 2**23)
+    found = float(FUNCTIONS["EX2"](np.array([power]))[0])
+    assert found == float_of(scalar("EX2", rest), -41 + int(power))
+    argument = np.float32(math.ldexp(1 + fraction / 2**23, exponent))
+    if fraction or exponent:
+        total = (exponent << 36) + (scalar("LG2", fraction) >> 4)
+        assert float(FUNCTIONS["LG2"](np.array([argument]))[0]) == float_of(total, -36)
+
+
+@given(st.integers(0, (1 << 25) - 1))
+def test_angles_by_integers(turns: int) -> None:
+    angle = np.array([turns / 2**25], np.float32)
+    turns = int(float(angle[0]) * 2**25)
+    for name, quarter in (("SIN", 0), ("COS", 1)):
+        which = (turns >> 23) + quarter
+        within = turns & (1 << 23) - 1
+        size = float_of(scalar("SIN", (1 << 23) - 1 - within if which % 2 else within), -40)
+        assert float(FUNCTIONS[name](angle)[0]) == (-size if which & 2 else size)
+
+
+def test_numbers_that_are_none() -> None:
+    """What the digests hold, too, in a form that can be read."""
+    infinity, none = math.inf, math.nan
+    arguments = np.array([0.0, -0.0, infinity, -infinity, none, -1.0, 1e-40], np.float32)
+    expected = {
+        "RCP": [infinity, -infinity, 0.0, -0.0, none, -1.0, infinity],
+        "RSQ": [infinity, -infinity, 0.0, none, none, none, infinity],
+        "SQRT": [0.0, -0.0, infinity, none, none, none, 0.0],
+        "EX2": [1.0, 1.0, infinity, 0.0, none, 0.5, 1.0],
+        "LG2": [-infinity, -infinity, infinity, none, none, none, -infinity],
+        "SIN": [0.0, -0.0, none, none, none, -0.0, 0.0],
+        "COS": [1.0, 1.0, none, none, none, 1.0, 1.0],
+        "TANH": [0.0, -0.0, 1.0, -1.0, none, FUNCTIONS["TANH"](arguments)[5], 1e-40],
+    }
+    for name, wanted in expected.items():
+        found = FUNCTIONS[name](arguments)
+        assert np.array_equal(found, np.array(wanted, np.float32), equal_nan=True), name
+        number = ~np.isnan(found)
+        assert np.array_equal(np.signbit(found)[number], np.signbit(np.array(wanted))[number]), name
