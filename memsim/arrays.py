@@ -151,6 +151,15 @@ def _by_dlpack(value: Any) -> np.ndarray:
     return np.atleast_1d(np.from_dlpack(value))
 
 
+def with_a_dimension(array: np.ndarray | ArrayArg) -> np.ndarray | ArrayArg:
+    """An array without dimensions as one of one element, at the same place; any other as it is."""
+    if array.shape != ():
+        return array
+    if isinstance(array, ArrayArg):
+        return ArrayArg((1,), array.dtype, array.fill, array.seed, offset=array.offset)
+    return array.reshape(1)
+
+
 # --- memory
 
 

@@ -84,6 +84,7 @@ def analyze(
             f"{kernel.py_func.__name__} has no grid and block",
             hint="write memsim.analyze(kernel[grid, block], args=(...))",
         )
+    cupy.check_is_raw(kernel)
     if cupy.is_raw(kernel):
         kernel = cupy.kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):

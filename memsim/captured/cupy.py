@@ -26,6 +26,15 @@ def is_raw(kernel: Any) -> bool:
     )
 
 
+def check_is_raw(kernel: Any) -> None:
+    """Raise a MemsimError for what CuPy generates code of itself: its source is not at hand."""
+    if type(kernel).__module__.partition(".")[0] in ("cupy", "cupyx") and not is_raw(kernel):
+        raise MemsimError(
+            f"of CuPy's kernels memsim reads RawKernel and RawModule, not {type(kernel).__name__}",
+            hint="pass the code that CuPy makes of it, as a cubin or PTX, to memsim.load",
+        )
+
+
 def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
     """The kernel `name` of CuPy's `raw`; None for a `RawKernel` or a module's only kernel.
 

@@ -5,6 +5,7 @@ The packages that can be captured are imported first, so that no launch is misse
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 import traceback
@@ -16,6 +17,11 @@ from pathlib import Path
 from memsim.captured.launched import Launched
 from memsim.captured.session import PACKAGES, capture
 from memsim.errors import MemsimError
+
+# Words by which an exception, or the line that raised it, is about a GPU that is not there; and exceptions
+# that are about the code.
+_ABOUT_A_GPU = re.compile(r"cuda|nvidia|\bgpus?\b|\bdrivers?\b", re.IGNORECASE)
+_MISTAKES = (AttributeError, NameError, TypeError, SyntaxError, ArithmeticError, LookupError)
 
 
 def run_script(script: Path, arguments: Sequence[str], keep: Callable[[Launched], None], arch: str) -> None:
@@ -66,7 +72,14 @@ def _failed(script: Path, error: Exception) -> MemsimError:
         file=str(script),
         line=frames[-1].lineno if frames else None,
         source=frames[-1].line if frames else None,
-        hint=f"install it: {sys.executable} -m pip install {error.name}"
-        if isinstance(error, ModuleNotFoundError) and error.name
-        else "there is no GPU here: tensors must be on the CPU or on the device meta",
+        hint=_advice(error, (frames[-1].line or "") if frames else ""),
     )
+
+
+def _advice(error: Exception, line: str) -> str | None:
+    """What to do about an exception at a line of the script; None if the exception says all there is."""
+    if isinstance(error, ModuleNotFoundError) and error.name:
+        return f"install it: {sys.executable} -m pip install {error.name}"
+    if not isinstance(error, _MISTAKES) and _ABOUT_A_GPU.search(f"{error} {line}"):
+        return "without a GPU, tensors must be on the CPU or on the device meta"
+    return None

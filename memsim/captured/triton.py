@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,11 @@ import numpy as np
 from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg
-from memsim.arrays import as_argument, is_foreign
+from memsim.arrays import as_argument, is_foreign, with_a_dimension
 from memsim.captured.launched import Launched
 from memsim.captured.replaced import replaced
 from memsim.captured.triton_launch import TritonTensor, launched
+from memsim.sass.machine_code import read_module
 
 Keep = Callable[[Launched], None]
 
@@ -47,13 +49,13 @@ def _own_driver(config: Any) -> Any:
     """The driver of this machine; None if there is none."""
     try:
         return config.active
-    except RuntimeError:
+    except (RuntimeError, AssertionError):  # the latter where a driver's library is missing
         return None
 
 
 def _as_tensor(value: Any) -> Any:
-    if isinstance(value, (np.ndarray, ArrayArg)) and value.shape != ():
-        return TritonTensor(value)
+    if isinstance(value, (np.ndarray, ArrayArg)):
+        return TritonTensor(with_a_dimension(value))
     if not hasattr(value, "data_ptr") and not isinstance(value, np.generic) and is_foreign(value):
         return TritonTensor(as_argument(value))
     return value
@@ -142,9 +144,14 @@ class Utils:
         return getattr(self.own.utils, name)
 
     def load_binary(self, name: str, code: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """(module, function, registers, spills, maximum threads); without a GPU nothing is loaded."""
+        """(module, function, registers, spilled words, maximum threads); without a GPU nothing is loaded, and
+        the machine code says how much of each its kernel takes.
+        """
         if self.own is None:
-            return None, _KernelHandle(0, code), 0, 0, THREADS
+            kernel = read_module(code).kernels[name]
+            bounds = kernel.image.required_threads or kernel.image.max_threads or (THREADS,)
+            spilled = kernel.image.local_bytes // 4
+            return None, _KernelHandle(0, code), kernel.registers, spilled, prod(bounds)
         module, function, *rest = self.own.utils.load_binary(name, code, shared, int(device))
         return module, _KernelHandle(function, code), *rest
 

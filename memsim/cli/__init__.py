@@ -6,6 +6,7 @@ Every `MemsimError` is caught here, once, and printed without a traceback.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import io
 import os
@@ -35,7 +36,7 @@ class Interrupted(Exception):
 VERBS = {
     "list": ("list", "list_kernels", "List the kernels that ship with memsim."),
     "analyze": ("analyze", "analyze", "Count what each source line's memory accesses cost."),
-    "capture": ("capture", "capture", "Record the kernel launches of a Triton or Numba script."),
+    "capture": ("capture", "capture", "Record the launches of a script that uses Triton, Numba, Warp, ..."),
     "heatmap": ("heatmap", "heatmap", "Show which shared-memory banks each access uses."),
     "explain": ("explain", "explain", "Explain one request lane by lane: why it costs what it costs."),
     "bound": ("bound", "bound", "Compute a lower bound on the cycles of a launch."),
@@ -141,6 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is not None:
         return run(cli, arguments, "memsim")
     gc.set_threshold(BEFORE_COLLECTION)  # the process is ours
+    atexit.register(_end_quietly)  # runs last: after all that a script registers
     _open_missing_streams()
     code = run(cli, arguments, "memsim")
     gc.freeze()  # it ends: Python need not look for cycles in all that is left
@@ -173,6 +175,19 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
             return _failed(str(error), 2)
         _discard_output()  # of no file, so of a stream
         return _failed(f"cannot write the output: {error.strerror}", 2)
+
+
+def _end_quietly() -> None:
+    """After a script: what its libraries write while Python ends, such as nanobind's list of what leaked,
+    would hide the last lines.
+    """
+    if "memsim.captured.script" not in sys.modules:
+        return
+    with suppress(OSError, ValueError, AttributeError):
+        sys.stderr.flush()
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        os.close(nowhere)
 
 
 def _open_missing_streams() -> None:

@@ -27,7 +27,8 @@ from memsim.views.labels import dim3
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -> None:
-    """Runs a Python script that launches Triton or Numba kernels, and records each launch.
+    """Runs a Python script that launches kernels of Triton, Numba, NVIDIA Warp, CuTe DSL or TileLang, and
+    records each launch.
 
     No GPU or driver is needed. Without them no kernel is executed, so each launch sees the arrays
     as the script filled them. Every configuration of an autotuner is launched once.

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from memsim.argument_types import ArrayArg, StructFields, c_strides, dtype_of
+from memsim.arrays import with_a_dimension
 from memsim.errors import MemsimError
 from memsim.simt.launch_arguments import POINTER_BYTES, POINTERS, is_array, is_parts, is_struct, lay_out
 
@@ -54,7 +55,7 @@ def _fitted(parameter: Parameter, argument: Any, accessors: _Accessors) -> Any:
         if accessors and isinstance(argument, (np.ndarray, ArrayArg)):
             return _accessor(parameter, argument, accessors)
     elif parameter.type in POINTERS and _has_no_dimensions(argument):
-        return argument.reshape(1) if isinstance(argument, np.ndarray) else _one_element(argument)
+        return with_a_dimension(argument)
     return argument
 
 
@@ -62,10 +63,6 @@ def _has_no_dimensions(argument: Any) -> bool:
     """Is it an array of numbers of one element, without dimensions?"""
     is_numbers = isinstance(argument, np.ndarray) and argument.dtype.names is None
     return (is_numbers or isinstance(argument, ArrayArg)) and argument.shape == ()
-
-
-def _one_element(array: ArrayArg) -> ArrayArg:
-    return ArrayArg((1,), array.dtype, array.fill, array.seed, offset=array.offset)
 
 
 # --- an accessor of PyTorch

@@ -60,7 +60,13 @@ class PythonFunction(TraceSource):
             MemsimError: no such file, function or parameter, or an exception in the function.
         """
         function = self.function or self._load()
-        known = list(inspect.signature(function).parameters)[1:]  # the first is the thread
+        try:
+            known = list(inspect.signature(function).parameters)[1:]  # the first is the thread
+        except (TypeError, ValueError):
+            raise MemsimError(
+                f"a {type(function).__name__} is not a kernel that memsim reads, nor a function in Python",
+                hint="pass memsim.load(...)[name], or a function of the thread: docs/layouts.md",
+            ) from None
         for name in self.values:
             if name not in known:
                 hint = f"its parameters: {', '.join(known)}" if known else None

@@ -42,6 +42,29 @@ class Module:
 Kernel.__module__ = Module.__module__ = "cupy._core.raw"
 
 
+def generated() -> Any:
+    """As `cupy.ElementwiseKernel`, whose signature Python cannot tell."""
+    kind = type("ElementwiseKernel", (), {"__call__": max, "__module__": "cupy._core._kernel"})
+    return kind()
+
+
+def real_generated() -> Any:
+    """CuPy's own."""
+    return pytest.importorskip("cupy").ElementwiseKernel("float32 x", "float32 y", "y = x * 2", "double_it")
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("make", [generated, real_generated])
+def test_a_kernel_that_cupy_writes_is_refused(make: Any) -> None:
+    with pytest.raises(MemsimError, match="RawKernel and RawModule, not ElementwiseKernel"):
+        memsim.analyze(make(), 8, 128, (ArrayArg((2048,)), ArrayArg((2048,))))
+
+
+def test_what_has_no_signature_is_no_function_of_the_thread() -> None:
+    with pytest.raises(MemsimError, match="a builtin_function_or_method is not a kernel that memsim reads"):
+        memsim.analyze(max, 1, 32)
+
+
 def real(source: str, name: str, options: tuple[str, ...]) -> Any:
     """CuPy's own."""
     return pytest.importorskip("cupy").RawKernel(source, name, options)

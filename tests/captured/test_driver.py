@@ -148,6 +148,29 @@ def test_with_a_driver_the_launch_is_made_too(triton: Any) -> None:
         assert call[9] is x and call[10] is out and call[11:] == (250, 0.5, 128)
 
 
+SPILLS = """
+extern "C" __global__ void __launch_bounds__(96) pick(int *x, int i) {
+    volatile int local[64];
+    for (int j = 0; j < i; j++) local[j % 64] = x[j];
+    x[threadIdx.x] = local[(i + threadIdx.x) % 64];
+}"""
+
+
+def test_what_a_kernel_takes_is_known_without_a_driver(triton: Any) -> None:
+    """Persistent kernels divide by its registers; a driver tells them itself."""
+    with memsim.capture():
+        load = triton.config.active.utils.load_binary
+        add, pick = (
+            load(name, compile_cubin(text).code, 0, 0)[2:]
+            for name, text in (("add", SOURCE), ("pick", SPILLS))
+        )
+    if triton.own is not None:
+        assert add == pick == (16, 0, 1024)
+    else:
+        assert 16 <= add[0] <= 32 and add[1:] == (0, 1024)
+        assert pick[1:] == (64, 96)
+
+
 def test_each_capture_has_a_device_of_its_own(triton: Any) -> None:
     """Triton keeps kernels by device, and each keeps its launcher."""
     devices = []

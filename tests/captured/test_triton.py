@@ -230,3 +230,37 @@ def test_a_script_that_fails_is_told_where(tmp_path: Path) -> None:
 def test_a_chip_without_rules_is_refused() -> None:
     with pytest.raises(MemsimError, match="sm_70"), memsim.capture("sm_70"):
         pass
+
+
+FAILING = """
+import numpy as np
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x, y, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y + i, tl.load(x) + i, mask=i < n)
+
+
+y = np.zeros(100, np.float32)
+compiled = scale.warmup(np.array(3, np.float32), y, 100, BLOCK=128, grid=(1,))
+compiled._init_handles()
+scale[65536 // compiled.n_regs // 4096,](np.array(3, np.float32), y, 100, BLOCK=128)
+1 / 0
+"""
+
+
+def test_a_script_that_fails_keeps_its_launches_and_its_last_lines(tmp_path: Path) -> None:
+    """An array without dimensions is a pointer, registers are known, and nanobind's lists hide no error."""
+    (tmp_path / "failing.py").write_text(FAILING)
+    command = [sys.executable, "-m", "memsim", "capture", "-o", "run", "failing.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-2:] == [
+        "error: failing.py:17: the script ends with ZeroDivisionError: division by zero", "    1 / 0",
+    ]  # fmt: skip
+    launch = read_launch(tmp_path / "run" / "000_scale" / "launch.json")
+    assert launch.args[0].shape == (1,) and launch.args[0][0] == 3
+    assert {(site.array, site.op) for site in launch.analyze().sites} == {("x", "load"), ("y", "store")}

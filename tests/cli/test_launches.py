@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -193,6 +194,64 @@ def test_a_script_that_ends_badly(memsim: Run, tmp_path: Path, text: str, code: 
     assert done.code == code and message in done.err and "Traceback" not in done.err
     assert (tmp_path / "run" / "000_add" / "launch.json").is_file() == ("launch" in text)
     assert (sys.argv, sys.path) == before
+
+
+@pytest.mark.usefixtures("package")
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("raise RuntimeError('Found no NVIDIA driver on your system')", True),
+        ("raise AssertionError('Torch not compiled with CUDA enabled')", True),
+        ("class X: is_cuda = False\nassert X().is_cuda", True),
+        ("1 // 0  # blocks of a GPU", False),
+        ("raise AttributeError(\"'GPUTarget' object has no attribute 'is_cuda_backend'\")", False),
+        ("raise ValueError('n is negative')", False),
+    ],
+)
+def test_a_hint_about_a_gpu_is_given_where_it_fits(
+    memsim: Run, tmp_path: Path, text: str, hint: bool
+) -> None:
+    (tmp_path / "s.py").write_text(text + "\n")
+    done = memsim("capture -o", tmp_path / "run", tmp_path / "s.py")
+    assert done.code == 2 and "the script ends with" in done.err
+    assert ("hint: without a GPU, tensors must be on the CPU" in done.err) == hint == ("hint:" in done.err)
+
+
+LATE = """
+import atexit, os, sys
+class Late:
+    def __del__(self, write=os.write): write(2, b"leaked 45 lines")
+sys.late = Late()
+{script}
+from memsim.cli import main
+sys.argv[1:] = ["list", "absent.cu"]
+code = main()
+atexit.register(lambda: print("goodbye", file=sys.stderr))
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("script", ["", "import memsim.captured.script"])
+def test_libraries_of_a_script_do_not_hide_its_last_lines(script: str) -> None:
+    """What Python's end makes them write is left out; what the script itself writes then is not."""
+    done = subprocess.run(
+        [sys.executable, "-c", LATE.format(script=script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2 and done.stderr.startswith("error: ") and "\ngoodbye\n" in done.stderr
+    assert ("leaked 45 lines" in done.stderr) == (not script)
+
+
+def test_the_help_of_capture_names_what_can_be_captured(memsim: Run) -> None:
+    names = {
+        "triton": "Triton",
+        "numba": "Numba",
+        "warp": "Warp",
+        "cutlass": "CuTe DSL",
+        "tilelang": "TileLang",
+    }
+    assert set(names) == set(session.PACKAGES)
+    said = " ".join(memsim("capture --help").out.split())
+    assert [name for name in names.values() if name not in said] == []
 
 
 @pytest.mark.usefixtures("package")
