@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
 from memsim.analysis.ranges import Range
-from memsim.analysis.sites import rows_of_trace, site_counts, undecided_counters
+from memsim.analysis.sites import rows_of_trace, site_counts
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
@@ -240,5 +240,5 @@ def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
         site_counts(trace, [trace.sites[i] for i in members], requests, chip)
         for members, requests in rows_of_trace(trace)
     )
-    totals, ranges = totals_of(trace, sites, undecided_counters(trace, chip))
+    totals, ranges = totals_of(trace, sites, chip)
     return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), ranges)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from memsim.analysis.ranges import Range
 from memsim.launch import SPILLS, Natural, Space
 from memsim.model.operations import Operation, operation
 
@@ -31,6 +33,9 @@ class SiteCounts:
 
     None means "does not apply", never 0. A row with `unresolved` (why its addresses are unknown) has None in
     every count but `instructions`.
+
+    ranges: limits by field, of counts that depend on more than addresses. The field itself is then None, or,
+    of cp_async, the count for data in the L1 cache.
     """
 
     file: str
@@ -51,6 +56,7 @@ class SiteCounts:
     ideal_sectors: Natural | None = None
     lines: Natural | None = None
     unresolved: str | None = None
+    ranges: Mapping[str, Range] = field(default_factory=dict, hash=False)
 
     @property
     def code(self) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 class Range:
     """Limits of a count, and the reason why it is not certain.
 
-    most: None if nothing limits it. estimate: its value in the order of warps in which the launch was
-    executed here, one of those that are possible; None if unknown.
+    most: None if nothing limits it. estimate: its value in the course of the launch that was counted here,
+    one of those that are possible: warps in one order, copies that hit the L1 cache; None if unknown.
     """
 
     why: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,20 +13,9 @@ from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_
 from memsim.model.constant import constant_access
 from memsim.model.local import local_access
 from memsim.model.operations import operation
-from memsim.model.undecided import undecided
+from memsim.model.undecided import limits_of_copies
 from memsim.source.code_lines import code_line
 from memsim.trace.trace import AccessSite, Trace
-
-
-def undecided_counters(trace: Trace, arch: Arch) -> dict[str, Range]:
-    """Metric -> why it depends on more than the addresses of the kernel's copies."""
-    found: dict[str, str] = {}
-    for number, site in enumerate(trace.sites):
-        asked = operation(site.space, site.op)
-        if asked.is_copy and asked.space == "shared":
-            rows = trace.site == number
-            found |= undecided(asked, site.width, trace.active[rows], trace.partner[rows], arch)
-    return {metric: Range(why) for metric, why in found.items()}
 
 
 def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:
@@ -59,6 +48,7 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         lanes = trace.active[requests], trace.partner[requests]
         kind = first.width, first.op, first.space
         unresolved = why_no_cost(*kind, *lanes, chip)
+    costs = _costs(trace, first, requests, chip) if unresolved is None else {}
     return SiteCounts(
         file=first.file,
         line=first.line,
@@ -70,8 +60,24 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         array=first.array,
         instructions=sum(site.instructions for site in members),
         unresolved=unresolved,
-        **(_costs(trace, first, requests, chip) if unresolved is None else {}),
+        **costs,
+        ranges=_ranges(trace, first, requests, costs, chip) if costs else {},
     )
+
+
+def _ranges(
+    trace: Trace, site: AccessSite, requests: np.ndarray, costs: Mapping[str, int], chip: Arch
+) -> dict[str, Range]:
+    """Limits of the counts that depend on more than addresses: those of a copy to shared memory."""
+    asked = operation(site.space, site.op)
+    if not asked.is_copy or site.space != "shared":
+        return {}
+    active, times = trace.active[requests], trace.count[requests]
+    sides = trace.addresses[requests], active, trace.partner[requests]
+    fewest, most, why = limits_of_copies(asked, site.width, *sides, chip)
+    least = int(times @ fewest)
+    limits = Range(why, least, None if most is None else int(times @ most), max(least, costs["conflicts"]))
+    return {} if limits.least == limits.most else {"conflicts": limits}
 
 
 def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> dict[str, int]:

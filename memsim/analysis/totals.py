@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from memsim.analysis.atomic_totals import ENDS, atomic_totals
+from memsim.analysis.bypass_totals import bypass_totals
 from memsim.analysis.constant_total import REQUESTS, constant_requests
 from memsim.analysis.counts import SiteCounts, known
 from memsim.analysis.ranges import Count, Range, total
+from memsim.arch import Arch
 from memsim.model import COUNTERS
 from memsim.model.counters import Counter
 from memsim.model.operations import operation
@@ -22,16 +24,16 @@ FENCES = frozenset(("MEMBAR",))
 
 
 def totals_of(
-    trace: Trace, sites: Sequence[SiteCounts], undecided: Mapping[str, Count]
+    trace: Trace, sites: Sequence[SiteCounts], arch: Arch
 ) -> tuple[dict[str, int | None], dict[str, Range]]:
-    """(ncu metric -> value, None if it is not certain; metric -> what is known of each that is not).
-
-    undecided: metrics that depend on more than addresses.
-    """
+    """(ncu metric -> value, None if it is not certain; metric -> what is known of each that is not)."""
     made = {(site.space, site.op) for site in sites}
     counters = {counter.metric: counter for counter in COUNTERS if counter.is_reported(made)}
-    counts = {metric: total(_parts(counter, sites)) for metric, counter in counters.items()}
-    counts |= undecided
+    of_copies = bypass_totals(trace, arch)
+    counts = {
+        metric: total([*_parts(counter, sites), of_copies.get(metric, 0)])
+        for metric, counter in counters.items()
+    }
     others = {**atomic_totals(trace, sites), **constant_requests(trace, sites)}
     counters |= {metric: _counter_of_others(metric) for metric in others}
     counts |= others
@@ -50,13 +52,16 @@ def _parts(counter: Counter, sites: Sequence[SiteCounts]) -> Iterator[Count]:
     for site in sites:
         if site.space != counter.space:
             continue
-        if site.op in counter.unsettled:
+        ops = {site.op, *site.operation.counted_as}
+        if site.operation.bypass:  # lanes that write zeros may have conflicts
+            ops.add("cp_async")
+        if site.op in counter.unsettled and not site.operation.bypass:  # those are in `bypass_totals`
             yield Range(f"the share of {site.operation.access} in it was not measured")
+        elif counter.quantity in site.ranges and not ops.isdisjoint(counter.ops):
+            yield site.ranges[counter.quantity]
         elif site.op in counter.ops and site.unresolved is None:
-            yield known(getattr(site, counter.quantity, None))
-        elif (
-            not {site.op, *site.operation.counted_as}.isdisjoint(counter.ops) and site.unresolved is not None
-        ):
+            yield known(getattr(site, counter.quantity))
+        elif site.unresolved and not ops.isdisjoint(counter.ops):
             yield Range(site.unresolved)
 
 

@@ -92,6 +92,40 @@ def is_certain(
     return certain
 
 
+def limits_of_conflicts(
+    addresses: ArrayLike,
+    origins: ArrayLike,
+    width: int,
+    active: ArrayLike,
+    read: ArrayLike,
+    arch: Arch = SM_90,
+) -> tuple[Counts, Counts]:
+    """(fewest, most) bank conflicts of `cp.async.ca` requests [n, 32], whatever the L1 cache has: int64 [n].
+
+    On a miss the chip serves a group of lanes in portions, and never divides those that read one line: a
+    group has at least the conflicts of its worst line. It has at most one for each lane but the first.
+    Source: docs/model.md.
+    """
+    sources, targets = np.asarray(origins), np.asarray(addresses)
+    on = np.broadcast_to(active, sources.shape)
+    reads = on & np.asarray(read)
+    slots = arch.line_bytes // width
+    group = np.arange(arch.warp) // slots
+    line = sources // arch.line_bytes * arch.warp + group
+    worst = np.zeros((len(sources), arch.warp // slots), np.int64)
+    for lane in range(arch.warp):
+        fellows = reads & (line == line[:, lane, None])
+        rows = np.flatnonzero(fellows[:, lane] & ~fellows[:, :lane].any(axis=1))  # the first of its line
+        chosen = fellows[rows]
+        alone = copy_access(targets[rows], sources[rows], width, chosen, chosen, arch).conflicts
+        worst[rows, group[lane]] = np.maximum(worst[rows, group[lane]], alone)
+    lanes = np.count_nonzero(on.reshape(*worst.shape, slots), axis=2)
+    hit = copy_access(addresses, origins, width, on, reads, arch).conflicts
+    certain = is_certain(origins, width, on, np.asarray(read), arch)
+    fewest, most = worst.sum(axis=1), np.maximum(lanes - 1, 0).sum(axis=1)
+    return np.where(certain, hit, fewest), np.where(certain, hit, most)
+
+
 def bypass_access(
     addresses: ArrayLike, origins: ArrayLike, active: ArrayLike | None = None, arch: Arch = SM_90
 ) -> GlobalCost:

@@ -1,7 +1,4 @@
-"""Counters that depend on more than the addresses of a kernel's copies, with the reason.
-
-Totals under such names are unknown. For every other kind of access, addresses decide all counts.
-"""
+"""Bank conflicts of copies, which depend on more than their addresses: limits, and the reason."""
 
 from __future__ import annotations
 
@@ -9,28 +6,27 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import Arch
-from memsim.model.cp_async import is_certain
+from memsim.model.checked_requests import Counts
+from memsim.model.cp_async import limits_of_conflicts
 from memsim.model.operations import Operation
-
-COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+from memsim.model.shared import shared_access
 
 BY_HITS = (
-    "wavefronts of cp.async are for data in the L1 cache; lanes that read from several lines may take more "
-    "or fewer if they miss"
+    "lanes of a cp.async that read from several lines have other bank conflicts if they miss the L1 cache"
 )
 BY_ZEROS = "lanes of a cp.async.cg that write zeros may conflict with other writes"
 
 
-def undecided(
-    copy: Operation, width: int, active: ArrayLike, partner: ArrayLike, arch: Arch
-) -> dict[str, str]:
-    """Metric -> why it is unknown, for the requests to shared memory of one copy.
+def limits_of_copies(
+    copy: Operation, width: int, addresses: ArrayLike, active: ArrayLike, partner: ArrayLike, arch: Arch
+) -> tuple[Counts, Counts | None, str]:
+    """(fewest, most conflicts of requests to shared memory [n], why they may differ).
 
-    partner: each lane's address in global memory, -1 if it writes zeros.
+    most: None if nothing limits them. partner: each lane's address in global memory, -1 if it writes zeros.
     """
-    on, other = np.asarray(active), np.asarray(partner)
-    if not copy.bypass and not is_certain(other, width, on, other >= 0, arch).all():
-        return {COPY_CONFLICTS: BY_HITS}
-    if copy.bypass and (on & (other < 0)).any():
-        return {COPY_CONFLICTS: BY_ZEROS}
-    return {}
+    to, on, other = np.asarray(addresses), np.asarray(active), np.asarray(partner)
+    if not copy.bypass:
+        return *limits_of_conflicts(to, other, width, on, other >= 0, arch), BY_HITS
+    zeros = on & (other < 0)
+    alone = shared_access(to, width, "store", zeros, arch).conflicts
+    return alone, None if zeros.any() else alone, BY_ZEROS

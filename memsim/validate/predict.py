@@ -22,8 +22,8 @@ from memsim.model.choice import group_wavefronts, why_no_cost
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
+from memsim.trace.predicates_of_text import condition_of, guard_of
 from memsim.trace.trace import AccessSite, Trace
-from memsim.validate.sass import condition_of, guard_of
 
 EXECUTED = "inst_executed"
 THREADS = "thread_inst_executed_true"

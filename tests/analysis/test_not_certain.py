@@ -11,7 +11,7 @@ from memsim.analysis.ranges import total
 from memsim.views.analyze.limits import limits_of_totals
 from tests.analysis.test_analysis import CLEAN, LDG_SECTORS, LDS_WAVEFRONTS, LOAD, READ
 from tests.simt.cuda import kernels_of
-from tests.traces import make_trace, site
+from tests.traces import LANES, Request, make_trace, site
 
 STS_WAVEFRONTS = LDS_WAVEFRONTS.replace("_ld.", "_st.")
 ATOM_WAVEFRONTS = LDS_WAVEFRONTS.replace("_ld.", "_atom.")
@@ -152,3 +152,48 @@ def test_many_totals_of_one_reason_are_one_line() -> None:
     assert list(limits_of_totals(few)) == [told.format(5, "local memory requests")]
     assert list(limits_of_totals(many)) == [told.format(len(many.undecided), "printf calls")]
     assert list(limits_of_totals(analyze_trace(make_trace((LOAD, [CLEAN]))))) == []
+
+
+COPY_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
+
+
+def test_conflicts_of_a_copy_have_the_limits_of_hits_and_misses() -> None:
+    """Four rows of eight lanes, which may be read together or lane by lane."""
+    rows = LANES // 8 * 4096 + LANES % 8 * 4
+    many, other = site(op="cp_async"), site(op="cp_async", space="global", array="in")
+    found = analyze_trace(
+        make_trace(
+            (many, [Request(LANES * 4, count=10, partner=rows)]),
+            (other, [Request(rows, count=10, partner=LANES * 4)]),
+        )
+    )
+    limits = found.undecided[COPY_CONFLICTS]
+    assert found.totals[COPY_CONFLICTS] is None
+    assert (limits.least, limits.most, limits.estimate) == (0, 10 * 31, found.sites[0].conflicts)
+    assert found.sites[0].ranges == {"conflicts": limits}
+    assert "if they miss the L1 cache" in limits.why
+
+
+def test_conflicts_of_a_copy_side_by_side_are_a_number() -> None:
+    found = analyze_trace(make_trace((site(op="cp_async"), [Request(LANES * 4, partner=LANES * 4)])))
+    assert found.totals[COPY_CONFLICTS] == 0 and found.sites[0].ranges == {}
+
+
+@pytest.mark.parametrize(
+    ("instruction", "sectors"),
+    [
+        ("LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64]", 16),
+        ("@P3 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64]", 16),
+        ("@P0 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64]", 0),  # ncu takes it for false
+        ("@P2 LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64]", None),
+        ("LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64], P0", None),
+    ],
+)
+def test_copies_past_the_cache_take_no_total_away(instruction: str, sectors: int | None) -> None:
+    """The profiler's own formulas, which have no rule for copies under some predicates."""
+    read = site(op="cp_async_cg", width=16, space="global", instruction=instruction)
+    found = analyze_trace(make_trace((read, [Request(LANES * 16, partner=LANES * 16)]), (READ, [CLEAN])))
+    of_loads = 10 * 4
+    assert found.totals["memory_l1_tag_requests_global"] == 10 + 4
+    total = found.totals["memory_l2_theoretical_sectors_global"]
+    assert total == (None if sectors is None else of_loads + sectors)

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.data import data_folder
 from memsim.model import bypass_access, copy_access, shared_access, shared_source_page
-from memsim.model.cp_async import overlaps
+from memsim.model.cp_async import limits_of_conflicts, overlaps
 from memsim.model.sourcepage import UNKNOWN
 
 FILE = data_folder("traces") / "nvidia-h100-80gb-hbm3" / "directed.npz"
@@ -60,6 +60,8 @@ def test_a_copy_of_what_is_in_the_cache_equals_the_counter() -> None:
     from_one = np.array(lines) == 1
     assert np.array_equal(once[from_one], cost.conflicts[from_one]) and np.count_nonzero(from_one) == 26
     assert np.count_nonzero(once != cost.conflicts) == 30  # a miss takes its own time
+    fewest, most = limits_of_conflicts(addresses, origins, 4, active, active)
+    assert ((fewest <= once) & (once <= most)).all() and (fewest < once).any() and (once < most).any()
 
 
 def test_a_copy_past_the_cache_equals_the_counters() -> None:

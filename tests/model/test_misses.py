@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from memsim.model import copy_access
+from memsim.model.cp_async import limits_of_conflicts
 from tests.validate.conftest import H200, TRACES
 
 FILE = np.load(TRACES / H200 / "misses.npz")
@@ -39,3 +40,16 @@ def test_copies_that_hit_have_the_conflicts_of_the_rule() -> None:
 def test_copies_that_miss_have_others_only_if_they_read_many_lines() -> None:
     same = FILE["missing"] == TIMES * by_rule()
     assert same[~ROWS].all() and np.count_nonzero(~same) == 3
+
+
+def test_copies_that_miss_lie_within_their_limits() -> None:
+    executed, zeros = FILE["flags"] & 1 > 0, FILE["flags"] & 2 > 0
+    wide = 0
+    for width in (4, 8, 16):
+        rows = width == WIDTHS
+        on = executed[rows]
+        fewest, most = limits_of_conflicts(FILE["to"][rows], FILE["from"][rows], width, on, on & ~zeros[rows])
+        assert (TIMES * fewest <= FILE["missing"][rows]).all()
+        assert (FILE["missing"][rows] <= TIMES * most).all()
+        wide += np.count_nonzero(fewest < most)
+    assert 0 < wide < len(WIDTHS)  # those of side by side lanes have no limits but a number

@@ -15,7 +15,7 @@ from memsim.validate.compare_instructions import (
     ARBITRATION,
     DIFFERS,
     EQUAL,
-    PARTLY,
+    LIMITED,
     UNCERTAIN,
     CodeComparison,
     InstructionRow,
@@ -24,7 +24,7 @@ from memsim.validate.compare_instructions import (
 from memsim.validate.live import ARBITRATION as CONTENDED
 from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, Counted
 from memsim.validate.replay import replay
-from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED
+from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, WITHIN
 from tests.validate.conftest import recorded
 from tests.validate.profiles import profiled
 
@@ -72,7 +72,7 @@ def test_the_verdict_says_what_was_proven() -> None:
     assert verdicts(good)[STORES] == verdicts(good)[CONFLICTS] == NOISE
     assert compare_code(recorded("kernel_v1").profiles, analysis("kernel_v1")).verdict == EQUAL
     mixed = compare_code(recorded("sgemm_128x256x8").profiles, analysis("sgemm_128x256x8"))
-    assert mixed.verdict == PARTLY and verdicts(mixed)[BY_HITS] == UNMODELLED
+    assert mixed.verdict == LIMITED and verdicts(mixed)[BY_HITS] == WITHIN
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.validate.sass import access_of, condition_of, guard_of, never_runs, opcode
+from memsim.trace.predicates_of_text import condition_of, guard_of
+from memsim.validate.sass import access_of, never_runs, opcode
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, Range
 
 #: Totals that are told one by one; of more only their number.
 FEW = 3
@@ -14,13 +14,17 @@ def limits_of_totals(analysis: Analysis) -> Iterator[str]:
     """A line for each, or for many of one reason; none for a reason that is told elsewhere."""
     trace = analysis.trace
     told = {"; ".join(trace.uncertain), *(site.unresolved for site in analysis.sites)}
-    by_reason: dict[str, list[str]] = {}
+    by_reason: dict[str, list[tuple[str, Range]]] = {}
     for metric, limits in analysis.undecided.items():
-        by_reason.setdefault(limits.why, []).append(metric)
-    for why, metrics in by_reason.items():
+        by_reason.setdefault(limits.why, []).append((metric, limits))
+    for why, totals in by_reason.items():
         if why in told:
             continue
-        if len(metrics) > FEW:
-            yield f"Not certain: {len(metrics)} of ncu's metrics, whose limits --metrics shows: {why}"
+        if len(totals) > FEW:
+            yield f"Not certain: {len(totals)} of ncu's metrics, whose limits --metrics shows: {why}"
         else:
-            yield from (f"Not certain: {metric}: {analysis.undecided[metric]}: {why}" for metric in metrics)
+            yield from (f"Not certain: {metric}: {_said(limits)}: {why}" for metric, limits in totals)
+
+
+def _said(limits: Range) -> str:
+    return str(limits) if limits.estimate is None else f"{limits} ({limits.estimate:,} as counted here)"
