@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,13 @@ from memsim.compile.file_names import Names, rename
 from memsim.compile.prepare import Compiled, CompilerInput
 from memsim.compile.shown_log import shown_log
 from memsim.compile.toolkit import find_tool, tool_release
+from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
+
+# nvcc runs its stages by a shell. It quotes the names of files, but a quote in one ends that, and within
+# quotes a shell runs what stands behind a $ or between backquotes.
+_OF_THE_SHELL = re.compile(r"[$`\n]")
+_UNUSUAL = re.compile(r"[^\w./\\: +@=,~-]")
 
 
 def find_nvcc() -> Path | None:
@@ -30,16 +37,20 @@ def run_nvcc(
     """The output of nvcc.
 
     nvcc derives internal symbols from the path of a file, so the file is compiled in place; PTX has no such
-    symbols and is the same from every folder.
+    symbols and is the same from every folder. A file with a name that a shell would not take as it is has
+    another one.
 
     Raises:
-        MemsimError: it does not know the chip, or the source does not compile.
+        MemsimError: it does not know the chip, the source does not compile, or a shell would run an option.
     """
+    for option in options:
+        if _OF_THE_SHELL.search(option):
+            raise MemsimError(f"nvcc has a shell read {option!r}", hint="choose a name without $ and `")
     compiler, any_file = f"nvcc {tool_release(nvcc)}".strip(), (source.folder / "any.cu").as_posix()
     with tempfile.TemporaryDirectory() as scratch:
         path = source.path if machine_code and not instances else None
-        if path is None or path.suffix != ".cu":
-            path = Path(scratch, Path(source.name).name).with_suffix(".cu")
+        if path is None or path.suffix != ".cu" or _UNUSUAL.search(str(path)):
+            path = Path(scratch, _UNUSUAL.sub("_", Path(source.name).name)).with_suffix(".cu")
             path.write_text(
                 source.text + _instantiated(instances), encoding="utf-8", errors="surrogateescape"
             )
