@@ -18,6 +18,11 @@ FORMATS = ("github", "sarif", "junit", "json", "markdown")
 @click.argument("target", nargs=-1)
 @click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
 @file_option("--output", "-o", help="Write the chosen format to FILE; the terminal gets text.")
+@click.option(
+    "--against",
+    metavar="REVISION",
+    help="Take settings, budgets, acceptances and baseline from this git revision, such as main.",
+)
 @project_options
 @click.pass_context
 def check(
@@ -26,6 +31,7 @@ def check(
     target: tuple[str, ...],
     form: str,
     output: Path | None,
+    against: str | None,
     config: Path | None,
     jobs: int | None,
     no_cache: bool,
@@ -42,10 +48,10 @@ def check(
     if output is not None and form == "text":
         raise click.UsageError("--output needs --format", ctx)
     cache = open_cache(no_cache)
-    if cache is None or form != "text":
+    if cache is None or form != "text" or against is not None:
         from memsim.cli.check_anew import check_anew
 
-        ctx.exit(check_anew(target, config, cache, jobs, form, output)[0].exit_code)
+        ctx.exit(check_anew(target, config, cache, jobs, form, output, against)[0].exit_code)
     ctx.exit(_as_text(target, config, cache, jobs))
 
 

@@ -19,6 +19,7 @@ from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
 from memsim.kernels import Spec, catalog
+from memsim.targets.base_branch import project_against
 from memsim.targets.cache import is_known_before
 from memsim.targets.locator import locator, repository_root
 from memsim.targets.project_check import check_project
@@ -37,6 +38,7 @@ def check_anew(
     jobs: int | None,
     form: str = TEXT,
     output: Path | None = None,
+    against: str | None = None,
 ) -> tuple[Outcome, bool]:
     """The outcome for the targets that the patterns name, which is printed, or written to `output`.
 
@@ -47,6 +49,8 @@ def check_anew(
     is_all_read = False
     try:
         project = open_project(config)
+        if against is not None:
+            project = project_against(project, against)
         folder, targets = project.folder, project.targets
         with progress_bar("memsim check") as report:
             chosen = project.chosen(patterns)

@@ -139,7 +139,8 @@ class Outcome:
     """The result of a check.
 
     kernels: those analyzed, in order. checked: budgets that applied to rows. notes: reasons why a result may
-    be of other code, in words. coverage: None if it is of some targets only, chosen by name.
+    be of other code, in words. coverage: None if it is of some targets only, chosen by name. against: the
+    revision whose settings and baseline count, if not those that are here.
     """
 
     kernels: tuple[str, ...]
@@ -147,6 +148,7 @@ class Outcome:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     coverage: Coverage | None = None
+    against: str | None = None
 
     @property
     def report(self) -> str:
@@ -188,7 +190,8 @@ class Outcome:
             verdict += f"; {_count(len(self.problems), 'problem')} prevented judging the rest"
         kinds = {finding.kind for finding in self.findings}
         if self.exit_code == 0 and kinds & {IMPROVED, CHANGED}:  # else it would accept what has failed
-            verdict += f"; {IMPROVED if IMPROVED in kinds else CHANGED}: run memsim baseline"
+            advice = f" since {self.against}" if self.against else ": run memsim baseline"
+            verdict += f"; {IMPROVED if IMPROVED in kinds else CHANGED}{advice}"
         return verdict
 
 

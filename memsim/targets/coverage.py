@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
 
 from memsim.api.kernel_file import KernelFile
-from memsim.compile.launching_text import read_launching_text
-from memsim.compile.paths import resolved
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes
 from memsim.guard.outcome import Coverage, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
 from memsim.source.kernels import kernels
-from memsim.targets.project import OWN_FILE, Project
-from memsim.targets.source_launch import kernel_of
+from memsim.targets.project import OWN_FILE, Base, Project
+from memsim.targets.revision import text_at
+from memsim.targets.source_launch import kernel_of, launching_text_of
 
 SUFFIXES = (".cu", ".cuh")
 #: A folder with more than so many folders is no project's own.
@@ -37,7 +37,20 @@ def coverage_of(project: Project, chosen: Sequence[Job], cache: Path | None = No
             file = path.relative_to(project.folder).as_posix()
             shown = file if file.isprintable() else ascii(file)
             found[path.resolve(), kernel.plain] = UnguardedKernel(kernel.plain, shown, kernel.line)
-    return Coverage(len(found), tuple(one for key, one in found.items() if key not in guarded))
+    unguarded = tuple(one for key, one in found.items() if key not in guarded)
+    base = project.base
+    if base is None:
+        return Coverage(len(found), unguarded)
+    folder = project.folder.resolve().relative_to(base.repository.resolve()).as_posix()
+    before = {file: _kernels_at(base, f"{folder}/{file}") for file in {one.file for one in unguarded}}
+    unguarded = tuple(replace(one, is_new=one.name not in before[one.file]) for one in unguarded)
+    return Coverage(len(found), unguarded, gone=base.gone)
+
+
+def _kernels_at(base: Base, place: str) -> set[str]:
+    """The kernels that a file of the base's revision defines."""
+    text = text_at(base.repository, base.known, PurePosixPath(place).as_posix())
+    return {kernel.plain for kernel in kernels(text or "")}
 
 
 def _definition(job: Job) -> tuple[Path, str] | None:
@@ -47,7 +60,7 @@ def _definition(job: Job) -> tuple[Path, str] | None:
         return None
     path = file.folder / file.file
     try:
-        text = read_launching_text(path, resolved(file.options, file.folder))
+        text = launching_text_of(file)
     except (MemsimError, FileNotFoundError):
         return None
     kernel = kernel_of(text, file.name)

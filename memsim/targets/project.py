@@ -15,8 +15,10 @@ from typing import Any, TypeVar
 
 from memsim.errors import MemsimError
 from memsim.files import file_exists
+from memsim.guard.baseline import Entry
 from memsim.guard.budget import EVERY_COUNT, Budget, parse_budget
 from memsim.guard.judge import Declared
+from memsim.guard.outcome import Problem
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
 from memsim.source.expressions import Number
@@ -38,6 +40,7 @@ GUARD_KEYS = ("budgets", "accept")
 TEXTS = ("name", "kernel", "size", "arch", "code", "compiler", "instead_of")
 
 T = TypeVar("T", Budget, Selector)
+Failed = Callable[[ConfigTable, MemsimError | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,29 @@ class FromSource:
 
 
 @dataclass(frozen=True)
+class Base:
+    """The revision that a project is checked against.
+
+    revision: as the user calls it, known: as git does. names: of its targets. entries: of its baseline.
+    problems: its targets that cannot be read with the sources that are here. gone: those whose kernels are
+    not here any more.
+    """
+
+    revision: str
+    known: str
+    repository: Path
+    names: frozenset[str] = frozenset()
+    entries: Mapping[str, Entry] = field(default_factory=dict)
+    problems: tuple[Problem, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Project:
     """A configuration. path: of its file. baseline: path of the baseline file.
 
-    from_source: of each target of a CUDA file, by name, what it says of the source's launch.
+    from_source: of each target of a CUDA file, by name, what it says of the source's launch. base: what it is
+    checked against, if it is.
     """
 
     path: Path
@@ -63,6 +85,7 @@ class Project:
     acceptances: tuple[Declared[Selector], ...]
     baseline: Path
     from_source: Mapping[str, FromSource] = field(default_factory=dict)
+    base: Base | None = None
 
     @property
     def folder(self) -> Path:
@@ -113,13 +136,17 @@ def find_project(start: Path) -> Path:
     )
 
 
-def read_project(path: Path, kernels: Path | None = None, tree: Path | None = None) -> Project:
+def read_project(
+    path: Path, kernels: Path | None = None, tree: Path | None = None, failed: Failed | None = None
+) -> Project:
     """The project that a file describes.
 
     Args:
         path: the file.
         kernels: folder of a catalogue other than ours.
         tree: the folder of its files, if not the file's own; missing ones are skipped.
+        failed: is told of a target that cannot be read, with the error, None if its file is missing; it is
+            skipped. Else that is an error.
 
     Raises:
         MemsimError: no such file, not TOML, no targets, or an invalid entry.
@@ -137,7 +164,15 @@ def read_project(path: Path, kernels: Path | None = None, tree: Path | None = No
     rules: list[Declared[Budget]] = []
     acceptances: list[Declared[Selector]] = []
     for entry in project.tables("targets"):
-        added = list(_jobs(entry, project, kernels, tree))
+        try:
+            added = list(_jobs(entry, project, kernels, tree))
+        except MemsimError as error:
+            if failed is None:
+                raise
+            failed(entry, error)
+            continue
+        if failed is not None and not added:
+            failed(entry, None)
         for target in added:
             _check_name(entry, target.name)
             if targets.setdefault(target.name, target) != target:

@@ -10,9 +10,8 @@ from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
-from memsim.guard.budget import Budget
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import Declared, judge
+from memsim.guard.judge import judge, restricted
 from memsim.guard.outcome import Outcome, Problem
 from memsim.job import Job
 from memsim.targets.analyze_targets import analyze_all
@@ -35,10 +34,14 @@ def check_project(
     Raises:
         MemsimError: the baseline cannot be read, or is required and missing.
     """
+    base = project.base
     some = len(chosen) < len(project.targets)
     names = [target.name for target in chosen]
     rules = [restricted(rule, names) for rule in project.rules if set(rule.kernels) & set(names)]
     entries = read_baseline(project.baseline)
+    if base is not None:
+        own = {name: entry for name, entry in (entries or {}).items() if name not in base.names}
+        entries = {**own, **base.entries} or None
     if entries is None and any(rule.what.needs_baseline for rule in rules):
         hint = "memsim baseline writes it; then commit it"
         raise MemsimError("there is no baseline", file=str(project.baseline), hint=hint)
@@ -54,11 +57,14 @@ def check_project(
             problems.append(Problem(name, measured.error))
         if progress is not None:
             progress(number / len(chosen))
-    if not some and any(rule.what.needs_baseline for rule in rules):
+    if base is not None and not some:
+        problems += base.problems
+    elif not some and any(rule.what.needs_baseline for rule in rules):
         problems += _left_over(project, entries or {}, names)
-    outcome = judge(subjects, rules, project.acceptances, problems, some=some)
-    covered = replace(coverage_of(project, chosen, cache), not_compared=tuple(unknown)) if not some else None
-    return replace(outcome, coverage=covered)
+    is_part = some or base is not None  # what a base declares for all need not apply to what is left
+    outcome = judge(subjects, rules, project.acceptances, problems, some=is_part)
+    covered = None if some else replace(coverage_of(project, chosen, cache), not_compared=tuple(unknown))
+    return replace(outcome, coverage=covered, against=None if base is None else base.revision)
 
 
 def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Problem], list[tuple[str, str]]]:
@@ -78,12 +84,6 @@ def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Probl
         elif followed.unknown:
             unknown.append((target.name, followed.unknown))
     return problems, unknown
-
-
-def restricted(rule: Declared[Budget], names: Sequence[str]) -> Declared[Budget]:
-    """The rule for these targets only, of those for which it was declared."""
-    inside = [name for name in rule.kernels if name in names]
-    return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))
 
 
 def read_baseline(path: Path) -> dict[str, Entry] | None:

@@ -29,6 +29,12 @@ def is_revision(repository: Path, name: str) -> bool:
     return done is not None and done.returncode == 0
 
 
+def text_at(repository: Path, revision: str, place: str) -> str | None:
+    """The text of a file, by its path in the repository, at a revision; None if it has no such file."""
+    done = _git(repository, "cat-file", "blob", f"{revision}:{place}")
+    return None if done is None or done.returncode else done.stdout.decode("utf-8", "replace")
+
+
 @contextmanager
 def files_at(repository: Path, revision: str) -> Iterator[Path]:
     """A temporary folder with the repository's files at a revision.

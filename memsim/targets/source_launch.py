@@ -48,7 +48,7 @@ def follow(job: Job, instead_of: str | None, let: Mapping[str, Number]) -> Follo
     """
     file = job.kernel
     assert isinstance(file, KernelFile)
-    text = read_launching_text(file.folder / file.file, resolved(file.options, file.folder))
+    text = launching_text_of(file)
     kernel = kernel_of(text, file.name)
     made = [] if kernel is None else [one for one in launches(text) if one.plain == kernel.plain]
     if kernel is None or not made:
@@ -67,6 +67,16 @@ def follow(job: Job, instead_of: str | None, let: Mapping[str, Number]) -> Follo
         least = min(range(len(made)), key=lambda number: len(differing[number]))
         return Followed(_stale(file, known[least], "; ".join(differing[least])))
     return Followed(unknown=next(unknown for found, unknown in compared if not found))
+
+
+def launching_text_of(file: KernelFile) -> str:
+    """The text in which the launches of a target's source are read.
+
+    Raises:
+        MemsimError: it cannot be read.
+        FileNotFoundError: there is no such file.
+    """
+    return read_launching_text(file.folder / file.file, resolved(file.options, file.folder))
 
 
 def described(offer: Offer) -> str:
