@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts, known
+from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts
 from memsim.analysis.ranges import Range
 from memsim.analysis.sites import rows_of_trace, site_counts
 from memsim.analysis.totals import totals_of
@@ -51,14 +51,8 @@ class Analysis:
 
     @property
     def excess_wavefronts(self) -> int:
-        """Shared wavefronts that are not conflicts but that another arrangement of lanes could save.
-
-        Wavefronts minus conflicts minus ideal, over the rows that could be analyzed.
-        """
-        return sum(
-            known(site.wavefronts) - site.wavefronts_of_conflicts - known(site.ideal_wavefronts)
-            for site in self.sites
-        )
+        """Shared wavefronts that are not conflicts but that another arrangement of lanes could save."""
+        return sum(site.excess_wavefronts for site in self.sites)
 
     @cached_property
     def bound(self) -> Bound:

@@ -79,6 +79,13 @@ class SiteCounts:
         return known(self.conflicts) * self.operation.passes
 
     @property
+    def excess_wavefronts(self) -> int:
+        """Wavefronts above the ideal without a conflict: another arrangement of lanes could save them; 0 if
+        unknown.
+        """
+        return known(self.wavefronts) - self.wavefronts_of_conflicts - known(self.ideal_wavefronts)
+
+    @property
     def needless_sectors(self) -> int:
         """Sectors above the ideal; 0 if unknown."""
         return known(self.sectors) - known(self.ideal_sectors)

@@ -45,9 +45,8 @@ class HeatRow:
         site = self.site
         if not site.requests or site.wavefronts is None:
             return 0.0, 0.0, 0.0
-        ideal, conflicts = site.ideal_wavefronts or 0, site.wavefronts_of_conflicts
-        above = site.wavefronts - conflicts - ideal
-        return ideal / site.requests, above / site.requests, conflicts / site.requests
+        ideal, above = site.ideal_wavefronts or 0, site.excess_wavefronts
+        return ideal / site.requests, above / site.requests, site.wavefronts_of_conflicts / site.requests
 
     @property
     def answer(self) -> str:

@@ -38,7 +38,7 @@ class AccessRow:
 
     mark: what is wrong in words; heat: how many times as much it costs as without that. share: of what all
     accesses of the table cost, in words; part: the same, 0 to 1, waste: what of it conflicts or needless
-    sectors take. each: the cost of a request.
+    sectors take, above: wavefronts above the ideal without a conflict. each: the cost of a request.
     """
 
     number: int
@@ -49,6 +49,7 @@ class AccessRow:
     share: str
     part: float
     waste: float
+    above: float
     each: str
 
 
@@ -91,5 +92,6 @@ def _row(number: int, site: SiteCounts, files: dict[str, str], total: int) -> Ac
         share(cost(site), total) if known else "?",
         cost(site) / total if total else 0.0,
         wasted(site) / total if total else 0.0,
+        site.excess_wavefronts / total if total else 0.0,
         each(cost(site), site.requests, "-") if known else "?",
     )

@@ -148,6 +148,26 @@ def test_a_table_for_each_memory_space_with_shares_of_all_it_costs_the_costliest
             assert table.heading in page.whole_text()
 
 
+def test_wavefronts_that_could_be_saved_are_never_ideal() -> None:
+    """They have a part of the bar and a key of their own, where there are any, as in the heatmap."""
+    key = "above the ideal, no conflict: another mapping"
+    for name, has_some in (("kernel_v4_colmajor", True), ("transpose_naive", False)):
+        analysis = kernel(name)
+        (table,) = [table for table in access_tables(analysis) if table.space == "shared"]
+        total = sum(row.site.wavefronts or 0 for row in table.rows)
+        for row in table.rows:
+            assert (row.part - row.waste - row.above) * total == pytest.approx(row.site.ideal_wavefronts)
+        assert any(row.above for row in table.rows) == has_some == bool(analysis.excess_wavefronts)
+        page = read(report_page(analysis))
+        bars = [
+            bar for table in page.all("table", class_="accesses") for bar in table.all("i", class_="above")
+        ]
+        assert len(bars) == sum(row.above > 0 for row in table.rows)
+        legend = [one.whole_text() for one in page.all("p", class_="legend")]
+        assert any(key in text for text in legend) == has_some
+        assert not any("needed" in text.replace("unneeded", "") for text in legend)
+
+
 def test_names_of_fields_are_words() -> None:
     text = read(report_page(mixed())).all("main")[0].whole_text()
     assert "most ways" in text and "ideal sectors" in text
