@@ -50,6 +50,12 @@ def test_every_verb_that_prints_json_is_here() -> None:
     assert {schema for schema, _ in DOCUMENTS.values()} == set(SCHEMAS)
 
 
+def test_the_documents_name_every_schema() -> None:
+    told = (ROOT.parent / "docs" / "reading-the-report.md").read_text("utf-8")
+    for path in ROOT.rglob("*.schema.json"):
+        assert f"`{path.relative_to(ROOT.parent).as_posix()}`" in told
+
+
 def test_every_schema_has_its_own_name() -> None:
     assert {schema["$id"] for schema in SCHEMAS.values()} == {f"urn:memsim:schema:{one}:1" for one in SCHEMAS}
 
