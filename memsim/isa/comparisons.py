@@ -6,12 +6,12 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from memsim.isa.op import Form, Immediate, Operand
-from memsim.isa.readers import Binder, IntReader, Registers
+from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.isa.registry import opcode, require
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
@@ -49,6 +49,20 @@ def compare(a: Int, b: Int, how: str) -> bool | Part:
     return from_bools(_COMPARE[how](to_array(a), to_array(b)))
 
 
+#: Some of the registers that an instruction reads, the lanes in which they decide its results alone, and the
+#: results there.
+Deciding = tuple[list[int], PredicateReader, Callable[[Registers], Any]]
+
+
+class DecidedByLane(Protocol):
+    """What computes results of which some lanes are known where not all operands are."""
+
+    def __call__(self, r: Registers) -> Any: ...
+
+    def decided(self, reads: Sequence[int]) -> Iterator[Deciding]:
+        """What decides the results alone; `reads` are the slots that the instruction reads."""
+
+
 COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "AND": both,
     "OR": either,
@@ -75,9 +89,8 @@ class Combined:
         found, added = self.holds(r), self.other(r)
         return self.combine(found, added), self.combine(invert(found), added)
 
-    def decided(self, reads: Sequence[int]) -> Iterator[tuple[list[int], Callable[[Registers], Any], bool]]:
-        """For the predicate and for the comparison: the registers it reads, the lanes in which it decides
-        both results alone, and what they are there.
+    def decided(self, reads: Sequence[int]) -> Iterator[Deciding]:
+        """The predicate alone, and the comparison alone, where they decide both results.
 
         The lanes are those for which it holds (`OR`), or does not (`AND`).
         """
@@ -89,10 +102,11 @@ class Combined:
             ([slot for slot in reads if slot != self.joined], None if self.has_inverse else self.holds),
         ):
             if half is not None:
-                yield slots, half if value else _inverse(half), value
+                yield slots, half if value else inverse(half), lambda r: (value, value)
 
 
-def _inverse(half: Callable[[Registers], bool | Part]) -> Callable[[Registers], bool | Part]:
+def inverse(half: PredicateReader) -> PredicateReader:
+    """The lanes for which a predicate does not hold."""
     return lambda r: invert(half(r))
 
 

@@ -5,15 +5,16 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from memsim.isa.comparisons import Deciding, inverse
 from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
 from memsim.isa.pairs import halved
-from memsim.isa.readers import Binder, Registers, kept_word
+from memsim.isa.readers import Binder, PredicateReader, Registers, kept_word
 from memsim.isa.registry import Compute, checked, known, opcode, require
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
@@ -81,7 +82,7 @@ def _widths(form: Form) -> dict[int, int]:
 
 
 @opcode("SEL", "USEL", "FSEL", widths=_widths)
-def build_select(form: Form, binder: Binder) -> Compute:
+def build_select(form: Form, binder: Binder) -> Selection:
     bits = 64 if "64" in known(form, "FTZ", "64") else 32
     a, b, condition = form.operands[1:4]
 
@@ -95,18 +96,52 @@ def build_select(form: Form, binder: Binder) -> Compute:
     read = binder.single if form.opcode == "FSEL" else read
     x, y, which = read(a), read(b), binder.predicate(condition)
 
-    def side(value: Any) -> Any:
-        return value if isinstance(value, np.ndarray) else fit(value, bits)
+    def finished(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            return value
+        return halved(value) if bits == 64 else fit(value, 32)
 
-    def compute(r: Registers) -> Any:
-        choice = which(r)
+    sides = [(_slots(operand, bits), read) for operand, read in ((a, x), (b, y))]
+    return Selection(which, _slots(condition, 32), sides, finished)
+
+
+def _slots(operand: Operand, bits: int) -> list[int]:
+    """The registers of an operand."""
+    slot = getattr(operand, "slot", None)
+    return [] if slot is None else [slot + word for word in range(bits // 32)]
+
+
+class Selection:
+    """One of two values; in each lane only the one that is selected has to be known.
+
+    which: where the first is selected; deciding: the slot of the predicate. sides: the slots of both, and
+    their readers.
+    """
+
+    def __init__(
+        self,
+        which: PredicateReader,
+        deciding: list[int],
+        sides: Sequence[tuple[list[int], Callable[[Registers], Any]]],
+        finished: Callable[[Any], Any],
+    ) -> None:
+        self.which, self.deciding, self.finished = which, deciding, finished
+        self.sides = sides
+
+    def __call__(self, r: Registers) -> Any:
+        choice = self.which(r)
+        x, y = (read for _, read in self.sides)
         if isinstance(choice, bool):
-            found = side(x(r) if choice else y(r))
-        else:
-            found = choose(choice, side(x(r)), side(y(r)))
-        return halved(found) if bits == 64 else found
+            return self.finished(x(r) if choice else y(r))
+        return self.finished(choose(choice, x(r), y(r)))
 
-    return compute
+    def decided(self, reads: Sequence[int]) -> Iterator[Deciding]:
+        """Each side, where it is selected."""
+        for (slots, read), where in zip(self.sides, (self.which, inverse(self.which))):
+            yield [*self.deciding, *slots], where, self._side(read)
+
+    def _side(self, read: Callable[[Registers], Any]) -> Callable[[Registers], Any]:
+        return lambda r: self.finished(read(r))
 
 
 @opcode("MOV", "UMOV", widths=_widths)

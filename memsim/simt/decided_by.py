@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from memsim.isa.op import Effect, Op, Predicate
 from memsim.isa.reach import GLOBAL
 from memsim.simt.control_graph import ControlGraph
-from memsim.simt.harmless_branches import Callers, following, region_of
+from memsim.simt.harmless_branches import Where, following, region_of
 from memsim.simt.pointer_roots import ANYWHERE
 from memsim.simt.uniform_branches import uniform_region_of
 
@@ -56,11 +56,11 @@ def _tainted(
     separately.
     """
     ends = dict(graph.basic_blocks)
-    entry: dict[tuple[int, Callers], tuple[int, Guarded]] = {(0, ()): (0, {})}
+    entry: dict[Where, tuple[int, Guarded]] = {(0, ()): (0, {})}
     found: dict[int, Op] = {}
-    work: list[tuple[int, Callers]] = list(entry)
+    work: list[Where] = list(entry)
 
-    def reach(place: tuple[int, Callers], state: int, others: Guarded) -> None:
+    def reach(place: Where, state: int, others: Guarded) -> None:
         before = entry.get(place)
         if before is not None:
             state |= before[0]

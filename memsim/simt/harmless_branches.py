@@ -13,6 +13,8 @@ from memsim.simt.control_graph import ControlGraph, barrier_slot
 
 #: Where a function returns to, innermost first; None if that is not known.
 Callers = tuple[int, ...] | None
+#: A basic block by its first instruction, and where its function returns to.
+Where = tuple[int, Callers]
 
 #: Calls within calls that are told apart.
 DEEPEST = 3
@@ -32,10 +34,10 @@ class Region:
 
     writes: int
     waits: frozenset[int]
-    ends: frozenset[tuple[int, Callers]]
+    ends: frozenset[Where]
 
 
-def following(graph: ControlGraph, start: int, end: int, callers: Callers) -> list[tuple[int, Callers]]:
+def following(graph: ControlGraph, start: int, end: int, callers: Callers) -> list[Where]:
     """Where a basic block may lead, with the callers there."""
     op = graph.ops[end - 1]
     ways = graph.next_basic_blocks[start]

@@ -9,7 +9,7 @@ from memsim.isa.executable import Executable
 from memsim.isa.op import Effect
 from memsim.simt.bounds import Origins
 from memsim.simt.placed_values import PlacedSources, decided_by_places
-from memsim.simt.placed_words import Value, first_byte
+from memsim.simt.placed_words import STACK_POINTER, Value, first_byte
 from memsim.simt.pointer_roots import PARAMETER_BITS, SYMBOL_BITS, VARIABLE_BITS, roots_of_symbols
 from memsim.state.launch_memory import Memory
 
@@ -45,7 +45,8 @@ def sources_of(kernel: Executable, origins: Origins, memory: Memory) -> PlacedSo
             if pointer.symbol not in memory.symbols and pointer.symbol not in shared:
                 enter(bank, pointer.offset, code)
     front = arch_of_code(kernel.made_for).front
-    enter(0, front.local_base, first_byte(("stack",), "the stack", OF_STACK))
+    constants[0, front.stack] = first_byte(STACK_POINTER, "the stack", OF_STACK)[0]
+    enter(0, front.local_base, first_byte(("local",), "the stack", OF_STACK))
     named = {bit: symbol for symbol, bit in roots_of_symbols(kernel.program).items()}
     symbols: dict[str, tuple[Value, Value]] = {
         name: code for name in named.values() if name in kernel.functions

@@ -45,6 +45,7 @@ class PlacedOperands:
 
     state: of registers by slot. constants: by bank and offset. symbols: the two words of addresses in the
     code, by name. code: those of an instruction. since: the instruction that wrote a predicate register.
+    guard: that of the instruction.
     """
 
     state: Mapping[int, Value]
@@ -52,6 +53,7 @@ class PlacedOperands:
     symbols: Mapping[str, tuple[Value, Value]]
     code: tuple[Value, Value]
     since: Mapping[int, int]
+    guard: Predicate | None = None
 
     def word(self, operand: Operand, more: int = 0) -> Value:
         """The word of an operand, or the one behind it."""
@@ -201,8 +203,14 @@ def _shuffled(form: Form, words: PlacedOperands) -> Results:
     return [None, value]
 
 
+def _opposite(condition: Predicate) -> Predicate:
+    return Predicate(condition.slot, not condition.negated)
+
+
 def _selected(form: Form, words: PlacedOperands) -> Results:
     a, b, condition = form.operands[1:4]
+    if isinstance(condition, Predicate) and words.guard in (condition, _opposite(condition)):
+        a = b = a if words.guard == condition else b
     which = words.word(condition)
     found: Results = []
     for more in range(2 if "64" in form.modifiers else 1):

@@ -17,9 +17,10 @@ from memsim.isa.written_operands import targets_of
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
-from memsim.simt.harmless_branches import Callers, following, region_of
+from memsim.simt.harmless_branches import Where, following, region_of
 from memsim.simt.placed_arithmetic import PlacedOperands, results
 from memsim.simt.placed_words import (
+    STACK_POINTER,
     Placed,
     Product,
     Value,
@@ -33,8 +34,6 @@ from memsim.simt.placed_words import (
 from memsim.simt.slot_bits import slots_of
 from memsim.simt.uniform_branches import uniform_region_of
 
-#: A basic block by its first instruction, and where its function returns to.
-Where = tuple[int, Callers]
 State = dict[int, Value]
 Kept = TypeVar("Kept")
 
@@ -296,7 +295,7 @@ class _Followed:
         for operand in op.form.operands:
             if isinstance(operand, Address):
                 total = summed(_terms(operand, words))
-                if total is not None and (total.sum is None or [by for _, by in total.sum] != [1]):
+                if total is not None and not _is_address(total):
                     deciding.append(total)
         self._decide(op, deciding)
 
@@ -325,6 +324,12 @@ class _Followed:
         else:
             self._decide(op, values)
         return ways
+
+
+def _is_address(word: Placed) -> bool:
+    """Is it a sum of one place, of the stack pointer or of both, and of what does not depend on places?"""
+    factors = {what is STACK_POINTER: by for what, by in word.sum or ()}
+    return len(factors) == len(word.sum or ()) > 0 and set(factors.values()) == {1}
 
 
 def _deciding(op: Op) -> int:

@@ -15,6 +15,8 @@ from memsim.launch import GLOBAL_ALIGN
 #: What is added, by what it is multiplied: of the places of arrays, and of what is not told apart from them.
 Terms = tuple[tuple[Hashable, int], ...]
 
+#: What a stack pointer is a sum of: an offset in local memory, which has no upper word.
+STACK_POINTER = "the stack"
 #: The lowest bits of an array's first address that are known: allocations are aligned.
 ALIGNED = GLOBAL_ALIGN.bit_length() - 1
 
@@ -148,6 +150,7 @@ def carry(products: Sequence[Product]) -> Value:
     sums = addends(products, False)
     if sums is None:
         return other(value for value, _ in products)
+    sums = tuple(one for one in sums if one != ((STACK_POINTER, 1),))
     return Lower("carry", sums, names_of(value for value, _ in products)) if sums else None
 
 

@@ -12,6 +12,7 @@ from operator import or_
 from memsim.isa.op import Flow, Op
 from memsim.isa.reach import SHARED, spaces_read
 from memsim.simt.control_graph import ControlGraph
+from memsim.simt.harmless_branches import Where, following
 
 #: Where a block's warps wait for each other: what is loaded behind it was stored before it.
 _ORDERS = (Flow.BLOCK_BARRIER, Flow.WAIT_CLUSTER, Flow.WAIT_PHASE)
@@ -30,69 +31,81 @@ def spinning_loads(graph: ControlGraph, needed: Iterable[int]) -> list[Op]:
 
 
 class _Loops:
-    """The loops of a program that have no barrier in them."""
+    """The loops of a program that have no barrier in them, through functions from each call separately."""
 
     def __init__(self, graph: ControlGraph) -> None:
         self.ops = graph.ops
         self.predicates = graph.program.predicates
         self.ends = dict(graph.basic_blocks)
         self.starts = sorted(self.ends)
-        self.ahead = {
-            start: () if self.last(start).flow in _ORDERS else ways
-            for start, ways in graph.next_basic_blocks.items()
-        }
-        self.behind: dict[int, list[int]] = {start: [] for start in self.ahead}
-        for start, ways in self.ahead.items():
+        self.ahead: dict[Where, list[Where]] = {}
+        work: list[Where] = [(0, ())]
+        while work:
+            place = work.pop()
+            if place not in self.ahead and place[0] in self.ends:
+                ordered = self.last(place).flow in _ORDERS
+                ways = following(graph, place[0], self.ends[place[0]], place[1])
+                work += ways
+                self.ahead[place] = [] if ordered else [way for way in ways if way[0] in self.ends]
+        self.behind: dict[Where, list[Where]] = {place: [] for place in self.ahead}
+        for place, ways in self.ahead.items():
             for way in ways:
-                self.behind[way].append(start)
-        self.around: dict[int, set[int]] = {}
+                self.behind[way].append(place)
+        self.around: dict[Where, set[Where]] = {}
 
-    def last(self, start: int) -> Op:
+    def last(self, place: Where) -> Op:
         """The last instruction of a basic block."""
-        return self.ops[self.ends[start] - 1]
+        return self.ops[self.ends[place[0]] - 1]
 
-    def of(self, start: int) -> set[int]:
+    def block(self, place: Where) -> tuple[Op, ...]:
+        """The instructions of a basic block."""
+        return self.ops[place[0] : self.ends[place[0]]]
+
+    def of(self, place: Where) -> set[Where]:
         """The basic blocks that lead to this one and to which it leads."""
-        if start not in self.around:
-            self.around[start] = _reached(self.ahead, start) & _reached(self.behind, start)
-        return self.around[start]
+        if place not in self.around:
+            self.around[place] = _reached(self.ahead, place) & _reached(self.behind, place)
+        return self.around[place]
 
     def wait_for(self, load: Op) -> bool:
         """Is there a loop around a load in which its address stays, and that its value may end?"""
-        loop = self.of(self.starts[bisect_right(self.starts, load.index) - 1])
-        ops = (op for start in loop for op in self.ops[start : self.ends[start]])
+        start = self.starts[bisect_right(self.starts, load.index) - 1]
+        return any(self._waits(load, self.of(place)) for place in self.ahead if place[0] == start)
+
+    def _waits(self, load: Op, loop: set[Where]) -> bool:
+        ops = (op for place in loop for op in self.block(place))
         if load.addresses & reduce(or_, (op.writes for op in ops), 0) & ~self.predicates:
             return False
         exits = [
-            start
-            for start in loop
-            if self.last(start).flow is Flow.EXIT or not loop.issuperset(self.ahead[start])
+            place
+            for place in loop
+            if self.last(place).flow is Flow.EXIT or not loop.issuperset(self.ahead[place])
         ]
         return self._decides(load, loop, exits)
 
-    def _decides(self, load: Op, loop: set[int], exits: Iterable[int]) -> bool:
+    def _decides(self, load: Op, loop: set[Where], exits: Iterable[Where]) -> bool:
         """Does the load's value decide a branch at the end of these basic blocks?"""
-        needed = {start: self.last(start).reads for start in exits}  # at the end of a basic block
+        needed = {place: self.last(place).reads for place in exits}  # at the end of a basic block
         work = list(needed)
         while work:
-            start = work.pop()
-            need = needed[start]
-            for op in reversed(self.ops[start : self.ends[start]]):
+            place = work.pop()
+            need = needed[place]
+            for op in reversed(self.block(place)):
                 if not op.writes & need:
                     continue
                 if op is load:
                     return True
                 need = (need if op.guard is not None else need & ~op.writes) | op.reads
-            for before in loop.intersection(self.behind[start]):
+            for before in loop.intersection(self.behind[place]):
                 if need & ~needed.get(before, 0):
                     needed[before] = needed.get(before, 0) | need
                     work.append(before)
         return False
 
 
-def _reached(ways: Mapping[int, Iterable[int]], start: int) -> set[int]:
+def _reached(ways: Mapping[Where, Iterable[Where]], start: Where) -> set[Where]:
     """The basic blocks that a way of at least one step leads to."""
-    found: set[int] = set()
+    found: set[Where] = set()
     work = [*ways[start]]
     while work:
         one = work.pop()

@@ -11,7 +11,8 @@ from functools import partial
 from typing import Any
 
 from memsim.isa.access import GENERIC
-from memsim.isa.comparisons import Combined
+from memsim.isa.comparisons import Combined, DecidedByLane
+from memsim.isa.moves import Selection
 from memsim.isa.op import PREDICATE, UNIFORM, Effect, Op
 from memsim.isa.reach import spaces_written
 from memsim.simt.accesses import COUNTED
@@ -143,7 +144,7 @@ def recovered(
         result, known = on_known_lanes(registers, reads, lanes, run, unknown.poison)
     except Poisoned as still:
         result, known = still.poison.through(op), False
-    if known is not True and isinstance(compute, Combined):
+    if known is not True and isinstance(compute, (Combined, Selection)):
         result, known = with_decided(compute, registers, reads, result, known, lanes)
     if isinstance(result, Poison):
         return result, active, True
@@ -154,28 +155,34 @@ def recovered(
 
 
 def with_decided(
-    compute: Combined,
+    compute: DecidedByLane,
     registers: list[Any],
     reads: list[int],
     result: Any,
     known: Any,
     lanes: Callable[[], Any],
 ) -> tuple[Any, Any]:
-    """(results, lanes in which they are known) with those in which the comparison or the predicate decides
-    alone.
-    """
+    """(results, lanes in which they are known) with those in which some operands decide alone."""
+
+    def of_lanes(decides: Callable[[list[Any]], Any], value: Callable[[list[Any]], Any]) -> tuple[Any, Any]:
+        where = decides(registers)
+        return where, value(registers) if where is not False else None
+
     for slots, decides, value in compute.decided(reads):
         try:
-            decided, valid = where_known(registers, slots, partial(decides, registers))
+            (decided, found), valid = where_known(registers, slots, partial(of_lanes, decides, value))
         except Poisoned:
             continue
         decided = both(decided, valid)
         if decided is False:
             continue
         if isinstance(result, Poison):
-            result, known = (value, value), decided
+            result, known = found, decided
+        elif isinstance(found, tuple):
+            result = tuple(choose(decided, new, old) for new, old in zip(found, result))
+            known = either(known, decided)
         else:
-            result, known = tuple(choose(decided, value, one) for one in result), either(known, decided)
+            result, known = choose(decided, found, result), either(known, decided)
     return result, True if covers(known, lanes()) else known
 
 

@@ -10,10 +10,7 @@ from collections.abc import Iterable
 
 from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow, Op
 from memsim.simt.control_graph import ControlGraph
-from memsim.simt.harmless_branches import Callers, Region, following
-
-#: A basic block by its first instruction, and where its function returns to.
-Where = tuple[int, Callers]
+from memsim.simt.harmless_branches import Callers, Region, Where, following
 
 #: One value for a warp, whichever lanes write it.
 UNIFORM_REGISTERS = (1 << PREDICATE) - (1 << UNIFORM) | (1 << BARRIER) - (1 << UNIFORM_PREDICATE)

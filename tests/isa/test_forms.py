@@ -29,6 +29,7 @@ from memsim.state.partial import Partial
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import from_array, ints, to_array
 
 HERE = Path(__file__).parent
 NAMES = [row["opcode"] for row in csv.DictReader((HERE / "opcodes_in_the_wild.csv").read_text().splitlines())]
@@ -197,6 +198,42 @@ def test_a_comparison_or_a_predicate_decides_whatever_the_other_is(text: str, kn
     registers = executed("MOV R1, 0x5", "IADD3.SAT R2, R1, R1, RZ", "ISETP.NE.AND P1, PT, R2, RZ, PT", text)
     assert isinstance(registers[PREDICATE + 1], Poison)
     assert isinstance(registers[PREDICATE], Poison) if known is None else registers[PREDICATE] is known
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        # R1 is 5, R2 is unknown, and so is P1; R4 and R5 are 1 and 2.
+        ("SEL R0, R1, R2, PT", 5),
+        ("SEL R0, R2, R1, !PT", 5),
+        ("SEL R0, R2, R1, PT", None),
+        ("SEL R0, R1, R4, P1", None),
+        ("SEL.64 R0, R4, R2, PT", 1),
+        ("FSEL R0, R1, R2, PT", 5),
+    ],
+)
+def test_a_side_that_is_not_selected_need_not_be_known(text: str, value: int | None) -> None:
+    unknown = ("IADD3.SAT R2, R1, R1, RZ", "ISETP.NE.AND P1, PT, R2, RZ, PT")
+    registers = executed("MOV R1, 0x5", "MOV R4, 0x1", "MOV R5, 0x2", *unknown, text)
+    assert isinstance(registers[0], Poison) if value is None else to_array(ints(registers[0])) == value
+
+
+@pytest.mark.parametrize("text", ["SEL R0, R1, R2, P0", "SEL R0, R2, R1, !P0", "SEL.64 R0, R4, R2, P0"])
+def test_lanes_are_known_in_which_the_selected_side_is(text: str) -> None:
+    """R1, R4 and R5 are 5, 6, 7, of which the second lane is unknown in R5; P0 holds in the first two."""
+    form, record, *_ = _decoded(text)
+    assert record.build is not None
+    compute, why = record.build(form, Binder({})), Poison("unknown", None)
+    some = [from_bools(np.array([row], bool)) for row in ([1, 1, 0], [1, 0, 1])]
+    registers: list[Any] = [why] * SLOTS
+    number = from_array(np.array([[5, 6, 7]]))
+    registers[PREDICATE], registers[1], registers[4] = some[0], number, number
+    registers[5] = Partial(number, some[1], why)  # type: ignore[arg-type]
+    reads = [1, 2, 3, 4, 5, PREDICATE]
+    result, known = with_decided(compute, registers, reads, why, False, lambda: True)
+    wide = text.startswith("SEL.64")
+    assert known.array.tolist() == [[True, not wide, False]]
+    assert to_array(result[0] if wide else result)[0, 0] == 5
 
 
 def test_in_some_lanes_the_comparison_decides_and_in_others_the_predicate() -> None:

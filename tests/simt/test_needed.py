@@ -70,6 +70,27 @@ def test_the_space_of_an_address_needs_both_of_its_words() -> None:
     assert not found.trace.uncertain
 
 
+#: Inline assembly that sets a register in the lanes of a predicate, and maybe in the others.
+IN_TWO_STEPS = """
+extern "C" __global__ void k(int *o, const int *v) {
+    int i = threadIdx.x, r;
+    asm("{ .reg .pred p; setp.lt.s32 p, %1, 7; @p mov.u32 %0, 3; OTHERS }" : "=r"(r) : "r"(v[i]));
+    o[r * i] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(("others", "known"), [("@!p mov.u32 %0, 5;", True), ("@!p mov.u32 %0, %0;", False)])
+def test_a_register_that_is_written_in_two_steps_is_known(others: str, known: bool) -> None:
+    kernel = machine_kernel(IN_TWO_STEPS.replace("OTHERS", others))
+    found = analyze(kernel, 1, 64, [np.zeros(512, np.int32), np.arange(64, dtype=np.int32)])
+    (store,) = (site for site in found.sites if site.op == "store")
+    # 7 lanes by 12 bytes; those from 35 on by 20 bytes, up to 31 and from 32 on.
+    expected = len({3 * i // 8 for i in range(7)} | {5 * i // 8 for i in range(7, 32)})
+    expected += len({5 * i // 8 for i in range(32, 64)})
+    assert (store.sectors == expected) if known else (store.sectors is None or found.trace.uncertain)
+
+
 @pytest.mark.parametrize(
     ("between", "after"),
     [

@@ -45,6 +45,35 @@ def test_a_loop_that_waits_for_another_warp_is_not_certain(name: str) -> None:
     assert len(waits) == (name in ("spins", "counts", "gives_up", "returns"))
 
 
+#: Divides by a number of shared memory, and by another one; what is rare is in a function that both call.
+TWO_DIVISIONS = """
+    MOV R4, {behind}
+    CALL.REL.NOINC `(.slow)
+    LDS R3, [R0]
+    FCHK P0, R1, R3
+    @!P0 BRA `(.fast)
+    MOV R4, {behind}
+    CALL.REL.NOINC `(.slow)
+.fast:
+    STG.E desc[UR4][R8.64], R2
+    {end}
+    EXIT
+.slow:
+    FMUL R2, R1, 2
+    RET.REL.NODEC R4 `(kernel)
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "waits"), [("", False), ("@P0 BRA `(kernel)", True)], ids=["no loop", "loop"]
+)
+def test_a_function_returns_to_its_own_call(end: str, waits: bool) -> None:
+    dataflow = Dataflow(decode(listing(TWO_DIVISIONS.replace("{end}", end))))
+    dataflow.needed()
+    found = [reason for reason in dataflow.uncertain() if reason.startswith("a loop waits")]
+    assert len(found) == waits
+
+
 ENDS = "ISETP.NE.AND P0, PT, R2, RZ, PT \n @P0 EXIT \n"
 AGAIN = "BRA `(.again) \n"
 
