@@ -67,7 +67,11 @@ def _by_line(text: str) -> dict[int, SourceStatement]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     tree = parse(text)
     groups: list[tuple[int, int, bool]] = []  # [first byte, last byte), does it contain assembly
-    for start, end in sorted(_units(tree.root, tree.content)):
+    try:
+        units = sorted(_units(tree.root, tree.content))
+    except RecursionError:  # thousands of blocks in blocks, or an expression of thousands of terms
+        return {}
+    for start, end in units:
         is_asm = _ASM.search(tree.content, start, end) is not None
         if groups and b"\n" not in tree.content[groups[-1][1] : start]:
             start, end, is_asm = groups[-1][0], max(end, groups[-1][1]), is_asm or groups[-1][2]

@@ -33,8 +33,8 @@ RETURNS = re.compile(
 def constants(code: str, known: Mapping[str, Number] | None = None, *, last: bool = False) -> dict[str, int]:
     """Integer constants of a source by name, as far as they are known.
 
-    known: others that they may refer to. last: take the last value of a name that is defined twice, of those
-    declarations that are in scope where the code ends; else it is unknown.
+    known: others that they may refer to. last: take the last value of a name that is defined differently, of
+    those declarations that are in scope where the code ends; else it is unknown.
     """
     pairs = [(name, value) for name, value in DEFINE.findall(code)]
     seen = scope_at_end(code) if last else None
@@ -42,8 +42,7 @@ def constants(code: str, known: Mapping[str, Number] | None = None, *, last: boo
         if seen is not None and not seen(declared.start()):
             continue
         pairs += declared_pairs(declared[1])
-    if last:
-        pairs = list(dict(pairs).items())
+    pairs = list(dict(pairs).items()) if last else list(dict.fromkeys(pairs))
     names = [name for name, _ in pairs]
     found: dict[str, int] = {}
     for _ in pairs:  # a macro may use constants that come later
@@ -136,10 +135,11 @@ def value_of(
 def functions(code: str) -> dict[str, Formula]:
     """The macros and functions of a source that are one expression, by name.
 
-    One that is defined twice is left out.
+    One that is defined twice, differently, is left out.
     """
     found = [(name, _parameters(inside), body) for name, inside, body in MACRO.findall(code)]
     found += [(name, _parameters(inside), body) for name, inside, body in RETURNS.findall(code)]
+    found = list(dict.fromkeys(found))
     names = [name for name, _, _ in found]
     return {name: Formula(inside, body) for name, inside, body in found if names.count(name) == 1}
 

@@ -51,3 +51,13 @@ def test_the_source_and_the_options_come_first() -> None:
 
 def test_a_macro_that_launches_is_not_taken_over() -> None:
     assert "<<<" not in with_header_constants("int x;", ["#define RUN(n) k<<<n, 32>>>(p)\n"], ())
+
+
+def test_what_is_defined_the_same_way_twice_is_known() -> None:
+    """Each header of a collection of kernels has its own `CEIL_DIV`."""
+    macro = "#define CEIL(a, b) (((a) + (b) - 1) / (b))\n"
+    call = LAUNCH.replace("TILE", "CEIL(100, 8)").replace("ROWS", "8")
+    assert sizes(text=macro + macro + call) == (13, 8)
+    assert sizes(text=macro + "#define CEIL(a, b) ((a) / (b))\n" + call) == (None, 8)
+    assert sizes(text="const int TILE = 32;\nconst int TILE = 32;\n#define ROWS 8\n" + LAUNCH) == (32, 8)
+    assert sizes(text="const int TILE = 32;\nconst int TILE = 16;\n#define ROWS 8\n" + LAUNCH) == (None, 8)

@@ -48,3 +48,11 @@ def test_a_lambda_has_statements_of_its_own() -> None:
 )
 def test_what_is_no_statement(line: str) -> None:
     assert texts(f"{line}")[0] == ""
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["if (n) A[0] =\n1; else " * 2_000 + ";", "A[0] =\n" + "+".join(["B[n]"] * 5_000) + ";", "{" * 5_000],
+)
+def test_code_that_is_nested_too_deeply_has_no_statements(body: str) -> None:
+    assert statement_at(f"{HEAD}{body}\n}}\n", 2) is None
