@@ -56,7 +56,8 @@ def test_a_ring_must_have_a_buffer_for_each_group_in_flight(
     """With one buffer less, an H200 counted 28,475, 28,122 and 28,516 of 30,720 sectors in three runs."""
     arguments = [memsim.ArrayArg((256, 4)), memsim.ArrayArg((32, 4))]
     analysis = memsim.analyze(rings[f"{unrolled}_{buffers}_{ahead}"], 1, 32, arguments)
-    assert analysis.totals[SECTORS] == 8 * 16
+    assert analysis.totals[SECTORS] == (8 * 16 if certain else None)
+    assert certain or analysis.undecided[SECTORS].estimate == 8 * 16
     assert any("copies that may be in flight" in why for why in analysis.trace.uncertain) != certain
 
 
