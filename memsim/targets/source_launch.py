@@ -18,6 +18,7 @@ from memsim.compile.launching_text import read_launching_text
 from memsim.compile.paths import resolved
 from memsim.errors import MemsimError
 from memsim.job import Job
+from memsim.source.elements import ElementType, element
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import LaunchSource, Size, launches
@@ -130,7 +131,7 @@ def _compared(
     if len(before) == len(after):  # in the same order
         launch = after[before.index(launch)]
     offer = _offer(text, kernel, launch, values)
-    found = list(_instance(job, kernel, launch))
+    found = list(_instance(job, text, kernel, launch))
     unknown: list[str] = []
     for key, said, sizes in (
         ("grid", job.launch.grid, launch.grid),
@@ -165,22 +166,33 @@ def _implied(job: Job, launch: LaunchSource) -> Iterator[tuple[str, Number]]:
                 yield passed, value
 
 
-def _instance(job: Job, kernel: KernelSource, launch: LaunchSource) -> Iterator[str]:
+def _instance(job: Job, text: str, kernel: KernelSource, launch: LaunchSource) -> Iterator[str]:
     """What differs in the arguments of the template."""
     name = job.kernel.name or "" if isinstance(job.kernel, KernelFile) else ""
     _, opened, inside = name.partition("<")
     if not (kernel.template and opened and launch.template) or launch.unknown:
         return
     mine = [part.strip() for part in split(inside.rpartition(">")[0])]
-    if any(_is_other_argument(one, other) for one, other in zip(mine, launch.template)):
+    if any(_is_other_argument(text, one, other) for one, other in zip(mine, launch.template)):
         yield f"it is {name} in the target and {launch.name} in the source"
 
 
-def _is_other_argument(mine: str, theirs: str) -> bool:
-    """Whether two arguments of a template differ; one that is a name of the source may be anything."""
-    words = {"true": "1", "false": "0"}
-    mine, theirs = (words.get(_squeezed(one), _squeezed(one)) for one in (mine, theirs))
-    return mine != theirs
+def _is_other_argument(text: str, mine: str, theirs: str) -> bool:
+    """Whether two arguments of a template differ. A number or a type and a name that may be one are not said
+    to.
+    """
+    if _squeezed(mine) == _squeezed(theirs):
+        return False
+    one, other = _known(text, mine), _known(text, theirs)
+    if one is None and other is None:
+        return _squeezed(mine).rpartition("::")[2] != _squeezed(theirs).rpartition("::")[2]
+    return None not in (one, other) and one != other
+
+
+def _known(text: str, argument: str) -> Number | ElementType | None:
+    """The number that an argument is, or the layout of the type; None if it is neither."""
+    number = evaluate({"true": "1", "false": "0"}.get(argument, argument), {})
+    return element(text, argument) if number is None else number
 
 
 def _is_other(mine: str, theirs: str) -> bool:

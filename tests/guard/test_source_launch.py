@@ -173,6 +173,37 @@ def test_one_of_several_launches_is_enough(folder: Folder) -> None:
     assert followed(folder).stale is not None
 
 
+FILL = """\
+using real = float;
+template <typename T, int N> __global__ void fill(T *data) { data[threadIdx.x * N] = 0; }
+void run(%s *data) { fill<%s, 2><<<1, 32>>>(data); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "is_other"),
+    [
+        ("unsigned", "unsigned int", False),
+        ("unsigned", "uint32_t", False),
+        ("float", "real", False),
+        ("float", "of_another_header", False),
+        ("float", "int", True),
+        ("double", "real", True),
+        ("ns::mine", "mine", False),
+        ("mine", "other", True),
+    ],
+)
+def test_types_are_compared_as_far_as_they_are_known(
+    folder: Folder, mine: str, theirs: str, is_other: bool
+) -> None:
+    folder.write("k.cu", FILL % (theirs, theirs))
+    folder.write(
+        "memsim.toml",
+        f'[[targets]]\nfile = "k.cu"\nkernel = "fill<{mine}, 2>"\ngrid = 1\nblock = 32\nargs = ["u8[512]"]\n',
+    )
+    assert (followed(folder).stale is not None) is is_other
+
+
 def test_dynamic_shared_memory_is_part_of_the_launch(folder: Folder) -> None:
     folder.write("memsim.toml", TARGET)
     folder.write("k.cu", SCALE + OPEN.replace("256>>>", "256, 1024>>>"))
@@ -197,6 +228,8 @@ def test_kernels_without_a_target_are_told(folder: Folder) -> None:
     assert folder.run("check").out == done.out  # as it was kept
     folder.write("src/more.cu", "__global__ void more(float *x) { *x = 0; }\n")
     assert "1 of 3 kernels guarded; unguarded: `more` (src/more.cu:1), `bad`" in folder.run("check").out
+    told = folder.run("check", "--format", "github").out.splitlines()[0]
+    assert told.startswith("::notice title=memsim%3A coverage::1 of 3 kernels guarded; unguarded: `more`")
     document = json.loads(folder.run("check", "--format", "json").out)
     assert document["coverage"]["kernels"] == 3
     assert {"kernel": "bad", "file": "src/red.cu", "line": 3, "new": False} in document["coverage"][
