@@ -78,6 +78,7 @@ def _cuda_files(folder: Path, cache: Path | None) -> Iterator[Path]:
         for suffix in SUFFIXES:
             names = listed(here / f"*{suffix}")
             inside |= {name for name in names if name.endswith("/") and not name.startswith(".")}
-            yield from (here / name for name in names if not name.endswith("/") and file_exists(here / name))
+            files = (here / name for name in names if not name.endswith("/"))
+            yield from (file for file in files if not file.is_symlink() and file_exists(file))
         folders = (here / name for name in sorted(inside, reverse=True))
         waiting += [one for one in folders if one != cache and not file_exists(one / OWN_FILE)]

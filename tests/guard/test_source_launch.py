@@ -218,6 +218,7 @@ def test_kernels_without_a_target_are_told(folder: Folder) -> None:
     folder.write("k.cu", SCALE + OPEN)
     folder.write("src/red.cu", "\n\n__global__ void bad(float *x) { x[32 * threadIdx.x] = 0; }\n")
     folder.write(".hidden/no.cu", "__global__ void hidden(float *x) { *x = 0; }\n")
+    (folder.path / "link.cu").symlink_to(folder.path / ".hidden/no.cu")
     folder.write("other/memsim.toml", TARGET)
     folder.write("other/own.cu", "__global__ void own(float *x) { *x = 0; }\n")
     done = folder.run("check")
