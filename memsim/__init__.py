@@ -10,8 +10,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from memsim.version import __version__
-
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.api.loading import load
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from memsim.sketch import GlobalArray, SharedArray
     from memsim.sketch.plain_addresses import global_access, shared_access
     from memsim.trace.trace import Trace
+    from memsim.version import __version__
 
 __all__ = [
     "Analysis",
@@ -60,6 +59,7 @@ _HOMES = {
     "TensorMap": "memsim.argument_types",
     "TensorMaps": "memsim.argument_types",
     "Trace": "memsim.trace.trace",
+    "__version__": "memsim.version",
     "analyze": "memsim.captured.analyze_any",
     "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
