@@ -83,6 +83,21 @@ def test_a_tensor_that_was_made_before_is_refused() -> None:
     assert not found
 
 
+def test_a_benchmark_calls_once() -> None:
+    """Its own way, by a driver's events, is back afterwards."""
+    testing = cute.testing
+    own = testing.benchmark
+    with memsim.capture("sm_90") as found:
+        x, out = from_dlpack(np.zeros(256, np.float32)), from_dlpack(np.zeros(128, np.float32))
+        compiled = cute.compile(cute_kernels.scale, x, out, 2.0)
+        for how in (
+            {"kernel_arguments": testing.JitArguments(x, out, 2.0), "iterations": 100},
+            {"workspace_generator": lambda: testing.JitArguments(x, out, 2.0), "workspace_count": 3},
+        ):
+            assert testing.benchmark(compiled, **how) == 1.0
+    assert len(found) == 2 and testing.benchmark is own
+
+
 def test_an_error_of_the_keepers_is_not_lost() -> None:
     def refuse(launched: Launched) -> None:
         raise MemsimError("no room for it")
