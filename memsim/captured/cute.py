@@ -111,8 +111,8 @@ def _benchmarks() -> list[Any]:
 
 def _once(function: Callable[..., Any], **how: Any) -> float:
     """In place of `benchmark`: calls the function once, which takes a microsecond."""
-    make, given = how.get("workspace_generator"), how.get("kernel_arguments")
-    arguments = given if make is None else make()
+    make = how.get("workspace_generator")
+    arguments = how["kernel_arguments"] if make is None else make()
     function(*arguments.args, **arguments.kwargs)
     return 1.0
 

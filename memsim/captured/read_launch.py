@@ -65,6 +65,15 @@ def read_launch(path: Path) -> Launched:
     )
 
 
+def is_launch(path: Path) -> bool:
+    """Is it a launch that memsim saved, and not another program's file of that name?"""
+    try:
+        msgspec.json.decode(read_bytes(path), type=of.LaunchDocument)
+    except (OSError, MemsimError, msgspec.DecodeError, ValueError, RecursionError):
+        return False
+    return True
+
+
 def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
     content, code = _beside(document.code, path), path.parent / document.code
     if code.suffix == ".cubin":

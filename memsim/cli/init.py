@@ -19,7 +19,8 @@ from memsim.views.labels import count
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
 @click.option("--include", "-I", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable.")
 def init(folder: Path, include: tuple[str, ...]) -> None:
-    """Creates a memsim.toml in FOLDER with one target for each kernel in its CUDA files.
+    """Creates a memsim.toml in FOLDER with one target for each kernel in its CUDA files, and for each launch
+    that memsim capture saved there.
 
     Grid, block, shared memory and arguments are those of the launches in the files. Kernels whose
     launch depends on values that only a run knows are listed in a comment, with the names of these

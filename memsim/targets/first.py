@@ -1,4 +1,4 @@
-"""Drafts a `memsim.toml` from the CUDA files in a folder and the launches in them.
+"""Drafts a `memsim.toml` from the CUDA files in a folder and the launches in them, and from saved launches.
 
 A kernel whose source says all of its launch becomes a target, which follows that launch; another one a line
 of the comment at the end.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from memsim.captured.launch_document import LAUNCH
+from memsim.captured.read_launch import is_launch
 from memsim.compile.launching_text import read_launching_text
 from memsim.compile.paths import resolved
 from memsim.errors import MemsimError
@@ -20,8 +22,8 @@ from memsim.targets.offers import Offer, offers
 
 SUFFIX = ".cu"
 HEAD = """\
-# What `memsim check` guards: each kernel below, as its source launches it, against the counts in
-# memsim-baseline.toml.
+# What `memsim check` guards: each kernel below, as its source launches it or as it was captured, against
+# the counts in memsim-baseline.toml.
 # memsim baseline   writes that file
 # memsim check      fails if an access costs more than before
 
@@ -39,7 +41,8 @@ LACKING = """\
 
 
 def first_project(folder: Path, include: Sequence[str] = ()) -> tuple[str, int, int]:
-    """(text, number of targets, number of other kernels) for all kernels in the `.cu` files below a folder.
+    """(text, number of targets, number of other kernels) for all kernels in the `.cu` files below a folder,
+    and all launches that were saved there.
 
     include: folders of headers, relative to the folder.
 
@@ -47,14 +50,17 @@ def first_project(folder: Path, include: Sequence[str] = ()) -> tuple[str, int, 
         MemsimError: there is no kernel.
     """
     options = resolved([f"-I{one}" for one in include], folder)
+    launches = [path for path in sorted(folder.rglob(LAUNCH)) if is_launch(path)]
+    copies = {path.parent for path in launches}  # of the sources lie beside a launch
     found = [
         (path.relative_to(folder).as_posix(), offer)
         for path in sorted(folder.rglob(f"*{SUFFIX}"))
+        if path.parent not in copies
         for offer in offers(read_launching_text(path, options))
     ]
-    if not found:
+    if not found and not launches:
         raise MemsimError(
-            f"no {SUFFIX} file here contains a kernel",
+            f"no {SUFFIX} file here contains a kernel, and no {LAUNCH} is a captured launch",
             file=str(folder),
             hint="pass the folder of your kernels: memsim init FOLDER",
         )
@@ -64,6 +70,8 @@ def first_project(folder: Path, include: Sequence[str] = ()) -> tuple[str, int, 
         for file, offer in found
         if not offer.asked
     ]
+    saved = [path.relative_to(folder) for path in launches]
+    whole += [_table({"name": file.parent.as_posix(), "file": file.as_posix()}) for file in saved]
     lacking = [(file, offer) for file, offer in found if offer.asked]
     return "\n".join([HEAD, *whole, *_comment(lacking)]), len(whole), len(lacking)
 
@@ -84,6 +92,10 @@ def _target(file: str, offer: Offer, include: Sequence[str], *, is_alone: bool) 
         said["kernel"] = offer.name
     if include:
         said["options"] = [f"-I{folder}" for folder in include]
+    return _table(said)
+
+
+def _table(said: Mapping[str, Any]) -> str:
     return "\n".join(["[[targets]]", *(f"{key} = {json.dumps(value)}" for key, value in said.items())]) + "\n"
 
 

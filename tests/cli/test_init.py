@@ -82,6 +82,20 @@ def test_what_is_there_stays(memsim: Run, project: Path) -> None:
     assert (project / "memsim.toml").read_text() == "# mine\n"
 
 
+def test_captured_launches_are_targets(memsim: Run, project: Path) -> None:
+    """Other programs have files of that name, too."""
+    for folder in ("run/000_a", "run/001_a"):
+        memsim(f"analyze transpose_naive --size 32,32 --save-launch {folder}").fine()
+    (project / ".vscode").mkdir()
+    (project / ".vscode" / "launch.json").write_text('{"version": "0.2.0", "configurations": []}')
+    (project / "src" / "launch.json").write_text("{ // of an editor\n")
+    assert memsim("init").fine()[0] == "wrote memsim.toml: 2 targets"
+    written = (project / "memsim.toml").read_text()
+    assert '[[targets]]\nname = "run/001_a"\nfile = "run/001_a/launch.json"\n' in written
+    assert memsim("baseline --jobs 1").code == 0
+    assert memsim("check --jobs 1").out.splitlines()[0].startswith("OK: 2 kernels")
+
+
 def test_a_folder_without_kernels(memsim: Run, project: Path) -> None:
     memsim("init", project / "src").refused("contains a kernel")
 
