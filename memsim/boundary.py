@@ -7,6 +7,7 @@ after links are resolved.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +20,8 @@ from memsim.errors import MemsimError
 #: Folders of Linux whose files are no files: `/proc/self/environ` is regular by its mode.
 SPECIAL = tuple(map(Path, ("/proc", "/sys", "/dev")))
 PROJECT_FILES = (".git", "memsim.toml")
-PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent
+_OWN = (_PACKAGE, _PACKAGE.parent / "kernels", _PACKAGE.parent / "traces")  # see memsim/data.py
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,10 @@ class Boundary:
             return real is not None
         return any(_is_below(real, folder) for folder in self.folders)
 
+    def holds_folder(self, path: Path) -> bool:
+        """Whether a path leads to one of the folders, or to one in them that is not hidden."""
+        return self.everywhere or any(_is_below(path.resolve(), folder) for folder in self.folders)
+
 
 def boundary_of(*folders: Path) -> Boundary:
     """The boundary around these folders; the root of a file system, which has everything, is left out."""
@@ -59,11 +65,10 @@ def regular_file(path: Path) -> Path | None:
 
 
 def project_of(folder: Path) -> Path | None:
-    """The nearest enclosing folder of a git repository or with a `memsim.toml`; None if there is none."""
+    """The enclosing git repository, else the nearest folder with a `memsim.toml`; None without either."""
     here = folder.absolute()
-    return next(
-        (above for above in (here, *here.parents) for name in PROJECT_FILES if (above / name).exists()), None
-    )
+    folders = (above for name in PROJECT_FILES for above in (here, *here.parents) if (above / name).exists())
+    return next(folders, None)
 
 
 def _is_below(real: Path, folder: Path) -> bool:
@@ -72,16 +77,21 @@ def _is_below(real: Path, folder: Path) -> bool:
     )
 
 
-# --- where nothing is trusted
+# --- where nothing is trusted: `--untrusted`
 
 _confinement: ContextVar[Boundary | None] = ContextVar("confinement", default=None)
 
 
+def confine(boundary: Boundary | None) -> None:
+    """From now on trust nothing: read only files of the boundary, and memsim's own. None: read all."""
+    _confinement.set(boundary and replace(boundary, folders=(*boundary.folders, *_OWN)))
+
+
 @contextmanager
-def confined_to(boundary: Boundary | None) -> Iterator[None]:
-    """Inside, nothing is trusted: only files of the boundary are read, and of memsim itself. None: of all."""
-    own = boundary_of(PACKAGE, PACKAGE.parent / "kernels", PACKAGE.parent / "traces").folders
-    token = _confinement.set(boundary and replace(boundary, folders=(*boundary.folders, *own)))
+def confined_to(boundary: Boundary) -> Iterator[None]:
+    """Inside, nothing is trusted but what is in the boundary."""
+    token = _confinement.set(None)
+    confine(boundary)
     try:
         yield
     finally:
@@ -89,12 +99,12 @@ def confined_to(boundary: Boundary | None) -> Iterator[None]:
 
 
 def confinement() -> Boundary | None:
-    """What may be read where nothing is trusted; None: the files are the user's own."""
+    """What may be read where nothing is trusted; None: everything."""
     return _confinement.get()
 
 
 def allow(*folders: Path) -> None:
-    """Read these folders, too, which the user names and no file; until the confinement ends."""
+    """Trust these folders, too, because the user names them, and not a file."""
     boundary = confinement()
     if boundary is not None:
         more = boundary_of(*folders).folders
@@ -102,11 +112,14 @@ def allow(*folders: Path) -> None:
 
 
 def check_inside(path: Path, name: str | None = None) -> None:
-    """Raise an error if nothing is trusted and a file lies elsewhere; `name` is its name in the error."""
+    """Raise an error where nothing is trusted and a path leads elsewhere; `name`: of it, in the error.
+
+    A path that leads nowhere is for the one who opens it to tell.
+    """
     boundary = confinement()
-    if boundary is not None and path.exists() and not boundary.holds(path):
+    if boundary is not None and os.path.lexists(path) and not boundary.holds(path):
         raise MemsimError(
-            "it is no file of the project, and --untrusted reads no other",
+            "it is not a file of the project, and no other is read with --untrusted",
             file=name or str(path),
-            hint=f"the project is in {boundary.folders[0]}" if boundary.folders else None,
+            hint=f"files of the project are regular, not hidden, and in {boundary.folders[0]}",
         )

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from memsim.boundary import check_inside
 from memsim.errors import MemsimError
 from memsim.reads import note_content, note_presence
 
@@ -50,8 +51,15 @@ def read_bytes(path: Path, what: str = "it") -> bytes:
 
     Raises:
         FileNotFoundError: there is none.
-        MemsimError: it cannot be read, or is not a regular file: a pipe may block forever.
+        MemsimError: it cannot be read, is not a regular file (a pipe may block forever), or is not to be
+            trusted: see `memsim.boundary.check_inside`.
     """
+    check_inside(path)
+    return read_own(path, what)
+
+
+def read_own(path: Path, what: str = "it") -> bytes:
+    """As `read_bytes`, a file that memsim itself keeps, wherever that is."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise MemsimError(f"cannot read {what}: not a regular file", file=str(path))

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from memsim.errors import MemsimError
-from memsim.files import read_bytes, writing
+from memsim.files import read_own, writing
 from memsim.reads import watching
 
 FOLDER_VARIABLE = "MEMSIM_CACHE_DIR"
@@ -46,7 +46,7 @@ class Store:
         """The value, None if it is missing."""
         try:
             with watching():  # the cache itself is not an input of a result
-                entry = read_bytes(self.path(key))
+                entry = read_own(self.path(key))
         except (OSError, MemsimError):
             return None
         head = _head(key)

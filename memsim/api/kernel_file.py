@@ -12,6 +12,7 @@ from pathlib import Path
 from memsim.api.loading import SOURCE_SUFFIXES, load
 from memsim.api.module import Module, shown_names
 from memsim.arch import Arch
+from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.kernel import Kernel
@@ -62,7 +63,7 @@ class KernelFile:
         if path.suffix in SOURCE_SUFFIXES and self.text is None:
             read = what_is_read(path, options, self.file)
             if read is not None:
-                key = repr((path.absolute(), read))
+                key = repr((path.absolute(), read, confinement()))
                 return _module_once(path, options, self.code, self.compiler, arch.name, self.file, key)
         how = {"code": self.code, "compiler": self.compiler, "arch": arch.name, "name": self.file}
         return load(path, options, **how, text=self.text)

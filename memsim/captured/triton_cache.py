@@ -21,7 +21,7 @@ from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, loaded
 from memsim.captured.triton_launch import hidden
 from memsim.errors import MemsimError
-from memsim.files import read_json
+from memsim.files import read_bytes, read_json
 from memsim.kernel import Kernel
 from memsim.launch import dim3
 
@@ -62,7 +62,7 @@ def read_cache(
         told = msgspec.convert(read_json(path, "Triton's description"), TritonDescription)
     except msgspec.ValidationError as error:
         raise MemsimError(f"this is not a Triton kernel description: {error}", file=str(path)) from None
-    code, ptx = path.with_suffix(".cubin").read_bytes(), _text(path.with_suffix(".ptx"))
+    code, ptx = read_bytes(path.with_suffix(".cubin")), _text(path.with_suffix(".ptx"))
     kernel = loaded(
         code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx, texts_beside(path)
     )
@@ -88,7 +88,7 @@ def _chosen(folder: Path, name: str | None) -> Path:
 
 
 def _text(path: Path) -> str:
-    return path.read_text("utf-8", "replace") if path.is_file() else ""
+    return read_bytes(path).decode("utf-8", "replace") if path.is_file() else ""
 
 
 def _named(kernel: Kernel, ttir: str) -> Kernel:

@@ -13,13 +13,16 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from difflib import get_close_matches
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 
 import click
 
 import memsim
+from memsim.cli.untrusted import asked_by_environment, trust_nothing
 from memsim.errors import MemsimError
 
 INTERRUPTED = 130
@@ -59,6 +62,8 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Runs the verb."""
+        if asked_by_environment():
+            trust_nothing()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
@@ -155,7 +160,9 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # source lines may hold any character
     try:
-        code: int = command.main(arguments, prog_name=name, standalone_mode=False) or 0
+        # What the verb does not trust is forgotten when it ends: others may run in this process.
+        call = partial(command.main, arguments, prog_name=name, standalone_mode=False)
+        code: int = copy_context().run(call) or 0
         sys.stdout.flush()  # what cannot be printed is told here, and not when Python ends
         return code
     except MemsimError as error:

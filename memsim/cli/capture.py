@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from memsim.boundary import confinement
 from memsim.captured.launched import Launched
 from memsim.captured.script import run_script
 from memsim.captured.write_launch import write_launch
@@ -40,6 +41,8 @@ def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -
       memsim capture -o run add.py
       memsim analyze run/000_add_kernel/launch.json
     """
+    if confinement() is not None:
+        raise MemsimError("a script is a program, and --untrusted runs none", file=str(script))
     if output.is_dir() and any(output.iterdir()):
         raise MemsimError(
             "the output folder is not empty", file=str(output), hint="choose another, such as -o run2"

@@ -19,6 +19,7 @@ from memsim.cli.launch_options import LAUNCH, launch_option, said, spell
 from memsim.cli.options import project_options, taking
 from memsim.cli.output import echo_document, say_all
 from memsim.cli.project import open_cache, open_project
+from memsim.cli.untrusted import allow_named
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_json
 from memsim.guard.comparison import Comparisons, Side, compare, compare_all, side_of, side_of_document
@@ -132,8 +133,8 @@ class Operands:
 
 
 @click.command("compare")
-@click.argument("a")
-@click.argument("b")
+@click.argument("a", callback=allow_named)
+@click.argument("b", callback=allow_named)
 @click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
 @taking(*map(launch_option, LAUNCH))
 @project_options

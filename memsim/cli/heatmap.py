@@ -13,12 +13,18 @@ from memsim.analysis import Analysis
 from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.options import PICTURE
 from memsim.cli.output import save_picture
+from memsim.cli.untrusted import allow_named
 from memsim.views.heatmap import terminal
 
 
 @click.command()
 @target_options
-@click.option("--compare", metavar="OTHER", help="A second TARGET, drawn with the first on the same scales.")
+@click.option(
+    "--compare",
+    metavar="OTHER",
+    callback=allow_named,
+    help="A second TARGET, drawn with the first on the same scales.",
+)
 @PICTURE
 @click.pass_context
 def heatmap(

@@ -23,6 +23,7 @@ from memsim.cli.options import NO_CACHE, Option, taking
 from memsim.cli.output import say, say_all
 from memsim.cli.progress import progress_bar
 from memsim.cli.project import open_cache, path_here
+from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
@@ -81,7 +82,12 @@ LAUNCH: dict[str, dict[str, Any]] = {
         "metavar": "NAME[=VALUE]",
         "help": "Define a macro for the compiler, or set a parameter of a Python function. Repeatable.",
     },
-    "include": {"multiple": True, "metavar": "DIR", "help": "Add a folder of headers. Repeatable."},
+    "include": {
+        "multiple": True,
+        "metavar": "DIR",
+        "callback": allow_named,
+        "help": "Add a folder of headers. Repeatable.",
+    },
     "code": {
         "type": click.Choice(loading.FORMS),
         "metavar": f"[{'|'.join(loading.FORMS)}]",
@@ -140,7 +146,9 @@ def launch_option(name: str, *, as_text: bool = False) -> Option:
 
 
 #: The argument TARGET, the options that say how it is launched, and `--no-cache`.
-target_options = taking(click.argument("target"), *map(launch_option, LAUNCH), NO_CACHE)
+target_options = taking(
+    click.argument("target", callback=allow_named), *map(launch_option, LAUNCH), NO_CACHE, UNTRUSTED
+)
 
 
 def said(ctx: click.Context) -> dict[str, Any]:

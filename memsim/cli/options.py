@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from memsim.cli.untrusted import UNTRUSTED, allow_named
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -41,10 +43,11 @@ CONFIG = click.option(
     "--config",
     type=click.Path(path_type=Path),
     metavar="FILE",
+    callback=allow_named,
     help="Configuration file. Default: the nearest memsim.toml or pyproject.toml.",
 )
 PICTURE = file_option(
     *("--output", "-o"),
     help="Write to FILE, a .png, .svg, .pdf or .html. Default: print to the terminal.",
 )
-project_options = taking(CONFIG, JOBS, NO_CACHE)
+project_options = taking(CONFIG, JOBS, NO_CACHE, UNTRUSTED)

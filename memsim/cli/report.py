@@ -11,6 +11,7 @@ from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyzed, job_of, target_options
 from memsim.cli.options import file_option
 from memsim.cli.output import PAGE
+from memsim.cli.untrusted import allow_named
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -24,6 +25,7 @@ from memsim.views.report import Recorded, report_page
 @click.option(
     "--compare",
     metavar="OTHER",
+    callback=allow_named,
     help="A second TARGET: the page also shows what is different, TARGET before and OTHER after.",
 )
 @file_option("--output", "-o", required=True, help="Write to FILE, an .html file.")

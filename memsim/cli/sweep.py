@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 
+from memsim.boundary import confinement
 from memsim.cli.launch_options import LAUNCH, launch_option, spell
 from memsim.cli.options import JOBS, file_option, taking
 from memsim.cli.progress import progress_bar
+from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep
 from memsim.sweep.result_files import kept_in
@@ -22,9 +24,10 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
 
 
 @click.command()
-@click.argument("target")
+@click.argument("target", callback=allow_named)
 @taking(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
 @JOBS
+@UNTRUSTED
 @file_option(
     *("--output", "-o"),
     help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
@@ -74,6 +77,8 @@ def sweep(
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
       memsim sweep histogram.cu --grid 4096 --block 256 --arg @values.npy --cut 64 --scheduler tcp://10.0.0.1:8786
     """
+    if scheduler is not None and confinement() is not None:
+        raise MemsimError("the workers of a scheduler trust everything, so --untrusted uses none")
     if output is not None:
         kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:

@@ -17,10 +17,12 @@ from typing import Any
 
 import msgspec
 
+from memsim.boundary import confinement
 from memsim.compile.assemble import assemble_ptx
 from memsim.compile.build import SET_ASIDE
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.file_names import Names
+from memsim.compile.include_lines import literal_includes
 from memsim.compile.included_files import included_files
 from memsim.compile.libraries import NVRTC
 from memsim.compile.paths import INCLUDE, OTHERS, split
@@ -33,8 +35,6 @@ VERSION = 1  # of the cache format and of what determines its contents
 OTHER_FILES = ("@", "-optf", "--options-file", *OTHERS)
 
 _SPLICE = re.compile(r"\\[ \t]*\r?\n|/\*.*?\*/", re.S)
-_DIRECTIVE = re.compile(r"^[ \t]*(?:#|%:|\?\?=)[ \t]*(?:include|embed)[^\n]*", re.M)
-_PLAIN = re.compile(r'[ \t]*#[ \t]*include[ \t]*(?:"[^"\n]+"|<[^>\n]+>)[^\n]*')
 _QUESTION = re.compile(r"__has_(?:include|embed)")
 
 
@@ -57,7 +57,9 @@ def compiled_source(
     read = what_is_read(source, options, called)
     if read is None:
         return make()
-    made = _kept(["source", called, arch, compiler, list(instances), read], make, _by_nvrtc)
+    # What was compiled by trust is looked at anew where there is none.
+    how = [compiler, list(instances), confinement() is not None]
+    made = _kept(["source", called, arch, how, read], make, _by_nvrtc)
     assert made is not None
     return made
 
@@ -107,12 +109,7 @@ def what_is_read(path: Path, options: Sequence[str], name: str) -> list[Any] | N
 
 def _is_plain(text: str) -> bool:
     """Whether all included headers are named literally, so that they can be found."""
-    joined = _SPLICE.sub(" ", text)
-    if _QUESTION.search(joined):
-        return False
-    seen = {" ".join(line.split()) for line in _DIRECTIVE.findall(text)}
-    found = _DIRECTIVE.findall(joined)
-    return all(_PLAIN.fullmatch(line) and " ".join(line.split()) in seen for line in found)
+    return _QUESTION.search(_SPLICE.sub(" ", text)) is None and literal_includes(text) is not None
 
 
 def _kept(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from memsim.compile.paths import include_folders
 from memsim.compile.toolkit import cccl_folders, header_folders
-from memsim.files import file_exists
+from memsim.files import file_exists, read_bytes
 
 STANDARD = Path(__file__).parent / "standin" / "standard.h"
 STANDARD_NAME = "memsim/standard.h"
@@ -97,7 +97,8 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
                 inside = header.as_posix()
                 project.becomes[file, name] = f'"{inside}"'
                 if inside not in project.texts:
-                    project.texts[inside] = header.read_text(encoding="utf-8-sig", errors="replace")
+                    said = read_bytes(header).decode("utf-8-sig", "replace")
+                    project.texts[inside] = said.replace("\r\n", "\n").replace("\r", "\n")
                     waiting.append((inside, header.parent))
             elif name == DRIVER_NAME:
                 project.becomes[file, name] = f"<{name}>"

@@ -29,7 +29,7 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
         return None, source
     path = Path(source).absolute()
     try:
-        content = path.read_bytes()
+        content = read_bytes(path)
     except OSError as error:
         raise MemsimError(f"cannot read {source}: {error.strerror}") from None
     if b"\0" in content:

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from memsim.boundary import confinement
 from memsim.compile.file_names import Names
 from memsim.compile.included_files import read_source
 from memsim.compile.options import of_build
+from memsim.compile.untrusted_input import check_includes, check_options, is_harmless
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +77,18 @@ def prepare(
     """(the source; its options: -lineinfo, those of `compile_commands.json`, the user's; notes).
 
     Raises:
-        MemsimError: no such file, or not a text file.
+        MemsimError: no such file, not a text file, or one that asks for more than is trusted.
     """
     path, text = read_source(source)
     name = name or (Path(source).as_posix() if path else "kernel.cu")
     folder = path.parent if path else Path.cwd()
     told, commands = of_build(path) if path else ([], None)
+    told = list(filter(is_harmless, told))
     notes = (f"options of {commands}: {' '.join(told)}",) if commands is not None and told else ()
     given = [*told, *options]
+    if confinement() is not None:
+        check_options(given)
+        check_includes(text, folder, given, name)
     has_standard = any(option.lstrip("-").startswith("std=") for option in given)
     standard = () if has_standard else ("-std=c++17",)
     return CompilerInput(text, path, folder, name), ["-lineinfo", *standard, f"-I{folder}", *given], notes

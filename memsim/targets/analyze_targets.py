@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api.kernel_file import KernelFile, files_loaded_once
+from memsim.boundary import Boundary, confine, confinement
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.targets.cache import kept_trace, trace_of
@@ -111,7 +112,9 @@ def _shared_out(
     # Spawned and not forked: the same on every system, and safe whatever threads the caller has.
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_end_with_parent)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=context, initializer=_begin_worker, initargs=(confinement(),)
+    )
     finished = False
     try:
         with _interrupts_held():
@@ -142,10 +145,11 @@ def _interrupts_held() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end_with_parent() -> None:
-    """In a worker: when the parent is gone, however it went, so is this."""
+def _begin_worker(boundary: Boundary | None) -> None:
+    """In a worker: when the parent is gone, however it went, so is this; what it trusts, this does."""
     import multiprocessing
 
+    confine(boundary)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from memsim.api.kernel_file import KernelFile
 from memsim.api.loading import SOURCE_SUFFIXES
+from memsim.boundary import allow
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.guard import baseline
@@ -45,6 +46,7 @@ def project_against(project: Project, revision: str) -> Project:
         return replace(project, base=Base(revision, known, repository))
     place, text = said
     with tempfile.TemporaryDirectory(prefix="memsim-") as folder:
+        allow(Path(folder))
         path = Path(folder).resolve() / place
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")

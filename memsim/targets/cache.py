@@ -23,6 +23,7 @@ from memsim.api.loading import SOURCE_SUFFIXES, look_beside
 from memsim.api.running import Progress, trace_job
 from memsim.argument_types import Pointers, TensorMap, TensorMaps, Texture1D
 from memsim.arrays import allocation, as_arguments
+from memsim.boundary import confinement
 from memsim.compile.paths import resolved
 from memsim.compile.toolkit import find_tool, find_tools, identity
 from memsim.errors import MemsimError
@@ -212,7 +213,7 @@ def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool
         job.part,
         job.arch.name,
     ]
-    shape += [job.allow_out_of_bounds, job.uncertain, apart]
+    shape += [job.allow_out_of_bounds, job.uncertain, apart, confinement() is not None]
     return json.dumps([when, model_version(), read, shape, arguments], sort_keys=True, default=_plain)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from memsim.boundary import confinement
 from memsim.compile.toolkit import wheel_folders
 from memsim.data import data_folder
 from memsim.reads import CONTENT, Reads, digest, stamp
@@ -28,7 +29,7 @@ def question(store: Store, config: Path | None, patterns: Sequence[str]) -> str:
     """The key of a check of the targets that match the patterns, in the current folder."""
     wheels = [(str(folder), stamp(folder)) for folder in wheel_folders("nvidia")]
     places = [os.environ.get(name) for name in PLACES]
-    asked = [str(Path.cwd()), str(config), list(patterns)]
+    asked = [str(Path.cwd()), str(config), list(patterns), confinement() is not None]
     return json.dumps(["passed", own_code(store), sys.prefix, sys.version, wheels, places, asked])
 
 

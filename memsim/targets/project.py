@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memsim.boundary import check_inside, confinement
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.guard.baseline import Entry
@@ -119,7 +120,10 @@ def find_project(start: Path) -> Path:
     Raises:
         MemsimError: there is none, or a folder has two.
     """
+    boundary = confinement()
     for folder in (start, *start.parents):
+        if boundary is not None and not boundary.holds_folder(folder):
+            break
         own, shared = folder / OWN_FILE, folder / SHARED_FILE
         has_own, has_shared = file_exists(own), file_exists(shared)
         has_table = has_shared and _memsim_table(read_toml(shared)[1]) is not None
@@ -194,6 +198,7 @@ def read_project(
     if rest:  # targets without a budget are checked against the baseline
         rules.append(Declared(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.string("baseline", BASELINE)
+    check_inside(baseline)
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline, from_source)
 
 

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from memsim.api.kernel_file import KernelFile
+from memsim.boundary import allow
 from memsim.compile.paths import moved
 from memsim.data import data_folder
 from memsim.errors import MemsimError
@@ -53,6 +54,7 @@ def files_at(repository: Path, revision: str) -> Iterator[Path]:
             if hasattr(tarfile, "data_filter"):  # rejects paths outside of the folder
                 archive.extraction_filter = tarfile.data_filter
             archive.extractall(folder)
+        allow(Path(folder))
         yield Path(folder)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from memsim.api import kernel_file, loading
 from memsim.arch import get_arch
+from memsim.boundary import check_inside, confinement
 from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
 from memsim.files import file_exists, folder_exists
@@ -154,6 +155,8 @@ def file_job(
 ) -> Job:
     """The job of a kernel in a file with any suffix, or in a folder of Triton's cache; as `read_job`."""
     kind = kind_of(file)
+    if kind is not CACHED:
+        check_inside(folder / file_of(file), file)
     check_keys(BINARY if kind is CATALOGUE else kind, said, spell)
     if kind is SAVED:
         trace = TraceFile(folder, Path(file).as_posix(), said.get("kernel"))
@@ -188,6 +191,8 @@ def file_job(
 
 def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]) -> Job:
     """The job of a function in a Python file; `options` set its parameters: `-Dpad=3`."""
+    if confinement() is not None:
+        raise MemsimError("a target in Python is a program, and none is run with --untrusted", file=target)
     file, function = split_target(target) or (target, None)
     values = {}
     for option in said.get("options", ()):

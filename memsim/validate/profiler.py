@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memsim.boundary import confinement
 from memsim.errors import MemsimError
 
 KNOWN_FOLDERS = (
@@ -85,6 +86,8 @@ def profile(
     Raises:
         MemsimError: no permission to read counters, or any other error of ncu.
     """
+    if confinement() is not None:
+        raise MemsimError("no kernel is run on a GPU with --untrusted")
     options = ["--clock-control", "none", "--profile-from-start", "off", "--force-overwrite"]
     full = [str(profiler.path), *options, *measure, "--export", str(report), *command]
     lines = []
