@@ -13,8 +13,11 @@ from memsim.views.markdown_text import table
 
 #: Modifiers that say what an opcode touches: the forms that the table shows.
 FORMS = {"UBLKCP": ("S.G", "G.S", "S.S"), "UBLKRED": ("G.S", "S.S"), "CCTL": ("RML2",)}
-#: State spaces whose accesses have no rows; how many there were stands in the report's last line.
-BESIDE = frozenset(("texture",))
+#: How the accesses of state spaces are shown that depend on more than the opcode.
+BESIDE = {
+    ("texture", "executed"): "texture fetch: [counted](#textures) by the kind of texture",
+    ("texture", "not executed"): "texture fetch: not modelled, how many stands in the first line",
+}
 
 EXECUTED, NOT_EXECUTED = "executed", "not executed"
 
@@ -74,8 +77,8 @@ def _said(touches: Touches, what: str) -> str:
     for kind, space in touches:
         widths = SM_90.widths(space, kind)
         name = f"{space} {kind.replace('_', '.')}"
-        if space in BESIDE:
-            found.append(f"{name}: not modelled, how many stands in the last line")
+        if (space, what) in BESIDE:
+            found.append(BESIDE[space, what])
         elif space == "generic":
             found.append(f"{name}: as that of the space of the address")
         elif widths and what == EXECUTED:

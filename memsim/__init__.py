@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.api.loading import load
     from memsim.api.running import run
-    from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps
+    from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture
     from memsim.captured.analyze_any import analyze
     from memsim.captured.session import capture
     from memsim.errors import MemsimError
@@ -36,6 +36,7 @@ __all__ = [
     "Swizzle",
     "TensorMap",
     "TensorMaps",
+    "Texture",
     "Trace",
     "__version__",
     "analyze",
@@ -58,6 +59,7 @@ _HOMES = {
     "Swizzle": "memsim.layout",
     "TensorMap": "memsim.argument_types",
     "TensorMaps": "memsim.argument_types",
+    "Texture": "memsim.argument_types",
     "Trace": "memsim.trace.trace",
     "__version__": "memsim.version",
     "analyze": "memsim.captured.analyze_any",

@@ -18,6 +18,8 @@ from memsim.errors import MemsimError, shown
 from memsim.launch import MOST_BYTES, is_integer
 
 FILLS = ("random", "zeros", "ones", "iota")
+# What a channel of a texel can be.
+TEXELS = ("float32", "float16", "int8", "uint8", "int16", "uint16", "int32", "uint32")
 # Element types by short name, and numpy's names.
 NAMES = {"f": ("float", (16, 32, 64)), "i": ("int", (8, 16, 32, 64)), "u": ("uint", (8, 16, 32, 64))}
 DTYPES = {f"{short}{bits}": f"{name}{bits}" for short, (name, sizes) in NAMES.items() for bits in sizes}
@@ -251,18 +253,119 @@ def _dtype_name(dtype: object) -> str:
 
 
 @dataclass(frozen=True)
-class Texture1D:
-    """A texture object over a float32 array in linear memory, for a `cudaTextureObject_t` parameter.
+class Texture:
+    """A texture object, for a `cudaTextureObject_t` parameter. A kernel that is run sees the array as it was
+    before.
 
-    As created by CUDA from `cudaResourceTypeLinear` with four 32-bit float channels: a texel is four floats,
-    indexed from 0, read unfiltered by `tex1Dfetch<float4>`; zeros out of bounds. A kernel that is run sees
-    the array as it was before.
+    array: its texels in C order: [width], [height, width] or [depth, height, width], of layers [layers,
+    height, width]; with the channels of a texel, 1, 2 or 4, as one more axis at the end if there are several.
+
+    dimensions: 1, 2 or 3. memory: "array" (`cudaArray_t`), or "linear": of one dimension the memory that
+    `tex1Dfetch` reads, of two pitched memory. filter: "point" or "linear". address: what is outside, "clamp",
+    "border", "wrap" or "mirror"; the last two need normalized coordinates. integers: how these are read, as
+    "integers" or as floats from 0 to 1 or -1 to 1 ("normalized").
+
+    Raises:
+        MemsimError: something that CUDA has not.
+    """
+
+    array: np.ndarray | ArrayArg
+    dimensions: int = 2
+    memory: str = "array"
+    filter: str = "point"
+    address: str = "clamp"
+    normalized: bool = False
+    layered: bool = False
+    integers: str = "integers"
+
+    CHOICES: ClassVar[dict[str, tuple[Any, ...]]] = {
+        "dimensions": (1, 2, 3),
+        "memory": ("array", "linear"),
+        "filter": ("point", "linear"),
+        "address": ("clamp", "border", "wrap", "mirror"),
+        "integers": ("integers", "normalized"),
+    }
+
+    def __post_init__(self) -> None:
+        for name, known in self.CHOICES.items():
+            if getattr(self, name) not in known:
+                raise MemsimError(
+                    f"a texture cannot have {name}={shown(getattr(self, name))}",
+                    hint=f"{name} is one of {', '.join(map(str, known))}",
+                )
+        name = f"{np.dtype(self.array.dtype).name}{list(self.array.shape)}"
+        axes = self.dimensions + self.layered
+        if len(self.array.shape) not in (axes, axes + 1) or self.channels not in (1, 2, 4):
+            raise MemsimError(
+                f"{name} is no texture of {self.dimensions} dimensions{' and layers' * self.layered}",
+                hint=f"its shape has {axes} axes, and at the end one of 1, 2 or 4 channels",
+            )
+        if str(np.dtype(self.array.dtype)) not in TEXELS or not self.array.nbytes:
+            raise MemsimError(f"texels cannot lie over {name}", hint=f"they are made of {', '.join(TEXELS)}")
+        if self.memory == "linear" and (self.dimensions == 3 or self.layered):
+            raise MemsimError("a texture of 3 dimensions or of layers lies in an array", hint="memory=array")
+        if self.memory == "linear" and self.dimensions == 1 and self.filter == "linear":
+            raise MemsimError("tex1Dfetch does not filter", hint="memory=array, or filter=point")
+        if self.address in ("wrap", "mirror") and not self.normalized:
+            raise MemsimError(f"address={self.address} needs normalized coordinates", hint="normalized=True")
+        if self.filter == "linear" and self.element.kind != "f" and self.integers == "integers":
+            raise MemsimError("integers are filtered only as floats", hint="integers=normalized")
+
+    @property
+    def element(self) -> np.dtype[Any]:
+        """The type of a channel."""
+        return np.dtype(self.array.dtype)
+
+    @property
+    def channels(self) -> int:
+        """Channels of a texel."""
+        axes = self.dimensions + self.layered
+        return 1 if len(self.array.shape) == axes else int(self.array.shape[axes])
+
+    @property
+    def width(self) -> int:
+        """Bytes of a texel."""
+        return self.channels * self.element.itemsize
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """Texels along x, y and z."""
+        extents = self.array.shape[int(self.layered) : self.dimensions + self.layered]
+        return tuple(int(extent) for extent in reversed(extents))
+
+    @property
+    def layers(self) -> int:
+        """How many it has; 1 without."""
+        return int(self.array.shape[0]) if self.layered else 1
+
+    @cached_property
+    def texels(self) -> np.ndarray:
+        """Its channels as registers get them, float32, or int32 of integers [texels, channels]; x moves
+        fastest.
+        """
+        array = self.array.make() if isinstance(self.array, ArrayArg) else self.array
+        flat = np.ascontiguousarray(array).reshape(-1, self.channels)
+        if self.element.kind == "f":
+            return flat.astype(np.float32)
+        if self.integers == "normalized":
+            most = np.iinfo(self.element).max
+            parts: np.ndarray = np.maximum(flat.astype(np.float32) / np.float32(most), np.float32(-1))
+            return parts
+        return flat.astype(np.int64).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Texture1D(Texture):
+    """Linear memory of float32, four to a texel, that `tex1Dfetch<float4>` reads.
+
+    array: float32 of any shape.
 
     Raises:
         MemsimError: not float32, or not whole texels.
     """
 
-    array: np.ndarray | ArrayArg
+    dimensions: int = 1
+    memory: str = "linear"
 
     def __post_init__(self) -> None:
         if np.dtype(self.array.dtype) != np.float32 or self.array.nbytes % 16 or not self.array.nbytes:
@@ -271,8 +374,12 @@ class Texture1D:
                 hint="it takes a float32 array whose size is a multiple of 4",
             )
 
-    @cached_property
-    def texels(self) -> np.ndarray:
-        """The array as float32 [texels, 4]."""
-        array = self.array.make() if isinstance(self.array, ArrayArg) else self.array
-        return np.ascontiguousarray(array).reshape(-1, 4)
+    @property
+    def channels(self) -> int:
+        """Channels of a texel."""
+        return 4
+
+    @property
+    def size(self) -> tuple[int, ...]:
+        """Texels along x."""
+        return (self.array.nbytes // 16,)

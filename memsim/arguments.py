@@ -1,7 +1,6 @@
 """Parses arguments given as text, by `--arg` or in a configuration, according to the kernel's parameters.
 
-The results are numbers, `ArrayArg`s, arrays from `.npy` files, and structs by their parts. Textures are not
-supported.
+The results are numbers, `ArrayArg`s, arrays from `.npy` files, textures, and structs by their parts.
 """
 
 from __future__ import annotations
@@ -22,6 +21,8 @@ from memsim.argument_types import (
     Pointers,
     TensorMap,
     TensorMaps,
+    Texture,
+    Texture1D,
     c_strides,
     dtype_of,
 )
@@ -35,17 +36,26 @@ from memsim.simt.fitted_arguments import fitted as fitted
 from memsim.simt.launch_arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
-Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | tuple[Part, ...] | None
+Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | Texture | tuple[Part, ...] | None
 
 NULL = "null"
 BOOLS = {"true": 1, "false": 0}
 EXTENT = re.compile(r"\s*[0-9]{1,18}\s*")
 ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
 NUMBERS = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
+TEXTURE = re.compile(r"tex(?P<dimensions>[123])d(?P<layered>layered)?\(")
+# What follows the array in a texture: the field of `Texture` that a word sets, and to what.
+TEXTURE_WORDS: dict[str, tuple[str, Any]] = {
+    f"{name}={choice}": (name, choice)
+    for name in ("memory", "filter", "address")
+    for choice in Texture.CHOICES[name]
+}
+TEXTURE_WORDS |= {"normalized": ("normalized", True), "as_floats": ("integers", "normalized")}
 BETWEEN_PARTS = re.compile(r"\+(?![^()]*\))")  # no + inside parentheses, as in f32(1e+5)
 EXAMPLES = (
     "examples: 1024, 1.0, 'f32[1024,1024]', 'f32[1024,1024]=zeros', 'i32[64]=iota', @matrix.npy, "
-    "a struct 'f32(1,2)+i32(3)', one with a pointer in it 'f32[1024]+i32(3)'"
+    "a struct 'f32(1,2)+i32(3)', one with a pointer in it 'f32[1024]+i32(3)', "
+    "a texture 'tex2d(f32[256,256],filter=linear)'"
 )
 
 
@@ -155,6 +165,8 @@ def describe(argument: object) -> str:
         return f"tensormap({describe(argument.array)})"
     if isinstance(argument, TensorMaps):
         return f"tensormaps({','.join(map(describe, argument.arrays))})"
+    if isinstance(argument, Texture):
+        return _describe_texture(argument)
     if isinstance(argument, np.generic):
         return f"{_short(argument.dtype)}({argument.item()})"
     if not isinstance(argument, (np.ndarray, ArrayArg)):
@@ -163,6 +175,24 @@ def describe(argument: object) -> str:
     shape = ",".join(map(str, argument.shape))
     dtype = dtype_of(argument.dtype) if isinstance(argument, ArrayArg) else argument.dtype
     return describe(f"{_short(dtype)}[{shape}]{_place(argument, dtype)}={fill}")
+
+
+def _memory(dimensions: int) -> str:
+    """Where a texture lies unless its text says otherwise."""
+    return "linear" if dimensions == 1 else "array"
+
+
+def _describe_texture(texture: Texture) -> str:
+    if isinstance(texture, Texture1D):
+        return f"texture over {describe(texture.array)}"
+    usual = Texture(texture.array, texture.dimensions, _memory(texture.dimensions), layered=texture.layered)
+    words = [
+        word
+        for word, (name, value) in TEXTURE_WORDS.items()
+        if getattr(texture, name) == value != getattr(usual, name)
+    ]
+    layered = "layered" * texture.layered
+    return f"tex{texture.dimensions}d{layered}({','.join([describe(texture.array), *words])})"
 
 
 def _place(array: np.ndarray | ArrayArg, dtype: np.dtype[Any]) -> str:
@@ -185,6 +215,8 @@ def _read(
         return None
     if takes_accessors and _is_array(text) and not BETWEEN_PARTS.search(text):
         return _array(text, folder)
+    if TEXTURE.match(text):
+        return _texture(text, name, parameter)
     if is_struct(parameter) or NUMBERS.match(text):
         return _struct(text, folder, name, parameter)
     if _is_array(text) and parameter.type not in POINTERS:
@@ -233,6 +265,34 @@ def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:
     if fill is not None and fill not in FILLS:
         raise _error(text, match.start("fill") + 1, f"unknown content {fill!r}; known: {', '.join(FILLS)}")
     return ArrayArg(tuple(int(extent) for extent in extents), dtype, fill or FILLS[0])
+
+
+def _texture(text: str, name: str, parameter: Parameter) -> Texture:
+    """`tex2d(f32[256,256],filter=linear)`; `tex1d(...)` lies in linear memory, the others in arrays, unless
+    they say otherwise.
+    """
+    match = TEXTURE.match(text)
+    assert match is not None
+    if parameter.type not in POINTERS:
+        raise _error(text, 1, f"a texture for {name}, which is {parameter.type}")
+    inside, closed, rest = text[match.end() :].partition(")")
+    array, bracket, words = inside.partition("]")
+    if not closed or rest or not bracket:
+        raise _error(text, match.end() + 1, "a texture is tex2d(TYPE[SHAPE],...), the array described")
+    fill, *told = words.split(",")
+    dimensions = int(match["dimensions"])
+    fields: dict[str, Any] = {"memory": _memory(dimensions)}
+    for word in told:
+        if word not in TEXTURE_WORDS:
+            known = ", ".join(TEXTURE_WORDS)
+            raise _error(text, text.rindex(word) + 1, f"unknown word {word!r}; known: {known}")
+        field, value = TEXTURE_WORDS[word]
+        fields[field] = value
+    try:
+        described = _array(f"{array}]{fill}", Path())
+        return Texture(described, dimensions, layered=bool(match["layered"]), **fields)
+    except MemsimError as error:
+        raise _error(text, match.end() + (error.column or 1), error.message) from None
 
 
 def _struct(text: str, folder: Path, name: str, parameter: Parameter) -> bytes | tuple[Part, ...]:

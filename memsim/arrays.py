@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps, Texture1D, dtype_of
+from memsim.argument_types import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps, Texture, dtype_of
 from memsim.errors import MemsimError
 from memsim.launch import GLOBAL_ALIGN
 
-OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture1D, str, bytes, bytearray)
+OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
 MOST_STRUCTS = 64  # nesting depth
 CPU = 1  # kDLCPU in dlpack.h

@@ -310,6 +310,8 @@ def _lacks(trace: Trace, rows: Sequence[CountedRow], chip: Arch) -> tuple[str, .
         )
     if trace.not_counted:
         found.append(f"{trace.not_counted}, so the true bound is higher")
+    if any(row.space == "texture" for row in rows):
+        found.append("the work of texture units is not included, so the true bound is higher")
     return tuple(found)
 
 

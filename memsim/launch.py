@@ -16,7 +16,7 @@ from memsim.errors import MemsimError, shown
 # Limits on numbers in files, for msgspec: numbers that fit numpy, and a bounded amount of memory.
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 62)]
 Positive = Annotated[int, msgspec.Meta(ge=1, lt=1 << 62)]
-Space = Annotated[str, msgspec.Meta(pattern="^(shared|global|local|constant)$")]
+Space = Annotated[str, msgspec.Meta(pattern="^(shared|global|local|constant|texture)$")]
 #: Name of local memory that holds only spilled registers.
 SPILLS = "spills"
 

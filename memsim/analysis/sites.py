@@ -13,6 +13,7 @@ from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_
 from memsim.model.constant import constant_access
 from memsim.model.local import local_access
 from memsim.model.operations import operation
+from memsim.model.texture_fetches import texture_access
 from memsim.model.undecided import limits_of_copies
 from memsim.source.code_lines import code_line
 from memsim.trace.trace import AccessSite, Trace
@@ -108,6 +109,14 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
         }
     if site.space == "constant":
         return {"requests": int(times @ constant_access(addresses, site.width, site.op, active, chip))}
+    if site.space == "texture":
+        fetched = texture_access(addresses, site.width, site.op, active, chip)
+        return {
+            "requests": int(times @ fetched.requests),
+            "sectors": int(times @ fetched.sectors),
+            "ideal_sectors": int(times @ fetched.ideal_sectors),
+            "lines": int(times @ fetched.tags),
+        }
     if site.space == "local":
         local = local_access(addresses, site.width, site.op, active, chip)
         return {

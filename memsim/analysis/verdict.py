@@ -21,6 +21,7 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
         _shared_answer(sites, not unresolved, rest),
         _global_answer(sites, not unresolved, rest),
         _local_answer(sites),
+        _texture_answer(sites),
     ]
     if not any(answers):
         answers = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
@@ -103,6 +104,19 @@ def _local_answer(sites: Sequence[SiteCounts]) -> str:
     )
     wasted = f", {excess:,} of them not needed" if excess else ""
     return f"{what}: {sectors:,} sectors{wasted}"
+
+
+def _texture_answer(sites: Sequence[SiteCounts]) -> str:
+    """Sectors of texture fetches; "" if there are none."""
+    sites = [site for site in sites if site.space == "texture"]
+    sectors, requests = (
+        sum(known(getattr(site, name)) for site in sites) for name in ("sectors", "requests")
+    )
+    excess = sectors - sum(known(site.ideal_sectors) for site in sites)
+    if not requests:
+        return ""
+    wasted = f", {excess:,} of them not needed" if excess else ""
+    return f"textures: {sectors:,} sectors in {requests:,} requests{wasted}"
 
 
 def _place(site: SiteCounts) -> str:

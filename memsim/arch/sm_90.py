@@ -10,6 +10,7 @@ _DIRECTED = "directed patterns, one warp"
 _KERNELS = "compiled kernels, instruction by instruction"
 _GENERIC = "generic addresses, patterns of lanes in several spaces, one warp of an H200"
 _PROBE = "the probe of Hopper's own instructions, on an H200"
+_TEXTURES = "patterns of fetches, one launch of one warp of an H200 for each"
 _LANES_1_TO_16 = (1, 2, 4, 8, 16)
 
 # Sizes: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability", 9.0.
@@ -57,6 +58,12 @@ SM_90 = Arch(
         Rule("local", "atomic", (4,), _PROBE),
         Rule("local", "reduction", (4,), _PROBE),
         Rule("constant", "load", (1, 2, 4, 8), _KERNELS),
+        Rule("texture", "fetch", _LANES_1_TO_16, _TEXTURES),
+        Rule("texture", "point", _LANES_1_TO_16, _TEXTURES),
+        Rule("texture", "point_pitched", (1, 4, 8, 16), _TEXTURES),
+        Rule("texture", "filtered", (1, 2, 4, 8), _TEXTURES),
+        Rule("texture", "filtered_pitched", (1, 4, 8), _TEXTURES),
+        Rule("texture", "gather", (4, 16), _TEXTURES),
     ),
     front=Front(
         shared_window=None,

@@ -107,14 +107,29 @@ class Tensors(ArgumentDocument, tag="tensor maps"):
     maps: tuple[TensorMapArgument, ...]
 
 
-class Texture(ArgumentDocument, tag="texture"):
-    """A texture object over float32 in linear memory, four per texel."""
+class TextureArgument(ArgumentDocument, tag="texture"):
+    """A texture object; without `dimensions` one over float32 in linear memory, four per texel."""
 
     array: ArrayArgument
+    dimensions: Literal[1, 2, 3] | UnsetType = UNSET
+    memory: Literal["array", "linear"] = "array"
+    filter: Literal["point", "linear"] = "point"
+    address: Literal["clamp", "border", "wrap", "mirror"] = "clamp"
+    normalized: bool = False
+    layered: bool = False
+    integers: Literal["integers", "normalized"] = "integers"
 
 
 Argument = (
-    ArrayArgument | Scalar | Bytes | Null | Struct | PointerTable | TensorMapArgument | Tensors | Texture
+    ArrayArgument
+    | Scalar
+    | Bytes
+    | Null
+    | Struct
+    | PointerTable
+    | TensorMapArgument
+    | Tensors
+    | TextureArgument
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from memsim.api import loading, running
 from memsim.api.source_texts import SourceTexts
-from memsim.argument_types import Pointers, StructFields, TensorMap, TensorMaps, Texture1D
+from memsim.argument_types import Pointers, StructFields, TensorMap, TensorMaps, Texture
 from memsim.arrays import allocation, as_arguments
 from memsim.boundary import Boundary
 from memsim.job import Job
@@ -88,8 +88,8 @@ def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tup
             return tuple(map(one, value))
         if isinstance(value, Pointers):
             return Pointers(tuple(map(one, value.arrays)))
-        if isinstance(value, Texture1D):
-            return Texture1D(one(value.array))
+        if isinstance(value, Texture):
+            return replace(value, array=one(value.array))
         if isinstance(value, TensorMap):
             return TensorMap(one(value.array), value.box, value.swizzle)
         if isinstance(value, TensorMaps):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -20,6 +20,7 @@ from memsim.argument_types import (
     StructFields,
     TensorMap,
     TensorMaps,
+    Texture,
     Texture1D,
     c_strides,
     dtype_of,
@@ -168,8 +169,13 @@ def _value(record: of.Argument, memories: _Memories) -> Any:
             return TensorMap(_value(record.array, memories), record.box, record.swizzle)
         case of.Tensors():
             return TensorMaps(tuple(_value(one, memories) for one in record.maps))
-        case of.Texture():
+        case of.TextureArgument() if record.dimensions is UNSET:
             return Texture1D(_value(record.array, memories))
+        case of.TextureArgument():
+            how = {
+                field.name: getattr(record, field.name) for field in fields(Texture) if field.name != "array"
+            }
+            return Texture(_value(record.array, memories), **how)
         case of.ArrayArgument() if record.values is not UNSET:
             return memories.array(record)
         case _:

@@ -6,6 +6,7 @@ Arrays in one allocation refer to one file.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -19,6 +20,7 @@ from memsim.argument_types import (
     StructFields,
     TensorMap,
     TensorMaps,
+    Texture,
     Texture1D,
     c_strides,
     dtype_of,
@@ -132,7 +134,10 @@ def _described(value: Any, files: _Files) -> of.Argument:
     if isinstance(value, TensorMaps):
         return of.Tensors(maps=tuple(_tensor(one, files) for one in value.maps))
     if isinstance(value, Texture1D):
-        return of.Texture(array=_array(value.array, files))
+        return of.TextureArgument(array=_array(value.array, files))
+    if isinstance(value, Texture):
+        how = {field.name: getattr(value, field.name) for field in fields(value) if field.name != "array"}
+        return of.TextureArgument(array=_array(value.array, files), **how)
     if isinstance(value, (bytes, bytearray)):
         return of.Bytes(hex=value.hex())
     number = np.asarray(value)[()]

@@ -46,7 +46,7 @@ COUNTS = {
     "lines": "lines",
     "ideal_sectors": "ideal_sectors",
 }
-ACCESS = re.compile(r"(shared|global|local|constant) (\w+) ([0-9]{1,9}) B")
+ACCESS = re.compile(r"(shared|global|local|constant|texture) (\w+) ([0-9]{1,9}) B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +237,6 @@ def _complete(site: SiteCounts) -> bool:
     needed: Iterable[str] = ("requests", "sectors", "lines", "ideal_sectors")
     if site.space == "shared" and not site.operation.remote:
         needed = ("requests", "wavefronts", "conflicts", "max_ways", "ideal_wavefronts")
-    elif site.space != "global":
+    elif site.space not in ("global", "texture"):
         needed = ("requests", "sectors", "ideal_sectors") if site.space == "local" else ("requests",)
     return all(getattr(site, field) is not None for field in needed)

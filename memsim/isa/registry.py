@@ -63,8 +63,8 @@ class OpcodeRecord:
 
     results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
     touches: (kind, space) of its accesses. written, also_read: slots written and read that no operand names.
-    known: False for an opcode that is not in the table, which may do anything. steers: control flow depends
-    on all that it reads, though no register says so.
+    known: False for an opcode that is not in the table, which may do anything. steers: control flow, or what
+    it accesses, depends on all that it reads, though no register or address says so.
     """
 
     opcode: str

@@ -1,52 +1,206 @@
-"""Texture fetches: `TLD.LZ` of a 1-D texture in linear memory, compiled from `tex1Dfetch<float4>`.
+"""Texture fetches: `TEX TXD TLD4`, and `TLD` of linear memory.
 
-Returns four floats of a `memsim.argument_types.Texture1D`, zeros out of bounds. Its cost is not modelled: it
-uses the texture pipe.
+They report the texels that the lanes of a `memsim.argument_types.Texture` touch. Unfiltered fetches return
+them, with zeros outside of linear memory and unknown values on a border; the values of others are unknown.
+Levels of detail make no difference, because textures have no mipmaps here.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from memsim.arch.texel_places import texels
+from memsim.argument_types import Texture
 from memsim.isa.access import slots_of
-from memsim.isa.op import Form, Immediate, Register, Special
+from memsim.isa.op import Form, Immediate, Operand, Predicate, Register, Special
 from memsim.isa.readers import Binder
-from memsim.isa.registry import checked, opcode, require
+from memsim.isa.registry import Unsupported, checked, known, opcode, require
+from memsim.isa.texture_places import Touched, fetched, sampled
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.registers import to_array
+from memsim.state.predicates import both, from_bools
+from memsim.state.registers import from_array, to_array
+
+TOUCHES = (("load", "texture"),)
+#: Registers of coordinates by what the fetch says of its texture; of layers, the layer comes first.
+COORDINATES = {"1D": 1, "2D": 2, "3D": 3, "ARRAY_1D": 2, "ARRAY_2D": 3, "CUBE": 3, "ARRAY_CUBE": 4}
+DOUBT = (
+    "a normalized coordinate is between two texels but for the chip's rounding, or outside of a border, or"
+    " no number"
+)
+#: Opcodes with a second vector of registers: a level of detail, or derivatives.
+WITH_SECOND = ("TEX", "TXD")
 
 
-@opcode("TLD", results="RR", widths={0: 2, 1: 2}, touches=(("load", "texture"),))
+class Fetch(NamedTuple):
+    """The operands of a fetch. first: the index of the first one that is not a predicate. channels: those
+    that it returns, the first two in the pair of registers of the second operand, the others in the first's.
+    """
+
+    first: int
+    coordinates: int
+    handle: int
+    shape: str
+    channels: tuple[int, ...]
+
+
+def fetch_of(form: Form) -> Fetch:
+    """The operands of a form.
+
+    Raises:
+        Unsupported: it has others.
+    """
+    first = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
+    handle = first + (4 if form.opcode in WITH_SECOND else 3)
+    require(len(form.operands) in (handle + 3, handle + 4))
+    zero, shape, *mask = form.operands[handle + 1 :]
+    require(isinstance(zero, Immediate) and checked(shape, Special).name in COORDINATES)
+    require(not mask or isinstance(mask[0], Immediate))
+    bits = int(mask[0].value) if mask and isinstance(mask[0], Immediate) else 0xF
+    channels = tuple(channel for channel in range(4) if bits >> channel & 1)
+    return Fetch(first, first + 2, handle, checked(shape, Special).name, channels)
+
+
+def _widths(form: Form) -> Mapping[int, int]:
+    try:
+        fetch = fetch_of(form)
+    except Unsupported:
+        first = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
+        return {first: 2, first + 1: 2, first + 2: 4, first + 3: 4}
+    second = {fetch.handle - 1: 4} if fetch.handle == fetch.coordinates + 2 and form.opcode == "TXD" else {}
+    count = len(fetch.channels)
+    results = {fetch.first: max(count - 2, 1), fetch.first + 1: min(count, 2)}
+    return {**results, fetch.coordinates: COORDINATES[fetch.shape], **second, fetch.handle: 2}
+
+
+@opcode("TEX", "TXD", "TLD4", "TLD", results="P?RR", widths=_widths, steers=True, touches=TOUCHES)
 def build_fetch(form: Form, binder: Binder) -> Any:
-    operands = form.operands
-    require(form.modifiers == ("LZ",) and len(operands) in (6, 7))
-    index, handle, zero, dimensions = operands[2:6]
-    mask = operands[6].value if len(operands) == 7 and isinstance(operands[6], Immediate) else 0xF
-    require(dimensions == Special("1D") and isinstance(zero, Immediate))
-    require(checked(handle, Register).slot is not None)
-    channels = [channel for channel in range(4) if int(mask) >> channel & 1]
-    at, which = binder.word(index), binder.word(handle)
-    slots = [slot for target in operands[:2] if isinstance(target, Register) for slot in slots_of(target, 2)]
+    fetch = fetch_of(form)
+    require(fetch.first == 0 and checked(form.operands[fetch.handle], Register).slot is not None)
+    gathers = form.opcode == "TLD4"
+    if form.opcode == "TLD":
+        require(form.modifiers == ("LZ",) and fetch.shape == "1D")
+    elif gathers:
+        require(len(form.modifiers) == 1 and known(form, "R", "G", "B", "A") and fetch.shape == "2D")
+    else:
+        known(form, "LL", "LZ")
+        require(fetch.shape in ("1D", "2D", "3D", "ARRAY_2D"))
+    which = binder.pair(form.operands[fetch.handle])
+    read = _reader(form, binder, fetch)
+    upper, lower = (checked(target, Register) for target in form.operands[:2])
+    slots = [*slots_of(lower, 2), *slots_of(upper, 2)][: len(fetch.channels)]
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:
-        machine.uncounted("texture request", active)
-        if not data:
+        try:
+            texture: Texture = machine.texture(which(machine.slots))
+        except Poisoned as unknown:
+            machine.uncounted("texture request", active)
+            _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
+            return
+        kind = kind_of(form.opcode, fetch.shape, texture)
+        if kind is None:
+            machine.uncounted("texture request", active)
+            values = [Poison("a fetch of another kind of texture than its texture object's", op)] * len(slots)
+            _write(machine, op, slots, values, active)
+            return
+        if active is False:
+            machine.fetch(op, kind, texture, 0, False)
             return
         try:
-            texture = machine.texture(which(machine.slots))
-            place = to_array(at(machine.slots))
+            touched = read(machine, texture, gathers)
         except Poisoned as unknown:
-            values: list[Any] = [unknown.poison.through(op)] * 4
+            machine.lose_fetch(op, kind, texture, unknown.poison, active)
+            _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
+            return
+        places = touched.places * texture.width if kind == "fetch" else touched.places
+        made = both(active, from_bools(touched.inside)) if not touched.inside.all() else active
+        if touched.doubtful.any() and both(active, from_bools(touched.doubtful)) is not False:
+            machine.lose_fetch(op, kind, texture, Poison(DOUBT, op), active)
         else:
-            inside = (place >= 0) & (place < len(texture.texels))
-            texels = texture.texels[np.where(inside, place, 0)]
-            found: list[Any] = [np.where(inside, texels[..., channel], np.float32(0)) for channel in channels]
-            found += [Poison("a texel's channel that was not requested", op)] * (4 - len(found))
-            values = [found[2], found[3], found[0], found[1]]
-        for slot, value in zip(slots, values):
-            if slot is not None:
-                machine.write(slot, value, active)
+            machine.fetch(op, kind, texture, from_array(places), made)
+        if data:
+            _write(machine, op, slots, _values(op, texture, kind, touched, fetch.channels), active)
 
     return run
+
+
+def _reader(form: Form, binder: Binder, fetch: Fetch) -> Any:
+    """Reads the coordinates of the lanes and finds the texels that they touch."""
+    base = checked(form.operands[fetch.coordinates], Register)
+    operands: list[Operand] = [
+        base if base.slot is None else Register(base.slot + i) for i in range(COORDINATES[fetch.shape])
+    ]
+    if form.opcode == "TLD":
+        index = binder.word(operands[0])
+        return lambda machine, texture, gathers: fetched(texture, to_array(index(machine.slots)))
+    layered = fetch.shape.startswith("ARRAY")
+    layer = binder.word(operands[0]) if layered else None
+    floats = [binder.single(operand) for operand in operands[layered:]]
+
+    def read(machine: Any, texture: Texture, gathers: bool) -> Touched:
+        at = [one(machine.slots) for one in floats[: texture.dimensions]]
+        which = to_array(layer(machine.slots)) & 0xFFFF if layer is not None else 0
+        return sampled(texture, at, which, gathers)
+
+    return read
+
+
+def kind_of(opcode: str, shape: str, texture: Texture) -> str | None:
+    """What `memsim.model.operations` calls this fetch of this texture; None if it cannot be one."""
+    linear = texture.memory == "linear"
+    if opcode == "TLD" or (linear and texture.dimensions == 1):
+        return "fetch" if opcode == "TLD" and linear and texture.dimensions == 1 else None
+    dimensions = {"1D": 1, "2D": 2, "3D": 3, "ARRAY_2D": 2}[shape]
+    # A fetch of one dimension is made of one of two, whose second coordinate is 0.
+    if texture.layered != (shape == "ARRAY_2D") or (texture.dimensions, dimensions) not in (
+        (1, 1),
+        (1, 2),
+        (2, 2),
+        (3, 3),
+    ):
+        return None
+    if opcode == "TLD4":
+        return None if linear else "gather"
+    if texture.filter == "point":
+        return "point_pitched" if linear else "point"
+    if dimensions == 3:
+        return "filtered_3d"
+    if texture.width == 16:
+        return "filtered_wide"
+    return "filtered_pitched" if linear else "filtered"
+
+
+def _values(op: Any, texture: Texture, kind: str, touched: Touched, channels: Sequence[int]) -> list[Any]:
+    """What the registers get."""
+    found: list[Any] = [Poison("the value of a filtered fetch of a texture", op)] * len(channels)
+    is_border = kind != "fetch" and texture.address == "border"
+    if kind in ("fetch", "point", "point_pitched") and not (is_border or touched.doubtful.any()):
+        number = _numbers(texture, touched.places) if kind != "fetch" else touched.places
+        of_lanes = texture.texels[np.where(touched.inside, number, 0)]
+        found = [_channel(op, texture, of_lanes, touched.inside, channel) for channel in channels]
+    return found
+
+
+def _numbers(texture: Texture, places: np.ndarray) -> np.ndarray:
+    """The texel of each lane, as a number in the texture."""
+    first = texels(places)[0][..., 0, :]
+    x, y, z = (first[..., axis] for axis in range(3))
+    width, height = (*texture.size, 1)[:2]
+    number: np.ndarray = x + width * (y + height * z)
+    return number
+
+
+def _channel(op: Any, texture: Texture, found: np.ndarray, inside: np.ndarray, channel: int) -> Any:
+    """A channel of texels [..., channels]; zeros outside."""
+    if channel >= texture.channels:
+        return Poison("a channel that the texture has not", op)
+    values = np.where(inside, found[..., channel], found.dtype.type(0))
+    return values if values.dtype == np.float32 else from_array(values.astype(np.int64))
+
+
+def _write(machine: Any, op: Any, slots: list[int | None], values: list[Any], active: Any) -> None:
+    for slot, value in zip(slots, values):
+        if slot is not None:
+            machine.write(slot, value, active)

@@ -49,7 +49,7 @@ not_executed("SULD", results="P?R", widths={0: 4, 1: 4}, touches=(("surface_load
 not_executed("SUST", touches=(("surface_store", "global"),))
 not_executed("SURED", touches=(("surface_reduction", "global"),))
 not_executed("SUATOM", results="P?R", widths={0: 2, 1: 2}, touches=(("surface_atomic", "global"),))
-not_executed("TEX", "TLD4", "TMML", "TXD", results="P?RR", widths=_texels, touches=(("load", "texture"),))
+not_executed("TMML", results="P?RR", widths=_texels, touches=(("load", "texture"),))
 not_executed("CCTL", touches=_discarded, effect=_effect_of_discarding)
 
 # --- registers only ------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from memsim.model.operations import operation
 from memsim.model.remote import cost_anywhere, is_same_anywhere
 from memsim.model.shared import shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
+from memsim.model.texture_fetches import texture_access
 
 #: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.
 BITS = 15
@@ -62,6 +63,9 @@ def alike(
         return _packed([*columns, local.requests, local.sectors, local.ideal_sectors])
     if space == "constant":
         return _packed([*columns, constant_access(addresses, width, op, active, arch)])
+    if space == "texture":
+        fetched = texture_access(addresses, width, op, active, arch)
+        return _packed([*columns, fetched.requests, fetched.sectors, fetched.tags, fetched.ideal_sectors])
     if asked.grouped:
         return _packed(columns)  # the lanes only decide whether the request is made
     if space == "global" or asked.remote:

@@ -25,6 +25,7 @@ QUANTITIES = {
     "global": ("requests", "sectors", "lines"),
     "local": ("requests", "sectors"),
     "constant": ("requests",),
+    "texture": ("requests", "sectors", "lines"),
 }
 
 
@@ -122,6 +123,16 @@ COUNTERS = (
         )
         for end in ("tma_st", "tma_red")
         for metric in ("l1tex__m_l1tex2xbar_write", "l1tex__m_xbar2l1tex_read")
+    ),
+    *(
+        Counter(
+            f"l1tex__t_{name}_pipe_tex_mem_texture.sum",
+            "texture",
+            quantity,
+            counted("texture", "texture"),
+            seldom=True,
+        )
+        for name, quantity in (("requests", "requests"), ("sectors", "sectors"), ("set_accesses", "lines"))
     ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),
     Counter(f"{_SHARED_CONFLICTS}gmma.sum", "shared", "conflicts", ("wgmma",), seldom=True),

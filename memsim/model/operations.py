@@ -13,7 +13,7 @@ class Operation:
     """One kind of access to one space.
 
     Attributes:
-        space: "shared", "global", "local" or "constant".
+        space: "shared", "global", "local", "constant" or "texture".
         name: in traces, budgets and JSON.
         verb: what its lanes do: "load", "store", "update" or "copy".
         counter: suffix of the ncu counters that include it, `ld` of `..._op_ld.sum`; "" if none does.
@@ -65,7 +65,7 @@ class Operation:
     @property
     def is_of_lanes(self) -> bool:
         """Whether the lanes' addresses decide what the chip counts for it on this side."""
-        return self.is_counted and not (self.remote or self.grouped)
+        return self.is_counted and not (self.remote or self.grouped or self.space == "texture")
 
     @property
     def access(self) -> str:
@@ -83,6 +83,11 @@ _LOOP = (
 _GENERIC = (
     "this atomic on shared memory through a generic address is the beginning of a loop of "
     "compare-and-swaps, which was not measured"
+)
+
+_PAIRS = (
+    "a filtered fetch of three dimensions, or of texels of 16 bytes, is served two lanes at a time; which"
+    " two was not found out"
 )
 
 OPERATIONS = {
@@ -133,6 +138,14 @@ OPERATIONS = {
         Operation("local", "atomic", "update"),
         Operation("local", "reduction", "update"),
         Operation("constant", "load", "load", opcodes=("LDC",)),
+        Operation("texture", "fetch", "load", "texture"),
+        Operation("texture", "point", "load", "texture"),
+        Operation("texture", "point_pitched", "load", "texture"),
+        Operation("texture", "filtered", "load", "texture"),
+        Operation("texture", "filtered_pitched", "load", "texture"),
+        Operation("texture", "gather", "load", "texture"),
+        Operation("texture", "filtered_wide", "load", why=_PAIRS, counted_as=("filtered",)),
+        Operation("texture", "filtered_3d", "load", why=_PAIRS, counted_as=("filtered",)),
     )
 }
 

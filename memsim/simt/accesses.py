@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import LINE, WARP, WORD
+from memsim.argument_types import Texture
 from memsim.errors import MemsimError
 from memsim.isa.access import Copy, own_shared
 from memsim.isa.op import Op
@@ -281,6 +282,17 @@ class Accesses(Lanes):
         site = self.sites.site(op, "wgmma", "shared", width)
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
+
+    def fetch(self, op: Op, kind: str, texture: Texture, places: Int, active: Any) -> None:
+        """Lanes fetch texels of a texture, `places` as `memsim.model` takes them: report it."""
+        site = self.sites.site(op, kind, "texture", texture.width)
+        names = frozenset({self.memory.texture_names[id(texture)]})
+        self.listener.access(site, places, self.mask, active, names, None)
+
+    def lose_fetch(self, op: Op, kind: str, texture: Texture, poison: Poison, active: Any) -> None:
+        """Report a fetch with unknown coordinates."""
+        site = self.sites.site(op, kind, "texture", texture.width)
+        self.listener.unknown(site, poison, self.mask, active)
 
     def uncounted(self, what: str, active: Any) -> None:
         """Report accesses whose cost is unknown."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, ArrayTable, StructFields, TensorMap, Texture1D
+from memsim.argument_types import ArrayArg, ArrayTable, StructFields, TensorMap, Texture
 from memsim.errors import MemsimError, shown
 from memsim.ptx.demangle import demangle
 
@@ -187,7 +187,7 @@ def _say(argument: Any) -> str:
 def _fits(parameter: Parameter, argument: Any) -> bool:
     """Can the argument be passed for the parameter?"""
     scalar = not is_struct(parameter)
-    if argument is None or is_array(argument) or isinstance(argument, Texture1D):
+    if argument is None or is_array(argument) or isinstance(argument, Texture):
         return scalar and parameter.type in POINTERS
     if isinstance(argument, TensorMap):
         return parameter.size == argument.nbytes

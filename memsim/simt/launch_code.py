@@ -11,7 +11,7 @@ from operator import or_
 from typing import Any
 
 from memsim.arch import ARCHS, MEASURED, arch_of_code, plain_name
-from memsim.argument_types import Texture1D
+from memsim.argument_types import Texture
 from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
 from memsim.launch import Launch
@@ -82,8 +82,8 @@ def _parameters(
     pointers: dict[int, Buffer] = {}
     numbers: dict[int, tuple[str, int]] = {}
     for parameter, argument, name in zip(kernel.parameters, arguments, names):
-        if isinstance(argument, Texture1D):
-            argument = memory.bind(argument)
+        if isinstance(argument, Texture):
+            argument = memory.bind(argument, name)
         offset = parameter.offset
         raw = encode(parameter, argument, addresses)
         content[offset : offset + len(raw)] = raw

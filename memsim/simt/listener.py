@@ -34,8 +34,10 @@ class Sites:
         self.known: dict[tuple[int, str, str], Site] = {}
 
     def site(self, op: Op, kind: str, space: str, width: int) -> Site:
-        """The access site of an instruction in a state space."""
-        key = (op.index, kind, space)
+        """The access site of an instruction in a state space; of one that fetches from textures of several
+        texel sizes, one for each.
+        """
+        key = (op.index, f"{kind} {width}" if space == "texture" else kind, space)
         if key not in self.known:
             number = sum(one[0] == op.index for one in self.known)
             self.known[key] = Site(op.index * 8 + number, op, kind, space, width)

@@ -119,7 +119,8 @@ class Machine(Accesses):
         if found is None:
             raise MemsimError(
                 "a texture fetch with a handle that is not a texture object",
-                hint="pass memsim.argument_types.Texture1D(array) for a cudaTextureObject_t parameter",
+                hint="pass memsim.Texture(array, ...), or memsim.argument_types.Texture1D(array), for a"
+                " cudaTextureObject_t parameter",
             )
         return found
 

@@ -226,7 +226,7 @@ def memory_step(
 ) -> Step:
     """A step that accesses memory in the lanes for which the guard holds."""
     reads = slots_of(op.reads | op.addresses)
-    counted = any(space in COUNTED for _, space in op.touches)
+    counted = any(space in (*COUNTED, "texture") for _, space in op.touches)
 
     def run(machine: Machine) -> None:
         registers = machine.slots

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, ArrayTable, Pointers, Texture1D
+from memsim.argument_types import ArrayArg, ArrayTable, Pointers, Texture
 from memsim.arrays import owner
 from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
@@ -67,7 +67,9 @@ class Memory:
         }
         self.symbols: dict[str, tuple[str, int]] = {}
         self._arguments: list[tuple[int, Any]] = []
-        self.textures: dict[int, Texture1D] = {}
+        self.textures: dict[int, Texture] = {}
+        #: Names of the parameters that they were passed for, by `id`.
+        self.texture_names: dict[int, str] = {}
         #: Tensors by the address of their map, or why one is unknown.
         self.tensors: dict[int, Any] = {}
         #: Initial contents of global memory besides arguments: (address, bytes).
@@ -147,10 +149,11 @@ class Memory:
         """Whether the bytes of no space were created."""
         return self._global is None and self.shared is None and self.local is None
 
-    def bind(self, texture: Texture1D) -> int:
-        """The handle of a texture object."""
+    def bind(self, texture: Texture, name: str) -> int:
+        """The handle of a texture object, passed for a parameter of this name."""
         handle = TEXTURE_HANDLES + len(self.textures)
         self.textures[handle] = texture
+        self.texture_names[id(texture)] = name
         return handle
 
     def start_chunk(self, blocks: int, threads: int) -> None:

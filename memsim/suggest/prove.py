@@ -16,7 +16,7 @@ import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import kernel_file, loading, running
-from memsim.argument_types import ArrayArg, Texture1D
+from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -211,7 +211,7 @@ def _made(argument: Any) -> Any:
     """A copy of the argument with its own arrays, as they are before the launch."""
     if isinstance(argument, ArrayArg):
         return argument.make()
-    if isinstance(argument, Texture1D):
+    if isinstance(argument, Texture):
         return replace(argument, array=_made(argument.array))
     if isinstance(argument, np.ndarray):
         return argument.copy()

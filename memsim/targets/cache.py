@@ -12,6 +12,7 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from memsim.api.kernel_file import KernelFile
 from memsim.api.loading import SOURCE_SUFFIXES, look_beside
 from memsim.api.running import Progress, trace_job
-from memsim.argument_types import Pointers, TensorMap, TensorMaps, Texture1D
+from memsim.argument_types import Pointers, TensorMap, TensorMaps, Texture
 from memsim.arrays import allocation, as_arguments
 from memsim.boundary import confinement
 from memsim.compile.paths import resolved
@@ -244,8 +245,9 @@ def _argument(value: Any, folder: Path, allocations: dict[str, str]) -> str:
         return f"map {value.box} {value.swizzle} {_argument(value.array, folder, allocations)}"
     if isinstance(value, TensorMaps):
         return f"maps {[_argument(one, folder, allocations) for one in value.maps]}"
-    if isinstance(value, Texture1D):
-        return f"{type(value).__name__} {_argument(value.array, folder, allocations)}"
+    if isinstance(value, Texture):
+        how = [getattr(value, one.name) for one in fields(value) if one.name != "array"]
+        return f"{type(value).__name__} {how} {_argument(value.array, folder, allocations)}"
     if isinstance(value, Pointers):
         return f"pointers {[_argument(array, folder, allocations) for array in value.arrays]}"
     if isinstance(value, (list, tuple)):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memsim.argument_types import Texture1D
+from memsim.argument_types import Texture
 from memsim.ptx.program import Parameter
 from memsim.simt.launch_arguments import MapEncoder, arrays_of, check_arguments, encode, opaque
 
@@ -38,7 +38,7 @@ def parameter_bytes(
     places, handles = iter(arrays), iter(textures)
     found = []
     for parameter, value in zip(parameters, args, strict=True):
-        if isinstance(value, Texture1D):
+        if isinstance(value, Texture):
             value = next(handles)
         found.append(encode(parameter, value, places, encode_map))
     return found

@@ -261,6 +261,8 @@ class Recorder:
         """The periods in bytes by which requests of one row differ: on the site's own side, and on a copy's
         other side.
         """
+        if site.space == "texture":  # its numbers are no addresses
+            return APART_EVERYWHERE, APART_EVERYWHERE
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
 

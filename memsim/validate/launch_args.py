@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from memsim.argument_types import ArrayArg, Texture1D
+from memsim.argument_types import ArrayArg, Texture
 from memsim.arguments import describe
 from memsim.arrays import as_arguments
 from memsim.captured.launch_document import LAUNCH, Argument
@@ -37,7 +37,7 @@ def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
 
 def in_words(value: Any) -> str:
     """An argument in a line: `f32[1024,1024]`, `random, seed 1` if that matters, `1024`, `0x0300...`."""
-    if isinstance(value, Texture1D):
+    if isinstance(value, Texture):
         return f"texture over {in_words(value.array)}"
     if isinstance(value, (bytes, bytearray)):
         return f"{len(value)} bytes 0x{value[:SHOWN_BYTES].hex()}" + "..." * (len(value) > SHOWN_BYTES)

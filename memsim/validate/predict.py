@@ -37,6 +37,7 @@ FIGURES = {
     "global": (SECTORS, f"{SECTORS}_ideal", TAGS),
     "local": (LOCAL_SECTORS,),
     "constant": (),
+    "texture": (),
 }
 
 Figures = dict[str, int | None]
@@ -118,8 +119,8 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
         return {EXECUTED: site.instructions, THREADS: site.lanes or None, **page}
     if not asked.is_counted:
         return {**figures, **_bypass(access, arch)}
-    if site.space == "constant":
-        return figures  # the page has no metrics of constants
+    if site.space in ("constant", "texture"):
+        return figures  # the page has no metrics of either
     page = {"shared": _shared, "global": _global, "local": _local}[site.space](access, arch)
     return {**figures, **(dict.fromkeys(page, 0) if asked.unmade else page)}
 

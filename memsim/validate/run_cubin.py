@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayTable, Texture1D
+from memsim.argument_types import ArrayTable, Texture, Texture1D
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.sass.machine_code import MachineKernel, read_module
@@ -93,6 +93,11 @@ def launch(
     given = list(arrays_of([*args], [*args.values()]))
     addresses = [memory.address(value) for _, value in given]
     arrays = {name: memory.place(value)[0] for name, value in given if not isinstance(value, ArrayTable)}
+    if any(isinstance(value, Texture) and not _is_texture(value) for value in args.values()):
+        raise MemsimError(
+            "only textures over float4 in linear memory are made on a GPU here",
+            hint="memsim.argument_types.Texture1D; others are analyzed without one",
+        )
     textured = {name: cupy.asarray(made(value.array)) for name, value in args.items() if _is_texture(value)}
     textures = [texture_over(cupy, array) for array in textured.values()]
     for name in spec.family.outputs if spec else ():

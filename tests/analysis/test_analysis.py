@@ -13,6 +13,7 @@ from memsim.launch import Launch
 from memsim.model import SharedCost, bypass_access, copy_access, global_access, shared_access
 from memsim.model.operations import operation
 from memsim.model.remote import remote_access
+from memsim.model.texture_fetches import texture_access
 from memsim.trace.trace import AccessSite, Trace
 from tests.traces import LANES, Request, make_trace, site, traces
 
@@ -108,14 +109,21 @@ COUNTS_OF = {
     "global": ("sectors", "lines"),
     "local": ("sectors",),
     "constant": (),
+    "texture": ("sectors", "lines"),
 }
 COUNTS = ("requests", "wavefronts", "conflicts", "max_ways", "sectors", "lines")
+
+
+def counted(one: AccessSite) -> bool:
+    return not operation(one.space, one.op).why
 
 
 def requests_of(one: AccessSite, addresses: np.ndarray, active: np.ndarray) -> int:
     """Of constants one for each address, to local memory one for each word of a lane."""
     if one.space == "constant":
         return len(set(addresses[active].tolist()))
+    if one.space == "texture":
+        return int(texture_access(addresses, one.width, one.op, active).requests) if counted(one) else 0
     return bool(active.any()) * (max(1, one.width // 4) if one.space == "local" else 1)
 
 
@@ -161,6 +169,11 @@ def test_every_row_is_the_sum_of_its_requests_one_by_one(trace: Trace) -> None:
                 sums["max_ways"] = max(sums["max_ways"], int(shared.ways))
             elif one.space == "local":
                 sums["sectors"] += int(trace.count[i]) * local_sectors(*request[:2], request[3])
+            elif one.space == "texture":
+                if counted(one):
+                    fetched = texture_access(*request)
+                    sums["sectors"] += int(trace.count[i]) * int(fetched.sectors)
+                    sums["lines"] += int(trace.count[i]) * int(fetched.tags)
             elif one.space == "global":
                 past = one.op == "cp_async_cg"
                 cost = (

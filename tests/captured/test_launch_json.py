@@ -15,7 +15,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.api.loading import from_cubin
-from memsim.argument_types import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps
+from memsim.argument_types import (
+    ArrayArg,
+    Pointers,
+    StructFields,
+    TensorMap,
+    TensorMaps,
+    Texture,
+    Texture1D,
+)
 from memsim.captured.launch_document import schema
 from memsim.captured.launched import Launched, snapshot
 from memsim.captured.read_launch import read_launch
@@ -101,6 +109,19 @@ def test_a_launch_keeps_its_arrays_as_they_were(cubin: bytes) -> None:
     mine[:] = 0
     assert first[5] == 5 and second[5] == 37
     assert np.shares_memory(first.base, second.base)
+
+
+@pytest.mark.parametrize(
+    "texture",
+    [
+        Texture1D(ArrayArg((8, 4))),
+        Texture(ArrayArg((8, 8, 4), "uint8"), filter="linear", integers="normalized"),
+        Texture(ArrayArg((3, 8, 8)), layered=True, address="wrap", normalized=True),
+        Texture(ArrayArg((64,), "float16"), 1, memory="linear"),
+    ],
+)
+def test_any_texture_comes_back(texture: Texture, tmp_path: Path) -> None:
+    assert read_launch(write_launch(launch_of(texture), tmp_path / "launch")).args[0] == texture
 
 
 @settings(max_examples=40, deadline=None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, dtype_of
+from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture, dtype_of
 from memsim.arguments import DTYPES, describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.ptx.program import Parameter
@@ -44,6 +45,49 @@ def test_a_number_is_read_by_its_parameter(text: str, parameter: Parameter, valu
     made = read(text, parameter)
     assert made == value
     assert type(made) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("tex1d(f32[64])", Texture(ArrayArg((64,)), 1, memory="linear")),
+        ("tex1d(f32[64],memory=array,filter=linear)", Texture(ArrayArg((64,)), 1, filter="linear")),
+        ("tex2d(f16[8,8,4]=zeros)", Texture(ArrayArg((8, 8, 4), "float16", "zeros"))),
+        (
+            "tex2d(u8[8,8],filter=linear,address=wrap,normalized,as_floats)",
+            Texture(
+                ArrayArg((8, 8), "uint8"),
+                filter="linear",
+                address="wrap",
+                normalized=True,
+                integers="normalized",
+            ),
+        ),
+        ("tex2d(f32[8,8],memory=linear)", Texture(ArrayArg((8, 8)), memory="linear")),
+        ("tex3d(f32[8,8,8])", Texture(ArrayArg((8, 8, 8)), 3)),
+        ("tex2dlayered(f32[3,8,8])", Texture(ArrayArg((3, 8, 8)), layered=True)),
+    ],
+)
+def test_a_texture_by_its_array_and_words(text: str, value: Texture) -> None:
+    assert read(text, POINTER) == value
+    assert describe(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "parameter", "said"),
+    [
+        ("tex2d(f32[8])", POINTER, "no texture of 2 dimensions"),
+        ("tex2d(f32[8,8],filter=cubic)", POINTER, "unknown word 'filter=cubic'"),
+        ("tex2d(f32[8,8]", POINTER, "a texture is"),
+        ("tex2d(@m.npy)", POINTER, "a texture is"),
+        ("tex2d(f32[8,8],address=wrap)", POINTER, "needs normalized"),
+        ("tex2d(f32[8,8])", INT, "a texture for x, which is u32"),
+    ],
+)
+def test_a_text_that_is_no_texture(text: str, parameter: Parameter, said: str) -> None:
+    with pytest.raises(MemsimError, match=re.escape(said)) as caught:
+        read(text, parameter)
+    assert caught.value.column is not None
 
 
 @pytest.mark.parametrize(

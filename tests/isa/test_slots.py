@@ -13,6 +13,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 
+from memsim.argument_types import ArrayArg, Texture, Texture1D
 from memsim.errors import MemsimError
 from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Op
 from memsim.isa.readers import Binder
@@ -36,9 +37,22 @@ LDS R2, [R4.X4+UR8]
 ATOMS.CAS.64 R2, [R4], R6, R8
 SHFL.IDX P1, R2, R3, R4, R5
 @!P3 SEL R2, R3, R4, !P5
+TEX.LL RZ, R5, R12, R9, UR4, 0x0, 2D, 0x1
+TEX.LL R10, R8, R4, R9, UR6, 0x0, 3D
+TEX.LL RZ, R8, R4, R9, UR6, 0x0, ARRAY_2D, 0x3
+TXD R10, R8, R16, R4, UR6, 0x0, 2D
+TLD4.R R6, R4, R10, UR6, 0x0, 2D
+TLD.LZ R10, R8, R4, UR6, 0x0, 1D, 0x7
 """.strip().splitlines()
-#: Built only with the address of their label.
-WITHOUT_BUILD = {"LEPC"}
+#: Built only with the address of their label, and a form whose handle is in registers of lanes.
+WITHOUT_BUILD = {"LEPC", "TEX"}
+#: A texture that each shape of a fetch may read.
+TEXTURES = {
+    "1D": Texture1D(ArrayArg((8, 4))),
+    "2D": Texture(ArrayArg((8, 8, 4))),
+    "3D": Texture(ArrayArg((8, 8, 8, 4)), 3),
+    "ARRAY_2D": Texture(ArrayArg((8, 8, 8, 4)), layered=True),
+}
 #: Bulk copies read all their operands before they move data.
 BULK = ("UBLK", "UTMA")
 
@@ -79,6 +93,8 @@ class OneWarp(Machine):
         self.sync, self.mbarriers, self.in_flight = MagicMock(), MagicMock(), MagicMock()
         self.slots = slots
 
+    bound: Texture | None
+
     def touch(self, *given: Any) -> Any:
         return False
 
@@ -95,7 +111,10 @@ class OneWarp(Machine):
         """Nothing is counted."""
 
     def texture(self, handle: Any) -> Any:
-        return MagicMock(texels=np.zeros((1, 4), np.float32))
+        return self.bound
+
+    def fetch(self, *given: Any) -> None:
+        """Nothing is counted."""
 
 
 def op_of(text: str) -> Op:
@@ -121,7 +140,10 @@ def slots_read(op: Op) -> set[int]:
             with suppress(MemsimError):  # there is no tensor
                 made(OneWarp(registers), op, True, False)
         elif op.effect is Effect.MEMORY:
-            made(OneWarp(registers), op, True, True)
+            warp = OneWarp(registers)
+            shapes = [TEXTURES[one.name] for one in op.form.operands if getattr(one, "name", "") in TEXTURES]
+            warp.bound = shapes[0] if shapes else None
+            made(warp, op, True, True)
     return {slot for slot in registers.read if slot < SLOTS}
 
 

@@ -20,6 +20,7 @@ from memsim.kernel import Kernel
 from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
 from memsim.model.local import local_access
+from memsim.model.texture_fetches import texture_access
 from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
 from tests.few import few
@@ -55,6 +56,13 @@ class BruteForce:
             for name in ("requests", "sectors"):
                 count[name] += int(getattr(spilled, name).sum())
             count["ideal"] += int(spilled.ideal_sectors.sum())
+            return
+        if site.space == "texture":
+            fetched = texture_access(addresses, site.width, site.op, lanes)
+            count["requests"] += int(fetched.requests.sum())
+            count["sectors"] += int(fetched.sectors.sum())
+            count["lines"] += int(fetched.tags.sum())
+            count["ideal"] += int(fetched.ideal_sectors.sum())
             return
         count["requests"] += len(lanes)
         if site.space == "shared":

@@ -16,6 +16,7 @@ import memsim.ptx.lowering.logic
 import memsim.ptx.lowering.matrices
 import memsim.ptx.lowering.memory
 import memsim.ptx.lowering.moves
+import memsim.ptx.lowering.textures
 import memsim.ptx.lowering.video  # noqa: F401  (registers its opcodes)
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.control import flow_of as control_of

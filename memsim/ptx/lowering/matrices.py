@@ -1,15 +1,13 @@
-"""Lowering of matrix and texture instructions: `ldmatrix stmatrix mma tex`.
+"""Lowering of matrix instructions: `ldmatrix stmatrix mma`.
 
-Fragments are moved through consecutive registers. `wmma`, `wgmma`, integer and sparse products, and textures
-other than `tex1Dfetch<float4>` are not lowered.
+Fragments are moved through consecutive registers. `wmma`, `wgmma`, integer and sparse products are not
+lowered.
 """
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Register, Special
-from memsim.isa.registry import checked, require
-from memsim.ptx import program as ptx
-from memsim.ptx.lowering.assembler import RZ, Assembler
+from memsim.isa.registry import require
+from memsim.ptx.lowering.assembler import Assembler
 from memsim.ptx.lowering.lowered_opcodes import lowers
 from memsim.ptx.lowering.memory import address, gathered, items_of, space_of, spread
 from memsim.ptx.program import PtxInstruction
@@ -49,20 +47,3 @@ def lower_product(asm: Assembler, instruction: PtxInstruction) -> None:
     kind = "" if a == "f16" else f".{a.upper()}"
     asm.emit(f"HMMA.{shape}.{result.upper()}{kind}", row, *rows)
     spread(asm, row, items_of(to), "b32", 32)
-
-
-@lowers("tex")
-def lower_fetch(asm: Assembler, instruction: PtxInstruction) -> None:
-    """`tex1Dfetch<float4>`."""
-    to, where = instruction.operands
-    texture = checked(where, ptx.TextureAddress)
-    require(instruction.modifiers == ("1d", "v4", "f32", "s32") and len(texture.handles) == 1)
-    index = items_of(texture.coordinates)[0]
-    handle = asm.pair(texture.handles[0])
-    upper, lower = asm.temporary(2), asm.temporary(2)
-    asm.emit("TLD.LZ", upper, lower, asm.register(index), handle, Immediate(0), Special("1D"))
-    assert upper.slot is not None and lower.slot is not None
-    found = [lower.slot, lower.slot + 1, upper.slot, upper.slot + 1]
-    for item, slot in zip(items_of(to), found):
-        if asm.target(item) != RZ:
-            asm.emit("MOV", asm.target(item), Register(slot))

@@ -13,9 +13,14 @@ NAMES = {
     "global": "Global memory",
     "local": "Local memory",
     "constant": "Constants at an index",
+    "texture": "Textures",
 }
 #: What is counted as the cost of an access: a field of `SiteCounts`.
-COST = {"shared": "wavefronts", "global": "sectors", "local": "sectors", "constant": "requests"}
+COST = {
+    **dict.fromkeys(("global", "local", "texture"), "sectors"),
+    "shared": "wavefronts",
+    "constant": "requests",
+}
 
 
 def cost(site: SiteCounts) -> int:

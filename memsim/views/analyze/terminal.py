@@ -41,7 +41,7 @@ CONSTANT = (
     Column("requests/instr", right=True),
     Column("share", right=True),
 )
-COLUMNS = {"shared": SHARED, "global": GLOBAL, "local": GLOBAL, "constant": CONSTANT}
+COLUMNS = {"shared": SHARED, "global": GLOBAL, "local": GLOBAL, "constant": CONSTANT, "texture": GLOBAL}
 INDENT = "  "
 
 LEFT_OUT = ("arbitration between warps", "caches", "time")

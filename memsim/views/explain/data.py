@@ -48,9 +48,7 @@ def take_apart(analysis: Analysis, site: int | SiteCounts) -> SharedRequest | Gl
     if not row.operation.is_of_lanes:
         if row.op == "cp_async_cg":
             raise MemsimError(f"site {site} is a cp.async.cg, for which the chip counts no shared wavefronts")
-        raise MemsimError(
-            f"site {site} is a {row.op}: what it costs is not decided lane by lane in the banks"
-        )
+        raise MemsimError(f"site {site} is a {row.op}: what it costs is not decided lane by lane")
     if row.space == "constant":
         raise MemsimError(
             f"site {site} loads constants: one request for each different address; nothing else is modelled"

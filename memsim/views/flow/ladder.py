@@ -86,8 +86,8 @@ def ladder(analysis: Analysis) -> Ladder:
 
 
 def _side(place: FlowNode) -> str:
-    """Where a place stands: local memory and constants stand with the global arrays."""
-    return "global" if place.space in ("local", "constant") else place.space
+    """Where a place stands: local memory, constants and textures stand with the global arrays."""
+    return "global" if place.space in ("local", "constant", "texture") else place.space
 
 
 def _rung(

@@ -29,6 +29,7 @@ FIELDS = {
     "global": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
     "local": ("sectors", "ideal_sectors", "requests", "instructions"),
     "constant": ("requests", "instructions"),
+    "texture": ("sectors", "ideal_sectors", "lines", "requests", "instructions"),
 }
 
 

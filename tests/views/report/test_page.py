@@ -84,9 +84,12 @@ def read(page: str) -> Element:
     return reader.root
 
 
+FETCH = (site(space="texture", op="fetch", line=5, array="image"), [Request(LANES * 4)])
+
+
 def local() -> Analysis:
-    """Local memory, spills and constants."""
-    return analyze_trace(make_trace(ARRAY, SPILL, TABLE))
+    """Local memory, spills, constants and a texture."""
+    return analyze_trace(make_trace(ARRAY, SPILL, TABLE, FETCH))
 
 
 def shown(value: int | None) -> str:

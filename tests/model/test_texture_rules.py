@@ -1,0 +1,165 @@
+"""Texture fetches of one warp on an H200 (`textures.npz`): the rules give every count that they claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from memsim.arch import SM_90
+from memsim.argument_types import ArrayArg, Texture
+from memsim.errors import MemsimError
+from memsim.isa.texture import kind_of
+from memsim.isa.texture_places import Touched, fetched, sampled
+from memsim.model.operations import operation
+from memsim.model.texture_fetches import texture_access
+from tests.validate.conftest import H200, TRACES
+
+with np.load(TRACES / H200 / "textures.npz") as file:
+    FILE = {name: file[name] for name in file if not name.startswith("surface")}
+FIELDS = [str(name) for name in FILE["texture_fields"]]
+METRICS = [str(name) for name in FILE["metrics"]]
+KERNEL = np.array([str(name).rsplit("_", 1)[0] for name in FILE["kernel"]])
+ACTIVE = FILE["active"][:, None] >> np.arange(32, dtype=np.uint32) & 1 > 0
+DIMENSIONS = (1, 1, 2, 2, 3, 2, 2)
+LINEAR, PITCHED, LAYERED = 0, 3, 5
+ADDRESSES = ("wrap", "clamp", "mirror", "border")
+TYPES = {(8, 0): "uint8", (16, 0): "uint16", (16, 2): "float16", (32, 2): "float32"}
+#: What SASS makes of the kernels: opcode and shape.
+FETCHES = {
+    "fetch1": ("TLD", "1D"),
+    "tex1": ("TEX", "2D"),
+    "tex2": ("TEX", "2D"),
+    "tex3": ("TEX", "3D"),
+    "layered": ("TEX", "ARRAY_2D"),
+    "lod2": ("TEX", "2D"),
+    "grad2": ("TXD", "2D"),
+    "gather": ("TLD4", "2D"),
+}
+
+
+def column(name: str) -> np.ndarray:
+    """The counts of a metric."""
+    return FILE["counts"][:, METRICS.index(name)].astype(np.int64)
+
+
+REQUESTS = column("l1tex__t_requests_pipe_tex_mem_texture.sum")
+SECTORS = column("l1tex__t_sectors_pipe_tex_mem_texture.sum")
+TAGS = column("l1tex__t_set_accesses_pipe_tex_mem_texture.sum")
+
+
+class Launches(NamedTuple):
+    """Patterns that one kernel fetched from one texture: their rows of the file."""
+
+    rows: np.ndarray
+    texture: Texture
+    op: str
+    touched: Touched
+
+
+def texture_of(number: int) -> Texture:
+    one = dict(zip(FIELDS, FILE["textures"][number].tolist()))
+    kind, channels = one["kind"], one["channels"]
+    dimensions = DIMENSIONS[kind]
+    shape = [one["depth"], one["height"], one["width"]][3 - dimensions :]
+    shape = [one["depth"]] * (kind == LAYERED) + shape + [channels] * (channels > 1)
+    return Texture(
+        ArrayArg(tuple(shape), TYPES[one["bits"], one["format"]]),
+        dimensions,
+        memory="linear" if kind in (LINEAR, PITCHED) else "array",
+        filter="linear" if one["linear"] else "point",
+        address=ADDRESSES[one["address"]],
+        normalized=bool(one["normalized"]),
+        layered=kind == LAYERED,
+        integers="normalized" if one["normalized_read"] else "integers",
+    )
+
+
+def launches() -> Iterator[Launches]:
+    pairs = np.char.add(KERNEL, np.char.mod(" %d", FILE["texture"]))
+    for pair in np.unique(pairs):
+        rows = np.flatnonzero(pairs == pair)
+        kernel, number = pair.split()
+        texture = texture_of(int(number))
+        opcode, shape = FETCHES[kernel]
+        op = kind_of(opcode, shape, texture)
+        assert op is not None
+        x = FILE["x"][rows]
+        if op == "fetch":
+            touched = fetched(texture, x.view(np.int32).astype(np.int64))
+        else:
+            at = [x.view(np.float32), FILE["y"][rows], FILE["z"][rows]][: texture.dimensions]
+            touched = sampled(texture, at, FILE["w"][rows].astype(np.int64), opcode == "TLD4")
+        yield Launches(rows, texture, op, touched)
+
+
+ALL = list(launches())
+MODELLED = [one for one in ALL if not operation("texture", one.op).why]
+
+
+def test_every_recorded_fetch_asks_for_what_the_rules_say() -> None:
+    """Of those random ones that were held out, too; and the doubtful ones are few."""
+    judged, held_out, doubtful = 0, 0, 0
+    for rows, texture, op, touched in MODELLED:
+        sure = ~(touched.doubtful & ACTIVE[rows]).any(1)
+        places = touched.places * texture.width if op == "fetch" else touched.places
+        cost = texture_access(places, texture.width, op, ACTIVE[rows] & touched.inside)
+        made = FILE["times"][rows].astype(np.int64) * FILE["warps"][rows]
+        kept = rows[sure]
+        assert np.array_equal((made * cost.requests)[sure], REQUESTS[kept])
+        assert np.array_equal((made * cost.sectors)[sure], SECTORS[kept])
+        assert np.array_equal((made * cost.tags)[sure], TAGS[kept])
+        assert (cost.ideal_sectors <= cost.sectors).all()
+        judged += len(kept)
+        held_out += np.count_nonzero(FILE["held_out"][kept])
+        doubtful += len(rows) - len(kept)
+    assert (judged, held_out, doubtful) == (15_112, 4_214, 17)
+
+
+def test_each_operation_was_recorded_at_the_widths_that_it_claims() -> None:
+    found: dict[str, set[int]] = {}
+    for one in MODELLED:
+        found.setdefault(one.op, set()).add(one.texture.width)
+    assert {op: tuple(sorted(widths)) for op, widths in found.items()} == {
+        op: tuple(SM_90.widths("texture", op)) for op in SM_90.ops("texture")
+    }
+
+
+def test_unfiltered_fetches_return_the_texels_that_they_touch() -> None:
+    """A texture of one float32 channel holds its texels' numbers."""
+    checked = 0
+    for rows, texture, op, touched in MODELLED:
+        if op not in ("fetch", "point", "point_pitched") or texture.array.dtype != "float32":
+            continue
+        if texture.channels > 1 or texture.address == "border":
+            continue
+        kept = ACTIVE[rows] & touched.inside & ~touched.doubtful
+        number = touched.places if op == "fetch" else numbers(texture, touched.places)
+        assert np.array_equal(FILE["value"][rows][kept], number[kept])
+        checked += np.count_nonzero(kept)
+    assert checked > 60_000
+
+
+def numbers(texture: Texture, places: np.ndarray) -> np.ndarray:
+    x, y, z = places & (1 << 18) - 1, places >> 18 & (1 << 17) - 1, places >> 35 & (1 << 16) - 1
+    width, height = (*texture.size, 1)[:2]
+    return x + width * (y + height * z)
+
+
+def test_what_is_served_in_pairs_has_no_rule_but_was_recorded() -> None:
+    rest = [one for one in ALL if operation("texture", one.op).why]
+    assert {one.op for one in rest} == {"filtered_wide", "filtered_3d"}
+    with pytest.raises(MemsimError, match="not modelled"):
+        texture_access(np.zeros(32, np.int64), 16, "filtered_wide")
+
+
+def test_a_quad_asks_once_for_a_sector_and_eight_lanes_do_in_linear_memory() -> None:
+    lanes = np.arange(32)
+    assert int(texture_access(lanes * 4, 4, "fetch").requests) == 4
+    assert int(texture_access(lanes * 16, 16, "fetch").requests) == 8
+    same = texture_access(np.zeros(32, np.int64), 4, "point")
+    assert [int(one) for one in (same.requests, same.sectors, same.tags, same.ideal_sectors)] == [8] * 4
+    none = texture_access(np.zeros(32, np.int64), 4, "point", np.zeros(32, np.bool_))
+    assert int(none.requests) == int(none.sectors) == 0

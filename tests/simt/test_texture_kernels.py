@@ -1,0 +1,200 @@
+"""Kernels that fetch from textures of two and three dimensions: values, counts, and what is not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.analysis import Analysis, analyze_trace
+from memsim.api.running import run, trace
+from memsim.arch.texel_places import FIRST, NEXT, NONE, packed
+from memsim.argument_types import ArrayArg, Texture
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+from memsim.model.texture_fetches import texture_access
+from tests.simt.cuda import kernel, machine_kernel
+
+HEAD = """
+extern "C" __global__ void k(cudaTextureObject_t image, float4 *out, float at, const int *where) {
+    int x = threadIdx.x, y = threadIdx.y, i = y * blockDim.x + x;
+"""
+POINT = HEAD + "out[i] = tex2D<float4>(image, x + at, y + 0.5f); }"
+VOLUME = HEAD + "out[i] = tex3D<float4>(image, x + at, y + 0.5f, 2.5f); }"
+LAYER = HEAD + "out[i] = tex2DLayered<float4>(image, x + at, y + 0.5f, 1); }"
+GATHER = HEAD + "out[i] = tex2Dgather<float4>(image, x + at, y + 0.5f, 0); }"
+LOOKED_UP = HEAD + "out[i] = tex2D<float4>(image, where[x] + at, y + 0.5f); }"
+METRIC = "l1tex__t_{}_pipe_tex_mem_texture.sum"
+BLOCK = (8, 4)
+
+
+def analysis(k: Kernel, texture: Any, at: float = 0.5, where: Any = None) -> Analysis:
+    given = ArrayArg((8,), "int32", "iota") if where is None else where
+    return analyze_trace(trace(k, 1, BLOCK, [texture, ArrayArg((32, 4)), at, given]))
+
+
+def fetch(found: Analysis) -> Any:
+    (row,) = [row for row in found.sites if row.space == "texture"]
+    return row
+
+
+def counts(found: Analysis) -> tuple[int | None, ...]:
+    row = fetch(found)
+    totals = [found.totals[METRIC.format(name)] for name in ("requests", "sectors", "set_accesses")]
+    assert totals == [row.requests, row.sectors, row.lines]
+    return row.requests, row.sectors, row.lines
+
+
+@pytest.mark.parametrize("make", [kernel, machine_kernel])
+def test_unfiltered_fetches_return_their_texels(make: Any) -> None:
+    rng = np.random.default_rng(3)
+    for text, shape, expect in (
+        (POINT, (9, 12, 4), lambda a: a[:4, 2:10]),
+        (VOLUME, (5, 9, 12, 4), lambda a: a[2, :4, 2:10]),
+        (LAYER, (3, 9, 12, 4), lambda a: a[1, :4, 2:10]),
+    ):
+        texels = rng.normal(size=shape).astype(np.float32)
+        texture = Texture(texels, 3 if text is VOLUME else 2, layered=text is LAYER)
+        out = np.full((32, 4), np.nan, np.float32)
+        run(make(text), 1, BLOCK, [texture, out, 2.5, np.zeros(8, np.int32)])
+        assert np.array_equal(out.reshape(4, 8, 4), expect(texels))
+
+
+def test_a_texture_of_halves_and_one_of_bytes() -> None:
+    k = machine_kernel(POINT.replace("float4", "float"))
+    for dtype, how, expect in (
+        ("float16", {}, lambda a: a.astype(np.float32)),
+        ("uint8", {"integers": "normalized"}, lambda a: a.astype(np.float32) / np.float32(255)),
+    ):
+        texels = np.arange(100).reshape(10, 10).astype(dtype)
+        out = np.full(32, np.nan, np.float32)
+        run(k, 1, BLOCK, [Texture(texels, **how), out, 0.5, np.zeros(8, np.int32)])
+        assert np.array_equal(out.reshape(4, 8), expect(texels)[:4, :8])
+
+
+@pytest.mark.parametrize("make", [kernel, machine_kernel])
+def test_counts_are_those_of_the_rule(make: Any) -> None:
+    """Eight quads of four texels in a row: 16 bytes of two rows are a sector, 32 bytes of four rows a tag."""
+    k = make(POINT.replace("float4", "float"))
+    f32 = Texture(ArrayArg((64, 64)))
+    assert counts(analysis(k, f32)) == (8, 8, 8)
+    assert counts(analysis(k, f32, at=1.5)) == (8, 16, 12)
+    assert counts(analysis(k, Texture(ArrayArg((64, 64)), memory="linear"), at=5.5)) == (8, 12, 12)
+    filtered = Texture(ArrayArg((64, 64)), filter="linear")
+    assert counts(analysis(k, filtered)) == counts(analysis(k, f32)), "centres of texels need no neighbours"
+    assert counts(analysis(k, filtered, at=0.75)) == (8, 16, 12)
+    assert counts(analysis(make(GATHER), f32)) == (8, 24, 15)
+
+
+def test_a_row_says_what_it_fetches_from() -> None:
+    found = analysis(machine_kernel(POINT), Texture(ArrayArg((64, 64, 4), "float16")))
+    row = fetch(found)
+    assert (row.op, row.width, row.array, row.instructions) == ("point", 8, "image", 1)
+    assert "textures: 16 sectors in 8 requests" in found.verdict
+    assert any("texture units" in reason for reason in found.bound.lacks)
+    assert not any("texture" in reason for reason in analysis(machine_kernel(STORES), 0).bound.lacks)
+
+
+STORES = HEAD + "out[i] = make_float4(at, 0, 0, 0); }"
+
+
+def test_a_coordinate_that_wraps_touches_the_first_texel_too() -> None:
+    wrapped = Texture(ArrayArg((64, 64)), filter="linear", address="wrap", normalized=True)
+    text = HEAD + "out[i] = tex2D<float>(image, 1.0f - at, (0.5f + y) / 64); }"
+    given = [wrapped, ArrayArg((32,)), 0.0, ArrayArg((8,), "int32")]
+    found = trace(
+        machine_kernel(text.replace("float4", "float")),
+        1,
+        BLOCK,
+        given,
+    )
+    (row,) = [i for i, site in enumerate(found.sites) if site.space == "texture"]
+    assert np.array_equal(
+        found.addresses[found.site == row][0], packed((63, np.arange(32) // 8, 0), (FIRST, NONE, NONE))[0]
+    )
+    assert packed((1, 0, 0), (NEXT, 0, 0))[0, 0] > 1
+
+
+def test_an_edge_that_rounding_decides_is_not_analyzed() -> None:
+    text = (HEAD + "out[i] = tex2D<float>(image, at + x * 0.0f, 0.5f); }").replace("float4", "float")
+    hundred = Texture(ArrayArg((75, 100)), address="wrap", normalized=True)
+    assert "rounding" in (fetch(analysis(machine_kernel(text), hundred, at=-0.04)).unresolved or "")
+    assert fetch(analysis(machine_kernel(text), hundred, at=-0.045)).sectors == 8
+    power = Texture(ArrayArg((64, 128)), address="wrap", normalized=True)
+    assert fetch(analysis(machine_kernel(text), power, at=-0.03125)).sectors == 8
+
+
+@pytest.mark.parametrize(
+    "texture",
+    [Texture(ArrayArg((8, 8, 8)), 3, filter="linear"), Texture(ArrayArg((8, 8, 4)), filter="linear")],
+    ids=["three dimensions", "16 bytes"],
+)
+def test_what_is_served_in_pairs_of_lanes_has_no_counts(texture: Texture) -> None:
+    found = analysis(machine_kernel(VOLUME if texture.dimensions == 3 else POINT), texture)
+    assert "two lanes at a time" in (fetch(found).unresolved or "") and fetch(found).sectors is None
+    assert found.totals.get(METRIC.format("sectors")) is None and "could not be analyzed" in found.verdict
+    assert fetch(analysis(machine_kernel(POINT), Texture(ArrayArg((8, 8, 4))))).unresolved is None
+
+
+def test_unknown_coordinates_are_unresolved() -> None:
+    k = machine_kernel(
+        HEAD.replace("const int *where", "int *where")
+        + """
+    where[x] = atomicAdd(where + 1, 1);
+    __syncthreads();
+    out[i] = tex2D<float4>(image, where[x] + at, y + 0.5f); }"""
+    )
+    texture = Texture(ArrayArg((64, 64)))
+    known = analysis(machine_kernel(LOOKED_UP), texture)
+    assert fetch(known).sectors is not None
+    assert not analysis(k, texture).trace.uncounted
+
+
+def test_a_handle_that_is_no_texture_leaves_the_totals_unknown() -> None:
+    text = """
+extern "C" __global__ void k(cudaTextureObject_t a, cudaTextureObject_t b, float *out) {
+    out[threadIdx.x] = tex2D<float>(a, threadIdx.x, 0.5f) + tex3D<float>(b, threadIdx.x, 0.5f, 0.5f);
+}"""
+    a, b = Texture(ArrayArg((64, 64))), Texture(ArrayArg((8, 8, 8)), 3)
+    sure = analyze_trace(trace(machine_kernel(text), 1, 32, [a, b, ArrayArg((32,))]))
+    other = analyze_trace(trace(machine_kernel(text), 1, 32, [a, a, ArrayArg((32,))]))
+    assert sure.totals[METRIC.format("requests")] == 16
+    assert other.totals[METRIC.format("requests")] is None and other.trace.uncounted == {"texture request": 1}
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ({"array": ArrayArg((8,))}, "no texture of 2 dimensions"),
+        ({"array": ArrayArg((8, 8, 3))}, "no texture of 2 dimensions"),
+        ({"array": ArrayArg((8, 8), "float64")}, "texels cannot lie over"),
+        ({"filter": "cubic"}, "filter='cubic'"),
+        ({"address": "wrap"}, "needs normalized coordinates"),
+        ({"dimensions": 3, "array": ArrayArg((8, 8, 8)), "memory": "linear"}, "lies in an array"),
+        (
+            {"dimensions": 1, "array": ArrayArg((8,)), "memory": "linear", "filter": "linear"},
+            "does not filter",
+        ),
+        ({"array": ArrayArg((8, 8), "uint8"), "filter": "linear"}, "filtered only as floats"),
+    ],
+)
+def test_textures_that_cuda_has_not(how: dict[str, Any], said: str) -> None:
+    with pytest.raises(MemsimError, match=said):
+        Texture(**{"array": ArrayArg((8, 8)), **how})
+
+
+def test_requests_that_are_folded_cost_the_same() -> None:
+    """More different requests than a trace keeps at once are counted all the same."""
+    text = """
+extern "C" __global__ void k(cudaTextureObject_t image, float *out, int n) {
+    float sum = 0;
+    for (int i = 0; i < n; ++i) sum += tex2D<float>(image, threadIdx.x * i % 61 + 0.5f, i % 64 + 0.5f);
+    out[threadIdx.x] = sum;
+}"""
+    given = [Texture(ArrayArg((64, 64))), ArrayArg((32,)), 200]
+    found = analyze_trace(trace(machine_kernel(text), 1, 32, given))
+    i, lane = np.arange(200)[:, None], np.arange(32)
+    places = packed((lane * i % 61, i % 64, 0), (0, 0, 0))
+    cost = texture_access(places, 4, "point")
+    assert (fetch(found).sectors, fetch(found).lines) == (cost.sectors.sum(), cost.tags.sum())
