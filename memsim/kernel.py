@@ -111,9 +111,11 @@ class SassKernel:
 
     @cached_property
     def key(self) -> str:
-        """A key of everything in it that determines a trace: its code, and the source lines in it."""
-        lines = [(line.address, line.source) for line in self.machine.module.listings[self.name].lines]
-        return sha256(repr((self.origin, self.machine.shared, lines)).encode()).hexdigest()
+        """A key of everything in it that determines a trace: its code, and the listing, with source lines, by
+        which the code is read; it may be one that was saved.
+        """
+        listing = self.machine.module.listings[self.name]
+        return sha256(repr((self.origin, self.machine.shared, listing)).encode()).hexdigest()
 
     @property
     def static_shared(self) -> int:

@@ -102,17 +102,25 @@ def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]
     return replace(look_at(path, filter(None, found)), named=tuple(named)), texts.of(named)
 
 
-def from_cubin(code: bytes, compiler: str = "", ptx: str = "", texts: SourceTexts | None = None) -> Module:
+def from_cubin(
+    code: bytes,
+    compiler: str = "",
+    ptx: str = "",
+    texts: SourceTexts | None = None,
+    listing: str | None = None,
+) -> Module:
     """A module from the bytes of a cubin; who made it, and the PTX that it was made from, if that is known.
 
-    texts: where its sources are looked up; the project around the working folder if left out.
+    texts: where its sources are looked up; the project around the working folder if left out. listing: its
+    disassembly; made if left out.
 
     Raises:
         MemsimError: it is not a cubin.
     """
     from memsim.sass.machine_code import read_module
 
-    return _machine_module(read_module(code, compiler=compiler, ptx=ptx), texts or texts_beside(None))
+    machine = read_module(code, listing, compiler=compiler, ptx=ptx)
+    return _machine_module(machine, texts or texts_beside(None))
 
 
 def from_text(

@@ -133,10 +133,27 @@ Argument = (
 )
 
 
+class ListingDocument(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The disassembly of a cubin, which is read where no disassembler is installed."""
+
+    file: Annotated[
+        Text, Meta(description="A file beside this one, compressed by gzip: the output of nvdisasm -c -gi.")
+    ]
+    sha256: Annotated[
+        str,
+        Meta(
+            pattern="^[0-9a-f]{64}$",
+            description="SHA-256 of the cubin's bytes followed by those of the listing's file.",
+        ),
+    ]
+
+
 class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """A launch of a CUDA kernel: its code, its shape and its arguments."""
 
-    version: Literal[1] | UnsetType = UNSET
+    version: Annotated[
+        Literal[1, 2] | UnsetType, Meta(description="2 since a launch has its listing; 1 is read, too.")
+    ] = UNSET
     kernel: Annotated[Text, Meta(description="The entry's name in the code.")]
     called: Annotated[str, Meta(description="Its display name, if different.")] = ""
     code: Annotated[
@@ -154,6 +171,7 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
             "if there is an assembler."
         ),
     ] = UNSET
+    listing: Annotated[ListingDocument | None, Meta(description="Of a .cubin file.")] = None
     ptx: Annotated[
         str,
         Meta(description="The PTX that a cubin was assembled from, to find lines of inline assembly."),

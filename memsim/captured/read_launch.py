@@ -28,6 +28,7 @@ from memsim.argument_types import (
 from memsim.boundary import boundary_of
 from memsim.captured import launch_document as of
 from memsim.captured.launched import Launched
+from memsim.captured.saved_listing import check_replaceable, unpacked
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes
 from memsim.kernel import Kernel
@@ -78,11 +79,22 @@ def is_launch(path: Path) -> bool:
 def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
     content, code = _beside(document.code, path), path.parent / document.code
     if code.suffix == ".cubin":
+        listing = _listing(document, content, path)
         ptx = _beside(document.ptx, path).decode("utf-8", "replace") if document.ptx else ""
-        module = loading.from_cubin(content, document.made_by, ptx, texts_beside(path))
+        module = loading.from_cubin(content, document.made_by, ptx, texts_beside(path), listing)
+    elif document.listing is not None:
+        raise MemsimError(f"{document.code} is not a cubin, so it has no listing", file=str(path))
     else:
         module = loading.load(code, document.options, code=document.form or None)
     return module[document.kernel]
+
+
+def _listing(document: of.LaunchDocument, cubin: bytes, path: Path) -> str | None:
+    """The listing of its cubin; None if a disassembler makes it."""
+    if document.listing is None:
+        check_replaceable(str(path))
+        return None
+    return unpacked(cubin, document.listing, _beside(document.listing.file, path), str(path))
 
 
 def _beside(name: str, path: Path) -> bytes:

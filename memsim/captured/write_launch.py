@@ -1,4 +1,5 @@
-"""Saves a launch as a folder: `launch.json`, the kernel's code beside it, and the contents of its arrays.
+"""Saves a launch as a folder: `launch.json`, beside it the kernel's code and its listing, and the contents of
+its arrays.
 
 Arrays in one allocation refer to one file.
 """
@@ -29,6 +30,7 @@ from memsim.arrays import allocation
 from memsim.captured import launch_document as of
 from memsim.captured.launch_document import LAUNCH
 from memsim.captured.launched import Launched
+from memsim.captured.saved_listing import packed
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.kernel import Kernel, PtxKernel
@@ -44,7 +46,7 @@ def write_launch(launched: Launched, folder: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         document = of.LaunchDocument(
-            version=1,
+            version=2,
             kernel=launched.kernel.name,
             called=launched.kernel.called,
             made_by=launched.kernel.origin.compiler,
@@ -65,16 +67,19 @@ def write_launch(launched: Launched, folder: Path) -> Path:
 
 
 def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
-    """Machine code as a cubin, with the PTX that it was assembled from; PTX as it is."""
+    """Machine code as a cubin, with its listing and the PTX that it was assembled from; PTX as it is."""
     ptx = kernel.code.module.text if isinstance(kernel.code, PtxKernel) else kernel.code.machine.module.ptx
-    made = {}
+    made: dict[str, Any] = {}
     if ptx:
         (folder / "kernel.ptx").write_text(ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
     if isinstance(kernel.code, PtxKernel):
         return {**made, "code": "kernel.ptx", "form": "ptx"}
-    (folder / "kernel.cubin").write_bytes(kernel.code.machine.module.code)
-    return {**made, "code": "kernel.cubin"}
+    module = kernel.code.machine.module
+    listing, content = packed(module.code, module.listing)
+    (folder / "kernel.cubin").write_bytes(module.code)
+    (folder / listing.file).write_bytes(content)
+    return {**made, "code": "kernel.cubin", "listing": listing}
 
 
 def _sources(launched: Launched, folder: Path) -> tuple[str, ...]:

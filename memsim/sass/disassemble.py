@@ -42,6 +42,11 @@ def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = Fals
     return text
 
 
+def is_installed() -> bool:
+    """Whether there is a nvdisasm."""
+    return find_tool("nvdisasm") is not None
+
+
 def version() -> str:
     """The version of nvdisasm, such as `13.5.37`.
 

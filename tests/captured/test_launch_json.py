@@ -90,6 +90,7 @@ def test_what_is_written_is_what_is_read(cubin: bytes, tmp_path: Path) -> None:
     assert sorted(file.name for file in path.parent.iterdir()) == [
         "array0.npy",
         "kernel.cubin",
+        "kernel.sass.gz",
         "launch.json",
     ]
 

@@ -13,9 +13,11 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import tomllib
@@ -355,12 +357,31 @@ def launched(folder: Path) -> tuple[Path, Any]:
 
 
 def launches(random: Random, folder: Path) -> None:
-    """A `launch.json`."""
+    """A `launch.json`, or the listing that it names, where no disassembler is installed."""
     path, good = launched(folder)
-    document = _json(value_of(copy.deepcopy(good), random))
     damaged = path.with_name("damaged.json")
-    damaged.write_bytes(document if random.random() < 0.8 else text_of(document, random))
-    str(analyze_trace(trace_job(replace(read_launch(damaged).job(), max_steps=STEPS, blocks=64))))
+    if random.random() < 0.3:
+        damaged.write_bytes(_json({**good, "listing": _damaged_listing(path.parent, random)}))
+        with patch("memsim.sass.disassemble.find_tool", return_value=None):
+            launch = read_launch(damaged)
+    else:
+        document = _json(value_of(copy.deepcopy(good), random))
+        damaged.write_bytes(document if random.random() < 0.8 else text_of(document, random))
+        launch = read_launch(damaged)
+    str(analyze_trace(trace_job(replace(launch.job(), max_steps=STEPS, blocks=64))))
+
+
+def _damaged_listing(folder: Path, random: Random) -> dict[str, str]:
+    """A damaged listing beside a launch, or a damaged file of it, and its record: whoever damages it can
+    write the digest, too.
+    """
+    code, content = ((folder / name).read_bytes() for name in ("kernel.cubin", "kernel.sass.gz"))
+    if random.random() < 0.2:
+        content = bytes_of(content, random)
+    else:
+        content = gzip.compress(text_of(gzip.decompress(content), random))
+    (folder / "damaged.gz").write_bytes(content)
+    return {"file": "damaged.gz", "sha256": sha256(code + content).hexdigest()}
 
 
 SUBJECTS: dict[str, Callable[[Random, Path], None]] = {
