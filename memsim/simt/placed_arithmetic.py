@@ -203,13 +203,14 @@ def _shuffled(form: Form, words: PlacedOperands) -> Results:
     return [None, value]
 
 
-def _opposite(condition: Predicate) -> Predicate:
+def opposite(condition: Predicate) -> Predicate:
+    """What holds where a predicate does not."""
     return Predicate(condition.slot, not condition.negated)
 
 
 def _selected(form: Form, words: PlacedOperands) -> Results:
     a, b, condition = form.operands[1:4]
-    if isinstance(condition, Predicate) and words.guard in (condition, _opposite(condition)):
+    if isinstance(condition, Predicate) and words.guard in (condition, opposite(condition)):
         a = b = a if words.guard == condition else b
     which = words.word(condition)
     found: Results = []

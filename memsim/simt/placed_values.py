@@ -18,7 +18,7 @@ from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
 from memsim.simt.harmless_branches import Where, following, region_of
-from memsim.simt.placed_arithmetic import PlacedOperands, results
+from memsim.simt.placed_arithmetic import PlacedOperands, opposite, results
 from memsim.simt.placed_words import (
     STACK_POINTER,
     Placed,
@@ -106,7 +106,7 @@ class PlacedSlots:
     def at(self, live: int) -> PlacedSlots:
         """A copy with these slots."""
         return PlacedSlots(
-            _those(self.slots, live),
+            {slot: value for slot, value in _those(self.slots, live).items() if value is not None},
             {
                 guard: _those(slots, live)
                 for guard, slots in self.under.items()
@@ -115,23 +115,28 @@ class PlacedSlots:
             _those(self.since, live),
         )
 
-    def forget(self, writes: int) -> None:
-        """Slots are written: what was written under a guard is gone, and all of it if the guard is."""
+    def forget(self, writes: int, kept: Predicate | None = None) -> None:
+        """Slots are written: what was written under a guard is gone, and all of it if the guard is.
+
+        kept: the guard in whose lanes they stay.
+        """
         if self.under and writes:
             self.under = {
-                guard: _those(slots, ~writes)
+                guard: slots if guard == kept else _those(slots, ~writes)
                 for guard, slots in self.under.items()
                 if guard.slot is None or not writes >> guard.slot & 1
             }
 
     def write(self, writes: int, values: State, guard: Predicate | None) -> None:
         """Slots `writes` are written, in the lanes of a guard."""
-        self.forget(writes)
+        elsewhere = None if guard is None else opposite(guard)
+        self.forget(writes, elsewhere)
         if guard is not None and guard.slot is not None and not writes >> guard.slot & 1:
             self.under[guard] = {**self.under.get(guard, {}), **values}
+        others = {} if elsewhere is None else self.under.get(elsewhere, {})
         for slot, value in values.items():
             if guard is not None:
-                both = [self.slots.get(slot), value]
+                both = [others.get(slot) if slot in others else self.slots.get(slot), value]
                 key = "under", guard, self.since.get(guard.slot or 0, -1), sums_of(both)
                 value = chosen(key, both)
             if value is None:
@@ -184,11 +189,23 @@ class _Followed:
             for way in self._through(place, held):
                 if way[0] not in self.ends:
                     continue
-                arrives = held.at(self.graph.live[way[0]])
+                arrives = self._on(way, place, held).at(self.graph.live[way[0]])
                 arrivals = self.arrivals.setdefault(way, {})
                 if way not in self.entry or arrivals.get(place) != arrives:
                     arrivals[place] = arrives
                     self.work.append(way)
+
+    def _on(self, way: Where, place: Where, held: PlacedSlots) -> PlacedSlots:
+        """What is held in the lanes that go one of the ways of a guarded branch."""
+        branch = self.graph.ops[self.ends[place[0]] - 1]
+        if branch.guard is None or branch.flow not in (Flow.BRANCH, Flow.EXIT):
+            return held
+        goes = way[0] in branch.targets
+        lanes = branch.guard if goes else opposite(branch.guard)
+        conditions = any(isinstance(operand, Predicate) for operand in branch.form.operands)
+        if lanes not in held.under or branch.index + 1 in branch.targets or (conditions and not goes):
+            return held
+        return replace(held, slots={**held.slots, **held.under[lanes]})
 
     def _joined(self, place: Where) -> PlacedSlots:
         """What registers hold at the start of a basic block."""

@@ -9,7 +9,12 @@ import pytest
 
 from memsim.api.running import analyze, trace
 from memsim.argument_types import Pointers
+from memsim.sass.decode import decode
+from memsim.simt.dataflow import Dataflow
+from memsim.simt.placed_values import PlacedSources, decided_by_places
+from memsim.simt.placed_words import first_byte
 from tests.simt.cuda import kernels_of
+from tests.simt.listings import listing
 
 KERNEL = """
 typedef unsigned long long u64; typedef int *P;
@@ -100,6 +105,7 @@ CERTAIN = {
     "of_a_struct": ("(Two t)", "if (i < t.n[blockIdx.x]) t.out[i] = t.p[blockIdx.x][i];"),
     "in_memory": ("(P o, P a)", "Two two{{o, a}, o}; o[i] = both(&two, i);"),
     "through_a_shuffle": ("(P o)", "P p = (P)__shfl_sync(~0u, (u64)o, 3); p[i] = 1; if (p == o) o[i] = 1;"),
+    "root": ("(P o, float *a)", "o[(int)sqrtf(a[i])] = 1;"),  # whose rare cases are moved under guards
     "variable": ("(P o)", "o[i] = values[i * 2];"),
     "stack": (
         "(P o, int n)",
@@ -121,9 +127,10 @@ def reasons(name: str, parameters: str) -> list[str]:
         "(P o, P a, P b)": [A[0], A[1], None],
         "(P o, P a, int n)": [A[0], A[1], 5],
         "(P o, int n)": [A[0], 5],
+        "(P o, float *a)": [A[0], np.zeros(64, np.float32)],
         "(Two t)": [[A[0], A[1], A[2], np.int64(5), np.int64(6)]],
     }
-    if "float" in parameters:
+    if "float *o" in parameters:
         arguments: list[Any] = [np.zeros(4096, np.float32) for _ in range(parameters.count("*"))]
     else:
         arguments = given.get(parameters, A[: parameters.count("P")])
@@ -147,3 +154,36 @@ def test_bits_of_the_address_of_a_kernel_are_not_known() -> None:
     text = 'extern "C" __global__ void k(int *o) { o[((size_t)(void *)k >> 4 & 7) * threadIdx.x] = 1; }'
     found = analyze(kernels_of(text, "sass")["k"], 1, 64, [A[0]])
     assert [site.sectors for site in found.sites] == [None]
+
+
+#: R2 is a pointer in some lanes and a number in the others, before what uses it.
+PARTS = """
+    LDC.64 R2, c[0x0][0x210]
+    ISETP.NE.AND P0, PT, R1, RZ, PT
+    @!P0 MOV R2, 0x1
+    {more}
+    IADD3 R4, R2, R2, RZ
+    LDS R5, [R4]
+    EXIT
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "certain"),
+    [
+        ("", False),
+        ("@P0 MOV R2, 0x3", True),
+        ("@P0 EXIT", True),
+        ("@!P0 EXIT", False),
+        ("ISETP.NE.AND P0, PT, R1, 0x3, PT\n @P0 MOV R2, 0x3", False),
+        ("@P0 BRA `(.on)\n IADD3 R4, R2, R2, RZ\n LDS R5, [R4]\n EXIT\n.on:\n MOV R2, RZ", True),
+        ("@!P0 BRA `(.on)\n IADD3 R4, R2, R2, RZ\n LDS R5, [R4]\n EXIT\n.on:\n MOV R2, RZ", False),
+    ],
+)
+def test_what_is_written_under_a_guard_is_known_in_its_lanes(more: str, certain: bool) -> None:
+    graph = Dataflow(decode(listing(PARTS.replace("{more}", more))))
+    graph.needed()
+    low, high = first_byte("o", "o")
+    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None), 0)
+    found = decided_by_places(graph, sources, range(len(graph.ops)))
+    assert (not found) == certain
