@@ -26,7 +26,7 @@ from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
 from memsim.compile.prepare import Compiled, CompilerInput
-from memsim.compile.shown_log import shown_log
+from memsim.compile.shown_log import shown_log, shown_text
 from memsim.errors import MemsimError
 from memsim.source.syntax import macros
 
@@ -88,7 +88,8 @@ def build(
     own = first if not needs_host(source.text, first.log) else second
     missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
     log = shown_log(refused or own.log, source, options, (path, source.true_name))
-    raise compile_error(source.text, names.renamed(log), source.name, missing, instances)
+    text = shown_text(source, options)
+    raise compile_error(text, names.renamed(log), source.name, missing, instances)
 
 
 def _made(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from memsim.boundary import regular_file
+from memsim.boundary import Boundary, regular_file
 from memsim.compile.include_lines import literal_includes
 from memsim.compile.included_files import included_files
 from memsim.compile.prepare import CompilerInput
@@ -19,6 +19,15 @@ _BYTE = re.compile(rb"\\(\d{3})")  # as NVRTC writes one that is not ASCII
 LEFT_OUT = "(the line is in a file outside of the project; -I allows its folder)"
 
 
+def shown_text(source: CompilerInput, options: Sequence[str]) -> str:
+    """The text of a source as far as its lines may be shown: "" for a link to what is no source."""
+    return source.text if _is_shown(source, source_folders(source.path, options)) else ""
+
+
+def _is_shown(source: CompilerInput, folders: Boundary) -> bool:
+    return source.path is None or may_be_shown(source.path, folders)
+
+
 def shown_log(log: str, source: CompilerInput, options: Sequence[str], own: Sequence[str]) -> str:
     """The log for a source, without lines and names of files that are not to be shown.
 
@@ -28,7 +37,7 @@ def shown_log(log: str, source: CompilerInput, options: Sequence[str], own: Sequ
     folders = source_folders(source.path, options)
     read = included_files(source.text, source.folder, options)
     shown = [text for path, text in read.items() if may_be_shown(path, folders)]
-    shows_own = source.path is None or may_be_shown(source.path, folders)
+    shows_own = _is_shown(source, folders)
     texts = (source.text, *read.values())
     if shows_own and len(shown) == len(read) and all(literal_includes(text) is not None for text in texts):
         return log

@@ -59,6 +59,7 @@ def test_a_file_outside_of_the_project_is_not_shown(memsim: Run, place: Place, h
     assert shown.document()["sites"][0]["source"] == ""
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("suffix", FORMS)
 def test_no_form_of_code_opens_it(memsim: Run, place: Place, suffix: str) -> None:
     """Source, PTX and machine code all have line tables; one that names a file of the project is shown."""
@@ -74,6 +75,7 @@ def test_the_environment_is_no_source(memsim: Run, place: Place, monkeypatch: py
     assert SECRET not in memsim("analyze", kernel("/proc/self/environ"), LAUNCH, "--json").out
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_format_of_check_shows_it(memsim: Run, place: Place, form: str) -> None:
     """A pull request reads them all; a line of the project is in those that have lines."""
@@ -108,9 +110,12 @@ def test_a_linked_source_is_a_source(memsim: Run, place: Place) -> None:
     source = place.secret.with_name("real.cu")
     source.write_text('extern "C" __global__ void k(float *o) { o[threadIdx.x] = 1; }\n')
     Path("linked.cu").symlink_to(source)
+    Path("copied.cu").write_text("__global__ void k(float *o) { *o = hunter2; }\n")
     shown = memsim("analyze linked.cu", LAUNCH, "--json").document()
     assert shown["sites"][0]["source"] == source.read_text().strip()
+    place.secret.write_text("__global__ void k(float *o) { *o = hunter2; }\n")
     Path("secret.cu").symlink_to(place.secret)
-    done = memsim("analyze secret.cu --compiler nvrtc", LAUNCH)
-    assert done.code == 2
-    assert "rootpw" not in done.out + done.err
+    for name, is_shown in (("secret.cu", False), ("copied.cu", True)):
+        done = memsim(f"analyze {name} --compiler nvrtc", LAUNCH)
+        done.refused("does not compile")
+        assert ("hunter2" in done.err) == is_shown
