@@ -13,7 +13,7 @@ from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_
 from memsim.model.constant import constant_access
 from memsim.model.local import local_access
 from memsim.model.operations import operation
-from memsim.model.texture_fetches import texture_access
+from memsim.model.texture_fetches import texture_access, texture_limits
 from memsim.model.undecided import limits_of_copies
 from memsim.source.code_lines import code_line
 from memsim.trace.trace import AccessSite, Trace
@@ -45,11 +45,17 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
     """One row: `members` are its sites, `requests` its rows of the trace."""
     first = members[0]
     unresolved = next((site.unresolved for site in members if site.unresolved is not None), None)
+    ranges: Mapping[str, Range] = {}
     if unresolved is None:
         lanes = trace.active[requests], trace.partner[requests]
         kind = first.width, first.op, first.space
         unresolved = why_no_cost(*kind, *lanes, chip)
+        ranges = _limits_of_pairs(trace, first, requests, unresolved or "")
     costs = _costs(trace, first, requests, chip) if unresolved is None else {}
+    if ranges and all(limits.least == limits.most for limits in ranges.values()):
+        costs, ranges, unresolved = {name: limits.least for name, limits in ranges.items()}, {}, None
+    elif costs:
+        ranges = _ranges(trace, first, requests, costs, chip)
     return SiteCounts(
         file=first.file,
         line=first.line,
@@ -62,8 +68,25 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         instructions=sum(site.instructions for site in members),
         unresolved=unresolved,
         **costs,
-        ranges=_ranges(trace, first, requests, costs, chip) if costs else {},
+        ranges=ranges,
     )
+
+
+def _limits_of_pairs(trace: Trace, site: AccessSite, requests: np.ndarray, why: str) -> dict[str, Range]:
+    """Limits of what texture fetches cost that are served two lanes at a time; {} of any other access."""
+    if not operation(site.space, site.op).pairs:
+        return {}
+    found = texture_limits(trace.addresses[requests], site.width, site.op, trace.active[requests])
+    times = trace.count[requests]
+    columns = {
+        "requests": (found.requests, found.requests),
+        "sectors": (found.fewest_sectors, found.most_sectors),
+        "ideal_sectors": (found.ideal_sectors, found.ideal_sectors),
+        "lines": (found.fewest_tags, found.most_tags),
+    }
+    return {
+        name: Range(why, int(times @ least), int(times @ most)) for name, (least, most) in columns.items()
+    }
 
 
 def _ranges(

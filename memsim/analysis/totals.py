@@ -27,7 +27,7 @@ def totals_of(
     trace: Trace, sites: Sequence[SiteCounts], arch: Arch
 ) -> tuple[dict[str, int | None], dict[str, Range]]:
     """(ncu metric -> value, None if it is not certain; metric -> what is known of each that is not)."""
-    made = {(site.space, site.op) for site in sites}
+    made = {(site.space, op) for site in sites for op in (site.op, *site.operation.counted_as)}
     counters = {counter.metric: counter for counter in COUNTERS if counter.is_reported(made)}
     of_copies = bypass_totals(trace, arch)
     counts = {
@@ -49,6 +49,7 @@ def totals_of(
 
 def _parts(counter: Counter, sites: Sequence[SiteCounts]) -> Iterator[Count]:
     """What each row adds to a counter."""
+    own = frozenset(counter.ops)
     for site in sites:
         if site.space != counter.space:
             continue
@@ -59,7 +60,7 @@ def _parts(counter: Counter, sites: Sequence[SiteCounts]) -> Iterator[Count]:
             yield Range(f"the share of {site.operation.access} in it was not measured")
         elif counter.quantity in site.ranges and not ops.isdisjoint(counter.ops):
             yield site.ranges[counter.quantity]
-        elif site.op in counter.ops and site.unresolved is None:
+        elif site.unresolved is None and (site.op in counter.ops or (site.operation.pairs and ops & own)):
             yield known(getattr(site, counter.quantity))
         elif site.unresolved and not ops.isdisjoint(counter.ops):
             yield Range(site.unresolved)

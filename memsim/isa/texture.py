@@ -99,7 +99,7 @@ def build_fetch(form: Form, binder: Binder) -> Any:
             machine.uncounted("texture request", active)
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
             return
-        kind = kind_of(form.opcode, fetch.shape, texture)
+        kind = kind_of(form.opcode, fetch.shape, texture, len(fetch.channels))
         if kind is None:
             machine.uncounted("texture request", active)
             values = [Poison("a fetch of another kind of texture than its texture object's", op)] * len(slots)
@@ -147,8 +147,8 @@ def _reader(form: Form, binder: Binder, fetch: Fetch) -> Any:
     return read
 
 
-def kind_of(opcode: str, shape: str, texture: Texture) -> str | None:
-    """What `memsim.model.operations` calls this fetch of this texture; None if it cannot be one."""
+def kind_of(opcode: str, shape: str, texture: Texture, channels: int) -> str | None:
+    """What `memsim.model.operations` calls this fetch of so many channels; None if it cannot be one."""
     linear = texture.memory == "linear"
     if opcode == "TLD" or (linear and texture.dimensions == 1):
         return "fetch" if opcode == "TLD" and linear and texture.dimensions == 1 else None
@@ -166,9 +166,10 @@ def kind_of(opcode: str, shape: str, texture: Texture) -> str | None:
     if texture.filter == "point":
         return "point_pitched" if linear else "point"
     if dimensions == 3:
-        return "filtered_3d"
+        return "filtered_3d" if texture.width <= 4 else "filtered_other"
     if texture.width == 16:
-        return "filtered_wide"
+        known_ones = {4: "filtered_wide_pitched"} if linear else {4: "filtered_wide", 1: "filtered_wide_one"}
+        return known_ones.get(channels, "filtered_other")
     return "filtered_pitched" if linear else "filtered"
 
 

@@ -18,7 +18,7 @@ from memsim.model.operations import operation
 from memsim.model.remote import cost_anywhere, is_same_anywhere
 from memsim.model.shared import shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
-from memsim.model.texture_fetches import texture_access
+from memsim.model.texture_fetches import texture_access, texture_limits
 
 #: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.
 BITS = 15
@@ -50,6 +50,10 @@ def alike(
     if asked.is_copy:
         read = active & (partner >= 0)
         columns.append(active_lanes(read))
+    if asked.pairs:
+        limits = texture_limits(addresses, width, op, active)
+        columns += [limits.requests, limits.fewest_sectors, limits.most_sectors]
+        return _packed([*columns, limits.fewest_tags, limits.most_tags, limits.ideal_sectors])
     if asked.why or (asked.is_counted and width not in arch.widths(space, op)):
         return _packed(columns)
     request = addresses, width, op, active, partner, arch

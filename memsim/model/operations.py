@@ -20,7 +20,8 @@ class Operation:
         opcodes: of machine code. A reduction is an atomic without a result: ptxas turns one into the other.
         shares: whether lanes that access the same word share it; else each active lane counts.
         merges: whether neighbouring groups of lanes can merge, from 8 bytes per lane on.
-        passes: how often every wavefront is taken; repeated ones are not conflicts.
+        passes: how often every wavefront is taken; repeated ones are not conflicts. Of a texture how often
+            each lane is served.
         matrix: whether a lane gives the address of a matrix row, and all lanes of a warp take part.
         bypass: whether it bypasses the L1 cache: in shared memory the chip counts nothing for it.
         remote: whether the chip counts it like global memory: it accesses another block's shared memory, is
@@ -30,6 +31,7 @@ class Operation:
         unmade: whether none of its lanes is in that space, yet the chip takes its passes there: recorded as
             a lane of each group at address 0.
         grouped: whether four warps read together: the request is theirs, made by the first one's lanes.
+        pairs: whether two lanes of each four are served together, and it is not known which: it has limits.
         why: why it has no rule at any width; "" if it has one.
         counted_as: the operations in whose counters it is, if it has no rule of its own.
     """
@@ -49,6 +51,7 @@ class Operation:
     least: int = 0
     unmade: bool = False
     grouped: bool = False
+    pairs: bool = False
     why: str = ""
     counted_as: tuple[str, ...] = ()
 
@@ -86,8 +89,12 @@ _GENERIC = (
 )
 
 _PAIRS = (
-    "a filtered fetch of three dimensions, or of texels of 16 bytes, is served two lanes at a time; which"
-    " two was not found out"
+    "a filtered fetch of three dimensions, or of texels of 16 bytes, is served two lanes at a time; which two"
+    " of four was not found out"
+)
+_UNMEASURED = (
+    "a filtered fetch of 2 or 3 channels of texels of 16 bytes, or of three dimensions and texels of 8 or 16"
+    " bytes, has no rule"
 )
 
 OPERATIONS = {
@@ -144,8 +151,13 @@ OPERATIONS = {
         Operation("texture", "filtered", "load", "texture"),
         Operation("texture", "filtered_pitched", "load", "texture"),
         Operation("texture", "gather", "load", "texture"),
-        Operation("texture", "filtered_wide", "load", why=_PAIRS, counted_as=("filtered",)),
-        Operation("texture", "filtered_3d", "load", why=_PAIRS, counted_as=("filtered",)),
+        Operation("texture", "filtered_3d", "load", pairs=True, why=_PAIRS, counted_as=("filtered",)),
+        *(
+            Operation("texture", name, "load", passes=2, pairs=True, why=_PAIRS, counted_as=("filtered",))
+            for name in ("filtered_wide", "filtered_wide_pitched")
+        ),
+        Operation("texture", "filtered_wide_one", "load", pairs=True, why=_PAIRS, counted_as=("filtered",)),
+        Operation("texture", "filtered_other", "load", why=_UNMEASURED, counted_as=("filtered",)),
     )
 }
 

@@ -1,9 +1,10 @@
 """Texture fetches: how many requests, sectors and tag look-ups the texture unit makes of a warp's fetch.
 
-The lanes are served four at a time (a quad), of linear memory eight at a time unless a texel has 16 bytes.
-Each group is a request. A sector is 32 bytes of linear or pitched memory, and 16 bytes of each of two rows of
-an array. A tag is a line of linear memory, and 32 bytes of each of four rows of what has rows. A group asks
-once for each sector and each tag. Source: docs/model.md.
+The lanes are served four at a time (a quad), of linear memory eight at a time unless a texel has 16 bytes,
+and by some filtered fetches two at a time. Each quad, or eight lanes, is a request. A sector is 32 bytes of
+linear or pitched memory, and 16 bytes of each of two rows of an array. A tag is a line of linear memory, and
+32 bytes of each of four rows of what has rows. Lanes that are served together ask once for each sector and
+each tag. Source: docs/model.md.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from memsim.arch import SM_90, Arch, get_arch
 from memsim.arch.texel_places import texels
 from memsim.arch.units import LINE, SECTOR, WARP
 from memsim.model.checked_requests import Counts, check_requests
+from memsim.model.operations import operation
 
 QUAD = 4
 #: Bytes of a texel from which on only four lanes are served together in linear memory.
@@ -79,6 +81,52 @@ def texture_access(
             found = _distinct(grouped)
             columns[column, rows] = (-(-found * width // SECTOR) if column == 3 else found).sum(axis=1)
     return TextureCost(*(column.reshape(asked.shape) for column in columns))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextureLimits:
+    """Limits of the cost of each fetch that is served two lanes at a time; int64 arrays [n]."""
+
+    requests: Counts
+    fewest_sectors: Counts
+    most_sectors: Counts
+    fewest_tags: Counts
+    most_tags: Counts
+    ideal_sectors: Counts
+
+
+def texture_limits(
+    places: NDArray[np.int64], width: int, op: str, active: NDArray[np.bool_]
+) -> TextureLimits:
+    """Limits of the sectors and tags of fetches of which two lanes of each four are served together: the
+    first two and the last two, or the even ones and the odd ones. Requests and ideal sectors are certain.
+
+    Args:
+        places, active: [n, 32]; the places as `memsim.arch.texel_places` packs them.
+        width: bytes of a texel.
+        op: filtered_3d, filtered_wide, filtered_wide_pitched or filtered_wide_one.
+    """
+    passes = operation("texture", op).passes
+    columns = np.zeros((6, len(places)), np.int64)
+    for start in range(0, len(places), _AT_ONCE):
+        rows = slice(start, start + _AT_ONCE)
+        number, mask = places[rows], active[rows]
+        quads = len(number), WARP // QUAD
+        columns[0, rows] = mask.reshape(*quads, QUAD).any(axis=2).sum(axis=1)
+        texel, sector, tag, touched = _parts(number, width, op)
+        touched &= mask[..., None]
+        found = []
+        for key in (sector, tag, texel):
+            kept = np.where(touched, key, _NOTHING).reshape(*quads, QUAD, -1)
+            ways = (kept, kept[:, :, (0, 2, 1, 3)])
+            found.append([_distinct(way.reshape(len(number), WARP // 2, -1)) for way in ways])
+        found[2] = [-(-texels * width // SECTOR) for texels in found[2]]
+        of_quads = [[way.reshape(*quads, 2).sum(axis=2) for way in ways] for ways in found]
+        for place, (near, far) in zip((1, 3), of_quads):
+            columns[place, rows] = passes * np.minimum(near, far).sum(axis=1)
+            columns[place + 1, rows] = passes * np.maximum(near, far).sum(axis=1)
+        columns[5, rows] = passes * np.minimum(*of_quads[2]).sum(axis=1)
+    return TextureLimits(*columns)
 
 
 def _parts(

@@ -14,14 +14,13 @@ from memsim.errors import MemsimError
 from memsim.isa.texture import kind_of
 from memsim.isa.texture_places import Touched, fetched, sampled
 from memsim.model.operations import operation
-from memsim.model.texture_fetches import texture_access
+from memsim.model.texture_fetches import texture_access, texture_limits
 from tests.validate.conftest import H200, TRACES
 
 with np.load(TRACES / H200 / "textures.npz") as file:
     FILE = {name: file[name] for name in file if not name.startswith("surface")}
 FIELDS = [str(name) for name in FILE["texture_fields"]]
 METRICS = [str(name) for name in FILE["metrics"]]
-KERNEL = np.array([str(name).rsplit("_", 1)[0] for name in FILE["kernel"]])
 ACTIVE = FILE["active"][:, None] >> np.arange(32, dtype=np.uint32) & 1 > 0
 DIMENSIONS = (1, 1, 2, 2, 3, 2, 2)
 LINEAR, PITCHED, LAYERED = 0, 3, 5
@@ -78,13 +77,14 @@ def texture_of(number: int) -> Texture:
 
 
 def launches() -> Iterator[Launches]:
-    pairs = np.char.add(KERNEL, np.char.mod(" %d", FILE["texture"]))
+    kernels = np.char.replace(FILE["kernel"], "_", " ")
+    pairs = np.char.add(kernels, np.char.mod(" %d", FILE["texture"]))
     for pair in np.unique(pairs):
         rows = np.flatnonzero(pairs == pair)
-        kernel, number = pair.split()
+        kernel, channels, number = pair.split()
         texture = texture_of(int(number))
         opcode, shape = FETCHES[kernel]
-        op = kind_of(opcode, shape, texture)
+        op = kind_of(opcode, shape, texture, int(channels))
         assert op is not None
         x = FILE["x"][rows]
         if op == "fetch":
@@ -148,11 +148,34 @@ def numbers(texture: Texture, places: np.ndarray) -> np.ndarray:
     return x + width * (y + height * z)
 
 
-def test_what_is_served_in_pairs_has_no_rule_but_was_recorded() -> None:
-    rest = [one for one in ALL if operation("texture", one.op).why]
-    assert {one.op for one in rest} == {"filtered_wide", "filtered_3d"}
-    with pytest.raises(MemsimError, match="not modelled"):
-        texture_access(np.zeros(32, np.int64), 16, "filtered_wide")
+def test_what_is_served_in_pairs_lies_within_its_limits() -> None:
+    """And equals them where it makes no difference which two lanes are served together."""
+    judged, exact = 0, 0
+    for rows, texture, op, touched in ALL:
+        if operation("texture", op).pairs:
+            sure = ~(touched.doubtful & ACTIVE[rows]).any(1)
+            found = texture_limits(touched.places, texture.width, op, ACTIVE[rows] & touched.inside)
+            assert np.array_equal(found.requests[sure], REQUESTS[rows][sure])
+            for least, most, chip in (
+                (found.fewest_sectors, found.most_sectors, SECTORS[rows]),
+                (found.fewest_tags, found.most_tags, TAGS[rows]),
+            ):
+                assert ((least <= chip) & (chip <= most))[sure].all()
+            assert (found.ideal_sectors <= found.fewest_sectors).all()
+            judged += np.count_nonzero(sure)
+            same = found.fewest_sectors == found.most_sectors
+            exact += np.count_nonzero(same & (found.fewest_tags == found.most_tags))
+    assert (judged, exact) == (1_688, 974)
+
+
+def test_what_was_not_measured_has_no_rule() -> None:
+    rest = {
+        one.op for one in ALL if operation("texture", one.op).why and not operation("texture", one.op).pairs
+    }
+    assert rest == {"filtered_other"}
+    for op in ("filtered_wide", "filtered_other"):
+        with pytest.raises(MemsimError, match="not modelled"):
+            texture_access(np.zeros(32, np.int64), 16, op)
 
 
 def test_a_quad_asks_once_for_a_sector_and_eight_lanes_do_in_linear_memory() -> None:

@@ -125,16 +125,29 @@ def test_an_edge_that_rounding_decides_is_not_analyzed() -> None:
     assert fetch(analysis(machine_kernel(text), power, at=-0.03125)).sectors == 8
 
 
-@pytest.mark.parametrize(
-    "texture",
-    [Texture(ArrayArg((8, 8, 8)), 3, filter="linear"), Texture(ArrayArg((8, 8, 4)), filter="linear")],
-    ids=["three dimensions", "16 bytes"],
-)
-def test_what_is_served_in_pairs_of_lanes_has_no_counts(texture: Texture) -> None:
-    found = analysis(machine_kernel(VOLUME if texture.dimensions == 3 else POINT), texture)
-    assert "two lanes at a time" in (fetch(found).unresolved or "") and fetch(found).sectors is None
-    assert found.totals.get(METRIC.format("sectors")) is None and "could not be analyzed" in found.verdict
-    assert fetch(analysis(machine_kernel(POINT), Texture(ArrayArg((8, 8, 4))))).unresolved is None
+def test_what_is_served_in_pairs_of_lanes_has_limits() -> None:
+    """Pairs of neighbours along x, or of every other lane: with texels of 16 bytes they differ."""
+    volume = Texture(ArrayArg((8, 8, 16)), 3, filter="linear")
+    same = analysis(machine_kernel(VOLUME.replace("float4", "float")), volume, at=3.75)
+    assert counts(same) == (8, 24, 20) and fetch(same).unresolved is None
+    wide = Texture(ArrayArg((8, 16, 4)), filter="linear")
+    found = analysis(machine_kernel(POINT), wide, at=0.75)
+    row = fetch(found)
+    assert "two lanes at a time" in (row.unresolved or "") and row.sectors is None
+    limits = {name: (one.least, one.most) for name, one in row.ranges.items()}
+    assert limits == {"requests": (8, 8), "sectors": (96, 128), "lines": (64, 80), "ideal_sectors": (64, 64)}
+    assert found.totals[METRIC.format("requests")] == 8 and found.totals[METRIC.format("sectors")] is None
+    total = found.undecided[METRIC.format("sectors")]
+    assert (total.least, total.most) == (96, 128)
+
+
+def test_filtered_fetches_that_were_not_measured_are_not_analyzed() -> None:
+    for text, texture in (
+        (VOLUME, Texture(ArrayArg((8, 8, 8, 4)), 3, filter="linear")),
+        (POINT.replace("float4", "float2"), Texture(ArrayArg((8, 8, 4)), filter="linear")),
+    ):
+        row = fetch(analysis(machine_kernel(text), texture))
+        assert "has no rule" in (row.unresolved or "") and not row.ranges
 
 
 def test_unknown_coordinates_are_unresolved() -> None:
