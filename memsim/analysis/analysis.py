@@ -14,6 +14,7 @@ import numpy as np
 from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts
 from memsim.analysis.ranges import Range
 from memsim.analysis.sites import rows_of_trace, site_counts
+from memsim.analysis.swap_costs import with_loops
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
@@ -230,9 +231,10 @@ def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
     """
     made_for = "" if trace.origin is None else trace.origin.arch
     chip = arch_of_code(made_for) if arch is None else get_arch(arch)
-    sites = tuple(
-        site_counts(trace, [trace.sites[i] for i in members], requests, chip)
-        for members, requests in rows_of_trace(trace)
-    )
+    rows = rows_of_trace(trace)
+    counted = [
+        site_counts(trace, [trace.sites[i] for i in members], requests, chip) for members, requests in rows
+    ]
+    sites = with_loops(trace, [members for members, _ in rows], counted, chip)
     totals, ranges = totals_of(trace, sites, chip)
     return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), ranges)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from memsim.analysis.ranges import Range
 from memsim.launch import SPILLS, Natural, Space
@@ -67,6 +68,13 @@ class SiteCounts:
     def operation(self) -> Operation:
         """The record of its kind of access."""
         return operation(self.space, self.op)
+
+    def with_counts(
+        self, counts: Mapping[str, int | None], unresolved: str | None, ranges: Mapping[str, Range]
+    ) -> SiteCounts:
+        """The row with other counts, by field."""
+        changed: dict[str, Any] = {**counts, "unresolved": unresolved, "ranges": ranges}
+        return replace(self, **changed)
 
     @property
     def is_spill(self) -> bool:

@@ -10,6 +10,7 @@ from memsim.analysis.bypass_totals import bypass_totals
 from memsim.analysis.constant_total import REQUESTS, constant_requests
 from memsim.analysis.counts import SiteCounts, known
 from memsim.analysis.ranges import Count, Range, total
+from memsim.analysis.swap_costs import LOOP
 from memsim.arch import Arch
 from memsim.model import COUNTERS
 from memsim.model.counters import Counter
@@ -58,6 +59,11 @@ def _parts(counter: Counter, sites: Sequence[SiteCounts]) -> Iterator[Count]:
             ops.add("cp_async")
         if site.op in counter.unsettled and not site.operation.bypass:  # those are in `bypass_totals`
             yield Range(f"the share of {site.operation.access} in it was not measured")
+        elif site.op == LOOP and (
+            site.ranges or site.unresolved is None
+        ):  # its loads have a row of their own
+            if "atomic" in counter.ops:
+                yield site.ranges.get(counter.quantity, known(getattr(site, counter.quantity)))
         elif counter.quantity in site.ranges and not ops.isdisjoint(counter.ops):
             yield site.ranges[counter.quantity]
         elif site.unresolved is None and (site.op in counter.ops or (site.operation.pairs and ops & own)):

@@ -26,8 +26,12 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
     if not any(answers):
         answers = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
     parts = [trace.not_counted, *answers]
-    if unresolved:
-        parts.append(f"{unresolved} access{'es' * (unresolved > 1)} could not be analyzed")
+    limited = sum(bool(site.unresolved and site.ranges) for site in sites)
+    if unresolved > limited:
+        lost = unresolved - limited
+        parts.append(f"{lost} access{'es' * (lost > 1)} could not be analyzed")
+    if limited:
+        parts.append(f"of {limited} access{'es' * (limited > 1)} only limits are known")
     if trace.uncertain:
         parts.append("some counts are uncertain")
     if trace.origin is not None and trace.origin.is_estimate:

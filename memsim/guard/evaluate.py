@@ -18,6 +18,7 @@ from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Fin
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
 from memsim.guard.statement_rows import rows_by_statement
+from memsim.guard.worse_end import at_worse_end, opposite
 
 # Reasons for unmatched accesses.
 ALONE = {
@@ -72,14 +73,39 @@ def check(
         findings = [finding for finding in found if finding is not None]
         rows_that_count = sum(pair.now is None or _happens(pair.now) for pair in subject.pairs)
         return Checked(subject.name, budget.text, rows_that_count, tuple(findings))
+    if budget.reference != BASELINE:
+        subject = _at_worse_end(subject, budget.relation, accepted)
+        others = [_at_worse_end(other, opposite(budget.relation), accepted) for other in others]
     sites: Iterable[SiteCounts] = subject.analysis.sites
     if budget.reference == BASELINE:
         sites = (pair.now for pair in subject.pairs if pair.now is not None)
     rows = [site for site in sites if _is_meant(budget, subject.name, site, accepted)]
     findings = [_unresolved(budget, subject, site) for site in rows if budget.quantity.of(site) is None]
     known = [site for site in rows if budget.quantity.of(site) is not None]
-    findings += _limited(budget, budget.quantity, subject, known, others)
+    findings += map(_with_limits, _limited(budget, budget.quantity, subject, known, others))
     return Checked(subject.name, budget.text, sum(map(_happens, rows)), tuple(findings))
+
+
+def _at_worse_end(subject: GuardedKernel, relation: str, accepted: Sequence[Selector]) -> GuardedKernel:
+    """The kernel with its rows at the worse end for a budget, but for unresolved ones that are accepted."""
+    if not any(site.ranges for site in subject.analysis.sites):
+        return subject
+    sites = tuple(
+        site
+        if site.unresolved and any(one.surely_matches(subject.name, site) for one in accepted)
+        else at_worse_end(site, relation)
+        for site in subject.analysis.sites
+    )
+    return replace(subject, analysis=replace(subject.analysis, sites=sites))
+
+
+def _with_limits(finding: Finding) -> Finding:
+    """A finding that says why its row has only limits, if it has."""
+    whys = dict.fromkeys(limits.why for limits in finding.site.ranges.values())
+    if not whys:
+        return finding
+    reasons = [finding.reason] if finding.reason else []
+    return replace(finding, reason="; ".join([*reasons, "at the worse end of its limits", *whys]))
 
 
 def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
@@ -214,6 +240,11 @@ def _limited(
     return findings
 
 
+def _same(subject: GuardedKernel, others: Sequence[GuardedKernel]) -> Sequence[GuardedKernel]:
+    """The kernel as one to compare with, whose rows are at the other end."""
+    return [other for other in others if other.name == subject.name] or [subject]
+
+
 def _compared(
     budget: Budget,
     selector: Selector,
@@ -222,7 +253,7 @@ def _compared(
     others: Sequence[GuardedKernel],
 ) -> list[SiteCounts]:
     """The accesses with which the budget compares."""
-    kernels = others if selector.values("kernel") else [subject]
+    kernels = others if selector.values("kernel") else _same(subject, others)
     found = [
         (kernel.name, site)
         for kernel in kernels
@@ -261,7 +292,7 @@ def _together(
     """The sum over the rows; the row that adds most represents them."""
     before = [site for site in map(subject.before, rows) if site is not None and site.unresolved is None]
     now = _sum(budget, quantity, rows)
-    if budget.holds(now, limit):
+    if budget.holds(now, limit) or not rows:
         return
     was = _sum(budget, quantity, before) if len(before) == len(rows) else None
     most = max(rows, key=lambda site: quantity.of(site) or 0)

@@ -49,6 +49,13 @@ class MemoryMachine(Protocol):
     memory: Any
     mask: Any
     threads: int
+    shape: tuple[int, int]
+
+    def full(self, mask: Any) -> np.ndarray: ...
+
+    def first_round(self, op: Op, active: Any) -> Any: ...
+
+    def goes_round(self, op: Op, active: Any, done: Any) -> None: ...
 
     def write(self, slot: int, value: Any, active: Any) -> None: ...
 
@@ -190,11 +197,12 @@ def framed(
     forget: Forget,
     lanes: int = WARP,
     generic: GenericAtomic | None = None,
+    spins: bool = False,
 ) -> Run:
     """The execution frame of memory instructions.
 
     lanes: only so many of a warp supply an address. generic: of an atomic, its kinds in shared memory if its
-    address is generic.
+    address is generic. spins: it is part of a loop, of which only the first round is reported.
     """
     read = effective(address_of(form)[1], binder, space in ("global", "generic"))
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
@@ -224,7 +232,8 @@ def framed(
             called = kind
             if generic and space == "generic" and name in ("shared", "elsewhere"):
                 called = generic.shared if name == "shared" else generic.elsewhere
-            outside = machine.touch(op, called, name, width, at, part)
+            told = machine.first_round(op, part) if spins else part
+            outside = machine.touch(op, called, name, width, at, told)
             if outside is not False:
                 forget(machine, op, Poison(OUTSIDE, op), outside, ())
                 part = both(part, invert(outside))

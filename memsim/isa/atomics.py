@@ -9,9 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WARP
 from memsim.isa.access import GenericAtomic, MemoryMachine, Run, address_of, forget_memory, framed
 from memsim.isa.atomic_updates import (
     WORDS,
+    AtomicOperand,
     as_registers,
     atomic_shape,
     change_of,
@@ -25,7 +27,7 @@ from memsim.isa.registry import Unsupported, opcode, require
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert, to_bools
-from memsim.state.registers import from_array
+from memsim.state.registers import from_array, to_array
 from memsim.state.rounding import Array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
@@ -83,9 +85,11 @@ def build_atomic(form: Form, binder: Binder) -> Run:
         sure = both(active, invert(lost)) if lost is not False else active
         if sure is False:
             return
-        old = updated(store, address, sure, operation, change, shape, values, spins or bool(written))
+        tried = both(sure, _first_of_banks(machine, address, shape, sure)) if spins else sure
+        old = updated(store, address, tried, operation, change, shape, values, spins or bool(written))
         if spins:
-            swapped = from_bools(old[0] == values[0][0])
+            swapped = both(tried, from_bools(old[0] == values[0][0]))
+            machine.goes_round(op, sure, swapped)
             if answer is not None:  # from sm_100 on
                 machine.write(answer, swapped, sure)
             equal = from_array(to_bools(swapped).astype(np.int64))
@@ -132,7 +136,23 @@ def build_atomic(form: Form, binder: Binder) -> Run:
     begins_loop = answer is not None or loops or shape.registers > 1
     own = "atomic_cas" if operation == "cas" else "atomic"
     generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade", own)
-    return framed(form, binder, space, kind, 4 * shape.registers, move, forget, generic=generic)
+    width = 4 * shape.registers
+    return framed(form, binder, space, kind, width, move, forget, generic=generic, spins=spins)
+
+
+def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Any) -> Any:
+    """The lanes that a compare-and-swap that spins tries: of those in one bank the first.
+
+    The others have to go round again, whatever the memory holds. Lanes of 8 bytes are served by half-warps.
+    Source: docs/model.md.
+    """
+    width = 4 * shape.registers
+    lanes = WARP * 4 // width
+    on = machine.full(active).reshape(-1, lanes)
+    bank = (np.broadcast_to(to_array(address), machine.shape) // width % lanes).reshape(-1, lanes)
+    meets = (bank[:, :, None] == bank[:, None, :]) & on[:, None, :]
+    earlier = np.tri(lanes, k=-1, dtype=np.bool_)
+    return from_bools((on & ~(meets & earlier).any(axis=2)).reshape(machine.shape))
 
 
 for _name, _touched in _ATOMICS.items():

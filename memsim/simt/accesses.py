@@ -24,7 +24,7 @@ from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
-from memsim.state.predicates import both, from_bools, invert
+from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import plus, to_array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
@@ -50,8 +50,8 @@ class Accesses(Lanes):
 
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
-    access, and what reports that again. ordered: is told of the accesses whose order may matter. reads_idle:
-    as `Warps` of isa/lanes.py.
+    access, and what reports that again. spinning: by instruction, lanes that go round a loop again. ordered:
+    is told of the accesses whose order may matter. reads_idle: as `Warps` of isa/lanes.py.
     """
 
     def __init__(
@@ -73,12 +73,14 @@ class Accesses(Lanes):
         self.reads_idle = False
         self.sync = SharedSync(self, memory)
         self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
+        self.spinning: dict[int, Any] = {}
         self.ordered: OrderedAccesses | None = None
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks, with their own shared and local memory."""
         super().start(blocks, apart)
         self.repeats = {}
+        self.spinning = {}
         self.memory.start_chunk(*self.shape)
         self.in_flight = CopiesInFlight(self)
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
@@ -232,6 +234,16 @@ class Accesses(Lanes):
             site = self.sites.site(op, unmade, "shared", width)
             lanes_of_groups = from_bools(first.reshape(self.shape))
             self.listener.access(site, 0, self.mask, lanes_of_groups, frozenset(), None)
+
+    def first_round(self, op: Op, active: Any) -> Any:
+        """The lanes of warps that come to a loop's compare-and-swap for the first time."""
+        again = both(active, self.spinning.get(op.index, False))
+        return active if again is False else both(active, invert(self.whole_warps(again)))
+
+    def goes_round(self, op: Op, active: Any, done: Any) -> None:
+        """Lanes come to it again, but for those that are done."""
+        others = both(self.spinning.get(op.index, False), invert(active))
+        self.spinning[op.index] = either(others, both(active, invert(done)))
 
     def stretches(
         self,

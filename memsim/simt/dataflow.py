@@ -16,6 +16,7 @@ from memsim.simt.exact_roots import begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.slot_bits import slots_of
+from memsim.simt.spinning_swaps import swap_loops
 from memsim.simt.spins import spinning_loads
 
 
@@ -192,25 +193,33 @@ class Dataflow(ControlGraph):
         reached: the instructions that warps came to; None for all.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
-        block's store; a loop may wait for another warp's store; what chips approximate is not known to the
-        last bit where it was not measured; and on some machines a warp stores to global memory once for each
-        fence of the system. Source: docs/model.md.
+        block's store; a loop may wait for another warp's store (not that of an atomic, whose counts have
+        limits); what chips approximate is not known to the last bit where it was not measured; and on some
+        machines a warp stores to global memory once for each fence of the system. Source: docs/model.md.
         """
         ops = [op for op in self.ops if reached is None or op.index in reached]
         indices = {op.index for op in ops}
         found = []
+        loops = swap_loops(self.ops)
+        finds = frozenset(loop.load.index for loop in loops)
+        swaps = frozenset(loop.swap.index for loop in loops)
+        ends = frozenset(loop.branch.index for loop in loops)
         approximates = partial(self.is_approximate, reached=reached)
         causes = (("the result of an atomic", is_atomic), ("the last bit of MUFU", approximates))
         for cause, is_source in causes:
             sources = frozenset(op.index for op in ops if is_source(op))
+            if is_source is is_atomic:
+                sources |= finds & indices
             if not sources:
                 continue
             written = self.places_written if depends or reads_back else self._places_written_elsewhere
             for op in decided_by(self, partial(_is_in, sources), self.places_read, written):
+                if op.index in ends:
+                    continue
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
                 found.append(f"{cause} decides {what} at {op.where}")
         for op in spinning_loads(self, self._needed_values):
-            if op.index in indices:
+            if op.index in indices - finds - swaps:
                 found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
         for op in filter(is_fence_of_system, ops):
             found.append(f"some machines make a store to global memory for the fence at {op.where}")

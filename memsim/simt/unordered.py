@@ -10,6 +10,7 @@ from memsim.isa.reach import SHARED, spaces_read
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import decided_by
 from memsim.simt.listener import Listener
+from memsim.simt.spinning_swaps import swap_loops
 from memsim.state.shared_order import Report
 
 #: Reasons that are given. One missing barrier often leaves many lines unordered.
@@ -23,11 +24,13 @@ def report_of_order(dataflow: Dataflow, needed: Iterable[int], listener: Listene
     if not any(SHARED in spaces_read(ops[index]) for index in needed):
         return None
     told: set[str] = set()
+    ends = {loop.branch.index for loop in swap_loops(ops)}  # what these cost has limits
 
     @cache
     def decided(load: int) -> Op | None:
         """The first access or branch that a load decides."""
-        return next(iter(decided_by(dataflow, lambda op: op.index == load, *places)), None)
+        found = decided_by(dataflow, lambda op: op.index == load, *places)
+        return next((op for op in found if op.index not in ends), None)
 
     def report(load: int, store: int, several: bool, by_lanes: bool) -> None:
         op = decided(load) if len(told) < MOST else None

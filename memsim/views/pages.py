@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memsim.views.analyze.limits import limited
 from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.labels import access, count, dim3, number, ranges
 
@@ -27,7 +28,15 @@ def environment(**names: Any) -> Environment:
         lstrip_blocks=True,
     )
     made.globals |= {
-        **{"access": access, "count": count, "dim3": dim3, "number": number, "ranges": ranges, "zip": zip},
+        **{
+            "access": access,
+            "count": count,
+            "dim3": dim3,
+            "limited": limited,
+            "number": number,
+            "ranges": ranges,
+            "zip": zip,
+        },
         **{"colour_of_count": colour_of_count, "colour_of_trouble": colour_of_trouble},
         **{"colour_of_bank": colour_of_bank, "ink_on": ink_on},
         **names,

@@ -9,10 +9,13 @@ import memsim
 from memsim.analysis import Analysis, Range, analyze_trace
 from memsim.analysis.ranges import total
 from memsim.views.analyze.limits import limits_of_totals
-from tests.analysis.test_analysis import CLEAN, LDG_SECTORS, LDS_WAVEFRONTS, LOAD, READ
 from tests.simt.cuda import kernels_of
 from tests.traces import LANES, Request, make_trace, site
 
+CLEAN = Request(LANES * 4, count=10)
+LOAD, READ = site(), site(space="global", array="A", line=4)
+LDS_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
+LDG_SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"
 STS_WAVEFRONTS = LDS_WAVEFRONTS.replace("_ld.", "_st.")
 ATOM_WAVEFRONTS = LDS_WAVEFRONTS.replace("_ld.", "_atom.")
 LDL_REQUESTS, STL_REQUESTS = (f"l1tex__t_requests_pipe_lsu_mem_local_op_{op}.sum" for op in ("ld", "st"))

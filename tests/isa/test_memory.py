@@ -49,6 +49,7 @@ class Machine:
         self.memory = self
         self.mask: Any = True
         self.threads = LANES
+        self.shape = 1, LANES
         self.touched: list[tuple[str, str, int]] = []
 
     def space(self, name: str) -> SpaceBytes:
@@ -56,6 +57,15 @@ class Machine:
 
     def spoil(self, name: str, poison: Poison) -> None:
         self.stores[name].poison = poison
+
+    def full(self, mask: Any) -> np.ndarray:
+        return np.broadcast_to(to_bools(mask), self.shape)
+
+    def first_round(self, op: Op, active: Any) -> Any:
+        return active
+
+    def goes_round(self, *given: Any) -> None:
+        """One round is all there is here."""
 
     def copy_past_cache(self, *given: Any) -> None:
         """Nothing is counted here."""

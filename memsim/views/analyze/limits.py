@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from memsim.analysis import Analysis, Range
+from memsim.analysis import Analysis, Range, SiteCounts
+from memsim.views.labels import number
 
 #: Totals that are told one by one; of more only their number.
 FEW = 3
@@ -24,6 +25,16 @@ def limits_of_totals(analysis: Analysis) -> Iterator[str]:
             yield f"Not certain: {len(totals)} of ncu's metrics, whose limits --metrics shows: {why}"
         else:
             yield from (f"Not certain: {metric}: {_said(limits)}: {why}" for metric, limits in totals)
+
+
+def limited(site: SiteCounts, name: str, unknown: str) -> str:
+    """A count of a row as a cell of a table: `96`, `32 to 1,024`, or `unknown`."""
+    count, limits = getattr(site, name), site.ranges.get(name)
+    if count is not None or limits is None:
+        return number(count, unknown)
+    if limits.least == limits.most:
+        return number(limits.least, unknown)
+    return f"{limits.least:,} to {number(limits.most, 'any')}"
 
 
 def _said(limits: Range) -> str:

@@ -12,7 +12,7 @@ from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.views.analyze.costs import cost, heading
-from memsim.views.analyze.limits import limits_of_totals
+from memsim.views.analyze.limits import limited, limits_of_totals
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
@@ -126,8 +126,8 @@ def _numbers(site: SiteCounts, total: int) -> tuple[str, ...]:
     if site.unresolved is not None:
         part = unknown
     if site.space == "shared":
-        counts = site.wavefronts, site.ideal_wavefronts, site.max_ways
-        return requests, *(number(count, unknown) for count in counts), part
+        names = "wavefronts", "ideal_wavefronts", "max_ways"
+        return limited(site, "requests", unknown), *(limited(site, name, unknown) for name in names), part
     if site.space == "constant":
         each_load = each(site.requests, site.instructions, unknown)
         return number(site.instructions, unknown), requests, each_load, part
@@ -162,8 +162,12 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     files = file_names(site.file for site in analysis.sites)
     for site in analysis.sites:
         if site.unresolved is not None:
-            where = f"{files[site.file]}:{site.line}"
-            yield f"Not analyzed: the {site.space} {site.op.replace('_', '.')} at {where}: {site.unresolved}"
+            where = f"{site.space} {site.op.replace('_', '.')} at {files[site.file]}:{site.line}"
+            if "wavefronts" in site.ranges:
+                limits = site.ranges["wavefronts"]
+                yield f"Not certain: the {where} takes {limits} wavefronts: {site.unresolved}"
+            else:
+                yield f"Not analyzed: the {where}: {site.unresolved}"
 
     yield from (f"Not certain: {reason}" for reason in analysis.trace.uncertain)
     launch = analysis.trace.launch

@@ -127,7 +127,7 @@ def test_every_number_of_a_row_is_on_the_page() -> None:
     counts = {
         f.name for f in dataclasses.fields(mixed().sites[0]) if f.name not in ("line", "column", "width")
     }
-    assert set(WORDS) == counts - {"file", "source", "op", "space", "array", "unresolved"}
+    assert set(WORDS) == counts - {"file", "source", "op", "space", "array", "unresolved", "ranges"}
     for space, fields in FIELDS.items():
         known = [site_ for site_ in (*mixed().sites, *local().sites) if site_.space == space]
         assert {name for site_ in known for name in WORDS if getattr(site_, name) is not None} == set(fields)

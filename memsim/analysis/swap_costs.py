@@ -1,0 +1,116 @@
+"""What an atomic on shared memory costs that is a loop of a load and a compare-and-swap.
+
+The rounds of one warp are certain (`memsim.model.swap_loops`). Another warp's update of the same word between
+load and swap makes a round more. A round without an update of its own lies around one of another warp's, and
+each of these lies in at most one round of each warp: with U updates by W warps there are at most U * W
+rounds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from memsim.analysis.counts import NO_WAVEFRONTS, SiteCounts
+from memsim.analysis.ranges import Range, total
+from memsim.arch import Arch
+from memsim.model.operations import operation
+from memsim.model.swap_loops import WIDTHS, costliest_round, rounds_of_one_warp
+from memsim.trace.trace import AccessSite, Trace
+
+LOOP = "atomic_loop"
+SWAP = re.compile(r"ATOMS\.CAST\.SPIN(\.64)? \S+, \[[^]]+\], (?P<old>R[0-9]+)")
+LOAD = re.compile(r"LDS(\.64)? (?P<old>R[0-9]+),")
+NO_COUNTS = ("requests", *NO_WAVEFRONTS)
+#: Instructions before a compare-and-swap among which its load is.
+BEFORE = 12
+WHY = "how often a loop of compare-and-swaps goes round depends on which warps update a word at the same time"
+
+Ranges = dict[str, Range]
+
+
+def with_loops(
+    trace: Trace, rows: Sequence[Sequence[int]], counts: Sequence[SiteCounts], arch: Arch
+) -> tuple[SiteCounts, ...]:
+    """The rows of an analysis, whose sites are `rows`, with limits of such loops, or numbers."""
+    of_sites = _ranges_of_sites(trace, arch)
+    return tuple(
+        _with_ranges(trace, row, members, of_sites) if not of_sites.keys().isdisjoint(members) else row
+        for members, row in zip(rows, counts, strict=True)
+    )
+
+
+def _ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
+    """Site -> limits of its counts, of the compare-and-swaps and loads of loops in machine code."""
+    loops = {
+        number: load
+        for number, site in enumerate(trace.sites)
+        if site.op == LOOP and site.width in WIDTHS and (load := _load_of(trace, site)) is not None
+    }
+    updates = _updates(trace, [number for number, site in enumerate(trace.sites) if _updates_words(site)])
+    found: dict[int, Ranges] = {}
+    for number, load in loops.items():
+        width, rows = trace.sites[number].width, trace.site == number
+        addresses, active, times = trace.addresses[rows], trace.active[rows], trace.count[rows]
+        least = [times @ column for column in rounds_of_one_warp(addresses, width, active, False, arch)]
+        if trace.launch.warps == 1:
+            most = [times @ column for column in rounds_of_one_warp(addresses, width, active, True, arch)]
+        else:
+            limit = _updates(trace, [number]) + (trace.launch.warps - 1) * updates
+            most = [limit, *(limit * cost for cost in costliest_round(addresses, width, active, arch))]
+        rounds, swaps, loads, conflicts = (
+            Range(WHY, int(few), int(many)) for few, many in zip(least, most, strict=True)
+        )
+        none, one = Range(WHY, 0, 0), Range(WHY, 1, 1)
+        of_both = {"instructions": rounds, "requests": rounds}
+        found[number] = {**of_both, "wavefronts": swaps, "conflicts": none, "max_ways": one}
+        found[load] = {**of_both, "wavefronts": loads, "conflicts": conflicts}
+    return found
+
+
+def _updates_words(site: AccessSite) -> bool:
+    return site.space == "shared" and operation(site.space, site.op).verb == "update"
+
+
+def _updates(trace: Trace, sites: Sequence[int]) -> int:
+    """How many lanes update words."""
+    rows = np.isin(trace.site, sites)
+    return int(trace.count[rows] @ np.count_nonzero(trace.active[rows], axis=1))
+
+
+def _load_of(trace: Trace, swap: AccessSite) -> int | None:
+    """The site of the load whose result a compare-and-swap compares with; None if it is not found."""
+    compared = SWAP.search(swap.instruction)
+    places = [place for place, *_ in trace.listing]
+    if compared is None or swap.address not in places:
+        return None
+    at = places.index(swap.address)
+    for place, text, *_ in reversed(trace.listing[max(0, at - BEFORE) : at]):
+        loaded = LOAD.search(text)
+        if loaded and loaded["old"] == compared["old"]:
+            return next((n for n, site in enumerate(trace.sites) if site.address == place), None)
+    return None
+
+
+def _with_ranges(
+    trace: Trace, row: SiteCounts, members: Sequence[int], of_sites: dict[int, Ranges]
+) -> SiteCounts:
+    """A row whose sites all belong to such loops; another one stays as it is executed, and says so."""
+    if any(number not in of_sites for number in members):
+        return row if row.unresolved else row.with_counts(dict.fromkeys(NO_COUNTS), WHY, {})
+    limits = {
+        name: total(of_sites[number][name] for number in members)
+        for name in of_sites[members[0]]
+        if name != "max_ways"
+    }
+    ranges = {name: count for name, count in limits.items() if isinstance(count, Range)}
+    numbers = {name: count for name, count in limits.items() if isinstance(count, int)}
+    if ranges:
+        whole = {name: Range(WHY, count, count) for name, count in numbers.items()}
+        return row.with_counts(dict.fromkeys(NO_COUNTS), WHY, {**whole, **ranges})
+    if row.op != LOOP:
+        return row.with_counts(numbers, None, {})
+    more = {"ideal_wavefronts": numbers["wavefronts"], "max_ways": 1}
+    return row.with_counts({**numbers, **more}, None, {})

@@ -1,0 +1,152 @@
+"""Atomics on shared memory that are loops of compare-and-swaps, beside the counters of launches of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import memsim
+from memsim.analysis import Analysis
+from memsim.guard.evaluate import GuardedKernel
+from memsim.model.swap_loops import rounds_of_one_warp
+from tests.few import few
+from tests.guard.subjects import checked
+from tests.simt.cuda import kernels_of, machine_kernel
+
+RECORDING: dict[str, Any] = json.loads(
+    (Path(__file__).parents[1] / "simt" / "data" / "swap_loops.json").read_text("utf-8")
+)
+SOURCE = "\n".join(RECORDING["source"])
+ELEMENTS = {
+    "add_float": "float32",
+    "add_float_used": "float32",
+    "add_double": "float64",
+    "add_long": "uint64",
+}
+LAUNCHES = [tuple(launch) for launch in RECORDING["launches"]]
+LOADS, SWAPS, LOAD_CONFLICTS, SWAP_CONFLICTS = RECORDING["metrics"]
+LANES = np.arange(32)
+
+
+def of_launch(launch: tuple[Any, ...]) -> Analysis:
+    name, mode, zeros, warps, times, *_ = launch
+    out = memsim.ArrayArg((64 * warps,), ELEMENTS[name])
+    return memsim.analyze(kernels_of(SOURCE, "sass")[name], 2, 32 * warps, [out, mode, zeros, times])
+
+
+def kept(launch: tuple[Any, ...]) -> bool:
+    name, mode, _zeros, warps, times, *_ = launch
+    return times == 1 and warps in (1, 8) and mode in (1, 3, 5) and name in ("add_float", "add_double")
+
+
+def called(launch: tuple[Any, ...]) -> str:
+    return "-".join(map(str, launch[:5]))
+
+
+@pytest.mark.parametrize("launch", few(LAUNCHES, {called(one) for one in LAUNCHES if kept(one)}, called))
+def test_the_chip_lies_within_the_limits(launch: tuple[Any, ...]) -> None:
+    """One warp of 4 bytes per lane is certain. What is counted above is arbitration, which no rule has."""
+    found, runs = of_launch(launch), [run for run in launch[5:] if run is not None]
+    assert found.trace.uncertain == ()
+    for place, metric in enumerate((LOADS, SWAPS, LOAD_CONFLICTS)):
+        limits = found.undecided.get(metric)
+        for counted in (run[place] for run in runs):
+            assert counted == found.totals[metric] if limits is None else counted in limits
+        if launch[3] == 1 and ELEMENTS[launch[0]] == "float32":
+            assert limits is None
+    assert found.totals[SWAP_CONFLICTS] == 0
+    if launch[3] == 1:
+        assert all(run[3] == 0 for run in runs)
+
+
+def test_every_kind_of_launch_is_there() -> None:
+    assert len(LAUNCHES) > 200
+    assert {launch[3] for launch in LAUNCHES} == {1, 2, 4, 8, 32}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (LANES, (1, 2, 1, 0)),
+        (LANES * 0, (32, 64, 32, 0)),
+        (LANES // 2, (2, 4, 2, 0)),
+        (LANES * 32, (32, 64, 32 * 33 // 2, 32 * 31 // 2)),  # one bank: others are not even tried
+    ],
+)
+def test_a_round_tries_one_lane_of_each_bank(words: np.ndarray, expected: tuple[int, ...]) -> None:
+    every = np.ones((1, 32), bool)
+    found = rounds_of_one_warp(words[None] * 4, 4, every, True)
+    assert tuple(int(column[0]) for column in found) == expected
+
+
+def test_half_warps_of_8_bytes_are_tried_one_after_the_other() -> None:
+    every = np.ones((1, 32), bool)
+    one_word = np.zeros((1, 32), np.int64)
+    changed, same = (rounds_of_one_warp(one_word, 8, every, changes) for changes in (True, False))
+    assert (changed.rounds[0], changed.swaps[0]) == (32, 16 * 4 + 16 * 2)
+    assert (same.rounds[0], same.swaps[0]) == (16, 16 * 4)
+
+
+HISTOGRAM = """
+extern "C" __global__ void k(float *out, const int *keys) {
+    __shared__ float s[64];
+    if (threadIdx.x < 64) s[threadIdx.x] = 0;
+    __syncthreads();
+    atomicAdd(&s[keys[threadIdx.x]], 1.0f);
+    __syncthreads();
+    if (threadIdx.x < 64) out[threadIdx.x] = s[threadIdx.x];
+}
+"""
+
+
+def histogram(keys: np.ndarray) -> Analysis:
+    return memsim.analyze(machine_kernel(HISTOGRAM), 1, len(keys), [np.zeros(64, np.float32), keys])
+
+
+def test_a_histogram_of_floats_says_between_what_it_lies() -> None:
+    found = histogram(np.arange(128, dtype=np.int32) % 64)
+    assert "of 2 accesses only limits are known" in found.verdict
+    assert found.undecided[SWAPS].least == 4 * 2 and found.undecided[SWAPS].most == 128 * 4 * 2
+    assert found.totals[SWAP_CONFLICTS] == 0
+    told = str(found)
+    assert "8 to 1,024" in told and "takes at least 8, at most 1,024 wavefronts" in told
+
+
+def test_its_sums_are_those_of_numpy() -> None:
+    keys = (np.arange(256, dtype=np.int32) * 7) % 50
+    out = np.zeros(64, np.float32)
+    memsim.run(machine_kernel(HISTOGRAM), 1, 256, [out, keys])
+    assert np.array_equal(out, np.bincount(keys, minlength=64))
+
+
+def test_what_comes_back_from_such_an_atomic_is_not_certain_as_an_address() -> None:
+    text = HISTOGRAM.replace("atomicAdd(", "float old = atomicAdd(").replace(
+        "out[threadIdx.x] = s", "out[(int)old & 63] = s"
+    )
+    keys = np.arange(128, dtype=np.int32) % 64
+    found = memsim.analyze(machine_kernel(text), 1, 128, [np.zeros(64, np.float32), keys])
+    assert any("the result of an atomic decides the address" in why for why in found.trace.uncertain)
+    assert histogram(keys).trace.uncertain == ()
+
+
+@pytest.mark.parametrize(
+    ("budget", "broken"),
+    [
+        ("wavefronts <= 100000", False),
+        ("wavefronts <= 1000", True),  # it takes 1,024 if every lane of every warp collides
+        ("sites(atomic_loop).conflicts == 0", False),
+        ("sites(atomic_loop).wavefronts >= 8", False),
+        ("sites(atomic_loop).wavefronts > 8", True),
+        ("sites(atomic_loop).wavefronts == 8", True),
+    ],
+)
+def test_a_budget_judges_the_worse_end(budget: str, broken: bool) -> None:
+    kernel = GuardedKernel("k", histogram(np.arange(128, dtype=np.int32) % 64))
+    found = checked(budget, kernel)
+    assert found.broken == broken
+    if broken:
+        assert "compare-and-swaps goes round" in found.findings[0].reason
