@@ -11,6 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+#: The number of a lane that touches no texel.
+NOTHING = -1
 #: Bits of a texel's place along x, y and z (or of its layer): as many as the largest textures of CUDA need.
 BITS = (18, 17, 16)
 #: Which second texel is touched along an axis: none, the next one, or the axis's first (`wrap`).

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.arch.texel_places import texels
+from memsim.arch.texel_places import NOTHING, texels
 from memsim.argument_types import Texture
 from memsim.isa.access import slots_of
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register, Special
@@ -115,11 +115,11 @@ def build_fetch(form: Form, binder: Binder) -> Any:
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
             return
         places = touched.places * texture.width if kind == "fetch" else touched.places
-        made = both(active, from_bools(touched.inside)) if not touched.inside.all() else active
+        places = np.where(touched.inside, places, NOTHING)
         if touched.doubtful.any() and both(active, from_bools(touched.doubtful)) is not False:
             machine.lose_fetch(op, kind, texture, Poison(DOUBT, op), active)
         else:
-            machine.fetch(op, kind, texture, from_array(places), made)
+            machine.fetch(op, kind, texture, from_array(places), active)
         if data:
             _write(machine, op, slots, _values(op, texture, kind, touched, fetch.channels), active)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.arch.texel_places import texels
+from memsim.arch.texel_places import NOTHING, texels
 from memsim.arch.units import LINE, SECTOR, WARP
 from memsim.model.checked_requests import Counts, check_requests
 from memsim.model.operations import operation
@@ -26,7 +26,7 @@ WIDE = 16
 #: Bytes along x and rows of a tag, and of a sector of an array.
 TAG_ROWS, ARRAY_SECTOR, ARRAY_SECTOR_ROWS = 4, 16, 2
 #: No sector, and no tag: of a lane that touches nothing.
-_NOTHING = np.iinfo(np.int64).max
+_NO_KEY = np.iinfo(np.int64).max
 #: More than any texture has rows, and slices.
 _ROWS, _SLICES = 1 << 18, 1 << 17
 _AT_ONCE = 1024
@@ -53,10 +53,10 @@ def texture_access(
 
     Args:
         places: integers (..., 32): of `fetch` bytes from the texture's first one, else as
-            `memsim.arch.texel_places` packs them.
+            `memsim.arch.texel_places` packs them; -1 of a lane that touches nothing.
         width: bytes of a texel: 1, 2, 4, 8 or 16.
         op: fetch, point, point_pitched, filtered, filtered_pitched or gather.
-        active: as `global_access`. A lane outside of the texture that touches nothing is inactive.
+        active: as `global_access`.
         arch: the chip whose measured rules to use, or its name.
 
     Returns:
@@ -71,13 +71,13 @@ def texture_access(
     for start in range(0, len(asked.addresses), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
         number = asked.addresses[rows]
-        mask = np.ones(number.shape, np.bool_) if asked.active is None else asked.active[rows]
+        mask = number != NOTHING if asked.active is None else asked.active[rows] & (number != NOTHING)
         in_groups = mask.reshape(len(number), WARP // lanes, lanes)
         columns[0, rows] = in_groups.any(axis=2).sum(axis=1)
         texel, sector, tag, touched = _parts(number, width, op)
         touched &= mask[..., None]
         for column, key in ((1, sector), (2, tag), (3, texel)):
-            grouped = np.where(touched, key, _NOTHING).reshape(len(number), WARP // lanes, -1)
+            grouped = np.where(touched, key, _NO_KEY).reshape(len(number), WARP // lanes, -1)
             found = _distinct(grouped)
             columns[column, rows] = (-(-found * width // SECTOR) if column == 3 else found).sum(axis=1)
     return TextureCost(*(column.reshape(asked.shape) for column in columns))
@@ -110,14 +110,15 @@ def texture_limits(
     columns = np.zeros((6, len(places)), np.int64)
     for start in range(0, len(places), _AT_ONCE):
         rows = slice(start, start + _AT_ONCE)
-        number, mask = places[rows], active[rows]
+        number = places[rows]
+        mask = active[rows] & (number != NOTHING)
         quads = len(number), WARP // QUAD
         columns[0, rows] = mask.reshape(*quads, QUAD).any(axis=2).sum(axis=1)
         texel, sector, tag, touched = _parts(number, width, op)
         touched &= mask[..., None]
         found = []
         for key in (sector, tag, texel):
-            kept = np.where(touched, key, _NOTHING).reshape(*quads, QUAD, -1)
+            kept = np.where(touched, key, _NO_KEY).reshape(*quads, QUAD, -1)
             ways = (kept, kept[:, :, (0, 2, 1, 3)])
             found.append([_distinct(way.reshape(len(number), WARP // 2, -1)) for way in ways])
         found[2] = [-(-texels * width // SECTOR) for texels in found[2]]
@@ -152,9 +153,9 @@ def _parts(
 
 
 def _distinct(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many different numbers but `_NOTHING` each group has [n, groups]."""
+    """How many different numbers but `_NO_KEY` each group has [n, groups]."""
     in_order = np.sort(keys, axis=2)
     new = np.ones(in_order.shape, np.bool_)
     new[..., 1:] = in_order[..., 1:] != in_order[..., :-1]
-    counts: NDArray[np.int64] = np.count_nonzero(new & (in_order != _NOTHING), axis=2)
+    counts: NDArray[np.int64] = np.count_nonzero(new & (in_order != _NO_KEY), axis=2)
     return counts

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memsim.analysis import analyze_trace
 from memsim.api.running import run, trace
 from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
@@ -104,6 +105,17 @@ extern "C" __global__ void k(cudaTextureObject_t texture, float *out) {
         fetches = [site for site in found.sites if site.space == "texture"]
         assert {(site.op, site.array) for site in fetches} == {("fetch", "texture")}
         assert sum(site.instructions for site in fetches) == 2 * (3 * 5 + 1)
+
+
+def test_a_lane_outside_executes_the_fetch_and_touches_nothing() -> None:
+    given = [Texture1D(ArrayArg((8, 4))), ArrayArg((32,), "int32", "iota"), ArrayArg((32, 4))]
+    found = trace(kernel(FETCH), 1, 32, given)
+    (row,) = [i for i, site in enumerate(found.sites) if site.space == "texture"]
+    assert found.active[found.site == row].all()
+    lane = np.arange(32)
+    assert np.array_equal(found.addresses[found.site == row][0], np.where(lane < 8, lane * 16, -1))
+    (counts,) = [site for site in analyze_trace(found).sites if site.space == "texture"]
+    assert (counts.requests, counts.sectors, counts.lines) == (2, 4, 2)
 
 
 # Refused
