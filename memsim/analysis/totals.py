@@ -94,9 +94,9 @@ def _may_be_made(counter: Counter, opcodes: frozenset[str]) -> bool:
 
 
 def _in_some_order(count: Count, why: str) -> Range:
-    """A count of one order of warps of several."""
+    """A count of one order of warps of several; without an estimate if it is not certain in this one."""
     if isinstance(count, Range):
-        return Range(f"{count.why}; {why}", estimate=count.estimate)
+        return Range(f"{count.why}; {why}")
     return Range(why, estimate=count)
 
 

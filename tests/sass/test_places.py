@@ -132,7 +132,8 @@ def test_a_generic_atomic_takes_a_wavefront_of_shared_memory_wherever_its_lanes_
     arguments = [memsim.ArrayArg((64,), "int32"), place]
     analysis = memsim.analyze(machine_kernel(GENERIC, "adds"), 1, 32, arguments)
     assert {site.op for site in analysis.sites if site.space == "shared" and "atomic" in site.op} == ops
-    assert analysis.totals["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"] == wavefronts
+    limits = analysis.undecided["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_atom.sum"]
+    assert limits.estimate == wavefronts  # where the arrays lie is not certain
 
 
 @pytest.mark.some(1)
