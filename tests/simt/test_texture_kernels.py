@@ -139,6 +139,8 @@ def test_what_is_served_in_pairs_of_lanes_has_limits() -> None:
     assert found.totals[METRIC.format("requests")] == 8 and found.totals[METRIC.format("sectors")] is None
     total = found.undecided[METRIC.format("sectors")]
     assert (total.least, total.most) == (96, 128)
+    assert "of 1 access only limits are known" in found.verdict
+    assert " 96 to 128 " in str(found) and "takes at least 96, at most 128 sectors" in str(found)
 
 
 def test_filtered_fetches_that_were_not_measured_are_not_analyzed() -> None:

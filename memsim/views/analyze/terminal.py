@@ -11,7 +11,7 @@ from io import StringIO
 from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.views.analyze.costs import cost, heading
+from memsim.views.analyze.costs import COST, cost, heading
 from memsim.views.analyze.limits import limited, limits_of_totals
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
 from memsim.views.screen import Screen
@@ -132,8 +132,8 @@ def _numbers(site: SiteCounts, total: int) -> tuple[str, ...]:
         each_load = each(site.requests, site.instructions, unknown)
         return number(site.instructions, unknown), requests, each_load, part
     return (
-        requests,
-        number(site.sectors, unknown),
+        limited(site, "requests", unknown),
+        limited(site, "sectors", unknown),
         each(site.sectors, site.requests, unknown),
         each(site.ideal_sectors, site.requests, unknown),
         part,
@@ -163,9 +163,9 @@ def _footer(analysis: Analysis) -> Iterator[str]:
     for site in analysis.sites:
         if site.unresolved is not None:
             where = f"{site.space} {site.op.replace('_', '.')} at {files[site.file]}:{site.line}"
-            if "wavefronts" in site.ranges:
-                limits = site.ranges["wavefronts"]
-                yield f"Not certain: the {where} takes {limits} wavefronts: {site.unresolved}"
+            unit = COST[site.space]
+            if unit in site.ranges:
+                yield f"Not certain: the {where} takes {site.ranges[unit]} {unit}: {site.unresolved}"
             else:
                 yield f"Not analyzed: the {where}: {site.unresolved}"
 
