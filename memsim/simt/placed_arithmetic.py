@@ -304,7 +304,9 @@ def _permuted(form: Form, words: PlacedOperands) -> Results:
     if picks & 0xFFFF == 0x3210:
         return [values[0]]
     used = [(values[pick >> 2 & 1], pick) for pick in (picks >> 4 * byte & 15 for byte in range(4))]
-    return [other(value for value, pick in used if known_bits([value]) < 8 * (pick & 3) + 8)]
+    unknown = [known_bits([value]) < 8 * (pick & 3) + 8 for value, pick in used]
+    lost = [value for (value, _), is_lost in zip(used, unknown) if is_lost]
+    return [other(lost, 8 * unknown.index(True))] if lost else [None]
 
 
 def _compared(form: Form, words: PlacedOperands) -> Results:

@@ -7,7 +7,7 @@ Every register that may hold a pointer is followed along the ways of a program, 
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -129,20 +129,38 @@ class PlacedSlots:
 
     def write(self, writes: int, values: State, guard: Predicate | None) -> None:
         """Slots `writes` are written, in the lanes of a guard."""
-        elsewhere = None if guard is None else opposite(guard)
-        self.forget(writes, elsewhere)
-        if guard is not None and guard.slot is not None and not writes >> guard.slot & 1:
+        if guard is None:
+            self.forget(writes)
+            for slot, value in values.items():
+                self.set(slot, value)
+            return
+        elsewhere = opposite(guard)
+        others = self.under.get(elsewhere, {})
+        before = {slot: others[slot] if slot in others else self.slots.get(slot) for slot in values}
+        stays = guard.slot is not None and not writes >> guard.slot & 1
+        self.forget(writes, elsewhere if stays else None)
+        if stays:
+            self.under[elsewhere] = {**self.under.get(elsewhere, {}), **before}
             self.under[guard] = {**self.under.get(guard, {}), **values}
-        others = {} if elsewhere is None else self.under.get(elsewhere, {})
         for slot, value in values.items():
-            if guard is not None:
-                both = [others.get(slot) if slot in others else self.slots.get(slot), value]
-                key = "under", guard, self.since.get(guard.slot or 0, -1), sums_of(both)
-                value = chosen(key, both)
-            if value is None:
-                self.slots.pop(slot, None)
-            else:
-                self.slots[slot] = value
+            both = [before[slot], value]
+            key = "under", guard, self.since.get(guard.slot or 0, -1), sums_of(both)
+            self.set(slot, _on_ways(key, both))
+
+    def set(self, slot: int, value: Value) -> None:
+        """A slot holds a value in all lanes."""
+        if value is None:
+            self.slots.pop(slot, None)
+        else:
+            self.slots[slot] = value
+
+
+def _on_ways(key: Hashable, values: list[Value]) -> Value:
+    """What a register holds that was written on several ways, or in some lanes.
+
+    If it is a pointer on one of them and a number on another, it is one that is used again: a number.
+    """
+    return None if None in values and sums_of(values) is not None else chosen(key, values)
 
 
 def _those(slots: dict[int, Kept], live: int) -> dict[int, Kept]:
@@ -220,7 +238,7 @@ class _Followed:
                 values = [way.slots.get(slot) for way in ways]
                 sums = sums_of(values)
                 number = slot if sums is None else names.setdefault(sums, slot)
-                found.slots[slot] = chosen(("joined", place, number), values)
+                found.set(slot, _on_ways(("joined", place, number), values))
             for slot in set().union(*(way.since for way in ways)):
                 since = {way.since.get(slot, -1) for way in ways}
                 found.since[slot] = since.pop() if len(since) == 1 else -2 - place[0]

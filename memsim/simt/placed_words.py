@@ -69,9 +69,11 @@ def names_of(values: Iterable[Value]) -> frozenset[str]:
 
 
 def other(values: Iterable[Value], known: int = 0) -> Placed | None:
-    """A word that depends on values in another way; None if none of them depends on a place."""
+    """A word that depends on values in another way; None if none of them depends on a place, or all bits are
+    known.
+    """
     present = [value for value in values if value is not None]
-    return Placed(None, False, max(0, known), names_of(present)) if present else None
+    return Placed(None, False, max(0, known), names_of(present)) if present and known < 32 else None
 
 
 def known_bits(values: Iterable[Value]) -> int:

@@ -106,6 +106,14 @@ CERTAIN = {
     "in_memory": ("(P o, P a)", "Two two{{o, a}, o}; o[i] = both(&two, i);"),
     "through_a_shuffle": ("(P o)", "P p = (P)__shfl_sync(~0u, (u64)o, 3); p[i] = 1; if (p == o) o[i] = 1;"),
     "root": ("(P o, float *a)", "o[(int)sqrtf(a[i])] = 1;"),  # whose rare cases are moved under guards
+    "of_the_leader": (
+        "(P o, P a)",
+        "int v; if (i % 32 == 0) v = atomicAdd(a, 32); v = __shfl_sync(~0u, v, 0); o[v & 31] = 1;",
+    ),
+    "upper_half": (
+        "(float *o, unsigned *a)",
+        "unsigned w = a[i]; o[i] = __uint_as_float(w & 0xffff0000) + __uint_as_float(w << 16);",
+    ),
     "variable": ("(P o)", "o[i] = values[i * 2];"),
     "stack": (
         "(P o, int n)",
@@ -127,13 +135,12 @@ def reasons(name: str, parameters: str) -> list[str]:
         "(P o, P a, P b)": [A[0], A[1], None],
         "(P o, P a, int n)": [A[0], A[1], 5],
         "(P o, int n)": [A[0], 5],
+        "(float *o, unsigned *a)": [np.zeros(64, np.float32), np.zeros(64, np.uint32)],
         "(P o, float *a)": [A[0], np.zeros(64, np.float32)],
         "(Two t)": [[A[0], A[1], A[2], np.int64(5), np.int64(6)]],
     }
-    if "float *o" in parameters:
-        arguments: list[Any] = [np.zeros(4096, np.float32) for _ in range(parameters.count("*"))]
-    else:
-        arguments = given.get(parameters, A[: parameters.count("P")])
+    floats: list[Any] = [np.zeros(4096, np.float32) for _ in range(parameters.count("*"))]
+    arguments = given.get(parameters) or (floats if "float" in parameters else A[: parameters.count("P")])
     found = trace(kernels_of(text, "sass")[name], 1, 64, arguments).uncertain
     return [reason for reason in found if REASON in reason]
 
@@ -156,14 +163,14 @@ def test_bits_of_the_address_of_a_kernel_are_not_known() -> None:
     assert [site.sectors for site in found.sites] == [None]
 
 
-#: R2 is a pointer in some lanes and a number in the others, before what uses it.
+#: R2 is a number in some lanes and bits of a pointer in the others.
 PARTS = """
-    LDC.64 R2, c[0x0][0x210]
+    LDC.64 R6, c[0x0][0x210]
     ISETP.NE.AND P0, PT, R1, RZ, PT
-    @!P0 MOV R2, 0x1
+    MOV R2, 0x1
+    @!P0 SHF.R.U32.HI R2, RZ, 0xa, R6
     {more}
-    IADD3 R4, R2, R2, RZ
-    LDS R5, [R4]
+    LDS R5, [R2]
     EXIT
 """
 
@@ -172,12 +179,14 @@ PARTS = """
     ("more", "certain"),
     [
         ("", False),
-        ("@P0 MOV R2, 0x3", True),
-        ("@P0 EXIT", True),
-        ("@!P0 EXIT", False),
-        ("ISETP.NE.AND P0, PT, R1, 0x3, PT\n @P0 MOV R2, 0x3", False),
-        ("@P0 BRA `(.on)\n IADD3 R4, R2, R2, RZ\n LDS R5, [R4]\n EXIT\n.on:\n MOV R2, RZ", True),
-        ("@!P0 BRA `(.on)\n IADD3 R4, R2, R2, RZ\n LDS R5, [R4]\n EXIT\n.on:\n MOV R2, RZ", False),
+        ("@!P0 MOV R2, 0x3", True),
+        ("@P0 MOV R2, 0x3", False),
+        ("@!P0 EXIT", True),
+        ("@P0 EXIT", False),
+        ("ISETP.NE.AND P0, PT, R1, 0x3, PT\n @!P0 MOV R2, 0x3", False),
+        ("@!P0 BRA `(.on)\n LDS R5, [R2]\n EXIT\n.on:\n MOV R2, RZ", True),
+        ("@P0 BRA `(.on)\n LDS R5, [R2]\n EXIT\n.on:\n MOV R2, RZ", False),
+        ("MOV R3, R6\n @P0 MOV R3, 0x8\n @P1 BRA `(.on)\n .on:\n IADD3 R2, R3, R3, RZ", True),
     ],
 )
 def test_what_is_written_under_a_guard_is_known_in_its_lanes(more: str, certain: bool) -> None:
