@@ -20,13 +20,13 @@ from memsim.validate.code_recording import CodeRecording
 from memsim.validate.code_recordings import newest_code_of_each
 from memsim.validate.compare_instructions import CodeComparison
 from memsim.validate.replay import replay
-from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, MetricComparison
+from memsim.validate.verdicts import VERDICTS, MetricComparison
 from memsim.views.markdown_text import table
 
 TRACES = data_folder("traces")
 FOREIGN = Path(__file__).parent / "validation" / "foreign.json"
 HELD_OUT = Path(__file__).parent / "validation" / "held_out.json"
-KINDS = (EXACT, NOISE, UNMODELLED, DIFFERENT)
+KINDS = VERDICTS
 # What a foreign kernel's row says, as foreign.json has it, and how the summary calls it.
 OUTCOMES = {
     "equal": "equal in every counter and every instruction",
@@ -70,7 +70,7 @@ def totals_table() -> str:
         f"{recording.code.compiler}"
         for recording, _ in found
     }
-    shown = table(("GPU", "size", "launches", "instructions", *KINDS), made_rows, "llrrrrrr")
+    shown = table(("GPU", "size", "launches", "instructions", *KINDS), made_rows, "llrr" + "r" * len(KINDS))
     return "\n".join([shown, "", *(f"- {text}" for text in sorted(made))]) + "\n"
 
 
