@@ -92,7 +92,7 @@ def block_classes(sides: Sides, periods: tuple[int, int], count: int) -> tuple[n
         if rows is not None and rows.shape[0] > 1 and active is not own:
             residues.append(rows[:, 0].astype(np.int64))
         if isinstance(address, Sum) and address.u is not None:
-            rest = (address.u.array[:, 0] + address.s % period) % period  # `s` may be of more bits
+            rest = address.u.array[:, 0] % period  # the rest of the address is every block's
             residues.append(rest.astype(np.min_scalar_type(period)))  # small numbers are sorted fast
     if isinstance(own, Part) and own.shape[0] > 1:
         inside = inside[own.array[:, 0]]
