@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from memsim.analysis import Analysis, SiteCounts, analyze_trace
+from memsim.analysis.verdict import _percent
 from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.launch import Launch
@@ -430,3 +434,35 @@ def test_the_verdict_is_the_answer(
     accesses: list[tuple[AccessSite, list[Request]]], fields: dict[str, object], answer: str
 ) -> None:
     assert verdict(*accesses, **fields) == f"kernel: {answer}"
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "said"),
+    [
+        (0, 3, "0.0 %"),
+        (1, 10**7, "under 0.1 %"),
+        (499, 10**6, "under 0.1 %"),
+        (501, 10**6, "0.1 %"),
+        (999_499, 10**6, "99.9 %"),
+        (999_501, 10**6, "over 99.9 %"),
+        (10**7 - 1, 10**7, "over 99.9 %"),
+        (10**7, 10**7, "100.0 %"),
+    ],
+)
+def test_a_share_is_neither_none_nor_all_for_what_is_only_near(part: int, whole: int, said: str) -> None:
+    assert _percent(part, whole) == said
+
+
+@given(st.integers(1, 10**9), st.data())
+def test_a_share_is_its_own_or_its_limits(whole: int, data: st.DataObject) -> None:
+    part = data.draw(st.integers(0, whole))
+    said = _percent(part, whole)
+    assert (said == "0.0 %") == (part == 0) and (said == "100.0 %") == (part == whole)
+    share = Fraction(100 * part, whole)
+    match said.split():
+        case ["under", limit, "%"]:
+            assert 0 < share < Fraction(limit)
+        case ["over", limit, "%"]:
+            assert Fraction(limit) < share < 100
+        case [shown, "%"]:
+            assert abs(Fraction(shown) - share) <= Fraction(1, 20)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import memsim
 from memsim.kernels import catalog
+from memsim.state.parts import Part
+from memsim.state.registers import Sum
 from memsim.trace.trace import Trace
+from memsim.trace.writers import Writers
 from tests.simt.cuda import kernels_of
 from tests.traces import make_trace
 
@@ -38,6 +42,39 @@ def test_the_first_thread_of_the_first_block_is_the_owner() -> None:
     assert rows[1].tolist() == list(range(64))
     assert rows[2].tolist() == [word // 4 for word in range(64)]
     assert rows[3].tolist() == [-1] * 64
+
+
+def test_of_threads_that_write_a_word_at_once_the_first_owns_it() -> None:
+    writers = Writers()
+    writers.wrote(Sum(8, v=Part(np.arange(32)[None] // 8 * 4)), 4, True, 32)
+    assert writers.threads.tolist() == [-1, -1, 0, 8, 16, 24]
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 16])
+def test_owners_are_those_of_one_store_after_the_other(width: int) -> None:
+    """Threads in any order, some idle, each store twice; of several blocks the first counts."""
+    random = np.random.default_rng(width)
+    threads, writers = 64, Writers()
+    stores = [
+        (
+            Sum(
+                int(random.integers(8)) * width,
+                u=Part(random.integers(0, 8, (2, 1)) * width),
+                v=Part(random.integers(0, 16, (1, threads)) * width),
+            ),
+            Part(random.random((2, threads)) < 0.3),
+        )
+        for _ in range(8)
+    ]
+    owners: dict[int, int] = {}
+    for address, active in [*stores, *stores]:
+        writers.wrote(address, width, active, threads)
+        for thread in np.flatnonzero(active.array[0]).tolist():
+            first = int(address.array[0, thread])
+            for word in {byte // 4 for byte in range(first, first + width)}:
+                owners.setdefault(word, thread)
+    writers.wrote(0, width, False, threads)
+    assert writers.threads.tolist() == [owners.get(word, -1) for word in range(max(owners) + 1)]
 
 
 COPY = """\

@@ -124,6 +124,17 @@ def test_a_conflict_is_said_where_there_is_one_and_nowhere_else(trace: Trace) ->
             assert answer.startswith("Coalesced") == (request.sectors == request.ideal_sectors)
 
 
+@pytest.mark.parametrize(("elements", "asked"), [(8, 64), (16, 128), (17, 136), (32, 256)])
+def test_bytes_are_a_reason_for_groups_only_where_a_wavefront_cannot_move_them(
+    elements: int, asked: int
+) -> None:
+    """Two groups of lanes that ask for 128 bytes have one wavefront each, though one could move them all."""
+    text = said(LANES % elements * 8, width=8)
+    assert "the lanes are served in 2 groups, and each group needs a wavefront of its own" in text
+    reason = f"the lanes access {asked} different bytes, and a wavefront moves at most 128; "
+    assert (reason in text) == (asked > 128) and ("moves at most" in text) == (asked > 128)
+
+
 def test_elements_have_the_names_of_the_source() -> None:
     request = take_apart(kernel("kernel_v4_colmajor"), 2)
     assert isinstance(request, SharedRequest)
