@@ -223,11 +223,24 @@ class Dataflow(ControlGraph):
                 found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
         for op in filter(is_fence_of_system, ops):
             found.append(f"some machines make a store to global memory for the fence at {op.where}")
-        for index in sorted(self._stores_read_again & indices if depends else ()):
-            found.append(
-                f"addresses or branches depend on what the kernel itself writes at {self.ops[index].where}"
-            )
+        stores = self._stores_read_again & indices if depends else frozenset[int]()
+        if stores and self._decides(stores, indices):
+            for store in (self.ops[index] for index in sorted(stores)):
+                found.append(
+                    f"addresses or branches depend on what the kernel itself writes at {store.where}"
+                )
         return tuple(dict.fromkeys(found))
+
+    def _decides(self, stores: frozenset[int], indices: Container[int]) -> bool:
+        """Does what these instructions store to global memory decide an access or control flow?
+
+        indices: of the instructions that are looked at. `needed` looks at functions from all calls at once;
+        here they are followed from each.
+        """
+        written = (place for at in stores for place in self.places_written(self.ops[at]))
+        stored = frozenset(place for place in written if place[0] == GLOBAL)
+        found = decided_by(self, lambda op: False, self.places_read, self.places_written, stored)
+        return any(op.index in indices for op in found)
 
 
 def _is_in(indices: frozenset[int], op: Op) -> bool:

@@ -22,9 +22,12 @@ def decided_by(
     is_source: Callable[[Op], bool],
     places_read: Callable[[Op], Places],
     places_written: Callable[[Op], Places],
+    places: Places = frozenset(),
 ) -> list[Op]:
-    """Accesses and control flow that depend on the results of some instructions, through memory as well."""
-    dirty: set[tuple[str, int]] = set()
+    """Accesses and control flow that depend on the results of some instructions, or on what is in some
+    places, through memory as well.
+    """
+    dirty = set(places)
     while True:
         before = len(dirty)
         found = _tainted(graph, dirty, is_source, places_read, places_written)
@@ -92,9 +95,9 @@ def _tainted(
             if op.effect is Effect.MEMORY:
                 if op.addresses & held:
                     found[op.index] = op
+                hit = hit or (bool(dirty) and meet(places_read(op), dirty))
                 if hit:
                     dirty |= places_written(op)
-                hit = hit or (bool(dirty) and meet(places_read(op), dirty))
             hit = hit or is_source(op)
             others = _kept(others, op.writes, op.writes if hit else 0)
             if hit:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate, Program, Special, Symbolic
 from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
 from memsim.simt.control_graph import ControlGraph
+from memsim.simt.harmless_branches import Where, following
 from memsim.simt.slot_bits import slots_of
 
 #: The root of an address of unknown origin: a pointer that was loaded from memory.
@@ -35,9 +36,10 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
     """The roots of the global address of each memory instruction, as bits, by the instruction's index.
 
     A register that was written under a guard keeps its old roots, but not for what the same guard reads in
-    the basic block. live_at: the live slots at the start of each basic block.
+    the basic block. Functions are followed from each call separately. live_at: the live slots at the start
+    of each basic block.
     """
-    states: dict[int, dict[int, int]] = {0: {}}
+    states: dict[Where, dict[int, int]] = {}
     found: dict[int, int] = {}
     general = ~(graph.program.predicates | graph.program.barriers)  # these have no roots
     symbols = roots_of_symbols(graph.program)
@@ -45,12 +47,15 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
         start: [_root_plan(op, general, symbols) for op in graph.ops[start:end]]
         for start, end in graph.basic_blocks
     }
-    work = [0, *(op.targets[0] for op in graph.ops if op.flow is Flow.CALL and op.targets)]
-    for start in work:
-        states.setdefault(start, {})
+    ends = dict(graph.basic_blocks)
+    called = (op.targets[0] for op in graph.ops if op.flow is Flow.CALL and op.targets)
+    work: list[Where] = [(0, ()), *((start, None) for start in called)]
+    for place in work:
+        states.setdefault(place, {})
     while work:
-        start = work.pop()
-        state = dict(states[start])
+        place = work.pop()
+        start, callers = place
+        state = dict(states[place])
         guarded: dict[Predicate, dict[int, int]] = {}  # the roots in a guard's lanes of what it wrote
         for index, (own, sources, targets, guard, address) in enumerate(plans[start], start):
             own_lanes = guarded.get(guard, {}) if guard is not None else {}
@@ -77,13 +82,15 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
                     for other, slots in guarded.items()
                     if other.slot is None or not written >> other.slot & 1
                 }
-        for following in graph.next_basic_blocks[start]:
-            live = live_at[following]
+        for way in following(graph, start, ends[start], callers):
+            live = live_at.get(way[0])
+            if live is None:
+                continue
             arrives = {slot: roots for slot, roots in state.items() if live >> slot & 1}
-            known = states.get(following)
+            known = states.get(way)
             if known is None:
-                states[following] = arrives
-                work.append(following)
+                states[way] = arrives
+                work.append(way)
                 continue
             changed = False
             for slot, roots in arrives.items():
@@ -91,8 +98,8 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
                 if roots | before != before:
                     known[slot] = roots | before
                     changed = True
-            if changed and following not in work:
-                work.append(following)
+            if changed and way not in work:
+                work.append(way)
     return found
 
 
@@ -127,6 +134,8 @@ def _root_plan(
         if _loads_pointers(op, op.writes & general):
             own = ANYWHERE
         return own, [], slots_of(op.writes & general), op.guard, address
+    if op.form.opcode == "F2I":  # what was a float is an index
+        return 0, [], slots_of(op.writes & general), op.guard, []
     for operand in op.form.operands:
         if isinstance(operand, Constant):
             own |= _constant_roots(operand, 16 if "128" in op.form.modifiers else 8)
