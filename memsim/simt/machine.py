@@ -25,7 +25,8 @@ from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
 from memsim.state.partial import merged, on_known_lanes
 from memsim.state.poison import Poisoned
-from memsim.state.predicates import both
+from memsim.state.predicates import both, to_bools
+from memsim.state.registers import to_array
 
 #: Slots after the registers: the result of the last block barrier with a reduction.
 COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
@@ -108,21 +109,28 @@ class Machine(Accesses):
         """Add an instruction's place to an error that has none."""
         return MemsimError(error.message, hint=error.hint, **place_in_source(op))
 
-    def texture(self, handle: Any) -> Any:
-        """The texture object of a handle.
+    def texture(self, handle: Any, active: Any) -> Any:
+        """The texture object of a handle in the active lanes; any one if there are none.
+
+        What the others have is not looked at: compilers load a handle under the predicate of its fetch.
 
         Raises:
             Poisoned: there is none.
         """
         low = {key & 0xFFFFFFFF: texture for key, texture in self.memory.textures.items()}
-        found = low.get(handle & 0xFFFFFFFF) if type(handle) is int else None  # compilers drop the high word
-        if found is None:
+        handles, lanes = np.broadcast_arrays(to_array(handle), to_bools(active))
+        which = np.unique(handles[lanes] & 0xFFFFFFFF)  # compilers drop the high word
+        found = [low.get(int(one)) for one in which] or [*low.values()][:1]
+        if len(found) != 1 or found[0] is None:
+            what = "whose lanes have several texture objects"
+            if len(found) < 2:
+                what = "with a handle that is not a texture object"
             raise MemsimError(
-                "a texture fetch with a handle that is not a texture object",
+                f"a texture fetch {what}",
                 hint="pass memsim.Texture(array, ...), or memsim.argument_types.Texture1D(array), for a"
                 " cudaTextureObject_t parameter",
             )
-        return found
+        return found[0]
 
     def known_value(self, op: Op, read: Callable[[list[Any]], Any]) -> Any:
         """An operand of a control-flow instruction in all lanes of the group.

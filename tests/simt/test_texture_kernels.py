@@ -215,3 +215,31 @@ extern "C" __global__ void k(cudaTextureObject_t image, float *out, int n) {
     places = packed((lane * i % 61, i % 64, 0), (0, 0, 0))
     cost = texture_access(places, 4, "point")
     assert (fetch(found).sectors, fetch(found).lines) == (cost.sectors.sum(), cost.tags.sum())
+
+
+#: ptxas loads the handle under the predicate of the fetch, so warps that do not fetch have other numbers there.
+NEAR = """
+extern "C" __global__ void k(const float *amp, const float *tau, float *out, int n, int reach,
+                             cudaTextureObject_t table, float center) {
+    float sum = 0, t = threadIdx.x;
+    for (int m = threadIdx.y; m < n; m += blockDim.y) {
+        float d = t - tau[m];
+        sum += abs(d) < reach ? amp[m] * tex1D<float>(table, __fmaf_rz(d, 16, center)) : 0.0f;
+    }
+    out[threadIdx.y * blockDim.x + threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("reach", [0, 8, 1000])
+def test_warps_that_do_not_fetch_need_no_handle(reach: int) -> None:
+    """Every lane near enough fetches once; of a warp without one nothing is counted."""
+    tau = np.linspace(0, 60, 23, dtype=np.float32)
+    table = Texture(ArrayArg((2049,)), dimensions=1, memory="array", filter="linear", address="border")
+    arguments = [ArrayArg((23,)), tau, ArrayArg((256,)), 23, reach, table, 1024.5]
+    found = trace(machine_kernel(NEAR), 1, (64, 4), arguments)
+    sites = [i for i, site in enumerate(found.sites) if site.space == "texture"]
+    fetches = sum(
+        int((found.active[found.site == i] * found.count[found.site == i, None]).sum()) for i in sites
+    )
+    assert fetches == (np.abs(np.arange(64, dtype=np.float32) - tau[:, None]) < reach).sum()
