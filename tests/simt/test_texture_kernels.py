@@ -217,7 +217,7 @@ extern "C" __global__ void k(cudaTextureObject_t image, float *out, int n) {
     assert (fetch(found).sectors, fetch(found).lines) == (cost.sectors.sum(), cost.tags.sum())
 
 
-#: ptxas loads the handle under the predicate of the fetch, so warps that do not fetch have other numbers there.
+#: ptxas loads the handle under the predicate of the fetch: warps that do not fetch have other numbers there.
 NEAR = """
 extern "C" __global__ void k(const float *amp, const float *tau, float *out, int n, int reach,
                              cudaTextureObject_t table, float center) {
