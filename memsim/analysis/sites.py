@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -52,6 +53,9 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         unresolved = why_no_cost(*kind, *lanes, chip)
         ranges = _limits_of_pairs(trace, first, requests, unresolved or "")
     costs = _costs(trace, first, requests, chip) if unresolved is None else {}
+    if first.space == "texture":
+        idle = sum(site.instructions for site in members) - _made(trace, requests)
+        costs, ranges = with_idle_fetches(costs, ranges, idle)
     if ranges and all(limits.least == limits.most for limits in ranges.values()):
         costs, ranges, unresolved = {name: limits.least for name, limits in ranges.items()}, {}, None
     elif costs:
@@ -70,6 +74,26 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         **costs,
         ranges=ranges,
     )
+
+
+def _made(trace: Trace, requests: np.ndarray) -> int:
+    """How often a warp made one of these requests with a lane active."""
+    return int(trace.count[requests] @ trace.active[requests].any(axis=1))
+
+
+def with_idle_fetches(
+    costs: Mapping[str, int], ranges: Mapping[str, Range], idle: int
+) -> tuple[dict[str, int], dict[str, Range]]:
+    """The counts of texture fetches with those that warps executed with every lane predicated off: each of
+    these is one request, which touches nothing. Source: docs/model.md.
+    """
+    limits = {
+        name: replace(one, least=one.least + idle, most=None if one.most is None else one.most + idle)
+        if name == "requests"
+        else one
+        for name, one in ranges.items()
+    }
+    return {name: count + idle * (name == "requests") for name, count in costs.items()}, limits
 
 
 def _limits_of_pairs(trace: Trace, site: AccessSite, requests: np.ndarray, why: str) -> dict[str, Range]:
@@ -108,7 +132,7 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     """The counts of `SiteCounts` that apply to the site's space, each distinct request times its count."""
     addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
     asked = addresses, site.width, site.op, active, trace.partner[requests], chip
-    made = int(times @ active.any(axis=1))
+    made = _made(trace, requests)
     op = operation(site.space, site.op)
     if not op.is_counted:
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}

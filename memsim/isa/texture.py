@@ -94,7 +94,8 @@ def build_fetch(form: Form, binder: Binder) -> Any:
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:
         try:
-            texture: Texture = machine.texture(which(machine.slots), active)
+            handle = 0 if active is False else which(machine.slots)  # idle lanes need not have one
+            texture: Texture = machine.texture(handle, active)
         except Poisoned as unknown:
             machine.uncounted("texture request", active)
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)

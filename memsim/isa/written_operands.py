@@ -4,8 +4,22 @@ from __future__ import annotations
 
 import re
 
-from memsim.isa.op import Address, Barrier, Constant, Form, Operand, Predicate, Register, Special
+from memsim.isa.op import (
+    PREDICATE,
+    UNIFORM_PREDICATE,
+    Address,
+    Barrier,
+    Constant,
+    Form,
+    Operand,
+    Predicate,
+    Register,
+    Special,
+)
 from memsim.isa.registry import OpcodeRecord
+
+#: Names of all predicates of a kind, as bits.
+_ALL_PREDICATES = {"PR": 0x7F << PREDICATE, "UPR": 0x7F << UNIFORM_PREDICATE}
 
 
 def result_count(form: Form, record: OpcodeRecord) -> int:
@@ -91,6 +105,6 @@ def _slots_read(operand: Operand, span: int) -> int:
         return _slots(operand, span)
     if isinstance(operand, Constant) and operand.register is not None:
         return _slots(operand.register, 1)
-    if isinstance(operand, Special) and operand.name == "PR":
-        return 0x7F << 320
+    if isinstance(operand, Special):
+        return _ALL_PREDICATES.get(operand.name, 0)
     return 0

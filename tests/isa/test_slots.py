@@ -15,7 +15,7 @@ import pytest
 
 from memsim.argument_types import ArrayArg, Texture, Texture1D
 from memsim.errors import MemsimError
-from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Op
+from memsim.isa.op import BARRIER, PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect, Op
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.launch import Launch
@@ -31,6 +31,17 @@ SAMPLES = (Path(__file__).parent / "samples.txt").read_text().splitlines()
 #: What a form also may be, of which the samples have none.
 MORE = """
 QSPC.E.S P0, R3, desc[UR4][R4.64]
+UP2UR UR44, UPR, URZ, 0x1
+P2R.B1 R0, PR, R2, 0x25
+UPLOP3.LUT UP0, UPT, UP1, UP2, UP3, 0x40, 0x0
+IMNMX R0, R1, R2, !P3
+UIMNMX UR4, UR5, UR6, !UP3
+UVIMNMX.U32 UR4, UR5, UR6, UPT
+CS2UR UR4, SRZ
+UFADD UR4, UR5, UR6
+UFFMA UR4, UR5, UR6, UR7
+UFSETP.GT.AND UP0, UPT, UR4, UR5, UP2
+RPCMOV.32 Rpc.LO, R2
 LDG.E R2, desc[UR4][R4.64+UR8]
 LDS R2, [R4+UR8]
 LDS R2, [R4.X4+UR8]
@@ -110,7 +121,7 @@ class OneWarp(Machine):
     def stretches(self, *given: Any) -> None:
         """Nothing is counted."""
 
-    def texture(self, handle: Any) -> Any:
+    def texture(self, *given: Any) -> Any:
         return self.bound
 
     def fetch(self, *given: Any) -> None:
@@ -158,6 +169,13 @@ def test_a_form_reads_what_it_declares(text: str) -> None:
         assert op.form.opcode in WITHOUT_BUILD
         return
     assert found <= set(slots_of(op.reads | op.addresses))
+
+
+def test_all_predicates_of_a_kind_are_read_by_their_name() -> None:
+    """A register of predicates is made of those in the mask, so what computes them is needed."""
+    uniform, of_lanes = op_of("UP2UR UR44, UPR, URZ, 0x1"), op_of("P2R R0, PR, RZ, 0x40")
+    assert set(slots_of(uniform.reads)) == set(range(UNIFORM_PREDICATE, UNIFORM_PREDICATE + 7))
+    assert set(slots_of(of_lanes.reads)) == set(range(PREDICATE, PREDICATE + 7))
 
 
 def test_an_address_of_shared_memory_is_one_register() -> None:
