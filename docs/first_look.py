@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs import by_instruction
+from docs import by_instruction, predicted_first
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
 from memsim.data import data_folder
@@ -67,6 +67,7 @@ def accuracy() -> str:
     figures = _equal(pair for one in held for pair in (*one.figures.values(), *one.counters.values()))
     kernels = Counter(kernel["outcome"] for kernel in by_instruction.foreign())
     first = Counter(kernel["first"] for kernel in by_instruction.held_out())
+    predicted = Counter(launch["apart"] for launch in predicted_first.launches())
     compared = Counter(figure.verdict for _, one in by_instruction.comparisons()[0] for figure in one.figures)
     lines = [
         f"- {sum(one.holds for one in held)} of {len(held)} instructions, {launches * patterns} address "
@@ -77,6 +78,8 @@ def accuracy() -> str:
         f"{_wrong(kernels)}.",
         f"- {first.total():,} more, not seen before: {first['equal']:,} equal in everything; "
         f"{_wrong(first)}.",
+        f"- {predicted.total():,} predicted, then measured: {predicted['equal']:,} equal in everything; "
+        f"{_wrong(predicted)}.",
         "- Not modelled: time, caches, arbitration between warps.",
     ]
     return "".join(f"{line}\n" for line in lines)

@@ -32,6 +32,7 @@ from docs import (  # noqa: E402
     notebook,
     performance,
     pictures,
+    predicted_first,
     public,
     python_kernels,
     questions,
@@ -54,7 +55,8 @@ PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end 
 
 MODULES = (
     *(bounds, by_instruction, chips, claims, first_look, growth, guard, index_math, measured, peers),
-    *(pictures, public, python_kernels, questions, reference, sizes, tuning, warp_specialised),
+    *(pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
+    warp_specialised,
 )
 PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
