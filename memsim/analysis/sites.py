@@ -54,7 +54,7 @@ def site_counts(trace: Trace, members: list[AccessSite], requests: np.ndarray, c
         ranges = _limits_of_pairs(trace, first, requests, unresolved or "")
     costs = _costs(trace, first, requests, chip) if unresolved is None else {}
     if first.space == "texture":
-        idle = sum(site.instructions for site in members) - _made(trace, requests)
+        idle = max(0, sum(site.instructions for site in members) - _made(trace, requests))
         costs, ranges = with_idle_fetches(costs, ranges, idle)
     if ranges and all(limits.least == limits.most for limits in ranges.values()):
         costs, ranges, unresolved = {name: limits.least for name, limits in ranges.items()}, {}, None
