@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ from memsim.model.swap_loops import rounds_of_one_warp
 from tests.few import few
 from tests.guard.subjects import checked
 from tests.simt.cuda import kernels_of, machine_kernel
+from tests.validate.conftest import H200, TRACES
 
-RECORDING: dict[str, Any] = json.loads(
-    (Path(__file__).parents[1] / "simt" / "data" / "swap_loops.json").read_text("utf-8")
-)
+RECORDING: dict[str, Any] = json.loads((TRACES / H200 / "swap_loops.json").read_text("utf-8"))
 SOURCE = "\n".join(RECORDING["source"])
 ELEMENTS = {
     "add_float": "float32",
