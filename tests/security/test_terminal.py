@@ -119,7 +119,7 @@ def test_a_verb_with_a_target(
     check_harmless(done.out + done.err)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("verb", WHOLE)
 def test_a_verb_of_a_project(memsim: Run, folder: Path, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """Also what fails, and what is written for programs."""
