@@ -116,16 +116,22 @@ def _limits_of_pairs(trace: Trace, site: AccessSite, requests: np.ndarray, why: 
 def _ranges(
     trace: Trace, site: AccessSite, requests: np.ndarray, costs: Mapping[str, int], chip: Arch
 ) -> dict[str, Range]:
-    """Limits of the counts that depend on more than addresses: those of a copy to shared memory."""
+    """Limits of the counts that depend on more than addresses: those of a copy to shared memory.
+
+    Of several warps nothing limits them: where their writes meet, arbitration adds some.
+    """
     asked = operation(site.space, site.op)
     if not asked.is_copy or site.space != "shared":
         return {}
     active, times = trace.active[requests], trace.count[requests]
     sides = trace.addresses[requests], active, trace.partner[requests]
     fewest, most, why = limits_of_copies(asked, site.width, *sides, chip)
-    least = int(times @ fewest)
-    limits = Range(why, least, None if most is None else int(times @ most), max(least, costs["conflicts"]))
-    return {} if limits.least == limits.most else {"conflicts": limits}
+    least, limit = int(times @ fewest), None if most is None else int(times @ most)
+    if least == limit:
+        return {}
+    if trace.launch.warps * trace.launch.blocks > 1:
+        limit, why = None, f"{why}; and on arbitration between warps"
+    return {"conflicts": Range(why, least, limit, max(least, costs["conflicts"]))}
 
 
 def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> dict[str, int]:

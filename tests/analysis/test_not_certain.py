@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import memsim
 from memsim.analysis import Analysis, Range, analyze_trace
 from memsim.analysis.ranges import total
+from memsim.launch import Launch
 from memsim.views.analyze.limits import limits_of_totals
 from tests.simt.cuda import kernels_of
 from tests.traces import LANES, Request, make_trace, site
@@ -164,17 +167,18 @@ def test_conflicts_of_a_copy_have_the_limits_of_hits_and_misses() -> None:
     """Four rows of eight lanes, which may be read together or lane by lane."""
     rows = LANES // 8 * 4096 + LANES % 8 * 4
     many, other = site(op="cp_async"), site(op="cp_async", space="global", array="in")
-    found = analyze_trace(
-        make_trace(
-            (many, [Request(LANES * 4, count=10, partner=rows)]),
-            (other, [Request(rows, count=10, partner=LANES * 4)]),
-        )
+    trace = make_trace(
+        (many, [Request(LANES * 4, count=10, partner=rows)]),
+        (other, [Request(rows, count=10, partner=LANES * 4)]),
     )
-    limits = found.undecided[COPY_CONFLICTS]
-    assert found.totals[COPY_CONFLICTS] is None
-    assert (limits.least, limits.most, limits.estimate) == (0, 10 * 31, found.sites[0].conflicts)
-    assert found.sites[0].ranges == {"conflicts": limits}
-    assert "if they miss the L1 cache" in limits.why
+    for block, most in ((32, 10 * 31), (64, None)):  # of several warps arbitration adds some
+        found = analyze_trace(replace(trace, launch=Launch((1, 1, 1), (block, 1, 1))))
+        limits = found.undecided[COPY_CONFLICTS]
+        assert found.totals[COPY_CONFLICTS] is None
+        assert (limits.least, limits.most, limits.estimate) == (0, most, found.sites[0].conflicts)
+        assert found.sites[0].ranges == {"conflicts": limits}
+        assert "if they miss the L1 cache" in limits.why
+        assert ("arbitration between warps" in limits.why) == (most is None)
 
 
 def test_conflicts_of_a_copy_side_by_side_are_a_number() -> None:

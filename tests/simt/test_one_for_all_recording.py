@@ -20,6 +20,9 @@ def test_the_counts_are_the_chip_s(number: int) -> None:
     given[:64] = np.arange(64) % 7
     grid, block = int(RECORDED["grid"][number]), tuple(map(int, RECORDED["block"][number]))
     kernel = load(str(RECORDED["ptx"]))[name]
-    totals = analyze(kernel, grid, block, [np.zeros(256, np.int32), given, 5]).totals
+    analysis = analyze(kernel, grid, block, [np.zeros(256, np.int32), given, 5])
     counted = dict(zip(METRICS, map(int, RECORDED["counts"][number])))
-    assert {metric: totals[metric] for metric in METRICS} == counted
+    for metric, count in counted.items():  # in the order that is executed, where lanes yield
+        limits = analysis.undecided.get(metric)
+        assert (analysis.totals[metric] if limits is None else limits.estimate) == count, metric
+    assert not analysis.undecided or name == "barrier"
