@@ -8,14 +8,14 @@ from functools import cache
 
 import pytest
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, Range
 from memsim.errors import MemsimError
 from memsim.kernels import catalog, compiled
 from memsim.validate.compare_instructions import (
     ARBITRATION,
     DIFFERS,
     EQUAL,
-    LIMITED,
+    PARTLY,
     UNCERTAIN,
     CodeComparison,
     InstructionRow,
@@ -24,7 +24,7 @@ from memsim.validate.compare_instructions import (
 from memsim.validate.live import ARBITRATION as CONTENDED
 from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, Counted
 from memsim.validate.replay import replay
-from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, WITHIN
+from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, WITHIN, counter_figures
 from tests.validate.conftest import recorded
 from tests.validate.profiles import profiled
 
@@ -72,7 +72,24 @@ def test_the_verdict_says_what_was_proven() -> None:
     assert verdicts(good)[STORES] == verdicts(good)[CONFLICTS] == NOISE
     assert compare_code(recorded("kernel_v1").profiles, analysis("kernel_v1")).verdict == EQUAL
     mixed = compare_code(recorded("sgemm_128x256x8").profiles, analysis("sgemm_128x256x8"))
-    assert mixed.verdict == LIMITED and verdicts(mixed)[BY_HITS] == WITHIN
+    assert mixed.verdict == PARTLY and verdicts(mixed)[BY_HITS] == UNMODELLED
+
+
+@pytest.mark.parametrize(
+    ("limits", "verdict"),
+    [
+        (Range("planted", 514_344, 514_344), WITHIN),
+        (Range("planted", 514_344), WITHIN),
+        (Range("planted", 0, 514_343), DIFFERENT),
+        (Range("planted", 514_345), DIFFERENT),
+        (Range("planted"), UNMODELLED),
+    ],
+)
+def test_a_counter_lies_within_its_limits(limits: Range, verdict: str) -> None:
+    profiles = recorded("sgemm_128x256x8").profiles
+    (figure,) = counter_figures(profiles, {BY_HITS: None}, True, {BY_HITS: limits})
+    assert figure.measured == 514_344
+    assert figure.verdict == verdict
 
 
 @pytest.mark.parametrize(
