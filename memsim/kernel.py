@@ -170,7 +170,7 @@ class Kernel:
     @property
     def title(self) -> str:
         """Its name in reports."""
-        from memsim.ptx.demangle import demangle
+        from memsim.names.demangle import demangle
 
         return self.called or demangle(self.name)
 

@@ -44,7 +44,7 @@ class Module:
         Raises:
             MemsimError: there is none, or several.
         """
-        from memsim.ptx.kernel_names import resolve
+        from memsim.names.kernel_names import resolve
 
         if not isinstance(name, str):
             raise MemsimError(f"a kernel is chosen by its name, not by {name!r}", hint=choice_of(self))
@@ -60,8 +60,8 @@ class Module:
         Raises:
             MemsimError: it is none, or does not compile.
         """
-        from memsim.ptx.demangle import demangle
-        from memsim.ptx.kernel_names import plain_name
+        from memsim.names.demangle import demangle
+        from memsim.names.kernel_names import plain_name
 
         plain = plain_name(name)
         template = self.only_templates(plain)
@@ -100,7 +100,7 @@ class Module:
 
 def shown_names(module: Module) -> list[str]:
     """Its kernels by the names that people write."""
-    from memsim.ptx.demangle import demangle
+    from memsim.names.demangle import demangle
 
     return [demangle(name) for name in module.kernels]
 

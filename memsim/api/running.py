@@ -144,7 +144,7 @@ def trace_job(
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
     from memsim.model.alike import SameCost
-    from memsim.ptx.demangle import short_name
+    from memsim.names.demangle import short_name
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
     from memsim.trace.trace_source import TraceSource

@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import Op
-from memsim.ptx.demangle import short_name
+from memsim.names.demangle import short_name
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source

@@ -16,7 +16,7 @@ from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.isa.op import Constant
 from memsim.launch import GLOBAL_ALIGN, Launch
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 from memsim.simt.pointer_roots import PARAMETER_BITS
 from memsim.state.launch_memory import Memory
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.argument_types import ArrayArg, ArrayTable, StructFields, TensorMap, Texture
 from memsim.errors import MemsimError, shown
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 
 if TYPE_CHECKING:
     from memsim.isa.executable import Parameter

@@ -6,7 +6,7 @@ from memsim.arch import Arch, arch_of_code
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.launch import Launch
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 from memsim.state.launch_memory import Memory
 
 

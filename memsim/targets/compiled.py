@@ -13,7 +13,7 @@ from pathlib import Path
 from memsim.api import loading
 from memsim.files import read_text
 from memsim.isa.executable import Parameter
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 from memsim.sass.cubin import read_cubin
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.ptx.demangle import short_name
+from memsim.names.demangle import short_name
 from memsim.trace.interfaces import SiteLike
 from memsim.trace.rows import RequestRows, Requests
 from memsim.trace.trace import AccessSite

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 from memsim.validate.live import command_line, machine_of, opcodes
 from memsim.validate.profiles import CodeProfile
 from memsim.validate.read_report import read_code_report

@@ -21,8 +21,8 @@ from memsim.job import Job
 from memsim.kernel import SassKernel
 from memsim.kernels import Spec
 from memsim.model.counters import COUNTERS
-from memsim.ptx.demangle import demangle
-from memsim.ptx.kernel_names import plain_name
+from memsim.names.demangle import demangle
+from memsim.names.kernel_names import plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device

@@ -14,7 +14,7 @@ from typing import NoReturn
 
 from memsim.errors import MemsimError
 from memsim.launch import Launch
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 from memsim.trace.foreign.batch import Batch
 from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from

@@ -13,7 +13,7 @@ from pathlib import Path
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode

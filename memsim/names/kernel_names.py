@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 
 from memsim.errors import MemsimError
-from memsim.ptx.demangle import demangle
+from memsim.names.demangle import demangle
 
 
 def resolve(names: Sequence[str], wanted: str) -> str:
