@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.launch import Launch
+from memsim.order.shared_order import SharedOrder
 from memsim.simt.clusters import whole_clusters
 from memsim.simt.cooperative import check_grid, is_cooperative
 from memsim.simt.engine import Engine
@@ -83,8 +85,9 @@ def execute_program(
     code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything)
     ordered = None if everything else ordered_accesses(code.dataflow, memory)
     if not everything:
-        memory.report = report_of_order(code.dataflow, code.needed or (), listener)
-        memory.meets_partly = meets_partly(kernel.program)
+        report = report_of_order(code.dataflow, code.needed or (), listener)
+        if report is not None:
+            memory.new_order = partial(SharedOrder, report=report, partly=meets_partly(kernel.program))
     apart = are_independent(kernel.program, code.needed, memory)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS

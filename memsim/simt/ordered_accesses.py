@@ -8,10 +8,10 @@ import numpy as np
 
 from memsim.isa.op import Op
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
+from memsim.order.global_order import GlobalOrder, accesses_by
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.dataflow import Dataflow
 from memsim.state.address_spaces import GLOBAL_BASE
-from memsim.state.global_order import GlobalOrder, accesses_by
 from memsim.state.launch_memory import Memory
 from memsim.state.registers import to_array
 from memsim.state.sums import Int

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
+from memsim.order.warp_clocks import COPIES, WarpClocks
 from memsim.simt.active_lanes import Lanes
 from memsim.state.launch_memory import Memory
 from memsim.state.predicates import to_bools
-from memsim.state.warp_clocks import COPIES, WarpClocks
 
 #: Holder of what warps tell at the cluster's barrier.
 CLUSTER = "cluster"

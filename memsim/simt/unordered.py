@@ -7,11 +7,11 @@ from functools import cache
 
 from memsim.isa.op import Effect, Flow, Op, Program
 from memsim.isa.reach import SHARED, spaces_read
+from memsim.order.shared_order import Report
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import decided_by
 from memsim.simt.listener import Listener
 from memsim.simt.spinning_swaps import swap_loops
-from memsim.state.shared_order import Report
 
 #: Reasons that are given. One missing barrier often leaves many lines unordered.
 MOST = 3

@@ -5,7 +5,7 @@ Contents are created on first access. A gap between global buffers makes overrun
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,6 @@ from memsim.arrays import owner
 from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.shared_order import Report, SharedOrder
 from memsim.state.space_bytes import SpaceBytes
 
 #: The first byte of an array in the caller's memory, and one past the last.
@@ -87,11 +86,10 @@ class Memory:
         self._spoiled: dict[str, Poison] = {}
         #: Why shared and local memory that was never written is unknown; zero if not specified.
         self.uninitialised: Mapping[str, Poison] = {}
-        #: Whom to tell of accesses to shared memory that no barrier orders; None if it does not matter.
-        self.report: Report | None = None
-        #: Whether anything but barriers of whole blocks orders these.
-        self.meets_partly = False
-        self.order: SharedOrder | None = None
+        #: Makes what follows the order of accesses to shared memory, of blocks, threads and bytes; None if
+        #: it does not matter.
+        self.new_order: Callable[[int, int, int], Any] | None = None
+        self.order: Any = None
 
     def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
         """Each allocation separately; views of one, and arrays that share memory, overlap as in the caller's
@@ -159,9 +157,7 @@ class Memory:
     def start_chunk(self, blocks: int, threads: int) -> None:
         """New blocks start; their shared and local memory is created on first use."""
         self.shared = self.local = None
-        report = self.report
-        size, partly = self._shared_size, self.meets_partly
-        self.order = SharedOrder(blocks, threads, size, report, partly) if report is not None else None
+        self.order = None if self.new_order is None else self.new_order(blocks, threads, self._shared_size)
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
         self.go_on(blocks, threads)
 

@@ -10,7 +10,6 @@ from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.registers import Sum, floats, from_array, ints, to_array
-from memsim.state.shared_order import ForeignOrder, SharedOrder
 
 
 class SpaceBytes:
@@ -31,8 +30,8 @@ class SpaceBytes:
         #: The number for bytes that were never written.
         self.fresh = 0
         self.given: np.ndarray = np.zeros((1, 1), np.int64)
-        #: What is to know the order of its accesses.
-        self.order: SharedOrder | ForeignOrder | None = None
+        #: What is to know the order of its accesses: see `memsim.order.shared_order`.
+        self.order: Any = None
         self._questions = 0
         self._views: dict[type, np.ndarray] = {}
 
@@ -171,7 +170,7 @@ class SpaceBytes:
     ) -> None:
         """Write bytes, uint8 [n], to addresses of a row; some may be unknown."""
         at = address - self.base
-        if isinstance(self.order, SharedOrder):
+        if self.order is not None:
             self.order.overwrite(row, at)
         self.data[row, at] = values
         if why is not None:
@@ -245,7 +244,7 @@ class SpaceBytes:
 
     def _store_in_order(
         self,
-        order: SharedOrder | ForeignOrder,
+        order: Any,
         places: np.ndarray,
         index: np.ndarray,
         values: Any,

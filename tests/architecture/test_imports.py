@@ -35,6 +35,7 @@ FAULTS = (
     ("isa/control", "from ..trace.trace import Trace", "from ..errors import MemsimError", "-> memsim.trace"),
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),
     ("state/fma", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),
+    ("order/warp_clocks", "import memsim.isa.op", "import memsim.state.parts", "-> memsim.isa"),
     ("model/choice", "from memsim.simt import engine", "import memsim.errors", "-> memsim.simt"),
     ("errors", "import studies.counted", "import networkx", "-> studies.counted"),
     (

@@ -21,12 +21,10 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP, WORD
-from memsim.state.lane_order import SEVERAL, LaneOrder
-from memsim.state.mark_groups import MarkGroups
-from memsim.state.parts import Part
-from memsim.state.predicates import to_bools
-from memsim.state.warp_clocks import COPIES, WarpClocks
-from memsim.state.word_marks import (
+from memsim.order.lane_order import SEVERAL, LaneOrder
+from memsim.order.mark_groups import MarkGroups
+from memsim.order.warp_clocks import COPIES, WarpClocks
+from memsim.order.word_marks import (
     ADDERS,
     AGE,
     ATOMICS,
@@ -45,6 +43,8 @@ from memsim.state.word_marks import (
     mark_words,
     of_same_warp,
 )
+from memsim.state.parts import Part
+from memsim.state.predicates import to_bools
 
 #: Reports (instruction that loads, one that stores, whether several stores are not ordered, or else whether
 #: both are by lanes of one warp).
@@ -432,6 +432,9 @@ class ForeignOrder:
     def differ(self, *access: Any) -> None:
         with self._order.as_foreign(*self._as):
             self._order.differ(*access)
+
+    def overwrite(self, row: int, places: np.ndarray) -> None:
+        """Copies write through `SharedOrder`."""
 
     def send(self, *access: Any) -> None:
         with self._order.as_foreign(*self._as):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.state.lane_order import LANES, SEVERAL
+from memsim.order.lane_order import LANES, SEVERAL
 
 #: A mark is a number: from bit 31 on, its age; the instruction; whether only some lanes of a warp ran; and
 #: who, an agent of warp_clocks.py. Bit 62: no barrier of the block orders it.

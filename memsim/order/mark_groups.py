@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.state.warp_clocks import COPIES, WarpClocks
-from memsim.state.word_marks import AGE, INSTRUCTION, LOADERS, MOST_AGE, MOST_INSTRUCTIONS, WHO
+from memsim.order.warp_clocks import COPIES, WarpClocks
+from memsim.order.word_marks import AGE, INSTRUCTION, LOADERS, MOST_AGE, MOST_INSTRUCTIONS, WHO
 
 Marks = frozenset[int]
 

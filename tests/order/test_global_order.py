@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from memsim.state.global_order import GlobalOrder, accesses_by
+from memsim.order.global_order import GlobalOrder, accesses_by
 
 THREADS = 2
 
