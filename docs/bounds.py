@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
+from lab.rates.judge_loops import Rated, judge_rates
+from lab.rates.rates_recording import STREAM, RateLaunch, newest_rates
+from lab.rates.run_loops import CLOCK, CYCLES
+from lab.views.rates import report
 from memsim.arch import SM_90
 from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.validate.device import slug
-from memsim.validate.rates.judge_loops import Rated, judge_rates
-from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rates
-from memsim.validate.rates.run_loops import CLOCK, CYCLES
 from memsim.views.markdown_text import table
-from memsim.views.probe.rates import report
 
 #: The GPU whose order the tables have.
 FIRST = "nvidia-h200"

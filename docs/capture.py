@@ -15,13 +15,13 @@ CUT = "..."
 
 
 def printed(command: str, folder: Path = ROOT, code: int = 0, columns: int = COLUMNS) -> str:
-    """Standard output and errors of `memsim ...`, run in `folder`; its tables take so many columns.
+    """Output and errors of `memsim ...`, or `python -m ...`, in `folder`; tables take so many columns.
 
     Raises:
         RuntimeError: another exit code than `code`.
     """
     done = subprocess.run(
-        [sys.executable, "-m", *shlex.split(command)],
+        [sys.executable, "-m", *shlex.split(command.removeprefix("python -m "))],
         cwd=folder,
         env={**os.environ, "COLUMNS": str(columns)},
         capture_output=True,

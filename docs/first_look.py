@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 from docs import by_instruction, predicted_first
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
+from lab.probe.judge_rules import judge_probe
+from lab.probe.probe_recording import newest_probe
 from memsim.data import data_folder
-from memsim.validate.probe.judge_rules import judge_probe
-from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.verdicts import EXACT, NOISE, UNMODELLED
 
 CHIP = "nvidia-h200"

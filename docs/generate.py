@@ -62,7 +62,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
     "bound kernel_v4_colmajor": lambda: capture("memsim bound kernel_v4_colmajor"),
     "bound transpose_naive": lambda: capture("memsim bound transpose_naive"),
-    "probe": lambda: capture("memsim probe"),
+    "probe": lambda: capture("python -m lab probe"),
     "suggest transpose_naive": lambda: capture("memsim suggest transpose_naive"),
     "opcodes": instruction_table,
     "kernels": kernel_table,

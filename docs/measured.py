@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from lab.probe.judge_rules import judge_probe
+from lab.probe.probe_recording import newest_probe
 from memsim.data import data_folder
-from memsim.validate.probe.judge_rules import judge_probe
-from memsim.validate.probe.probe_recording import newest_probe
 from memsim.views.markdown_text import table
 
 TRACES = data_folder("traces")

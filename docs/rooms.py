@@ -12,7 +12,7 @@ from memsim.views.markdown_text import table
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "memsim"
-BESIDE = ("studies", "tests", "docs", "tools")  # Python that is not in the package
+BESIDE = ("studies", "lab", "tests", "docs", "tools")  # Python that is not in the package
 NEAREST = 100
 
 

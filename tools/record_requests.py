@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
+from lab.probe.patterns import make_patterns
 from memsim.validate.device import load_cupy, this_device
-from memsim.validate.probe.patterns import make_patterns
 from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile
 from memsim.validate.read_report import read_code_report
 from memsim.validate.recording_files import now

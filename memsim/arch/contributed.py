@@ -1,9 +1,9 @@
 """Rules of a chip as tested by contributed recordings.
 
-`rules*.json` in the folders of `traces/` are written by `memsim probe --record`. A rule that was found to
-hold counts as measured. One that counters show not to hold is dropped; where only a clock was read, it stays
-what it was, because a clock may see other waits. Counters go before clocks. Rates of pipes are those that the
-clock showed, whether they equal sm_90's or not.
+`rules*.json` in the folders of `traces/` are written by `python -m lab EXPERIMENT --record`. A rule that was
+found to hold counts as measured. One that counters show not to hold is dropped; where only a clock was read,
+it stays what it was, because a clock may see other waits. Counters go before clocks. Rates of pipes are those
+that the clock showed, whether they equal sm_90's or not.
 """
 
 from __future__ import annotations

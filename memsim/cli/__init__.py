@@ -50,7 +50,7 @@ VERBS = {
     "compare": ("compare", "compare_", "Compare the memory cost of two kernels, line by line."),
     "sweep": ("sweep", "sweep", "Analyze many variants of a kernel and rank them."),
     "validate": ("validate", "validate", "Compare predictions with hardware counters."),
-    "probe": ("probe", "probe", "Test the model's rules on a GPU, instruction by instruction."),
+    "probe": ("probe", "probe", "Write a program that measures a GPU without a profiler."),
     "init": ("init", "init", "Create a memsim.toml for the kernels in a folder."),
     "doctor": ("doctor", "doctor", "Show which tools and devices memsim finds."),
     "completion": ("completion", "completion", "Print a shell completion script."),

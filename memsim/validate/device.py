@@ -83,7 +83,7 @@ def check_chip(device: Device) -> None:
     if device.arch not in ARCHS:
         raise MemsimError(
             f"there are no rules for {device.gpu} ({device.arch}), only for {', '.join(ARCHS)}",
-            hint="memsim probe --live tests which of them hold on this GPU",
+            hint="memsim probe --export writes a program that measures this GPU (docs/chips.md)",
         )
 
 

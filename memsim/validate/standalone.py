@@ -4,8 +4,9 @@ It needs Python 3.8 or later and NVIDIA's driver, nothing else:
 
     python3 memsim_probe.py [RECORDING.json]
 
-and `memsim probe RECORDING.json` judges what it writes. The driver compiles each of the programs below, in
-which 32 warps execute one instruction over and over and read the clock before and after.
+and `python -m lab clock RECORDING.json`, in memsim's repository, judges what it writes. The driver compiles
+each of the programs below, in which 32 warps execute one instruction over and over and read the clock before
+and after.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import memsim
+from lab.hopper.hopper_recording import load_hopper
 from memsim.model.constant import constant_access
-from memsim.validate.hopper.hopper_recording import load_hopper
 from tests.simt.cuda import machine_kernel
 from tests.validate.conftest import TRACES
 

@@ -12,6 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 import memsim
+from lab.probe.judge_rules import judge_probe
+from lab.probe.probe_recording import newest_probe
+from lab.rules_file import write_rules
 from memsim.analysis import analyze_trace
 from memsim.api import running
 from memsim.arch import ARCHS, ASSUMED, MEASURED, PUBLISHED, SM_90, arch_of_code, get_arch
@@ -25,11 +28,8 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate import standalone
 from memsim.validate.device import native_arch
-from memsim.validate.probe.judge_rules import judge_probe
-from memsim.validate.probe.probe_recording import newest_probe
-from memsim.validate.rules_file import write_rules
 from tests.few import few
-from tests.validate.fake_driver import FakeDriver
+from tests.lab.fake_driver import FakeDriver
 
 OTHERS = [name for name in ARCHS if name != "sm_90"]
 

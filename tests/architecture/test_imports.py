@@ -38,6 +38,7 @@ FAULTS = (
     ("order/warp_clocks", "import memsim.isa.op", "import memsim.state.parts", "-> memsim.isa"),
     ("model/choice", "from memsim.simt import engine", "import memsim.errors", "-> memsim.simt"),
     ("errors", "import studies.counted", "import networkx", "-> studies.counted"),
+    ("version", "import lab.rules_file", "import networkx", "-> lab.rules_file"),
     (
         "views/labels",
         "import memsim.targets.analyze_targets",
@@ -71,7 +72,7 @@ def lint(folder: Path) -> tuple[int, str]:
 def copy(tmp_path: Path) -> Path:
     """The package by itself, to be spoilt."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    for folder in (PACKAGE, ROOT / "studies"):
+    for folder in (PACKAGE, ROOT / "studies", ROOT / "lab"):
         shutil.copytree(folder, tmp_path / folder.name, ignore=shutil.ignore_patterns("__pycache__", "_data"))
     return tmp_path
 

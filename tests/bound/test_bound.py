@@ -13,18 +13,17 @@ import pytest
 from click.testing import CliRunner
 
 import memsim
+from lab.rates.rates_recording import newest_rates
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import ARCHS, SM_90, get_arch
 from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, percent
 from memsim.cli import cli
 from memsim.data import data_folder
-from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.least_work import executed_forms
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.rates.rates_recording import newest_rates
 from memsim.views.bound import terminal
 from tests.simt.cuda import kernels_of, machine_kernel
 
@@ -278,18 +277,6 @@ def test_one_block_is_said_as_one(blocks: int, threads: int, said: str) -> None:
     written = io.StringIO()
     terminal.write(memsim.analyze(kernel, blocks, threads, [memsim.ArrayArg((128,), "int32")]), written)
     assert f"for {said}" in written.getvalue()
-
-
-def test_probe_rates_compares_with_the_recording() -> None:
-    done = CliRunner().invoke(cli, ["probe", "--rates"])
-    assert done.exit_code == 0
-    assert "the bounds hold for 117 of 117 launches" in done.output
-
-
-def test_probe_rates_without_a_recording_says_how_to_make_one(tmp_path: Path) -> None:
-    done = CliRunner().invoke(cli, ["probe", "--rates", "--traces", str(tmp_path)])
-    assert isinstance(done.exception, MemsimError)
-    assert done.exception.hint == "memsim probe --rates --live --record makes one, on a machine with a GPU"
 
 
 def test_the_page_says_it_below_its_first_line() -> None:

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from lab.rates import judge_loops
+from lab.rates.judge_loops import chip_at, judge_rates
+from lab.rates.rates_recording import STREAM, RateLaunch, newest_rates
+from lab.rates.run_loops import CYCLES
 from memsim.arch import SM_90, Arch
 from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
 from memsim.validate.device import slug
-from memsim.validate.rates import judge_loops
-from memsim.validate.rates.judge_loops import chip_at, judge_rates
-from memsim.validate.rates.rates_recording import STREAM, RateLaunch, newest_rates
-from memsim.validate.rates.run_loops import CYCLES
 
 TRACES = data_folder("traces")
 GPUS = sorted({path.parents[1].name for path in TRACES.glob("*/rates/*.json")})

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
+from lab.rates.rates_recording import RateLaunch, newest_rates
 from memsim.api import loading
 from memsim.arch import ARCHS, SM_90, Arch
 from memsim.arch.chip import chip_number
@@ -20,7 +21,6 @@ from memsim.compile.toolkit import header_folders
 from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.model.occupancy import MOST_REGISTERS, Needs, next_cliffs, occupancy, room_left
-from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
 from tests.simt.cuda import kernels_of
 
 LIMITS = ("registers", "shared memory", "warps", "blocks", "barriers")

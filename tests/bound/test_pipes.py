@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from lab.rates.judge_loops import judge_rates
+from lab.rates.rates_recording import RateRecording, newest_rates
 from memsim.data import data_folder
 from memsim.model.pipes import EXECUTED, pipe_use
-from memsim.validate.rates.judge_loops import judge_rates
-from memsim.validate.rates.rates_recording import RateRecording, newest_rates
 
 ALU, FMA = "sm__inst_executed_pipe_alu.sum", "sm__inst_executed_pipe_fma.sum"
 TENSOR = "sm__inst_executed_pipe_tensor.sum"

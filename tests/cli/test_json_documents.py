@@ -31,7 +31,6 @@ DOCUMENTS = {
     "bound": ("bound", [f"{NAIVE} --json", "run.npz --json"]),
     "suggest": ("suggestions", [f"{NAIVE} --json", "kernel_v1 --size 64,64,64 --json"]),
     "validate": ("validation", ["transpose_naive --json"]),
-    "probe": ("probe", ["--json", "--hopper --json"]),
     "doctor": ("doctor", ["--json"]),
     "check": ("check", ["--jobs 1 --format json"]),
     "compare": ("comparison", [f"{NAIVE} transpose_padded --format json"]),

@@ -23,6 +23,7 @@ import numpy as np
 import tomllib
 
 import memsim
+from lab.rates.rates_recording import load_rates
 from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.api.running import trace_job
@@ -45,7 +46,6 @@ from memsim.targets.project import read_project
 from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.rates.rates_recording import load_rates
 from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
 
 STEPS = 5_000  # instructions after which a launch is endless

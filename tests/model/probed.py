@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from lab.probe.instructions import EMPTY, INSTRUCTIONS
+from lab.probe.judge_rules import judge_probe
+from lab.probe.probe_recording import newest_probe
 from memsim.data import data_folder
-from memsim.validate.probe.instructions import EMPTY, INSTRUCTIONS
-from memsim.validate.probe.judge_rules import judge_probe
-from memsim.validate.probe.probe_recording import newest_probe
 from memsim.validate.profiles import SOURCE_METRICS
 
 RECORDING = newest_probe(data_folder("traces"), "nvidia-h100-80gb-hbm3")

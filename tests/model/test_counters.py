@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab.probe.instructions import INSTRUCTIONS
+from lab.probe.run_probe import GLOBAL_METRICS, SHARED_METRICS
 from memsim.arch import ARCHS
 from memsim.model import COUNTERS, global_access, shared_access, totals
 from memsim.model.counters import QUANTITIES
-from memsim.validate.probe.instructions import INSTRUCTIONS
-from memsim.validate.probe.run_probe import GLOBAL_METRICS, SHARED_METRICS
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.model.probed import NAMES, RECORDING, counted
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lab.hopper.hopper_recording import newest_hopper
+from lab.hopper.lane_rules import GLOBAL, OF_GLOBAL
 from memsim import MemsimError
 from memsim.model.coalescing import global_access
 from memsim.model.remote import global_atomic_access, is_same_anywhere, remote_access
-from memsim.validate.hopper.hopper_recording import newest_hopper
-from memsim.validate.hopper.lane_rules import GLOBAL, OF_GLOBAL
 from tests.validate.conftest import TRACES
 
 OP = "cluster_async_store"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lab.probe.instructions import INSTRUCTIONS
 from memsim.model import bypass_source_page, global_source_page, shared_access, shared_source_page
 from memsim.model.sourcepage import UNKNOWN
-from memsim.validate.probe.instructions import INSTRUCTIONS
 from tests.model.probed import NAMES, RECORDING, figures
 
 

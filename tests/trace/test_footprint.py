@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
+from lab.rates.rates_recording import RateLaunch, newest_rates
 from memsim.data import data_folder
 from memsim.kernels import catalog, compiled
 from memsim.state.parts import Part
@@ -19,7 +20,6 @@ from memsim.trace import footprint
 from memsim.trace.footprint import READS, WRITES, Footprint, Marks
 from memsim.trace.record import Recorder
 from memsim.trace.requests import SiteRequests
-from memsim.validate.rates.rates_recording import RateLaunch, newest_rates
 from tests.simt.cuda import kernels_of
 
 BLOCKS, THREADS = 3, 4

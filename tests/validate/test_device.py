@@ -87,4 +87,4 @@ def test_an_unknown_chip(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_cupy(monkeypatch, major=8, minor=7)
     with pytest.raises(MemsimError, match=r"no rules for NVIDIA H100 80GB HBM3 \(sm_87\)") as caught:
         check_chip(this_device())
-    assert "memsim probe --live" in str(caught.value)
+    assert "memsim probe --export" in str(caught.value)

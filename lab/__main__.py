@@ -1,0 +1,7 @@
+"""`python -m lab`."""
+
+import sys
+
+from lab.command import main
+
+sys.exit(main())

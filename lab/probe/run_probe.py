@@ -1,0 +1,151 @@
+"""Runs the probe on this machine's GPU.
+
+The profiler runs once for instructions on shared memory and once for those on global memory, because fewer
+counters need fewer passes.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from lab.probe.instructions import (
+    ACTIVE_BIT,
+    EMPTY,
+    ENTRY,
+    INSTRUCTIONS,
+    ProbedInstruction,
+    program,
+)
+from lab.probe.patterns import make_patterns, side_by_side
+from lab.probe.probe_recording import Probed, ProbeRecording
+from memsim.validate.device import Device, this_device
+from memsim.validate.profiler import Profiler, find_profiler
+from memsim.validate.profiles import SOURCE_METRICS, CodeProfile
+from memsim.validate.recording_files import now
+from memsim.validate.sass import access_of, never_runs
+from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu
+
+PROGRAM = "lab.probe.probe_launches"
+PATTERNS = 256  # per launch
+LAUNCHES = 2  # per instruction
+SEED = 0
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
+GLOBAL = "pipe_lsu_mem_global_op"
+SHARED_METRICS = (
+    *(f"{WAVEFRONTS}_op_{op}.sum" for op in ("ld", "st", "atom")),
+    *(f"{CONFLICTS}_op_{op}.sum" for op in ("ld", "st", "atom", "ldgsts")),
+    f"{WAVEFRONTS}.sum",
+    f"{WAVEFRONTS}_op_misc.sum",
+)
+GLOBAL_METRICS = (
+    *(f"l1tex__t_requests_{GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__t_sectors_{GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__t_set_accesses_{GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
+    *(f"l1tex__t_output_wavefronts_{GLOBAL}_{op}.sum" for op in ("ld", "st")),
+)
+METRICS = (*SHARED_METRICS, *GLOBAL_METRICS)
+
+Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # addresses, active lanes, addresses in global memory
+
+
+def run_probe(progress: Progress = None) -> ProbeRecording:
+    """Measure every instruction that the chip has.
+
+    Raises:
+        MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing.
+    """
+    device, profiler = this_device(), find_profiler()
+    rng = np.random.default_rng(SEED)
+    there = [i for i in INSTRUCTIONS.values() if float(device.compute_capability) * 10 >= i.since]
+    shared = [EMPTY, *(i for i in there if i.space == "shared")]
+    copies = [i for i in there if i.copies]
+    reach = [EMPTY, *(i for i in there if i.space == "global"), *copies]
+    tables = {i.name: _tables(i, rng) for i in (EMPTY, *there)}
+
+    counter = LaunchCounter(LAUNCHES * (len(shared) + len(reach)), progress)
+    date = now()
+    measured: dict[str, list[list[CodeProfile]]] = {}
+    for instructions, metrics in ((shared, SHARED_METRICS), (reach, GLOBAL_METRICS)):
+        for name, profiles in _run(device, profiler, instructions, metrics, tables, counter).items():
+            measured.setdefault(name, []).append(profiles)
+    probed = {name: _probed(tables[name], runs) for name, runs in measured.items()}
+    return ProbeRecording(device, profiler.version, date, SEED, METRICS, probed)
+
+
+def _tables(instruction: ProbedInstruction, rng: np.random.Generator) -> Tables:
+    """Addresses, active lanes and global addresses of all launches."""
+    count, width = LAUNCHES * PATTERNS, instruction.width
+    every = instruction.matrices > 0
+    addresses, active = make_patterns(count, width, rng, instruction.lanes, every)
+    origins = np.zeros_like(addresses)
+    if instruction.copies:
+        origins = (
+            make_patterns(count, width, rng)[0] if instruction.scattered else side_by_side(count, width, rng)
+        )
+    shape = LAUNCHES, PATTERNS, 32
+    rows = addresses.reshape(shape).astype(np.uint32)
+    return rows, active.reshape(shape), origins.reshape(shape).astype(np.uint32)
+
+
+def _run(
+    device: Device,
+    profiler: Profiler,
+    instructions: Sequence[ProbedInstruction],
+    metrics: Sequence[str],
+    tables: dict[str, Tables],
+    counter: LaunchCounter,
+) -> dict[str, list[CodeProfile]]:
+    """One run of the profiler; returns the launches of each instruction."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        arrays = {}
+        for instruction in instructions:
+            code = program(instruction, PATTERNS, device.compute_capability)
+            (folder / f"{instruction.name}.ptx").write_text(code, "utf-8")
+            addresses, active, origins = tables[instruction.name]
+            arrays[f"{instruction.name}_table"] = addresses | active.astype(np.uint32) << ACTIVE_BIT
+            arrays[f"{instruction.name}_origins"] = origins
+        np.savez(folder / "tables.npz", **arrays)
+        (folder / "names.json").write_text(json.dumps([i.name for i in instructions]), "utf-8")
+        what = ("--section", "SourceCounters", "--metrics", ",".join(metrics))
+        kernels = [ENTRY] * LAUNCHES * len(instructions)
+        _, profiles = run_under_ncu(profiler, PROGRAM, folder, kernels, what, counter, lines=True)
+    return {
+        instruction.name: profiles[LAUNCHES * i : LAUNCHES * (i + 1)]
+        for i, instruction in enumerate(instructions)
+    }
+
+
+def _probed(tables: Tables, runs: list[list[CodeProfile]]) -> Probed:
+    """`runs`: the launches of one instruction in each run of the profiler that includes it."""
+    figures = np.full((LAUNCHES, PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
+    counters = np.full((LAUNCHES, len(METRICS)), -1, np.int64)
+    for profiles in runs:
+        for launch, measured in enumerate(profiles):
+            figures[launch] = _figures(measured)
+            for column, metric in enumerate(METRICS):
+                if metric in measured.counters:
+                    counters[launch, column] = measured.counters[metric].value
+    return Probed(*tables, figures, counters)
+
+
+def _figures(measured: CodeProfile) -> np.ndarray:
+    """ncu's values for each pattern; -1 if there are none, or several instructions for one pattern."""
+    figures = np.full((PATTERNS, len(SOURCE_METRICS)), -1, np.int32)
+    seen = set()
+    for row, (line, sass) in enumerate(zip(measured.lines, measured.sass, strict=True)):
+        counts = [measured.figure(metric, row) for metric in SOURCE_METRICS]
+        accesses = access_of(sass) is not None and not never_runs(sass)
+        if not accesses or not 1 <= line <= PATTERNS or all(count is None for count in counts[2:]):
+            continue
+        once = line not in seen
+        seen.add(line)
+        figures[line - 1] = [-1 if count is None else count for count in counts] if once else -1
+    return figures

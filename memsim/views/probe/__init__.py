@@ -1,1 +1,0 @@
-"""Rules and rates measured on a GPU: `memsim probe`."""
