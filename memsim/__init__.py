@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
     from memsim.layout import Layout, Swizzle
+    from memsim.plain_addresses import global_access, shared_access
     from memsim.sketch import GlobalArray, SharedArray
-    from memsim.sketch.plain_addresses import global_access, shared_access
     from memsim.trace.trace import Trace
     from memsim.version import __version__
 
@@ -65,10 +65,10 @@ _HOMES = {
     "analyze": "memsim.captured.analyze_any",
     "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
-    "global_access": "memsim.sketch.plain_addresses",
+    "global_access": "memsim.plain_addresses",
     "load": "memsim.api.loading",
     "run": "memsim.api.running",
-    "shared_access": "memsim.sketch.plain_addresses",
+    "shared_access": "memsim.plain_addresses",
 }
 
 

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from memsim.api.loading import SOURCE_SUFFIXES, load
 from memsim.api.module import Module, shown_names
@@ -16,6 +17,15 @@ from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.kernel import Kernel
+
+
+@runtime_checkable
+class OfFile(Protocol):
+    """A kernel that can be made again from its file, such as one of the catalogue."""
+
+    @property
+    def as_file(self) -> KernelFile:
+        """The file, and how it is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +56,11 @@ class KernelFile:
         if loaded is not None:
             loaded[key] = made
         return made[self.name or _only_kernel(made, self.file)]
+
+    @property
+    def as_file(self) -> KernelFile:
+        """Itself."""
+        return self
 
     @property
     def whole(self) -> KernelFile:

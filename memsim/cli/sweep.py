@@ -16,8 +16,8 @@ from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep
 from memsim.sweep.result_files import kept_in
+from memsim.sweep.sweep_table import write
 from memsim.sweep.variants import variants
-from memsim.views.sweep import terminal
 
 #: What says how a launch is made that is the same for all variants, and not said here.
 SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
@@ -92,9 +92,9 @@ def sweep(
     chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1)
     with progress_bar(target) as report:
         results = run_sweep(chosen, output, jobs, report, scheduler=scheduler, cut=cut)
-    terminal.write(results, sys.stdout)
+    write(results, sys.stdout)
     if plot is not None:
-        from memsim.views.sweep.figure import frontier_figure
+        from memsim.sweep.frontier_figure import frontier_figure
 
         save(frontier_figure(results), plot)
     if all(result.counts.error for result in results):

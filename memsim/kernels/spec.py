@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.api.kernel_file import KernelFile
 from memsim.arch import SM_90, Arch
 from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
@@ -134,6 +135,11 @@ class Spec:
     def file(self) -> str:
         """The source's name in reports: `kernels/kernel_v4.cu`."""
         return f"kernels/{self.source.name}"
+
+    @property
+    def as_file(self) -> KernelFile:
+        """The source, and how it is compiled: not the form that ships."""
+        return KernelFile(self.folder, self.file, self.entry, self.options, self.code)
 
     @property
     def ptx_path(self) -> Path:

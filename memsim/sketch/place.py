@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from types import FrameType, TracebackType
 
 from memsim.errors import MemsimError
 
-HERE, PACKAGE = (str(Path(__file__).parents[level]) for level in range(2))
+PACKAGE = f"{Path(__file__).parents[1]}{os.sep}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class PythonLine:
 def caller() -> PythonLine:
     """The innermost line outside of this package."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(HERE):
+    while frame is not None and frame.f_code.co_filename.startswith(PACKAGE):
         frame = frame.f_back
     assert frame is not None
     return PythonLine(frame.f_code.co_filename, frame.f_lineno, frame.f_lasti)

@@ -19,7 +19,6 @@ from memsim.api import kernel_file, loading, running
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.kernels import Spec
 from memsim.launch import Launch
 from memsim.suggest.edit import Edit
 from memsim.suggest.proposals import Advice, Proposal
@@ -32,11 +31,9 @@ def source_of(job: Job) -> kernel_file.KernelFile | None:
     loaded kernel.
     """
     kernel = job.kernel
-    if isinstance(kernel, Spec):
-        kernel = kernel_file.KernelFile(kernel.folder, kernel.file, kernel.entry, kernel.options, kernel.code)
-    if not isinstance(kernel, kernel_file.KernelFile) or kernel.code == "ptx":
+    if not isinstance(kernel, kernel_file.OfFile) or kernel.as_file.code == "ptx":
         return None
-    return kernel if Path(kernel.file).suffix in loading.SOURCE_SUFFIXES else None
+    return kernel.as_file if Path(kernel.file).suffix in loading.SOURCE_SUFFIXES else None
 
 
 def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:

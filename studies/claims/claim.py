@@ -27,7 +27,7 @@ from memsim.analysis import Analysis
 from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.select import Selector, parse_selector
-from memsim.sketch.plain_addresses import global_access, shared_access
+from memsim.plain_addresses import global_access, shared_access
 from studies.counted import LANES, Kernels
 
 if sys.version_info >= (3, 11):
