@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim import model
+from memsim.access import AccessSide, Chunk, Site
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
+from memsim.instruction import Instruction, Place
 from memsim.launch import Launch
 from memsim.model import GlobalCost, SharedCost
-from memsim.sketch.execute import SketchChunk
 from memsim.sketch.place import caller, line_of, shown_path, text_of
 from memsim.state.predicates import from_bools
 from memsim.state.registers import from_array
-from memsim.trace.plain_sites import CopySource, Place, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Origin, Trace
 
@@ -122,14 +122,14 @@ def _analyzed(
     place = caller()
     file = shown_path(place.path)
     text = line_of(place.path, place.line)
-    site = PlainSite(0, Statement(text, Place(file, place.line, 0)), op, space, width)
+    site = Site(0, Instruction(text, Place(file, place.line, 0)), op, space, width)
     recorder = Recorder()
-    recorder.start_chunk(SketchChunk(np.arange(len(lanes)), WARP))
+    recorder.start_chunk(Chunk(np.arange(len(lanes)), WARP, np.zeros((len(lanes), 1), np.int64)))
     if len(lanes):
         mask = from_bools(np.ascontiguousarray(on))
         other = None
         if op == "cp_async":  # the model assumes that lanes read contiguously
-            other = CopySource(from_array(np.arange(WARP)[None, :] * width), mask)
+            other = AccessSide(from_array(np.arange(WARP)[None, :] * width), mask)
         recorder.access(site, from_array(lanes), True, mask, frozenset(), other)
     sites, columns = recorder.columns()
     trace = Trace(

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import (
+from memsim.access import AccessSide
+from memsim.isa.memory_access import (
     HINTS,
     OUTSIDE,
-    Copy,
     MemoryMachine,
     Run,
     effective,
@@ -44,7 +44,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
     origin = effective(of, binder, True)
     reads = binder.predicate(predicates[0]) if predicates else None
     width = 4 * register_count(form)
-    kind = "cp_async_cg" if "BYPASS" in form.modifiers else "cp_async"
+    access = "cp_async_cg" if "BYPASS" in form.modifiers else "cp_async"
     fills = "ZFILL" in form.modifiers
     size = min(width, 8)
     element: type = np.int64 if size == 8 else np.int32
@@ -56,7 +56,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
         except Poisoned as unknown:
             poison = unknown.poison.through(op)
             for space in ("shared", "global"):
-                machine.lose(op, kind, space, width, poison, active)
+                machine.lose(op, access, space, width, poison, active)
             if active is not False:
                 forget_memory(machine, op, poison, active, ("shared",))
             return
@@ -64,9 +64,9 @@ def build_copy(form: Form, binder: Binder) -> Run:
         if fills:
             missing = low_bits(source, width.bit_length() - 1)
             source = plus(source, times(missing, -1))
-        machine.touch(op, kind, "shared", width, destination, active, Copy(source, copied))
-        outside = machine.touch(op, kind, "global", width, source, copied, Copy(destination, copied))
-        if kind == "cp_async_cg" and active is not False:
+        machine.touch(op, access, "shared", width, destination, active, AccessSide(source, copied))
+        outside = machine.touch(op, access, "global", width, source, copied, AccessSide(destination, copied))
+        if access == "cp_async_cg" and active is not False:
             machine.copy_past_cache(op, destination, copied)
         if not data or active is False:
             return

@@ -16,9 +16,9 @@ import numpy as np
 
 from memsim.arch.units import WORD
 from memsim.errors import MemsimError
-from memsim.isa.access import Move, address_of, register_count, shape_of, slots_of
 from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
 from memsim.isa.memory import storing
+from memsim.isa.memory_access import Move, address_of, register_count, shape_of, slots_of
 from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import checked, opcode, require
@@ -53,9 +53,9 @@ def _barrier(form: Form) -> list[int]:
     return [] if base is None or base.slot is None else [base.slot + 1]
 
 
-def async_opcode(name: str, kind: str) -> Callable[[Any], Any]:
+def async_opcode(name: str, access: str) -> Callable[[Any], Any]:
     """Register what completes at an mbarrier."""
-    touches = ((kind, "shared"),)
+    touches = ((access, "shared"),)
     return opcode(name, results="", widths=_widths, steers=True, touches=touches, also_read=_barrier)
 
 
@@ -86,14 +86,14 @@ def build_async_reduction(form: Form, binder: Binder) -> Any:
     return _asynchronous(form, binder, "async_reduction", 4 * shape.registers, move)
 
 
-def _asynchronous(form: Form, binder: Binder, kind: str, width: int, move: Move) -> Any:
+def _asynchronous(form: Form, binder: Binder, access: str, width: int, move: Move) -> Any:
     """The frame of both. width: bytes of a lane, which its mbarrier gets to know of."""
     slot = address_of(form)[1].base.slot  # type: ignore[union-attr]
     place, barrier = (binder.word(Register(slot + i)) for i in range(2))  # type: ignore[operator]
 
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:
-            machine.lose(op, kind, "shared", width, Poison("", op), False)
+            machine.lose(op, access, "shared", width, Poison("", op), False)
             return
         try:
             address = plus(unsigned(place(machine.slots), 32), SHARED_WINDOW)
@@ -101,7 +101,7 @@ def _asynchronous(form: Form, binder: Binder, kind: str, width: int, move: Move)
             pieces = machine.resolve(address, active)
             together = len(pieces) > 1  # lanes in the own block count with the others
             for name, at, part in [("elsewhere", address, active)] if together else pieces:
-                machine.touch(op, kind, name, width, at, part)
+                machine.touch(op, access, name, width, at, part)
             lanes = machine.full(active)
             blocks, places = machine.of_shared(at_barrier, lanes)
             agents = np.zeros(lanes.shape, np.int64)
@@ -118,7 +118,7 @@ def _asynchronous(form: Form, binder: Binder, kind: str, width: int, move: Move)
             machine.mbarriers.arrive(blocks, places, np.zeros_like(blocks), bytes)
         except Poisoned as unknown:
             poison = unknown.poison.through(op)
-            machine.lose(op, kind, "shared", width, poison, active)
+            machine.lose(op, access, "shared", width, poison, active)
             machine.memory.spoil("shared", poison)
             machine.mbarriers.forget(poison)
         except MemsimError as error:

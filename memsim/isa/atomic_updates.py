@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import HINTS, MemoryMachine
 from memsim.isa.float_formats import of_bits, to_bits
+from memsim.isa.memory_access import HINTS, MemoryMachine
 from memsim.isa.op import Form, Immediate, Operand, Register
 from memsim.isa.pairs import joined
 from memsim.isa.registry import Unsupported, known, require

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.access import GenericAtomic, MemoryMachine, Run, address_of, forget_memory, framed
 from memsim.isa.atomic_updates import (
     WORDS,
     AtomicOperand,
@@ -21,6 +20,7 @@ from memsim.isa.atomic_updates import (
     spread,
     updated,
 )
+from memsim.isa.memory_access import GenericAtomic, MemoryMachine, Run, address_of, forget_memory, framed
 from memsim.isa.op import Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, opcode, require
@@ -42,7 +42,7 @@ def _atomic_widths(form: Form) -> dict[int, int]:
     return {i: shape.registers for i in range(len(form.operands)) if i != place}
 
 
-#: Opcode -> kind of access and state space.
+#: Opcode -> access and state space.
 _ATOMICS = {
     **{"ATOMG": ("atomic", "global"), "ATOMS": ("atomic", "shared"), "ATOM": ("atomic", "generic")},
     **{"RED": ("reduction", "global"), "REDG": ("reduction", "global"), "REDS": ("reduction", "shared")},
@@ -55,8 +55,8 @@ def build_atomic(form: Form, binder: Binder) -> Run:
     With a predicate result, an atomic on shared memory through a generic address is not performed: the
     predicate tells whether it was, and if not, a loop performs it.
     """
-    kind, space = _ATOMICS[form.opcode]
-    returns = kind == "atomic"
+    access, space = _ATOMICS[form.opcode]
+    returns = access == "atomic"
     named, shape = atomic_shape(form)
     place, _ = address_of(form)
     sources = [operand for operand in form.operands[place + 1 :] if not isinstance(operand, Predicate)]
@@ -131,13 +131,13 @@ def build_atomic(form: Form, binder: Binder) -> Run:
     # Also for PTX: other types have no instruction of their own on shared memory.
     loops = spins or (operation not in ("exch", "cas") and shape not in WORDS)
     if space == "shared":
-        kind = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else kind
-        kind = "atomic_loop" if loops else kind
+        access = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else access
+        access = "atomic_loop" if loops else access
     begins_loop = answer is not None or loops or shape.registers > 1
     own = "atomic_cas" if operation == "cas" else "atomic"
     generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade", own)
     width = 4 * shape.registers
-    return framed(form, binder, space, kind, width, move, forget, generic=generic, spins=spins)
+    return framed(form, binder, space, access, width, move, forget, generic=generic, spins=spins)
 
 
 def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Any) -> Any:

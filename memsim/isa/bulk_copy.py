@@ -92,7 +92,7 @@ def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> A
     completes at an mbarrier.
     """
     to, of, count = (slot_of(form, place) for place in range(3))
-    kind, space = touches[0]
+    access, space = touches[0]
     in_global = space == "global"
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
@@ -107,7 +107,7 @@ def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> A
             rows, at = machine.in_cluster(issue.block, first)
             starts, lengths, whose = between(source, at, length)
             owners = rows
-        machine.stretches(op, kind, space, starts, lengths, owners[whose], issue.warp[whose])
+        machine.stretches(op, access, space, starts, lengths, owners[whose], issue.warp[whose])
         stores = machine.memory.space(space), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])

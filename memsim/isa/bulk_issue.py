@@ -121,8 +121,8 @@ def copies(
 
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:
-            for kind, space in touches:
-                machine.lose(op, kind, space, UNIT, Poison("", op), False)
+            for access, space in touches:
+                machine.lose(op, access, space, UNIT, Poison("", op), False)
             return
         try:
             issue = issued(machine, active, slots, binder)
@@ -141,8 +141,8 @@ def copies(
 
 def lost(machine: Any, op: Op, touches: Touches, active: Any, poison: Poison) -> None:
     """A copy with unknown operands."""
-    for kind, space in touches:
-        machine.lose(op, kind, space, UNIT, poison, active)
+    for access, space in touches:
+        machine.lose(op, access, space, UNIT, poison, active)
     machine.memory.spoil(touches[0][1], poison)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import MemoryMachine, Run, load_widths, shape_of, slots_of
+from memsim.isa.memory_access import MemoryMachine, Run, load_widths, shape_of, slots_of
 from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import checked, opcode, require

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import slots_of
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.matrix_unknown import results_known, unknown_in, unknown_numbers, with_zeros
+from memsim.isa.memory_access import slots_of
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers

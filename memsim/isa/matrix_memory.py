@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
+from memsim.isa.memory_access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
 from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import checked, known, opcode

@@ -31,7 +31,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.access import address_of, effective
+from memsim.isa.memory_access import address_of, effective
 from memsim.isa.op import Address, Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import opcode, require

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.access import (
+from memsim.isa.memory_access import (
     SPACES,
     MemoryMachine,
     Move,

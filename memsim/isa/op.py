@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from memsim.instruction import Instruction
+
 VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 320, 328, 336, 352
 SLOTS = 354
 
@@ -51,19 +53,6 @@ class Flow(Enum):
     END_COLLECTIVE = "end collective"  # of a region that a WARPSYNC.COLLECTIVE entered
     SLEEP = "sleep"  # for a time; convergence barriers may not wait for it
     UNKNOWN = "unknown"  # not executed: a kernel that gets here cannot continue
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A source line; `callers` are the lines into which it was inlined, innermost first.
-
-    file: "" for PTX without line information, whose own line it is then.
-    """
-
-    file: str
-    line: int
-    column: int = 0
-    callers: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,11 +163,11 @@ class Form:
         return ".".join((self.opcode, *self.modifiers))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Op:
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Op(Instruction):
     """One instruction of a program.
 
-    index: its number in the program; address: its offset from the kernel's first byte. reads, writes: slots,
+    index: its number in the program. reads, writes: slots,
     as bit sets. A guarded write leaves the register unchanged in lanes whose guard is false. addresses: slots
     read for an address, a predicate or the guard, not as data. targets: indices of the targets of a branch,
     call or barrier. record: what is known of the opcode (`memsim.isa.registry`). called: the instruction of
@@ -187,11 +176,8 @@ class Op:
     """
 
     index: int
-    address: int
     form: Form
     guard: Predicate | None
-    text: str
-    source: Place | None
     effect: Effect
     reads: int
     writes: int
@@ -209,25 +195,8 @@ class Op:
 
     @property
     def touches(self) -> tuple[tuple[str, str], ...]:
-        """(kind, state space) of its accesses."""
+        """(access, state space) of each access that it makes."""
         return tuple(self.record.touches_of(self.form))
-
-    @property
-    def line(self) -> int:
-        """The source line, 0 if unknown."""
-        return self.source.line if self.source else 0
-
-    @property
-    def column(self) -> int:
-        """The column in the source line; unknown for machine code."""
-        return self.source.column if self.source else 0
-
-    @property
-    def where(self) -> str:
-        """`kernel.cu:12`, or `PTX:12`, or the address."""
-        return (
-            f"{self.source.file or 'PTX'}:{self.source.line}" if self.source else f"address {self.address:#x}"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Which state spaces an instruction may read and write.
 
-A kind of access that is not listed here as read-only or write-only does both; this is the only rule by which
+An access that is not listed here as read-only or write-only does both; this is the only rule by which
 memory becomes unknown.
 """
 
@@ -11,7 +11,7 @@ from memsim.isa.registry import Touches
 
 SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
-#: Kinds of access that only read, and that only write.
+#: Accesses that only read, and that only write.
 ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "bulk_multicast", "surface_load"))
 ONLY_WRITE = frozenset(
     (
@@ -41,7 +41,7 @@ def written_by(touches: Touches) -> frozenset[str]:
 
 def _spaces(touches: Touches, others: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
     found: set[str] = set()
-    for kind, space in touches:
-        if kind not in others and not (kind == "cp_async" and space == not_of_a_copy):
+    for access, space in touches:
+        if access not in others and not (access == "cp_async" and space == not_of_a_copy):
             found |= ALL_SPACES if space == "generic" else {space}
     return frozenset(found)

@@ -17,7 +17,7 @@ Compute = Callable[..., Any]
 Builder = Callable[..., Any]
 #: How many registers an operand spans, by its index, if not one.
 Widths = Mapping[int, int]
-#: What an instruction accesses, as (kind, state space).
+#: What an instruction accesses, as (access, state space).
 Touches = tuple[tuple[str, str], ...]
 
 
@@ -62,7 +62,7 @@ class OpcodeRecord:
     """What is known of one opcode; one that is known but has no `build` is not executed.
 
     results: which of the leading operands are written: R a register, P a predicate, `?` if it may be missing.
-    touches: (kind, space) of its accesses. written, also_read: slots written and read that no operand names.
+    touches: (access, space) of each access. written, also_read: slots written and read that no operand names.
     known: False for an opcode that is not in the table, which may do anything. steers: control flow, or what
     it accesses, depends on all that it reads, though no register or address says so.
     """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WORD
-from memsim.isa.access import MemoryMachine, address_of
+from memsim.isa.memory_access import MemoryMachine, address_of
 from memsim.isa.op import Form, Op
 from memsim.isa.stack import is_part_of_a_word
 from memsim.state.partial import or_zero

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memsim.arch.units import WORD
-from memsim.isa.access import address_of, register_count
+from memsim.isa.memory_access import address_of, register_count
 from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Op, Program, Register
 from memsim.launch import SPILLS
 

@@ -38,7 +38,7 @@ from memsim.isa.op import Effect
 from memsim.isa.registry import RECORDS, OpcodeRecord
 
 #: All state spaces.
-ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
+ANY_ACCESS = tuple((access, space) for access in ("load", "store") for space in ("shared", "global", "local"))
 
 #: The record of an unknown opcode: it may do anything to all memory and to all registers that it names.
 STRANGER = OpcodeRecord("?", None, "P?R?P?", {0: 4, 1: 4}, Effect.MEMORY, touches=ANY_ACCESS, known=False)

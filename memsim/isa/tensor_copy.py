@@ -146,7 +146,7 @@ def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
 def report_boxes(
     machine: Any,
     op: Op,
-    kind: str,
+    access: str,
     issue: Issue,
     tensors: list[Tensor],
     corners: np.ndarray,
@@ -160,7 +160,7 @@ def report_boxes(
     an H200 counts each 32 bytes of shared memory that it fills, and in a piece of a multicast at least three.
     """
     starts, lengths, owners = [], [], []
-    loads = kind == "bulk_load"
+    loads = access == "bulk_load"
     least = 0 if ranks is None else 3 * SECTOR
     for i, (one, corner) in enumerate(zip(tensors, corners)):
         begin, width = int(corner[0]) * one.element, one.box[0] * one.element
@@ -195,7 +195,7 @@ def report_boxes(
     if ranks is not None:
         multicast(machine, op, issue, (start, length, whose), ranks)
     else:
-        machine.stretches(op, kind, "global", start, length, issue.block[whose], issue.warp[whose])
+        machine.stretches(op, access, "global", start, length, issue.block[whose], issue.warp[whose])
 
 
 def _is_measured(one: Tensor, ranks: np.ndarray | None) -> bool:

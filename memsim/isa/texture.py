@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.arch.texel_places import NOTHING, texels
 from memsim.argument_types import Texture
-from memsim.isa.access import slots_of
+from memsim.isa.memory_access import slots_of
 from memsim.isa.op import Form, Immediate, Operand, Predicate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, checked, known, opcode, require
@@ -100,29 +100,29 @@ def build_fetch(form: Form, binder: Binder) -> Any:
             machine.uncounted("texture request", active)
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
             return
-        kind = kind_of(form.opcode, fetch.shape, texture, len(fetch.channels))
-        if kind is None:
+        access = access_of_texture(form.opcode, fetch.shape, texture, len(fetch.channels))
+        if access is None:
             machine.uncounted("texture request", active)
             values = [Poison("a fetch of another kind of texture than its texture object's", op)] * len(slots)
             _write(machine, op, slots, values, active)
             return
         if active is False:
-            machine.fetch(op, kind, texture, 0, False)
+            machine.fetch(op, access, texture, 0, False)
             return
         try:
             touched = read(machine, texture, gathers)
         except Poisoned as unknown:
-            machine.lose_fetch(op, kind, texture, unknown.poison, active)
+            machine.lose_fetch(op, access, texture, unknown.poison, active)
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
             return
-        places = touched.places * texture.width if kind == "fetch" else touched.places
+        places = touched.places * texture.width if access == "fetch" else touched.places
         places = np.where(touched.inside, places, NOTHING)
         if touched.doubtful.any() and both(active, from_bools(touched.doubtful)) is not False:
-            machine.lose_fetch(op, kind, texture, Poison(DOUBT, op), active)
+            machine.lose_fetch(op, access, texture, Poison(DOUBT, op), active)
         else:
-            machine.fetch(op, kind, texture, from_array(places), active)
+            machine.fetch(op, access, texture, from_array(places), active)
         if data:
-            _write(machine, op, slots, _values(op, texture, kind, touched, fetch.channels), active)
+            _write(machine, op, slots, _values(op, texture, access, touched, fetch.channels), active)
 
     return run
 
@@ -148,7 +148,7 @@ def _reader(form: Form, binder: Binder, fetch: Fetch) -> Any:
     return read
 
 
-def kind_of(opcode: str, shape: str, texture: Texture, channels: int) -> str | None:
+def access_of_texture(opcode: str, shape: str, texture: Texture, channels: int) -> str | None:
     """What `memsim.model.operations` calls this fetch of so many channels; None if it cannot be one."""
     linear = texture.memory == "linear"
     if opcode == "TLD" or (linear and texture.dimensions == 1):
@@ -174,12 +174,12 @@ def kind_of(opcode: str, shape: str, texture: Texture, channels: int) -> str | N
     return "filtered_pitched" if linear else "filtered"
 
 
-def _values(op: Any, texture: Texture, kind: str, touched: Touched, channels: Sequence[int]) -> list[Any]:
+def _values(op: Any, texture: Texture, access: str, touched: Touched, channels: Sequence[int]) -> list[Any]:
     """What the registers get."""
     found: list[Any] = [Poison("the value of a filtered fetch of a texture", op)] * len(channels)
-    is_border = kind != "fetch" and texture.address == "border"
-    if kind in ("fetch", "point", "point_pitched") and not (is_border or touched.doubtful.any()):
-        number = _numbers(texture, touched.places) if kind != "fetch" else touched.places
+    is_border = access != "fetch" and texture.address == "border"
+    if access in ("fetch", "point", "point_pitched") and not (is_border or touched.doubtful.any()):
+        number = _numbers(texture, touched.places) if access != "fetch" else touched.places
         of_lanes = texture.texels[np.where(touched.inside, number, 0)]
         found = [_channel(op, texture, of_lanes, touched.inside, channel) for channel in channels]
     return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from memsim.isa.op import Place
+from memsim.instruction import Place
 from memsim.ptx import declarations
 from memsim.ptx.lexer import NAME, Cursor
 from memsim.ptx.operand_parser import call_target, operands, register

@@ -5,9 +5,9 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+from memsim.instruction import Place
 from memsim.isa.executable import Parameter as Parameter
 from memsim.isa.executable import Variable
-from memsim.isa.op import Place
 
 
 @dataclass(frozen=True, slots=True)

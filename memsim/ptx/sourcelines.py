@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from memsim.isa.op import Place
+from memsim.instruction import Place
 from memsim.ptx.lexer import NAME, Cursor, PtxText
 from memsim.source.library_files import in_library
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from memsim.errors import MemsimError, shown
-from memsim.isa.op import Place
+from memsim.instruction import Place
 from memsim.source.library_files import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")

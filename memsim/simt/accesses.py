@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import AccessSide
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.errors import MemsimError
-from memsim.isa.access import Copy, own_shared
+from memsim.isa.memory_access import own_shared
 from memsim.isa.op import Op
 from memsim.launch import Launch
 from memsim.simt.active_lanes import Lanes
@@ -34,9 +35,9 @@ COUNTED = ("shared", "global", "local", "constant")
 STRETCH = 16
 
 
-def only_reads(kind: str, space: str) -> bool:
-    """Does an access of this kind leave this space unchanged?"""
-    return kind == "load" or (kind.startswith("cp_async") and space == "global")
+def only_reads(access: str, space: str) -> bool:
+    """Does this access leave this space unchanged?"""
+    return access == "load" or (access.startswith("cp_async") and space == "global")
 
 
 @lru_cache(maxsize=4096)
@@ -86,38 +87,45 @@ class Accesses(Lanes):
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
 
     def touch(
-        self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
+        self,
+        op: Op,
+        access: str,
+        space: str,
+        width: int,
+        address: Int,
+        active: Any,
+        other: AccessSide | None = None,
     ) -> Any:
         """Lanes `active` access `address`: check it and report it.
 
         Returns the lanes that read outside of every array, if that is allowed.
         """
         if space == "elsewhere":
-            return self.touch_elsewhere(op, kind, width, address, active)
+            return self.touch_elsewhere(op, access, width, address, active)
         self.bounds.outside = False
-        self.bounds.only_reads = only_reads(kind, space)
+        self.bounds.only_reads = only_reads(access, space)
         is_generic = has_generic_address(op)
         arrays: frozenset[str] = frozenset()
         if active is not False and space != "constant":
             arrays = self.bounds.check(op, space, width, address, active)
-        if is_generic and (space == "constant" or (space == "local" and kind not in ("load", "store"))):
+        if is_generic and (space == "constant" or (space == "local" and access not in ("load", "store"))):
             # It is also a request to global memory, which the profiler's Source page may show.
-            self.lose(op, kind, "global", width, Poison(f"a generic address in {space} memory", op), active)
+            self.lose(op, access, "global", width, Poison(f"a generic address in {space} memory", op), active)
             if space == "constant":
                 return self.bounds.outside
-        if is_generic and (space, kind) == ("shared", "load"):
+        if is_generic and (space, access) == ("shared", "load"):
             if self.cluster == (1, 1, 1):
-                kind = "load_generic"
+                access = "load_generic"
             elif width == 8:
                 self.listener.uncertain(
                     f"wavefronts of the 8-byte loads at {op.where}: with a cluster address the chip serves a"
                     " whole warp at once"
                 )
-        site = self.sites.site(op, kind, space, width)
+        site = self.sites.site(op, access, space, width)
         if space == "shared":
             address = plus(address, -self.memory.layouts["shared"].base)
         if other is not None and space == "global":
-            other = Copy(plus(other.address, -self.memory.layouts["shared"].base), other.active)
+            other = AccessSide(plus(other.address, -self.memory.layouts["shared"].base), other.active)
         self.again = self.listener.access(site, address, self.mask, active, arrays, other)
         if self.bounds.outside is not False:
             self.again = None
@@ -127,7 +135,7 @@ class Accesses(Lanes):
             self.ordered.access(self, op, width, address, active)
         return self.bounds.outside
 
-    def touch_elsewhere(self, op: Op, kind: str, width: int, address: Int, active: Any) -> bool:
+    def touch_elsewhere(self, op: Op, access: str, width: int, address: Int, active: Any) -> bool:
         """Lanes access distributed shared memory, that of another block of their cluster.
 
         Raises:
@@ -142,7 +150,7 @@ class Accesses(Lanes):
                 f" by {self.places(active)}",
                 **place_in_source(op),
             )
-        called = kind.removesuffix("_generic")
+        called = access.removesuffix("_generic")
         site = self.sites.site(op, f"cluster_{called}", "shared", width)
         place = plus(address, -SHARED_WINDOW - SHARED_BASE)  # with the block's rank
         self.listener.access(site, place, self.mask, active, frozenset(), None)
@@ -158,16 +166,16 @@ class Accesses(Lanes):
             found.order = self.memory.order.of_others(rows, self.sync.foreign_threads())
         return found, low_bits(address, 24)
 
-    def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None:
+    def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Any) -> None:
         """Report an access with unknown addresses."""
         if self.ordered is not None and space == "global" and active is not False:
             self.ordered.lost(op)
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:
-            self.listener.uncounted(f"{space} {'call' if kind == 'call' else 'request'}", active)
+            self.listener.uncounted(f"{space} {'call' if access == 'call' else 'request'}", active)
             return
-        site = self.sites.site(op, kind, space, width)
+        site = self.sites.site(op, access, space, width)
         if active is False:
             self.listener.access(site, 0, self.mask, False, frozenset(), None)
             return
@@ -210,8 +218,8 @@ class Accesses(Lanes):
     def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]) -> None:
         """What the chip does for a generic access beyond serving each space's lanes.
 
-        An atomic with no lane in shared memory takes a wavefront there for each group of its lanes: the kind
-        `unmade`, one lane of each group at address 0. Loads and stores (`unmade` is None) of up to 4 bytes
+        An atomic with no lane in shared memory takes a wavefront there for each group of its lanes, recorded
+        as `unmade`, one lane of each group at address 0. Loads and stores (`unmade` is None) of up to 4 bytes
         count lanes in global and in local memory together, not the same in each run. Source: docs/model.md.
         """
         by_space = {space: self.by_warp(self.full(active)) for space, _, active in pieces}
@@ -248,7 +256,7 @@ class Accesses(Lanes):
     def stretches(
         self,
         op: Op,
-        kind: str,
+        access: str,
         space: str,
         start: np.ndarray,
         length: np.ndarray,
@@ -275,7 +283,7 @@ class Accesses(Lanes):
                 )
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
-        site = self.sites.site(op, kind, space, STRETCH)
+        site = self.sites.site(op, access, space, STRETCH)
         self.listener.access(site, 0, self.mask, False, names, None)
         base = SHARED_BASE if space == "shared" else 0
         self.listener.stretches(site, names, start - base, length, block, warp)
@@ -295,15 +303,15 @@ class Accesses(Lanes):
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
 
-    def fetch(self, op: Op, kind: str, texture: Texture, places: Int, active: Any) -> None:
+    def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Any) -> None:
         """Lanes fetch texels of a texture, `places` as `memsim.model` takes them: report it."""
-        site = self.sites.site(op, kind, "texture", texture.width)
+        site = self.sites.site(op, access, "texture", texture.width)
         names = frozenset({self.memory.texture_names[id(texture)]})
         self.listener.access(site, places, self.mask, active, names, None)
 
-    def lose_fetch(self, op: Op, kind: str, texture: Texture, poison: Poison, active: Any) -> None:
+    def lose_fetch(self, op: Op, access: str, texture: Texture, poison: Poison, active: Any) -> None:
         """Report a fetch with unknown coordinates."""
-        site = self.sites.site(op, kind, "texture", texture.width)
+        site = self.sites.site(op, access, "texture", texture.width)
         self.listener.unknown(site, poison, self.mask, active)
 
     def uncounted(self, what: str, active: Any) -> None:

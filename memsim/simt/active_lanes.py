@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.access import Chunk
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
@@ -84,6 +85,11 @@ class Lanes:
     def first(self) -> np.ndarray:
         """As of `Rows`."""
         return self.rows.first
+
+    @property
+    def chunk(self) -> Chunk:
+        """As listeners are told of it."""
+        return Chunk(self.blocks, self.threads, self.first)
 
     @property
     def numbers(self) -> np.ndarray:

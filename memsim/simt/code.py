@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.access import address_of, effective
+from memsim.isa.memory_access import address_of, effective
 from memsim.isa.op import Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported

@@ -122,4 +122,4 @@ def _kept(others: Guarded, written: int, lost: int) -> Guarded:
 
 def is_atomic(op: Op) -> bool:
     """Does its result depend on what other threads left in memory?"""
-    return op.effect is Effect.MEMORY and any(kind == "atomic" for kind, _ in op.touches)
+    return op.effect is Effect.MEMORY and any(access == "atomic" for access, _ in op.touches)

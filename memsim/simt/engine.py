@@ -94,7 +94,7 @@ class Engine:
         self.barriers.start()
         self.phases.start()
         self.clusters.start()
-        machine.listener.start_chunk(machine)
+        machine.listener.start_chunk(machine.chunk)
         self.groups.start()
         self.run_chunk()
         while self.apart and (rows := self.aside.full()):
@@ -184,7 +184,7 @@ class Engine:
         self.convergence.waiting = rows.meetings
         self.steps_left = rows.steps_left
         self.recent, self.window = np.zeros(len(rows), bool), WINDOW
-        self.machine.listener.start_chunk(self.machine)
+        self.machine.listener.start_chunk(self.machine.chunk)
 
     def advance(self, group: Group) -> None:
         """Run a group until it diverges, waits, exits, or others come first."""

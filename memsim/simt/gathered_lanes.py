@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from memsim.isa.access import Copy
+from memsim.access import AccessSide, Site
 from memsim.simt.active_lanes import Rows
-from memsim.simt.listener import Listener, Site
+from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import Step
@@ -191,7 +191,7 @@ class OfAllThreads:
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: Copy | None = None,
+        other: AccessSide | None = None,
     ) -> None:
         """As `Listener.access`."""
         assert other is None and mask is True

@@ -28,4 +28,4 @@ def are_independent(program: Program, needed: frozenset[int] | None, memory: Mem
 def may_wait(op: Op) -> bool:
     """May it observe writes of other warps meanwhile: an atomic, or a load that bypasses the L1 cache?"""
     past = {"STRONG", "ACQUIRE", "RELAXED", "MMIO"} & set(op.form.modifiers)
-    return bool(past) or any(kind != "load" for kind, _ in op.touches)
+    return bool(past) or any(access != "load" for access, _ in op.touches)

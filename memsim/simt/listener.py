@@ -1,30 +1,17 @@
-"""The interface of listeners to a launch, and `Site`, a place in the program that accesses memory."""
+"""The interface of listeners to a launch, and the sites of its accesses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
-from memsim.isa.access import Copy
+from memsim.access import AccessSide, Chunk, Site
 from memsim.isa.op import Op
-from memsim.simt.active_lanes import Lanes
 from memsim.state.poison import Poison
 from memsim.state.scattered import ScatteredLanes
 from memsim.state.sums import Int
-
-
-@dataclass(frozen=True)
-class Site:
-    """A place in the program that accesses shared or global memory."""
-
-    index: int
-    instruction: Op
-    op: str
-    space: str
-    width: int
 
 
 class Sites:
@@ -33,14 +20,14 @@ class Sites:
     def __init__(self) -> None:
         self.known: dict[tuple[int, str, str], Site] = {}
 
-    def site(self, op: Op, kind: str, space: str, width: int) -> Site:
+    def site(self, op: Op, access: str, space: str, width: int) -> Site:
         """The access site of an instruction in a state space; of one that fetches from textures of several
         texel sizes, one for each.
         """
-        key = (op.index, f"{kind} {width}" if space == "texture" else kind, space)
+        key = (op.index, f"{access} {width}" if space == "texture" else access, space)
         if key not in self.known:
             number = sum(one[0] == op.index for one in self.known)
-            self.known[key] = Site(op.index * 8 + number, op, kind, space, width)
+            self.known[key] = Site(op.index * 8 + number, op, access, space, width)
         return self.known[key]
 
     def of(self, op: Op) -> list[Site]:
@@ -56,7 +43,7 @@ Again = Callable[[], bool]
 class Listener(Protocol):
     """Receives the accesses of a launch."""
 
-    def start_chunk(self, engine: Lanes) -> None:
+    def start_chunk(self, chunk: Chunk) -> None:
         """A new chunk of blocks starts."""
 
     def access(
@@ -66,7 +53,7 @@ class Listener(Protocol):
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: Copy | None = None,
+        other: AccessSide | None = None,
     ) -> Again | None:
         """`site` was executed by the threads in `mask`; those in `active` accessed `address` (bytes).
 

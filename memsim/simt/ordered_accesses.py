@@ -16,8 +16,8 @@ from memsim.state.launch_memory import Memory
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
 
-#: Kinds of access that happen where they stand among those of their thread.
-KINDS = frozenset(("load", "store", "reduction", "atomic"))
+#: Accesses that happen where they stand among those of their thread.
+FOLLOWED = frozenset(("load", "store", "reduction", "atomic"))
 #: Modifiers of accesses that are narrower than a word, and their bytes.
 NARROW = {"U8": 1, "S8": 1, "U16": 2, "S16": 2}
 #: Larger memory is not followed: it would take this many times 16 bytes.
@@ -51,7 +51,11 @@ def ordered_accesses(dataflow: Dataflow, memory: Memory) -> OrderedAccesses | No
     ops = [dataflow.ops[index] for index in dataflow.read_again()]
     size = memory.layouts["global"].end - GLOBAL_BASE
     cell = min((NARROW.get(name, 4) for op in ops for name in op.form.modifiers), default=4)
-    if not ops or size > MOST_CELLS * cell or not all(kind in KINDS for op in ops for kind, _ in op.touches):
+    if (
+        not ops
+        or size > MOST_CELLS * cell
+        or not all(access in FOLLOWED for op in ops for access, _ in op.touches)
+    ):
         return None
     ways = {op.index: (GLOBAL in spaces_read(op), GLOBAL in spaces_written(op)) for op in ops}
     return OrderedAccesses(ways, GlobalOrder(GLOBAL_BASE, size, cell))

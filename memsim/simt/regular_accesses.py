@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import AccessSide, Site
 from memsim.errors import MemsimError
-from memsim.isa.access import Copy
 from memsim.launch import Launch
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.engine import Engine
-from memsim.simt.listener import Site
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
@@ -60,11 +59,12 @@ class RegularAccesses:
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: Copy | None = None,
+        other: AccessSide | None = None,
     ) -> None:
         """Look at the address and the lanes."""
-        sides = [(address, active)] if other is None else [(address, active), (other.address, other.active)]
-        for place, lanes in sides:
+        for place, lanes in (
+            [AccessSide(address, active)] if other is None else [AccessSide(address, active), other]
+        ):
             if (isinstance(place, Sum) and place.f is not None) or _is_of_each_thread(lanes):
                 self.are_regular = False
 

@@ -10,8 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from memsim.isa.access import GENERIC
 from memsim.isa.comparisons import Combined, DecidedByLane
+from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
 from memsim.isa.op import PREDICATE, UNIFORM, Effect, Op
 from memsim.isa.reach import spaces_written
@@ -214,9 +214,9 @@ def unknown_effects(machine: Machine, op: Op, poison: Poison, active: Any) -> No
     """
     for slot in slots_of(op.writes):
         machine.write(slot, poison, active)
-    for kind, space in op.touches:
+    for made, space in op.touches:
         for where in GENERIC if space == "generic" else (space,):
-            machine.lose(op, kind, where, 0, poison, active)
+            machine.lose(op, made, where, 0, poison, active)
     for space in spaces_written(op):
         machine.memory.spoil(space, poison)
 

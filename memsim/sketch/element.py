@@ -91,25 +91,25 @@ class Element:
             ElementAccess(self, "cp_async_cg" if bypass else "cp_async", vector, mask), source, read
         )
 
-    def _matrix(self, op: str, count: int, mask: Any) -> None:
+    def _matrix(self, access: str, count: int, mask: Any) -> None:
         if self.array.space != "shared":
-            raise MemsimError(f"{op} works on shared memory, but {self.array.name} is in global memory")
+            raise MemsimError(f"{access} works on shared memory, but {self.array.name} is in global memory")
         if count not in (1, 2, 4):
-            raise MemsimError(f"{op} moves 1, 2 or 4 matrices, not {count!r}")
+            raise MemsimError(f"{access} moves 1, 2 or 4 matrices, not {count!r}")
         vector, rest = divmod(MATRIX_ROW, self.array.itemsize)
         if rest or not vector:
             raise MemsimError(
                 f"elements of {self.array.itemsize} bytes do not divide a row of {MATRIX_ROW} bytes"
             )
-        current(op).access(ElementAccess(self, op, vector, mask, lanes=8 * count))
+        current(access).access(ElementAccess(self, access, vector, mask, lanes=8 * count))
 
-    def _access(self, op: str, vector: int, mask: Any) -> None:
-        current(op).access(ElementAccess(self, op, vector, mask))
+    def _access(self, access: str, vector: int, mask: Any) -> None:
+        current(access).access(ElementAccess(self, access, vector, mask))
 
 
-def _atomic(array: SketchArray, operation: str, op: str) -> str:
-    """The operation name of an atomic: `op`, or a more special one (docs/model.md, "Which shared atomic is
-    which").
+def _atomic(array: SketchArray, operation: str, access: str) -> str:
+    """The name of an atomic's access: the one given, or a more special one (docs/model.md, "Which shared
+    atomic is which").
 
     Raises:
         MemsimError: unknown operation.
@@ -117,11 +117,11 @@ def _atomic(array: SketchArray, operation: str, op: str) -> str:
     if operation not in ATOMICS:
         raise MemsimError(f"there is no atomic {operation!r}", hint=f"there are {', '.join(ATOMICS)}")
     if array.space != "shared":
-        return op
+        return access
     swaps = operation in ("exch", "cas")
     if array.itemsize not in (4, 8) or (not swaps and (array.itemsize == 8 or array.is_float)):
         return "atomic_loop"
-    return {"cas": "atomic_cas", "inc": "atomic_inc", "exch": "atomic"}.get(operation, op)
+    return {"cas": "atomic_cas", "inc": "atomic_inc", "exch": "atomic"}.get(operation, access)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class ElementAccess:
     """
 
     element: Element
-    op: str
+    access: str
     vector: int
     mask: Any
     lanes: int = WARP
@@ -141,10 +141,10 @@ class ElementAccess:
 class Running(Protocol):
     """A sketch being run."""
 
-    def access(self, access: ElementAccess) -> None:
+    def access(self, made: ElementAccess) -> None:
         """Record an access by the active threads."""
 
-    def copy(self, access: ElementAccess, source: Element, read: Any) -> None:
+    def copy(self, made: ElementAccess, source: Element, read: Any) -> None:
         """Record a copy from `source`; threads outside of `read` write zeros."""
 
 
@@ -161,7 +161,7 @@ def running(sketch: Running) -> Iterator[None]:
         _RUNNING.reset(token)
 
 
-def current(op: str) -> Running:
+def current(access: str) -> Running:
     """The sketch being run.
 
     Raises:
@@ -170,7 +170,7 @@ def current(op: str) -> Running:
     sketch = _RUNNING.get()
     if sketch is None:
         raise MemsimError(
-            f"a {op} outside of a kernel",
+            f"a {access} outside of a kernel",
             hint="write it in a function of the thread and pass that to memsim.analyze(function, block=...)",
         )
     return sketch

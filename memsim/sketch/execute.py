@@ -5,16 +5,17 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memsim.access import AccessSide, Chunk, Site
 from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
+from memsim.instruction import Instruction, Place
 from memsim.launch import Launch
 from memsim.sketch.addresses import AccessingThreads, byte_addresses
 from memsim.sketch.array import SketchArray
@@ -31,7 +32,6 @@ from memsim.sketch.thread import Thread, checked_mask, coordinates
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
 from memsim.state.registers import Sum, from_array
-from memsim.trace.plain_sites import CopySource, Place, PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.trace import ArrayLayout, Origin, Trace
 
@@ -44,19 +44,6 @@ CHUNK = 1 << 20
 FORM = "index math in Python, each access a request as written"
 #: Widths of a copy; one that bypasses the L1 cache has 16 bytes (PTX ISA, cp.async).
 BYPASS_WIDTH = 16
-
-
-@dataclass(frozen=True, slots=True)
-class SketchChunk:
-    """Blocks that run together: their linear numbers, and threads of each, padded to whole warps."""
-
-    blocks: NDArray[np.int64]
-    threads: int
-
-    @property
-    def first(self) -> NDArray[np.int64]:
-        """The first thread of each block, number 0."""
-        return np.zeros((len(self.blocks), 1), np.int64)
 
 
 class Sketch:
@@ -73,7 +60,7 @@ class Sketch:
         self.blocks: NDArray[np.int64] = np.zeros(1, np.int64)
         self.places: dict[str, tuple[SketchArray, int]] = {}
         self.ends = {"shared": 0, "global": 0}
-        self.sites: dict[tuple[PythonLine, str, str, int, str], PlainSite] = {}
+        self.sites: dict[tuple[PythonLine, str, str, int, str], Site] = {}
 
     def run(
         self, function: Callable[[Thread], object], blocks: NDArray[np.int64], stand_for: int = 1
@@ -81,54 +68,54 @@ class Sketch:
         """Call the function for these blocks; `stand_for`: how many blocks each of them stands for."""
         self.blocks = blocks
         self.thread = Thread(self.launch, blocks)
-        self.recorder.start_chunk(SketchChunk(np.repeat(blocks, stand_for), self.launch.warps * WARP))
+        told = np.repeat(blocks, stand_for)
+        first = np.zeros((len(told), 1), np.int64)
+        self.recorder.start_chunk(Chunk(told, self.launch.warps * WARP, first))
         with running(self), user_mistakes(self.names):
             function(self.thread)
 
     # --- calls from elements
 
-    def access(self, access: ElementAccess) -> None:
+    def access(self, made: ElementAccess) -> None:
         """Record an access by the active threads."""
-        lanes = self._lanes(
-            np.logical_and(checked_mask(access.mask, "mask"), self.thread.lane < access.lanes)
-        )
-        addresses = self._addresses(access.element, access.vector, lanes)
-        self._tell(access, access.element, _integer(addresses), from_bools(lanes.active))
+        lanes = self._lanes(np.logical_and(checked_mask(made.mask, "mask"), self.thread.lane < made.lanes))
+        addresses = self._addresses(made.element, made.vector, lanes)
+        self._tell(made, made.element, _integer(addresses), from_bools(lanes.active))
 
-    def copy(self, access: ElementAccess, source: Element, read: Any) -> None:
+    def copy(self, made: ElementAccess, source: Element, read: Any) -> None:
         """Record a copy from `source`; threads outside of `read` write zeros."""
-        target, element = access.element.array, source.array
+        target, element = made.element.array, source.array
         if target.itemsize != element.itemsize:
             raise MemsimError(
                 f"cp.async copies bytes unchanged, but elements of {element.name} have "
                 f"{element.itemsize} bytes and those of {target.name} {target.itemsize}"
             )
-        width = target.itemsize * access.vector
-        widths = (BYPASS_WIDTH,) if access.op == "cp_async_cg" else (4, 8, BYPASS_WIDTH)
+        width = target.itemsize * made.vector
+        widths = (BYPASS_WIDTH,) if made.access == "cp_async_cg" else (4, 8, BYPASS_WIDTH)
         if width not in widths:
             raise MemsimError(
                 f"a cp.async{' that bypasses the L1 cache' * (len(widths) == 1)} copies "
                 f"{', '.join(map(str, widths))} bytes, not {width}",
                 hint=f"vector={widths[-1] // target.itemsize} copies {widths[-1]}",
             )
-        lanes = self._lanes(access.mask)
-        reading = self._lanes(np.logical_and(access.mask, checked_mask(read, "read")))
+        lanes = self._lanes(made.mask)
+        reading = self._lanes(np.logical_and(made.mask, checked_mask(read, "read")))
         writes, reads = from_bools(lanes.active), from_bools(reading.active)
-        to = _integer(self._addresses(access.element, access.vector, lanes))
-        origin = _integer(self._addresses(source, access.vector, reading))
-        self._tell(access, access.element, to, writes, CopySource(origin, reads))
-        self._tell(access, source, origin, reads, CopySource(to, reads))
+        to = _integer(self._addresses(made.element, made.vector, lanes))
+        origin = _integer(self._addresses(source, made.vector, reading))
+        self._tell(made, made.element, to, writes, AccessSide(origin, reads))
+        self._tell(made, source, origin, reads, AccessSide(to, reads))
 
     def _tell(
         self,
-        access: ElementAccess,
+        made: ElementAccess,
         element: Element,
         addresses: int | Sum,
         active: bool | Part,
-        other: CopySource | None = None,
+        other: AccessSide | None = None,
     ) -> None:
         array = element.array
-        site = self._site(access.op, array, array.itemsize * access.vector)
+        site = self._site(made.access, array, array.itemsize * made.vector)
         executing = from_bools(np.atleast_2d(self.thread.active))
         self.recorder.access(site, addresses, executing, active, frozenset([array.name]), other)
 
@@ -176,14 +163,14 @@ class Sketch:
         self.ends[array.space] = max(self.ends[array.space], end)
         return first
 
-    def _site(self, op: str, array: SketchArray, width: int) -> PlainSite:
+    def _site(self, access: str, array: SketchArray, width: int) -> Site:
         place = caller()
-        key = place, op, array.space, width, array.name
+        key = place, access, array.space, width, array.name
         if key not in self.sites:
             name = self.names.setdefault(place.path, shown_path(place.path))
             source = Place(name, place.line, 0)
-            statement = Statement(line_of(place.path, place.line), source)
-            self.sites[key] = PlainSite(len(self.sites), statement, op, array.space, width)
+            statement = Instruction(line_of(place.path, place.line), source)
+            self.sites[key] = Site(len(self.sites), statement, access, array.space, width)
         return self.sites[key]
 
     # --- result

@@ -2,20 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
-
-class Traced(Protocol):
-    """An instruction, of PTX or machine code, as it appears in a story."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def source(self) -> Any: ...
-
-    @property
-    def line(self) -> int: ...
+from memsim.instruction import Instruction
 
 
 class Poison:
@@ -23,12 +12,12 @@ class Poison:
 
     __slots__ = ("origin", "reason", "via")
 
-    def __init__(self, reason: str, origin: Traced | None, via: tuple[Traced, ...] = ()) -> None:
+    def __init__(self, reason: str, origin: Instruction | None, via: tuple[Instruction, ...] = ()) -> None:
         self.reason = reason
         self.origin = origin
         self.via = via
 
-    def through(self, instruction: Traced) -> Poison:
+    def through(self, instruction: Instruction) -> Poison:
         """The value after one more instruction; the path is kept short."""
         if len(self.via) >= 8:
             return self
@@ -43,12 +32,9 @@ class Poison:
         return self.reason + (": " + " -> ".join(steps) if steps else "")
 
 
-def place_of(instruction: Traced) -> str:
+def place_of(instruction: Instruction) -> str:
     """`kernel.cu:12`, or `PTX:12`, or the address of machine code."""
-    where = instruction.source
-    if where is None and hasattr(instruction, "address"):
-        return f"machine code at {instruction.address:#x}"
-    return f"{where.file or 'PTX'}:{where.line}" if where else f"line {instruction.line}"
+    return f"{'' if instruction.source else 'machine code at '}{instruction.where.removeprefix('address ')}"
 
 
 class Poisoned(Exception):

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import AccessSide
 from memsim.arch.units import WARP
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
@@ -17,8 +18,8 @@ from memsim.state.registers import Sum, to_array, wrap_int
 from memsim.state.warp_words import warp_words
 from memsim.trace.requests import NONE, SiteRequests
 
-#: Addresses and active threads: one pair, or for a copy that of the site and that of the other side.
-Sides = list[tuple[int | Sum, Any]]
+#: That of the site, and for a copy the other one.
+Sides = list[AccessSide]
 
 
 def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:

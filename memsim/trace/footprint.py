@@ -90,13 +90,15 @@ class MapPiece:
         parts = (touched[at : at + MOST_SECTORS] for at in range(0, len(touched), MOST_SECTORS))
         return sum(int(np.count_nonzero(part & bit)) for part in parts)
 
-    def mark(self, op: str, places: np.ndarray, is_first: bool) -> None:
+    def mark(self, access: str, places: np.ndarray, is_first: bool) -> None:
         """An operation touched these sectors; `is_first`: nothing was written before."""
         if not self.states.flags.writeable:
-            if after(op, self.states[:1]) == self.states[0]:
+            if after(access, self.states[:1]) == self.states[0]:
                 return
             self.states = self.states.copy()
-        self.states[places] = READ if is_first and op not in WRITES else after(op, self.states[places])
+        self.states[places] = (
+            READ if is_first and access not in WRITES else after(access, self.states[places])
+        )
         self.marks += len(places)
         if self.marks >= len(self.states):
             self.marks = 0
@@ -110,7 +112,7 @@ class Marks:
     def __init__(self) -> None:
         self.pieces: dict[int, MapPiece] = {}
         self.has_writes = False
-        self.op = ""
+        self.awaited = ""
         self.by_parts: dict[Any, Shape] = {}
         self.by_content: dict[Any, Shape] = {}
         self.waiting: list[Shape] = []
@@ -130,30 +132,30 @@ class Marks:
         self.remembered -= self.of_chunk
         self.of_chunk = 0
 
-    def access(self, op: str, address: int | Sum, active: bool | Part) -> None:
+    def access(self, access: str, address: int | Sum, active: bool | Part) -> None:
         """Threads `active` accessed `address`; up to 16 bytes, aligned, so no lane crosses a sector."""
         if active is False or (isinstance(active, Part) and not active.hi):
             return
         if not isinstance(address, Sum):
-            self.sectors(op, np.array([address >> SECTOR_BITS]))
+            self.sectors(access, np.array([address >> SECTOR_BITS]))
             return
         if address.f is not None and isinstance(active, Part) and active.shape == address.f.shape:
-            self.sectors(op, address.f.only(active).array + address.s >> SECTOR_BITS)
+            self.sectors(access, address.f.only(active).array + address.s >> SECTOR_BITS)
             return
         if address.f is not None and active is True:
-            self.sectors(op, address.array.reshape(-1) >> SECTOR_BITS)
+            self.sectors(access, address.array.reshape(-1) >> SECTOR_BITS)
             return
         if address.f is not None or (isinstance(active, Part) and min(active.shape) > 1):
             addresses, lanes = np.broadcast_arrays(to_array(address), to_bools(active))
-            self.sectors(op, addresses[lanes] >> SECTOR_BITS)
+            self.sectors(access, addresses[lanes] >> SECTOR_BITS)
             return
-        if op != self.op or self.executions >= MOST_WAITING or self.remembered > MOST_REMEMBERED:
+        if access != self.awaited or self.executions >= MOST_WAITING or self.remembered > MOST_REMEMBERED:
             self.mark()
-            self.op = op
-        key = op, *_key(address, active)
+            self.awaited = access
+        key = access, *_key(address, active)
         shape = self.by_parts.get(key)
         if shape is None:
-            shape = self.by_parts[key] = self._shape(op, address, active)
+            shape = self.by_parts[key] = self._shape(access, address, active)
             self.remembered += sum(len(part) for part in key if isinstance(part, bytes)) + BYTES_OF_AN_ENTRY
         move = address.s >> SECTOR_BITS
         if move not in shape.moved:
@@ -163,16 +165,16 @@ class Marks:
             shape.waiting.append(move)
             self.executions += 1
 
-    def stretches(self, op: str, start: np.ndarray, length: np.ndarray) -> None:
+    def stretches(self, access: str, start: np.ndarray, length: np.ndarray) -> None:
         """An operation touched `length` bytes from `start` on, each [m]."""
         first, last = start >> SECTOR_BITS, (start + length - 1) >> SECTOR_BITS
         for size in np.unique(last - first).tolist():
-            self.sectors(op, (first[last - first == size][:, None] + np.arange(size + 1)).ravel())
+            self.sectors(access, (first[last - first == size][:, None] + np.arange(size + 1)).ravel())
 
-    def sectors(self, op: str, sectors: np.ndarray) -> None:
+    def sectors(self, access: str, sectors: np.ndarray) -> None:
         """An operation touched sectors, by number [n], unsorted and possibly repeated."""
         self.mark()
-        self._mark(op, sectors)
+        self._mark(access, sectors)
 
     def mark(self) -> None:
         """Mark pending executions."""
@@ -183,7 +185,7 @@ class Marks:
                 for start in range(0, len(shape.sectors), MOST_SECTORS):
                     some = shape.sectors[start : start + MOST_SECTORS]
                     # adjacent sectors one after the other: rows of a matrix, or the steps through them
-                    self._mark(self.op, np.add.outer(*sorted((moves, some), key=_gap)[::-1]).ravel())
+                    self._mark(self.awaited, np.add.outer(*sorted((moves, some), key=_gap)[::-1]).ravel())
             shape.waiting.clear()
         self.remembered += BYTES_OF_A_MOVE * self.executions
         self.waiting, self.executions = [], 0
@@ -191,20 +193,20 @@ class Marks:
             self.by_parts, self.by_content = {}, {}
             self.remembered = self.of_chunk = 0
 
-    def _shape(self, op: str, address: Sum, active: bool | Part) -> Shape:
+    def _shape(self, access: str, address: Sum, active: bool | Part) -> Shape:
         """The shape of an execution, the same for all that touch the same sectors up to a shift."""
         sectors = _shape(address.s & IN_SECTOR, address.u, address.v, active)
         if sectors.nbytes > MOST_OF_A_SHAPE:  # of many blocks, so other chunks have others
             self.remembered += sectors.nbytes
             self.of_chunk += sectors.nbytes
             return Shape(sectors)
-        key = op, sectors.tobytes()
+        key = access, sectors.tobytes()
         if key not in self.by_content:
             self.by_content[key] = Shape(sectors)
             self.remembered += 2 * sectors.nbytes
         return self.by_content[key]
 
-    def _mark(self, op: str, sectors: np.ndarray) -> None:
+    def _mark(self, access: str, sectors: np.ndarray) -> None:
         for number, places, first, last in in_pieces(sectors):
             piece = self.pieces.get(number)
             if piece is None:
@@ -212,14 +214,14 @@ class Marks:
                     continue
                 piece = self.pieces[number] = MapPiece(np.zeros(1 << PIECE_BITS, np.uint8), first, last)
             piece.first, piece.last = min(piece.first, first), max(piece.last, last)
-            piece.mark(op, places, not self.has_writes)
-            self.has_writes |= op in WRITES
+            piece.mark(access, places, not self.has_writes)
+            self.has_writes |= access in WRITES
 
 
-def after(op: str, states: np.ndarray) -> np.ndarray:
+def after(access: str, states: np.ndarray) -> np.ndarray:
     """The states of sectors that an operation touched, by their states before."""
-    found = states | (states == 0) if op in READS else states  # READ, unless the launch wrote it before
-    return found | WRITTEN if op in WRITES else found
+    found = states | (states == 0) if access in READS else states  # READ, unless the launch wrote it before
+    return found | WRITTEN if access in WRITES else found
 
 
 def in_pieces(sectors: np.ndarray) -> list[tuple[int, np.ndarray, int, int]]:

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memsim.trace.interfaces import SiteLike
+from memsim.access import Site
 from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.rows import Requests, Tell
 
@@ -26,13 +26,13 @@ class Alike(Protocol):
         """Of loads and stores of global memory as `LaneRequests`, less than 2**40 bytes apart."""
 
 
-def kinds_of(site: SiteLike, alike: Alike) -> Tell:
+def kinds_of(site: Site, alike: Alike) -> Tell:
     """What distinguishes the requests of this site."""
 
     def tell(requests: Requests) -> np.ndarray:
         if isinstance(requests, LaneRequests) and site.space == "global" and requests.span < SPAN:
-            return alike.of_lanes(site.op, site.width, requests.addresses, requests.counts)
+            return alike.of_lanes(site.access, site.width, requests.addresses, requests.counts)
         made = requests.expanded()
-        return alike.of_warps(site.space, site.op, site.width, made.addresses, made.active, made.partners)
+        return alike.of_warps(site.space, site.access, site.width, made.addresses, made.active, made.partners)
 
     return tell

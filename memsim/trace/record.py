@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import AccessSide, Chunk, Site, sides_of
 from memsim.arch.units import WARP
 from memsim.state.poison import Poison
 from memsim.state.registers import Sum
@@ -21,7 +22,6 @@ from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
-from memsim.trace.interfaces import ChunkLike, CopySourceLike, SiteLike
 from memsim.trace.kinds import Alike, kinds_of
 from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.requests import PERIOD, SiteRequests
@@ -37,7 +37,7 @@ from memsim.trace.site_records import (
 )
 from memsim.trace.trace import AccessSite
 from memsim.trace.warp_counts import WarpCounts
-from memsim.trace.writers import OPS, Writers
+from memsim.trace.writers import OWNING, Writers
 
 #: Bytes that 32 lanes of 16 bytes each access.
 PIECE = 512
@@ -92,25 +92,25 @@ class Recorder:
 
     # --- listener ------------------------------------------------------------------
 
-    def start_chunk(self, engine: ChunkLike) -> None:
+    def start_chunk(self, chunk: Chunk) -> None:
         """A new chunk of blocks starts; keys of the last one are no longer valid."""
         self.forget_keys()
         self.chunks += 1
-        self.blocks = engine.blocks
-        self.warps = engine.threads // WARP
-        self.first_warps = engine.first[:, 0] // WARP
+        self.blocks = chunk.blocks
+        self.warps = chunk.threads // WARP
+        self.first_warps = chunk.first[:, 0] // WARP
         self.in_warps.start_chunk(len(self.blocks), self.warps)
         self.executions.start_chunk(len(self.blocks))
         self.marks.start_chunk()
 
     def access(
         self,
-        site: SiteLike,
+        site: Site,
         address: int | Sum,
         mask: Any,
         active: Any,
         arrays: frozenset[str],
-        other: CopySourceLike | None = None,
+        other: AccessSide | None = None,
     ) -> Again | None:
         """Count one execution of a site; returns what counts the same one again."""
         record = self.record(site)
@@ -119,41 +119,38 @@ class Recorder:
         if active is False:
             return None
         record.arrays |= arrays
-        if site.space == "shared" and site.op in OPS and self.chunks == 1:
+        if site.space == "shared" and site.access in OWNING and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * WARP)
         if site.space == "global":
-            self.marks.access(site.op, address, active)
+            self.marks.access(site.access, address, active)
         elif other is not None and other.active is not False:  # what is copied from there
-            self.marks.access(site.op, other.address, other.active)
+            self.marks.access(site.access, other.address, other.active)
         own_period, other_period = self.periods(site)
         key: Any = (site.index, *identity(address, active, own_period))
         if other is not None:
             key = (*key, *identity(other.address, other.active, other_period))
         tally = self.seen.get(key)
         if tally is None:
-            sides = (
-                [(address, active)] if other is None else [(address, active), (other.address, other.active)]
-            )
-            tally = self.seen[key] = self.tally(record, sides, key)
+            tally = self.seen[key] = self.tally(record, sides_of(address, active, other), key)
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)
         return Again(record, tally, warps) if isinstance(tally, Tally) else None
 
     def scattered(
-        self, site: SiteLike, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+        self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
     ) -> None:
         """Count one execution of a site by `warps` warps, of which `lanes` accessed `address` [n]."""
         record = self.record(site)
         record.instructions += warps
         record.arrays |= arrays
         if site.space == "global":
-            self.marks.sectors(site.op, address >> SECTOR_BITS)
+            self.marks.sectors(site.access, address >> SECTOR_BITS)
         rows = lanes.warps // self.warps
         of_warps = self.blocks[rows], self.first_warps[rows] + (lanes.warps - rows * self.warps)
         self.expanded(record, LaneRequests(address, lanes.lanes & (WARP - 1), lanes.counts, *of_warps))
 
-    def requests(self, site: SiteLike, requests: SiteRequests) -> None:
+    def requests(self, site: Site, requests: SiteRequests) -> None:
         """Count expanded requests."""
         record = self.record(site)
         record.instructions += len(requests)
@@ -161,9 +158,9 @@ class Recorder:
         if not len(made):
             return
         if site.space == "global":
-            self.marks.sectors(site.op, made.addresses[made.active] >> SECTOR_BITS)
+            self.marks.sectors(site.access, made.addresses[made.active] >> SECTOR_BITS)
         elif made.partner is not None:
-            self.marks.sectors(site.op, made.partner[made.partner >= 0] >> SECTOR_BITS)
+            self.marks.sectors(site.access, made.partner[made.partner >= 0] >> SECTOR_BITS)
         self.expanded(record, made)
 
     def expanded(self, record: SiteRecord, made: Requests) -> None:
@@ -177,7 +174,7 @@ class Recorder:
         record.requests += len(made)
         self.keep_bounded(record)
 
-    def lost(self, site: SiteLike, requests: int, why: str) -> None:
+    def lost(self, site: Site, requests: int, why: str) -> None:
         """Count requests that cannot be analyzed, with the reason."""
         record = self.record(site)
         record.instructions += requests
@@ -186,7 +183,7 @@ class Recorder:
 
     def stretches(
         self,
-        site: SiteLike,
+        site: Site,
         arrays: frozenset[str],
         start: np.ndarray,
         length: np.ndarray,
@@ -197,7 +194,7 @@ class Recorder:
         record = self.record(site)
         record.arrays |= arrays
         if site.space == "global":
-            self.marks.stretches(site.op, start, length)
+            self.marks.stretches(site.access, start, length)
         shapes, index, times = np.unique(
             np.stack([start % PERIOD, length], 1), axis=0, return_index=True, return_counts=True
         )
@@ -213,11 +210,11 @@ class Recorder:
             record.rows.made(tally.rows, tally.counts)
         self.keep_bounded(record)
 
-    def issued(self, site: SiteLike, lanes: int) -> None:
+    def issued(self, site: Site, lanes: int) -> None:
         """Count lanes that execute a copy by TMA."""
         self.record(site).lanes += lanes
 
-    def unknown(self, site: SiteLike, poison: Poison, mask: Any, active: Any) -> None:
+    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Count an execution with unknown addresses."""
         record = self.record(site)
         record.instructions += self.in_warps.of(mask)
@@ -248,7 +245,7 @@ class Recorder:
 
     # --- counting -----------------------------------------------------------------------
 
-    def record(self, site: SiteLike) -> SiteRecord:
+    def record(self, site: Site) -> SiteRecord:
         """The record of a site."""
         record = self.sites.get(site.index)
         if record is None:
@@ -257,7 +254,7 @@ class Recorder:
             record = self.sites[site.index] = SiteRecord(site, rows)
         return record
 
-    def periods(self, site: SiteLike) -> tuple[int, int]:
+    def periods(self, site: Site) -> tuple[int, int]:
         """The periods in bytes by which requests of one row differ: on the site's own side, and on a copy's
         other side.
         """

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import Site
 from memsim.names.demangle import short_name
-from memsim.trace.interfaces import SiteLike
 from memsim.trace.rows import RequestRows, Requests
 from memsim.trace.trace import AccessSite
 
@@ -48,7 +48,7 @@ class SiteRecord:
     requests: how many were made. waiting: events not costed yet, of a folded site; wait: their requests.
     """
 
-    site: SiteLike
+    site: Site
     rows: RequestRows
     waiting: list[Uncosted] = field(default_factory=list)
     wait: int = 0
@@ -107,7 +107,7 @@ def access_site(record: SiteRecord) -> AccessSite:
         file=source.file if source else "",
         line=instruction.line,
         column=instruction.column,
-        op=record.site.op,
+        op=record.site.access,
         space=record.site.space,
         width=record.site.width,
         array="|".join(sorted(map(short_name, record.arrays))),

@@ -13,8 +13,8 @@ from memsim.arch.units import WORD
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
 
-#: Operations that make a thread the owner of a word.
-OPS = ("store", "stmatrix", "cp_async", "cp_async_cg")
+#: Accesses that make a thread the owner of a word.
+OWNING = ("store", "stmatrix", "cp_async", "cp_async_cg")
 #: Cached stores, so that those of a loop are processed once.
 MOST_SEEN = 1 << 16
 

@@ -121,7 +121,7 @@ class Op:
     def __init__(self, name: str, touches: tuple[tuple[str, str], ...] = ()) -> None:
         self.name = self.text = name
         self.touches = touches
-        self.source, self.address, self.index, self.spills = None, 0, 0, ()
+        self.where, self.source, self.index, self.spills = "address 0x0", None, 0, ()
 
 
 def each(values: list[int]) -> Any:

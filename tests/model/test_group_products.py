@@ -27,7 +27,7 @@ RECORDED = dict(np.load(Path(__file__).parent / "data" / "wgmma.npz"))
 LAUNCHES = json.loads(str(RECORDED["launches"]))
 SUMS = dict(np.load(Path(__file__).parent / "data" / "wgmma_sums.npz"))
 SUM_LAUNCHES = json.loads(str(SUMS["launches"]))
-OP: Any = SimpleNamespace(form=SimpleNamespace(name="HGMMA"), name="HGMMA", source=None, line=0, address=0)
+OP: Any = SimpleNamespace(form=SimpleNamespace(name="HGMMA"), name="HGMMA", source=None, where="address 0x0")
 
 
 class Warpgroup(Lanes):

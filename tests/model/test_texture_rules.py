@@ -11,7 +11,7 @@ import pytest
 from memsim.arch import SM_90
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
-from memsim.isa.texture import kind_of
+from memsim.isa.texture import access_of_texture
 from memsim.isa.texture_places import Touched, fetched, sampled
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
@@ -84,7 +84,7 @@ def launches() -> Iterator[Launches]:
         kernel, channels, number = pair.split()
         texture = texture_of(int(number))
         opcode, shape = FETCHES[kernel]
-        op = kind_of(opcode, shape, texture, int(channels))
+        op = access_of_texture(opcode, shape, texture, int(channels))
         assert op is not None
         x = FILE["x"][rows]
         if op == "fetch":

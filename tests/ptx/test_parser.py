@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.isa.op import Place
+from memsim.instruction import Place
 from memsim.ptx.parser import parse
 from tests.ptx.snippets import HEADER, kernel, module
 

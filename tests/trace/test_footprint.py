@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ from hypothesis import strategies as st
 
 import memsim
 from lab.rates.rates_recording import RateLaunch, newest_rates
+from memsim.access import Site
 from memsim.data import data_folder
+from memsim.instruction import Instruction
 from memsim.kernels import catalog, compiled
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
@@ -132,17 +133,6 @@ def test_what_a_launch_wrote_itself_is_not_read_from_dram() -> None:
     assert trace.footprint == Footprint(32, 64)
 
 
-@dataclass(frozen=True)
-class CopySite:
-    """What the recorder needs of the site of a copy."""
-
-    index: int = 0
-    instruction: Any = None
-    op: str = "cp_async_cg"
-    space: str = "shared"
-    width: int = 16
-
-
 FEW = ("kernel_v4", "opt_6_double_buffer", "transpose_naive")
 #: What was recorded of the catalogue with DRAM's counters.
 RECORDED = [
@@ -181,7 +171,7 @@ def test_copies_that_are_written_out_read_their_other_side() -> None:
     partner = np.where(np.arange(32) < 16, addresses + 4096, -1)
     one = np.zeros(1, np.int64)
     made = SiteRequests(addresses, np.ones((1, 32), bool), partner, one, one)
-    recorder.requests(CopySite(), made)
+    recorder.requests(Site(0, Instruction("LDGSTS"), "cp_async_cg", "shared", 16), made)
     assert recorder.marks.footprint == Footprint(8, 0)
 
 

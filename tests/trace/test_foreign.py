@@ -352,7 +352,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 def test_opcodes(text: str, op: str, space: str, width: int) -> None:
     found = read_opcode(text)
     assert isinstance(found, Opcode)
-    assert (found.op, found.space, found.width) == (op, space, width)
+    assert (found.access, found.space, found.width) == (op, space, width)
 
 
 def test_what_is_no_counted_access() -> None:

@@ -5,24 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memsim.access import Site
 from memsim.arch import SM_90
+from memsim.instruction import Instruction
 from memsim.model.alike import SameCost, alike
-from memsim.trace.interfaces import SiteLike
 from memsim.trace.kinds import SPAN, kinds_of
 from memsim.trace.lane_requests import LaneRequests
 from memsim.trace.requests import SiteRequests
 
 RANDOM = np.random.default_rng(5)
 REQUESTS = 200
-
-
-class Site:
-    """A load of global memory."""
-
-    index, instruction, op, space = 0, None, "load", "global"
-
-    def __init__(self, width: int) -> None:
-        self.width = width
 
 
 def requests(width: int, reach: int = 1 << 12) -> tuple[LaneRequests, SiteRequests]:
@@ -65,7 +57,7 @@ def test_the_cost_is_that_of_whole_warps(width: int, reach: int) -> None:
 
 
 def test_far_apart_they_are_costed_by_warp() -> None:
-    site: SiteLike = Site(4)
+    site = Site(0, Instruction("LDG"), "load", "global", 4)
     by_lane, rows = requests(4, SPAN)
     assert by_lane.span >= SPAN
     tell = kinds_of(site, SameCost(SM_90))

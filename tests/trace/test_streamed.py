@@ -11,15 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.access import Site
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.arch import SM_90
+from memsim.instruction import Instruction
 from memsim.model.alike import SameCost
 from memsim.targets.target import read_job
 from memsim.trace import record, site_records
 from memsim.trace.foreign import collect
 from memsim.trace.foreign.read import read_foreign
-from memsim.trace.plain_sites import PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.requests import SiteRequests
 from memsim.trace.trace import Trace
@@ -111,7 +112,7 @@ def test_room_is_made_once_for_sites_that_need_it_all(monkeypatch: pytest.Monkey
     recorder = Recorder(SameCost(SM_90))
     lanes = np.ones((1, 32), np.bool_)
     for index in range(200):
-        site = PlainSite(index, Statement("LDG"), "load", "global", 4)
+        site = Site(index, Instruction("LDG"), "load", "global", 4)
         addresses = np.arange(32)[None, :] * 4 * (1 + index % 5)
         recorder.requests(site, SiteRequests(addresses, lanes, None, *np.zeros((2, 1), np.int64)))
     assert recorder.kept_rows == 200

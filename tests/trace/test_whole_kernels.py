@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.access import Chunk
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace
 from memsim.arch import SM_90
@@ -21,6 +22,7 @@ from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
 from memsim.model.local import local_access
 from memsim.model.texture_fetches import texture_access
+from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
 from tests.few import few
@@ -35,30 +37,30 @@ class BruteForce:
         self.counts: dict[tuple[str, int, str, str, int], Counter[str]] = defaultdict(Counter)
         self.reasons: list[str] = []
 
-    def start_chunk(self, machine: Any) -> None:
-        self.machine = machine
+    def start_chunk(self, chunk: Chunk) -> None:
+        self.shape = len(chunk.blocks), chunk.threads
 
     def access(self, site: Any, address: Any, mask: Any, active: Any, arrays: Any, other: Any = None) -> None:
         count = self.count_of(site)
-        lanes = self.machine.full(mask).reshape(-1, 32)
+        lanes = self.full(mask).reshape(-1, 32)
         count["instructions"] += int(lanes.any(1).sum())
-        lanes = self.machine.full(active).reshape(-1, 32)
+        lanes = self.full(active).reshape(-1, 32)
         used = lanes.any(1)
-        if (site.space, site.op) == ("shared", "cp_async_cg"):
+        if (site.space, site.access) == ("shared", "cp_async_cg"):
             count["requests"] += int(used.sum())
             return  # it costs nothing there
-        if site.width not in SM_90.widths(site.space, site.op):
+        if site.width not in SM_90.widths(site.space, site.access):
             return  # not measured: the analysis has a row without counts
         addresses = self.written_out(address)[used]
         lanes = lanes[used]
         if site.space == "local":
-            spilled = local_access(addresses, site.width, site.op, lanes)
+            spilled = local_access(addresses, site.width, site.access, lanes)
             for name in ("requests", "sectors"):
                 count[name] += int(getattr(spilled, name).sum())
             count["ideal"] += int(spilled.ideal_sectors.sum())
             return
         if site.space == "texture":
-            fetched = texture_access(addresses, site.width, site.op, lanes)
+            fetched = texture_access(addresses, site.width, site.access, lanes)
             count["requests"] += int(fetched.requests.sum())
             count["sectors"] += int(fetched.sectors.sum())
             count["lines"] += int(fetched.tags.sum())
@@ -67,9 +69,9 @@ class BruteForce:
         count["requests"] += len(lanes)
         if site.space == "shared":
             if other is None:
-                cost = shared_access(addresses, site.width, site.op, lanes)
+                cost = shared_access(addresses, site.width, site.access, lanes)
             else:
-                reads = self.machine.full(other.active).reshape(-1, 32)[used]
+                reads = self.full(other.active).reshape(-1, 32)[used]
                 origins = self.written_out(other.address)[used]
                 cost = copy_access(addresses, origins, site.width, lanes, reads)
             count["wavefronts"] += int(cost.wavefronts.sum())
@@ -79,7 +81,7 @@ class BruteForce:
             self.count_global(count, addresses, site, lanes)
 
     def count_global(self, count: Counter[str], addresses: Any, site: Any, lanes: Any) -> None:
-        wide = global_access(addresses, site.width, site.op, lanes)
+        wide = global_access(addresses, site.width, site.access, lanes)
         count["sectors"] += int(wide.sectors.sum())
         count["lines"] += int(wide.lines.sum())
         count["ideal"] += int(wide.ideal_sectors.sum())
@@ -87,7 +89,7 @@ class BruteForce:
     def scattered(self, site: Any, address: Any, lanes: Any, warps: int, arrays: Any) -> None:
         count = self.count_of(site)
         count["instructions"] += warps
-        if site.width in SM_90.widths(site.space, site.op):
+        if site.width in SM_90.widths(site.space, site.access):
             warps, row = np.unique(lanes.lanes // 32, return_inverse=True)
             count["requests"] += len(warps)
             addresses, active = np.zeros((2, len(warps), 32), np.int64)
@@ -96,10 +98,13 @@ class BruteForce:
 
     def count_of(self, site: Any) -> Counter[str]:
         source = site.instruction.source
-        return self.counts[source.file, source.line, site.op, site.space, site.width]
+        return self.counts[source.file, source.line, site.access, site.space, site.width]
+
+    def full(self, mask: Any) -> np.ndarray:
+        return np.broadcast_to(to_bools(mask), self.shape)
 
     def written_out(self, address: Any) -> np.ndarray:
-        return np.broadcast_to(to_array(address), self.machine.shape).reshape(-1, 32)
+        return np.broadcast_to(to_array(address), self.shape).reshape(-1, 32)
 
     def uncounted(self, *event: Any) -> None:
         pass

@@ -18,10 +18,11 @@ import memsim.ptx.lowering.memory
 import memsim.ptx.lowering.moves
 import memsim.ptx.lowering.textures
 import memsim.ptx.lowering.video  # noqa: F401  (registers its opcodes)
+from memsim.instruction import Place
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.control import flow_of as control_of
 from memsim.isa.executable import Executable
-from memsim.isa.op import Effect, Op, Place, Program
+from memsim.isa.op import Effect, Op, Program
 from memsim.isa.registry import OpcodeRecord, Touches
 from memsim.isa.table import ANY_ACCESS, RECORDS
 from memsim.isa.written_operands import slots_of_form

@@ -130,7 +130,7 @@ class AccelSimReader:
             opcode = read_opcode(text)
             place = f" (line {line})" if line else ""
             self.instructions[key] = (
-                TracedInstruction(int(pc, 16), f"/*{pc}*/ {text}{place}", opcode, line)
+                TracedInstruction(f"/*{pc}*/ {text}{place}", address=int(pc, 16), opcode=opcode)
                 if isinstance(opcode, Opcode)
                 else opcode or text.partition(".")[0]
             )

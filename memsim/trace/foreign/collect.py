@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from memsim.access import Site
+from memsim.instruction import Instruction
 from memsim.launch import Launch
 from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
-from memsim.trace.plain_sites import PlainSite, Statement
 from memsim.trace.record import Recorder
 from memsim.trace.requests import NONE, SiteRequests
 from memsim.trace.site_records import note_of_folded
@@ -36,14 +37,11 @@ NO_BASE = "its generic addresses may be in shared or global memory; the trace do
 NO_SIDES = "the trace does not tell which of its two addresses is in shared memory"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TracedInstruction:
-    """A memory instruction of the trace, one object for each. pc: -1 if unknown."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class TracedInstruction(Instruction):
+    """A memory instruction of the trace, one object for each."""
 
-    pc: int
-    text: str
     opcode: Opcode
-    line: int = 0
 
 
 class Collector:
@@ -66,7 +64,7 @@ class Collector:
         self.local_base = local_base
         self.waiting: dict[TracedInstruction, Batch] = {}
         self.count = 0
-        self.sites: dict[tuple[TracedInstruction, str], PlainSite] = {}
+        self.sites: dict[tuple[TracedInstruction, str], Site] = {}
         self.uncounted: Counter[str] = Counter()
 
     def batch(self, instruction: TracedInstruction, block: int, warp: int) -> Batch:
@@ -149,19 +147,20 @@ class Collector:
         inside: NDArray[np.bool_] = (addresses >= base) & (addresses < base + WINDOW)
         return inside
 
-    def _site(self, instruction: TracedInstruction, space: str) -> PlainSite:
+    def _site(self, instruction: TracedInstruction, space: str) -> Site:
         key = instruction, space
         if key not in self.sites:
-            statement = Statement(instruction.text, address=instruction.pc)
             opcode = instruction.opcode
-            self.sites[key] = PlainSite(len(self.sites), statement, opcode.op, space, opcode.width)
+            self.sites[key] = Site(len(self.sites), instruction, opcode.access, space, opcode.width)
         return self.sites[key]
 
     def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> Trace:
         """The resulting trace. Its "source" is the list of the memory instructions that occur."""
         self.flush()
         sites, columns = self.recorder.columns()
-        order = sorted({instruction for instruction, _ in self.sites}, key=lambda each: (each.pc, each.text))
+        order = sorted(
+            {instruction for instruction, _ in self.sites}, key=lambda each: (each.address, each.text)
+        )
         line_of = {instruction: number for number, instruction in enumerate(order, 1)}
         places = {site.index: line_of[instruction] for (instruction, _), site in self.sites.items()}
         numbers = sorted(self.recorder.sites)

@@ -120,7 +120,7 @@ def _collect(chosen: TracedLaunch, blocks: BlocksSeen, lines: Iterator[str], col
         if opcode not in instructions:
             known = read_opcode(opcode)
             instructions[opcode] = (
-                TracedInstruction(-1, opcode, known) if isinstance(known, Opcode) else known or opcode
+                TracedInstruction(opcode, opcode=known) if isinstance(known, Opcode) else known or opcode
             )
         found = instructions[opcode]
         block = blocks.add(*coordinates(match["cta"]))

@@ -34,7 +34,7 @@ DEFAULT_WIDTH = 4
 class Opcode:
     """The memory operation of an opcode. lanes: how many lanes, from 0 on, supply an address."""
 
-    op: str
+    access: str
     space: str
     width: int
     lanes: int = WARP

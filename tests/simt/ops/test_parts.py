@@ -24,7 +24,7 @@ class Addresses:
 
     seen: list[Any] = field(default_factory=list)
 
-    def start_chunk(self, machine: Any) -> None:
+    def start_chunk(self, chunk: Any) -> None:
         self.seen.clear()
 
     def access(self, site: Any, address: Any, *rest: Any) -> None:

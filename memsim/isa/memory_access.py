@@ -7,11 +7,11 @@ They report the accessed addresses to the machine and, if data is wanted, move i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from memsim.access import AccessSide
 from memsim.arch.units import WARP
 from memsim.isa.op import Address, Form, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder
@@ -22,14 +22,6 @@ from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import fit, plus, times
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """The source of a copy: its address in the other state space, and the lanes that read there."""
-
-    address: Int
-    active: Any
 
 
 class GenericAtomic(NamedTuple):
@@ -60,10 +52,17 @@ class MemoryMachine(Protocol):
     def write(self, slot: int, value: Any, active: Any) -> None: ...
 
     def touch(
-        self, op: Op, kind: str, space: str, width: int, address: Int, active: Any, other: Copy | None = None
+        self,
+        op: Op,
+        access: str,
+        space: str,
+        width: int,
+        address: Int,
+        active: Any,
+        other: AccessSide | None = None,
     ) -> Any: ...
 
-    def lose(self, op: Op, kind: str, space: str, width: int, poison: Poison, active: Any) -> None: ...
+    def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Any) -> None: ...
 
     def elsewhere(self, address: Int, active: Any) -> tuple[SpaceBytes, Int]: ...
 
@@ -191,7 +190,7 @@ def framed(
     form: Form,
     binder: Binder,
     space: str,
-    kind: str,
+    access: str,
     width: int,
     move: Move,
     forget: Forget,
@@ -215,7 +214,7 @@ def framed(
         except Poisoned as unknown:
             poison, spaces = unknown.poison.through(op), GENERIC if space == "generic" else (space,)
             for where in spaces:
-                machine.lose(op, kind, where, width, poison, active)
+                machine.lose(op, access, where, width, poison, active)
             if active is not False:
                 forget(machine, op, poison, active, spaces)
             return
@@ -229,7 +228,7 @@ def framed(
         else:
             pieces = [(space, address, active)]
         for name, at, part in pieces:
-            called = kind
+            called = access
             if generic and space == "generic" and name in ("shared", "elsewhere"):
                 called = generic.shared if name == "shared" else generic.elsewhere
             told = machine.first_round(op, part) if spins else part
