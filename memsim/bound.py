@@ -14,10 +14,10 @@ from math import ceil
 from typing import Any
 
 from memsim.arch import ASSUMED, SM_90, Arch
+from memsim.counts import SiteCounts
 from memsim.launch import Launch
 from memsim.least_work import (
     NO_SECTORS,
-    CountedRow,
     L2Sectors,
     dram_bytes,
     executed_forms,
@@ -181,7 +181,7 @@ class Bound:
 
 
 def bound_of(
-    trace: Trace, rows: Sequence[CountedRow], totals: Mapping[str, int | None], chip: Arch = SM_90
+    trace: Trace, rows: Sequence[SiteCounts], totals: Mapping[str, int | None], chip: Arch = SM_90
 ) -> Bound:
     """The lower bounds of a launch, whose trace has the counts `rows` and `totals`, by ncu's names; unknown
     parts are omitted.
@@ -288,7 +288,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _lacks(trace: Trace, rows: Sequence[CountedRow], chip: Arch) -> tuple[str, ...]:
+def _lacks(trace: Trace, rows: Sequence[SiteCounts], chip: Arch) -> tuple[str, ...]:
     """Why it is not a bound of the whole launch, in words."""
     found = []
     if not len(trace.executed):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+
+_GUARD = re.compile(r"@(!?U?P[0-9])")
+_CONDITION = re.compile(r"\], !?(U?P[0-9])$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +54,17 @@ class Instruction:
         return (
             f"{self.source.file or 'PTX'}:{self.source.line}" if self.source else f"address {self.address:#x}"
         )
+
+
+def guard_of(sass: str) -> str:
+    """The predicate that can switch lanes off, `P2` or `!P0`; "" if there is none."""
+    found = _GUARD.match(sass)
+    return found[1] if found else ""
+
+
+def condition_of(sass: str) -> str:
+    """`P0` of `LDGSTS.E.BYPASS.128 [R3], desc[UR4][R2.64], P0`: in which lanes a copy reads; others write
+    zeros. "" if all read.
+    """
+    found = _CONDITION.search(sass)
+    return found[1] if found else ""

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from memsim.arch import Arch
+from memsim.counts import SiteCounts
 from memsim.trace.footprint import READS, WRITES, Footprint
 from memsim.trace.trace import Trace
 
@@ -19,27 +20,6 @@ SECTORS_OF_A_WAVEFRONT = 4
 READ_AND_WRITE = READS & WRITES
 #: Global operations that use this stage; copies to shared memory do not.
 THROUGH_THE_DATA_STAGE = ("load", "store")
-
-
-class CountedRow(Protocol):
-    """Counts of a row of an analysis, as far as known."""
-
-    @property
-    def op(self) -> str: ...
-    @property
-    def space(self) -> str: ...
-    @property
-    def requests(self) -> int | None: ...
-    @property
-    def wavefronts(self) -> int | None: ...
-    @property
-    def wavefronts_of_conflicts(self) -> int: ...
-    @property
-    def ideal_sectors(self) -> int | None: ...
-    @property
-    def lines(self) -> int | None: ...
-    @property
-    def unresolved(self) -> str | None: ...
 
 
 class L2Sectors(NamedTuple):
@@ -52,7 +32,7 @@ class L2Sectors(NamedTuple):
 NO_SECTORS = L2Sectors(0, 0)
 
 
-def least_wavefronts(trace: Trace, rows: Sequence[CountedRow]) -> int:
+def least_wavefronts(trace: Trace, rows: Sequence[SiteCounts]) -> int:
     """The fewest wavefronts of the L1 data stage.
 
     Those of shared memory, one for each shuffle (loop `shfl`), and for loads and stores one per request, or
@@ -69,7 +49,7 @@ def least_wavefronts(trace: Trace, rows: Sequence[CountedRow]) -> int:
     return shared + shuffles + moved
 
 
-def tag_lookups(rows: Sequence[CountedRow]) -> int:
+def tag_lookups(rows: Sequence[SiteCounts]) -> int:
     """Look-ups of the L1 tag stage, one per 128-byte line."""
     return sum(row.lines or 0 for row in rows if row.op in THROUGH_THE_DATA_STAGE and row.space == "global")
 
@@ -87,7 +67,7 @@ def dram_bytes(footprint: Footprint | None, chip: Arch) -> int:
     return chip.sector_bytes * footprint.read + written
 
 
-def least_l2_sectors(footprint: Footprint | None, rows: Sequence[CountedRow]) -> L2Sectors:
+def least_l2_sectors(footprint: Footprint | None, rows: Sequence[SiteCounts]) -> L2Sectors:
     """The fewest sectors that the multiprocessors read from and write to the L2 cache.
 
     Each distinct one once: the L1 cache may hold what is read again, and stores to one sector may be joined.

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.analysis.counts import NO_WAVEFRONTS, InstructionCounts, SiteCounts
-from memsim.analysis.ranges import Range
 from memsim.analysis.sites import rows_of_trace, site_counts
 from memsim.analysis.swap_costs import with_loops
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
+from memsim.counts import NO_WAVEFRONTS, InstructionCounts, Range, SiteCounts
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.trace.trace import Origin, Trace

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memsim.analysis.counts import NO_WAVEFRONTS, SiteCounts
-from memsim.analysis.ranges import Range, total
 from memsim.arch import Arch
+from memsim.counts import NO_WAVEFRONTS, Range, SiteCounts, total
 from memsim.model.operations import operation
 from memsim.model.swap_loops import WIDTHS, costliest_round, rounds_of_one_warp
 from memsim.trace.trace import AccessSite, Trace

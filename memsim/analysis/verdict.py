@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from memsim.analysis.counts import SiteCounts, known
 from memsim.arch import ASSUMED, BY_CLOCK, PUBLISHED, SM_90, Arch, plain_name
+from memsim.counts import SiteCounts, known
 from memsim.trace.trace import Trace
 
 # With shared accesses, the verdict mentions global memory only if this share of the sectors is unneeded.

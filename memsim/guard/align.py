@@ -30,9 +30,9 @@ class SitePair:
 
 # From the strictest criterion to the loosest.
 KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
-    lambda site: (squeezed(site.code), site.op, site.space, site.width, site.array),
-    lambda site: (squeezed(site.code), site.op, site.space, site.array),
-    lambda site: (squeezed(site.code), site.op, site.space),
+    lambda site: (squeezed(site.statement), site.op, site.space, site.width, site.array),
+    lambda site: (squeezed(site.statement), site.op, site.space, site.array),
+    lambda site: (squeezed(site.statement), site.op, site.space),
 )
 
 
@@ -72,7 +72,9 @@ def _same_kind(before: SiteCounts, now: SiteCounts) -> bool:
 
 
 def _same_code(before: SiteCounts, now: SiteCounts) -> bool:
-    return _same_array(before, now) and (is_within(before.code, now.code) or is_within(now.code, before.code))
+    return _same_array(before, now) and (
+        is_within(before.statement, now.statement) or is_within(now.statement, before.statement)
+    )
 
 
 def _same_array(before: SiteCounts, now: SiteCounts) -> bool:
@@ -85,7 +87,7 @@ def _closest(
     """Of pairs (index in `now`, in `before`) the most similar first, if they are similar enough."""
     scored = []
     for j, i in pairs:
-        ratio = SequenceMatcher(None, before[i].code, now[j].code, autojunk=False).ratio()
+        ratio = SequenceMatcher(None, before[i].statement, now[j].statement, autojunk=False).ratio()
         scored.append((-ratio, j, i))
     partner: dict[int, int] = {}
     for ratio, j, i in sorted(scored):

@@ -118,7 +118,7 @@ def _table(name: str, entry: Entry) -> str:
 
 
 def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
-    yield "code", _string(site.code)
+    yield "code", _string(site.statement)
     yield "access", _string(f"{site.space} {site.op} {site.width} B")
     yield "array", _string(site.array)
     for key, field in COUNTS.items():

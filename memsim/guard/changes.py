@@ -88,6 +88,6 @@ def _edits(pair: SitePair) -> Iterator[str]:
         yield f"it was {before.width} B per lane and is now {now.width} B"
     if before.array != now.array:
         yield f"its array was {before.array or 'unknown'}"
-    parts = is_within(before.code, now.code) or is_within(now.code, before.code)
-    if before.code != now.code and not parts:
+    parts = is_within(before.statement, now.statement) or is_within(now.statement, before.statement)
+    if before.statement != now.statement and not parts:
         yield f"its code was: {before.source or 'unknown'}"

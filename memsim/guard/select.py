@@ -44,7 +44,7 @@ KINDS: dict[str, Callable[[str, str, SiteCounts], Match]] = {
     "file": lambda value, kernel, site: _known(not site.file, PurePosixPath(site.file).match(value)),
     "line": lambda value, kernel, site: _known(not site.file, site.line == int(value)),
     "code": lambda value, kernel, site: _known(
-        not site.source, value in site.source or " ".join(value.split()) in site.code
+        not site.source, value in site.source or " ".join(value.split()) in site.statement
     ),
     "array": _array,
     "width": lambda value, kernel, site: _known(not site.width, site.width == int(value)),

@@ -86,15 +86,17 @@ def is_within(code: str, whole: str) -> bool:
 
 def _as_other(rows: Sequence[SiteCounts], others: Sequence[SiteCounts]) -> tuple[SiteCounts, ...]:
     """The rows, with those combined whose code is within that of one row of the others."""
-    there = {(squeezed(row.code), _kind(row)) for row in rows}
-    same = there & {(squeezed(other.code), _kind(other)) for other in others}
-    wholes = [other for other in others if (squeezed(other.code), _kind(other)) not in same]
+    there = {(squeezed(row.statement), _kind(row)) for row in rows}
+    same = there & {(squeezed(other.statement), _kind(other)) for other in others}
+    wholes = [other for other in others if (squeezed(other.statement), _kind(other)) not in same]
 
     def key(number: int) -> Hashable:
         row = rows[number]
-        if (squeezed(row.code), _kind(row)) in same:
+        if (squeezed(row.statement), _kind(row)) in same:
             return number
-        around = (id(one) for one in wholes if _kind(one) == _kind(row) and is_within(row.code, one.code))
+        around = (
+            id(one) for one in wholes if _kind(one) == _kind(row) and is_within(row.statement, one.statement)
+        )
         return next(around, number)
 
     groups = _grouped(range(len(rows)), key)

@@ -3,7 +3,7 @@
 Metrics without a measured rule are omitted: `l1tex__data_pipe_lsu_wavefronts_mem_shared.sum` without an op,
 which includes wavefronts of no instruction; everything of global atomics but the Source page's columns;
 `t_output_wavefronts`, which needs true addresses; caches. `idc__requests` counts loads of constants at fixed
-addresses, too, which are no accesses: `memsim.analysis.constant_total` adds them.
+addresses, too, which are no accesses: `memsim.analysis.totals` adds them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from memsim.model.operations import OPERATIONS, counted
+
+#: Requests whose cost is unknown, by their names in `Trace.uncounted`, that no predicted counter has.
+ELSEWHERE = frozenset(("constant memory request", "bulk copy request"))
+#: Calls of the driver's functions, whose code no file has. They leave the kernel's own arrays alone.
+CALLS = frozenset(("printf call", "malloc call", "free call"))
 
 EXACT = "exact on every pattern recorded"
 ARBITRATION = (
@@ -151,7 +156,7 @@ def totals(
         sums: for each (space, op) that occurs, such as ("shared", "load"), the sum over all
             requests of each quantity in `QUANTITIES[space]`. An op with unresolved requests is
             included with what is known; the caller marks it as incomplete.
-        undecided: metrics that depend on more than addresses (`memsim.model.undecided`).
+        undecided: metrics that depend on more than addresses (`memsim.model.cp_async`).
 
     Returns:
         Metric name -> count, in the order of `COUNTERS`; 0 if nothing occurs. A metric is
@@ -166,3 +171,16 @@ def totals(
         keys = ((counter.space, op) for op in counter.ops)
         result[counter.metric] = sum(int(sums[key][counter.quantity]) for key in keys if key in sums)
     return result
+
+
+def may_count_in(what: str, counter: Counter) -> bool:
+    """Whether such a request may count there; one of an unknown kind may count anywhere."""
+    if what in ELSEWHERE:
+        return False
+    if what == "texture request":
+        return counter.space == "texture"
+    if what == "local memory request":
+        return counter.space == "local"
+    if what in CALLS:  # generic atomics count in shared memory, too, if none of their lanes is there
+        return counter.space in ("global", "local", "constant") or "_op_atom" in counter.metric
+    return True

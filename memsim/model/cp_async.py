@@ -14,7 +14,13 @@ from memsim.errors import MemsimError
 from memsim.model.checked_requests import CheckedRequests, Counts, Lanes, Mask, check_requests
 from memsim.model.coalescing import GlobalCost, global_access
 from memsim.model.lane_pairs import distinct, equal, together
-from memsim.model.shared import SharedCost
+from memsim.model.operations import Operation
+from memsim.model.shared import SharedCost, shared_access
+
+BY_HITS = (
+    "lanes of a cp.async that read from several lines have other bank conflicts if they miss the L1 cache"
+)
+BY_ZEROS = "lanes of a cp.async.cg that write zeros may conflict with other writes"
 
 
 def copy_access(
@@ -199,3 +205,18 @@ def _turns(to: Counts, source: Counts, on: Mask | None, reading: Mask | None, sl
         written[rows, here] = np.where(writes, turns[:, lane], written[rows, here])
         fetched[rows, there] = np.where(reads, turns[:, lane], fetched[rows, there])
     return turns
+
+
+def limits_of_copies(
+    copy: Operation, width: int, addresses: ArrayLike, active: ArrayLike, partner: ArrayLike, arch: Arch
+) -> tuple[Counts, Counts | None, str]:
+    """(fewest, most conflicts of requests to shared memory [n], why they may differ).
+
+    most: None if nothing limits them. partner: each lane's address in global memory, -1 if it writes zeros.
+    """
+    to, on, other = np.asarray(addresses), np.asarray(active), np.asarray(partner)
+    if not copy.bypass:
+        return *limits_of_conflicts(to, other, width, on, other >= 0, arch), BY_HITS
+    zeros = on & (other < 0)
+    alone = shared_access(to, width, "store", zeros, arch).conflicts
+    return alone, None if zeros.any() else alone, BY_ZEROS

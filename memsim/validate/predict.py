@@ -12,6 +12,7 @@ import numpy as np
 
 from memsim.arch import Arch
 from memsim.arch.units import WARP
+from memsim.instruction import condition_of, guard_of
 from memsim.model import (
     bypass_source_page,
     copy_source_page,
@@ -22,7 +23,6 @@ from memsim.model.choice import group_wavefronts, why_no_cost
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
-from memsim.trace.predicates_of_text import condition_of, guard_of
 from memsim.trace.trace import AccessSite, Trace
 
 EXECUTED = "inst_executed"

@@ -7,7 +7,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Range
-from memsim.analysis.atomic_totals import BY_PLACE, COUNTS, METRIC
+from memsim.analysis.totals import BY_PLACE, COUNTS, METRIC
 from memsim.api.module import Module
 from tests.simt.cuda import kernels_of
 

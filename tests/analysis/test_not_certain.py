@@ -9,7 +9,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis, Range, analyze_trace
-from memsim.analysis.ranges import total
+from memsim.counts import total
 from memsim.launch import Launch
 from memsim.views.analyze.limits import limits_of_totals
 from tests.simt.cuda import kernels_of

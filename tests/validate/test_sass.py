@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.trace.predicates_of_text import condition_of, guard_of
+from memsim.instruction import condition_of, guard_of
 from memsim.validate.sass import access_of, never_runs, opcode
 
 

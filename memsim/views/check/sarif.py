@@ -82,7 +82,7 @@ def _fingerprint(finding: Finding) -> str:
     parts = (
         finding.kernel,
         finding.budget,
-        site.code,
+        site.statement,
         site.op,
         site.space,
         str(site.width),

@@ -105,7 +105,7 @@ def code_now(line: ComparedAccess) -> str:
 
 
 def _code(line: ComparedAccess) -> str:
-    return " -> ".join(dict.fromkeys(site.code for site in _sites(line)))
+    return " -> ".join(dict.fromkeys(site.statement for site in _sites(line)))
 
 
 def _unchanged(site: SiteCounts) -> list[str]:
