@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import cache
 
-from lab.rates.judge_loops import Rated, judge_rates
-from lab.rates.rates_recording import STREAM, RateLaunch, newest_rates
-from lab.rates.run_loops import CLOCK, CYCLES
-from lab.views.rates import report
+from lab.experiments import RATES
+from lab.rates.judge_rates import CLOCK, CYCLES, STREAM, Rated, RateLaunch, judge_rates
 from memsim.arch import SM_90
 from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
@@ -47,8 +45,8 @@ def _cells(rated: Rated | None) -> list[str]:
 def rates_table() -> str:
     """Loops of one instruction, and streams."""
     loops = _table("loop", (rated for rated in _judged() if not rated.launch.is_of_catalogue))
-    recordings = [newest_rates(data_folder("traces"), slug(board.product)) for board in SM_90.boards]
-    said = [f"- {report(recording, judge_rates(recording)).headline}" for recording in recordings]
+    recordings = [RATES.newest(data_folder("traces"), slug(board.product)) for board in SM_90.boards]
+    said = [f"- {RATES.report(recording).headline}" for recording in recordings]
     return "\n".join([loops, "These, and the catalogue below:", "", *said, ""])
 
 
@@ -66,7 +64,7 @@ def _is_unchanged(launch: RateLaunch) -> bool:
 
 @cache
 def _judged(gpu: str = FIRST) -> list[Rated]:
-    return judge_rates(newest_rates(data_folder("traces"), gpu))
+    return judge_rates(RATES.newest(data_folder("traces"), gpu))
 
 
 def memory_table() -> str:
@@ -79,7 +77,7 @@ def memory_table() -> str:
 
 def _memory_column(board: MemoryRates) -> dict[str, str]:
     """The rates of a product, in a cycle of its multiprocessors at their boost clock."""
-    recording = newest_rates(data_folder("traces"), slug(board.product))
+    recording = RATES.newest(data_folder("traces"), slug(board.product))
     streams = [launch for launch in recording.launches if launch.name.startswith(STREAM)]
     ones = [launch for launch in streams if launch.name.endswith("_one")]
     copies = [launch for launch in streams if launch.name == f"{STREAM}dram_copy"]

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from docs import by_instruction, predicted_first
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
-from lab.probe.judge_rules import judge_probe
-from lab.probe.probe_recording import newest_probe
+from lab.experiments import PROBE
+from lab.probe.judge_probe import judge_probe
 from memsim.data import data_folder
 from memsim.validate.verdicts import EXACT, NOISE, UNMODELLED
 
@@ -61,7 +61,7 @@ def _block(language: str, words: str) -> str:
 
 def accuracy() -> str:
     """What the rules, the catalogue and other projects' kernels come to, a line for each."""
-    recording = newest_probe(data_folder("traces"), CHIP)
+    recording = PROBE.newest(data_folder("traces"), CHIP)
     held = judge_probe(recording)
     launches, patterns, _ = next(iter(recording.probed.values())).addresses.shape
     figures = _equal(pair for one in held for pair in (*one.figures.values(), *one.counters.values()))

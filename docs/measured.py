@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from lab.probe.judge_rules import judge_probe
-from lab.probe.probe_recording import newest_probe
+from lab.experiments import PROBE
+from lab.probe.judge_probe import judge_probe
 from memsim.data import data_folder
 from memsim.views.markdown_text import table
 
@@ -15,7 +15,7 @@ TRACES = data_folder("traces")
 def probe_table() -> str:
     """A row for each instruction; a pair of columns for each GPU that the probe was recorded on."""
     folders = sorted(path.parent.name for path in TRACES.glob("*/probe.npz"))
-    recordings = [newest_probe(TRACES, folder) for folder in folders]
+    recordings = [PROBE.newest(TRACES, folder) for folder in folders]
     headings = [
         f"{recording.device.gpu}: {what}" for recording in recordings for what in ("figures", "counters")
     ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from lab.clock.clock_recording import ClockRecording
-from lab.clock.judge_clock import SHUFFLE, ByClock
-from lab.probe.judge_rules import Held
-from lab.probe.probe_recording import ProbeRecording
+from lab.clock.judge_clock import SHUFFLE, ByClock, ClockRecording
+from lab.probe.judge_probe import Held
+from lab.probe.run_probe import ProbeRecording
 from memsim.arch.contributed import CLOCK
 from memsim.validate.recording_files import free_path, write_record
 
@@ -18,21 +17,7 @@ SCHEMA = 1
 OFF = 0.05
 
 
-class OfOneInstruction(Protocol):
-    """What was found of one instruction. key: space, operation and width; None if it accesses no memory.
-
-    compared: the number of figures, equal or not.
-    """
-
-    @property
-    def key(self) -> tuple[str, str, int] | None: ...
-    @property
-    def holds(self) -> bool: ...
-    @property
-    def compared(self) -> int: ...
-
-
-def write_rules(recording: ProbeRecording, found: Sequence[Held], home: Path) -> Path:
+def write_rules(recording: ProbeRecording, found: Iterable[Held], home: Path) -> Path:
     """Write a new `rules.json` in the folder `home`; returns its path.
 
     Raises:
@@ -78,9 +63,9 @@ def fastest_of_each(rates: Iterable[ByClock]) -> dict[str, int]:
     return cycles
 
 
-def _rules(found: Iterable[OfOneInstruction]) -> list[dict[str, Any]]:
+def _rules(found: Iterable[Held | ByClock]) -> list[dict[str, Any]]:
     """One for each access: several instructions may access memory in the same way."""
-    by_access: dict[tuple[str, str, int], list[OfOneInstruction]] = {}
+    by_access: dict[tuple[str, str, int], list[Held | ByClock]] = {}
     for held in found:
         if held.key is not None and held.compared:
             by_access.setdefault(held.key, []).append(held)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from lab.hopper.expectations import (
+from lab.hopper.hopper_launch import (
     BASE,
     CONFLICTS,
     READS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lab.hopper.block_rules import tensor_of
-from lab.hopper.expectations import (
+from lab.hopper.hopper_launch import (
     BASE,
     CONFLICTS,
     INSIDE_SECTORS,
@@ -18,11 +18,11 @@ from lab.hopper.expectations import (
     WAVEFRONTS,
     AddressListener,
     Expected,
+    HopperLaunch,
     Parts,
     above,
     of_request,
 )
-from lab.hopper.hopper_recording import HopperLaunch
 from memsim.isa.bulk_issue import Issue, between, cut, multicast
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model.remote import remote_access

@@ -8,9 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from lab.experiment import said
 from lab.hopper import block_rules, cluster_rules, lane_rules
-from lab.hopper.expectations import Counters, Expected, Parts
-from lab.hopper.hopper_recording import HopperLaunch
+from lab.hopper.hopper_launch import Counters, Expected, HopperLaunch, HopperRecording, Parts
+
+#: Differences of a rule that are told one by one.
+TOLD = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +33,31 @@ class HopperHeld:
         """Whether all that was compared is equal."""
         return self.equal == self.compared
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row of the table."""
+        return self.name, f"{self.equal:,} of {self.compared:,}", said(self.holds)
+
+    def differences(self) -> Iterator[str]:
+        """The counters that differ, as far as they are told."""
+        for kernel, metric, predicted, measured in self.different[:TOLD]:
+            yield f"{self.name}: {kernel}: {metric}: {measured:,} and not {predicted:,}"
+        if len(self.different) > TOLD:
+            yield f"{self.name}: and {len(self.different) - TOLD:,} more"
+
 
 def judge_hopper(parts: Parts) -> list[HopperHeld]:
     """The results, rule by rule; rules of which no launch has a counter are omitted."""
     found = [_held(name, expected) for name, expected in _expected(parts)]
     return [held for held in found if held.compared]
+
+
+def judge_recordings(*recordings: HopperRecording) -> list[HopperHeld]:
+    """The results of recordings of several sources, some of which have parts in common."""
+    parts: dict[str, tuple[HopperLaunch, ...]] = {}
+    for name, launches in (part for one in recordings for part in one.parts.items()):
+        parts[name] = (*parts.get(name, ()), *launches)
+    return judge_hopper(parts)
 
 
 def compared_metrics(parts: Parts) -> dict[str, tuple[str, ...]]:

@@ -4,7 +4,7 @@ atomics on local memory, atomics on global memory; and of instructions without a
 
 from __future__ import annotations
 
-from lab.hopper.expectations import (
+from lab.hopper.hopper_launch import (
     CONFLICTS,
     REMOTE,
     WAVEFRONTS,

@@ -1,4 +1,4 @@
-"""Runs the probe on this machine's GPU.
+"""Runs the probe on this machine's GPU: its recording, and the program that makes its launches.
 
 The profiler runs once for instructions on shared memory and once for those on global memory, because fewer
 counters need fewer passes.
@@ -7,12 +7,16 @@ counters need fewer passes.
 from __future__ import annotations
 
 import json
+import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from lab.experiment import ByCounters
 from lab.probe.instructions import (
     ACTIVE_BIT,
     EMPTY,
@@ -22,18 +26,20 @@ from lab.probe.instructions import (
     program,
 )
 from lab.probe.patterns import make_patterns, side_by_side
-from lab.probe.probe_recording import Probed, ProbeRecording
-from memsim.validate.device import Device, this_device
+from memsim.errors import MemsimError
+from memsim.validate.device import Device, load_cupy, this_device
 from memsim.validate.profiler import Profiler, find_profiler
 from memsim.validate.profiles import SOURCE_METRICS, CodeProfile
 from memsim.validate.recording_files import now
 from memsim.validate.sass import access_of, never_runs
-from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu
+from memsim.validate.under_ncu import LaunchCounter, Progress, answer, run_under_ncu
 
-PROGRAM = "lab.probe.probe_launches"
+PROGRAM = "lab.probe.run_probe"
 PATTERNS = 256  # per launch
 LAUNCHES = 2  # per instruction
 SEED = 0
+MEMORY_BYTES = 1 << 20
+ALIGNMENT = 1024
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
@@ -51,6 +57,53 @@ GLOBAL_METRICS = (
     *(f"l1tex__t_output_wavefronts_{GLOBAL}_{op}.sum" for op in ("ld", "st")),
 )
 METRICS = (*SHARED_METRICS, *GLOBAL_METRICS)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probed:
+    """One instruction: launches of several patterns each.
+
+    addresses: uint32 [launches, patterns, 32], bytes from an aligned base. active: bool, the same shape.
+    origins: uint32, the same shape: the global addresses of a copy, else 0. figures: int32 [launches,
+    patterns, figures], ncu's values for each pattern, in the order of
+    `SOURCE_METRICS`; -1 if there is none. counters: int64 [launches, counters], of
+    each launch; -1 if not collected.
+    """
+
+    addresses: np.ndarray
+    active: np.ndarray
+    origins: np.ndarray
+    figures: np.ndarray
+    counters: np.ndarray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ProbeRecording(ByCounters):
+    """A run of the probe. `metrics` names the columns of `counters`; `probed` is by instruction."""
+
+    seed: int
+    metrics: tuple[str, ...]
+    probed: dict[str, Probed]
+
+    def notes(self, found: Sequence[Any]) -> Iterator[str]:
+        """How it was made."""
+        yield f"{self.made}, seed {self.seed}: one warp, one instruction for each pattern."
+
+
+def earlier_probe(head: dict[str, Any], arrays: dict[str, Any], name: str) -> ProbeRecording:
+    """The recording in a file of schema 1."""
+    names = [field.name for field in fields(Probed)]
+    return ProbeRecording(
+        device=Device(**head["device"]),
+        ncu=head["ncu"],
+        date=head["date"],
+        seed=head["seed"],
+        metrics=tuple(map(str, arrays["metrics"])),
+        probed={
+            name: Probed(*(arrays[f"{name}_{array}"] for array in names)) for name in head["instructions"]
+        },
+    )
+
 
 Tables = tuple[np.ndarray, np.ndarray, np.ndarray]  # addresses, active lanes, addresses in global memory
 
@@ -149,3 +202,43 @@ def _figures(measured: CodeProfile) -> np.ndarray:
         seen.add(line)
         figures[line - 1] = [-1 if count is None else count for count in counts] if once else -1
     return figures
+
+
+# --- the program under the profiler ---------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the launches of the folder `arguments[0]`, in the order of `names.json`; 0 if every one succeeds.
+
+    `tables.npz` has `NAME_table` and `NAME_origins`, uint32 [launches, patterns, 32], beside `NAME.ptx`.
+    """
+    folder = Path(arguments[0])
+    return answer(folder, lambda: _launch_all(folder))
+
+
+def _launch_all(folder: Path) -> None:
+    cupy = load_cupy()
+    with np.load(folder / "tables.npz") as tables:
+        memory = cupy.zeros(MEMORY_BYTES + ALIGNMENT, np.uint8)
+        for name in json.loads((folder / "names.json").read_text("utf-8")):
+            _launch(cupy, folder / f"{name}.ptx", tables[f"{name}_table"], tables[f"{name}_origins"], memory)
+
+
+def _launch(cupy: Any, ptx: Path, table: np.ndarray, origins: np.ndarray, memory: Any) -> None:
+    from cupyx.profiler import profile  # type: ignore[import-not-found,unused-ignore]
+
+    result = cupy.zeros(32, np.uint32)
+    start = np.uint64(-(-memory.data.ptr // ALIGNMENT) * ALIGNMENT)
+    try:
+        function = cupy.RawModule(path=str(ptx)).get_function(ENTRY)
+        tables = [(cupy.asarray(rows), cupy.asarray(far)) for rows, far in zip(table, origins, strict=True)]
+        for rows, far in tables:
+            cupy.cuda.Device().synchronize()
+            with profile():
+                function((1,), (32,), (rows, far, start, result))
+    except (cupy.cuda.runtime.CUDARuntimeError, cupy.cuda.driver.CUDADriverError) as error:
+        raise MemsimError(f"the probe of {ptx.stem} does not run on this GPU: {error}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,19 +1,15 @@
-"""Files of recordings, never overwritten: JSON validated by types, and arrays (`.npz`) with a JSON head."""
+"""Files of recordings, never overwritten: JSON validated by types."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 import msgspec
-import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.files import read_json, write_text
@@ -78,44 +74,6 @@ def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> 
     except OSError as error:
         raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
     write_text(path, _text(record) + "\n", "the recording")
-
-
-def write_arrays(head: dict[str, Any], arrays: dict[str, Any], path: Path) -> None:
-    """Write a new file of arrays atomically; `head` is what is not an array, with its schema.
-
-    Raises:
-        MemsimError: it cannot be written.
-    """
-    draft = path.with_suffix(f".{os.getpid()}.tmp.npz")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.savez_compressed(draft, head=np.array(json.dumps(head)), **arrays)
-        draft.replace(path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
-
-
-@contextlib.contextmanager
-def read_arrays(path: Path, version: int, what: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The head, without its schema, and the arrays of a file of schema `version`, for the code inside.
-
-    what: what is recorded, for errors.
-
-    Raises:
-        MemsimError: no such file, another schema, or what the code inside looks for is missing.
-    """
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
-            head = json.loads(str(arrays["head"]))
-            _check_schema(head.pop("schema"), version, str(path))
-            yield head, arrays
-    except OSError as error:
-        raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
-    except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise MemsimError(f"not a recording {what}: {error}", file=str(path)) from None
 
 
 def _check_schema(found: object, version: int, file: str | None) -> None:

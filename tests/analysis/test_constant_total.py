@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import memsim
-from lab.hopper.hopper_recording import load_hopper
+from lab.experiments import HOPPER
 from memsim.model.constant import constant_access
 from tests.simt.cuda import machine_kernel
 from tests.validate.conftest import TRACES
@@ -51,7 +51,7 @@ def test_no_total_without_an_index_or_under_a_guard() -> None:
 def test_every_recorded_launch_makes_a_request_for_each_distinct_address() -> None:
     """`op_ldc` are the loads executed, one or two of them (16 bytes) at an index."""
     compared = 0
-    for launch in load_hopper(TRACES / "nvidia-h200/hopper/probe.npz").parts["constants_and_local_memory"]:
+    for launch in HOPPER.load(TRACES / "nvidia-h200/hopper/probe.npz").parts["constants_and_local_memory"]:
         executed = launch.counters["smsp__inst_executed_op_ldc.sum"]
         more = 0
         if launch.kernel.startswith("c_ld"):

@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 import memsim
-from lab.probe.judge_rules import judge_probe
-from lab.probe.probe_recording import newest_probe
+from lab.experiments import PROBE
+from lab.probe.judge_probe import judge_probe
 from lab.rules_file import write_rules
 from memsim.analysis import analyze_trace
 from memsim.api import running
@@ -196,7 +196,7 @@ def test_a_damaged_contribution_is_named(tmp_path: Path) -> None:
 
 def test_the_probe_writes_what_is_read_here(tmp_path: Path) -> None:
     """The recording of an H200, as if it were of an A100."""
-    recording = newest_probe(data_folder("traces"), "nvidia-h200")
+    recording = PROBE.newest(data_folder("traces"), "nvidia-h200")
     device = replace(recording.device, compute_capability="8.0", gpu="NVIDIA A100")
     lacks = [name for name in recording.probed if name.startswith("STM")]
     assert lacks

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import memsim
-from lab.rates.rates_recording import newest_rates
+from lab.experiments import RATES
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import ARCHS, SM_90, get_arch
@@ -35,7 +35,7 @@ def analysis_of(name: str) -> memsim.Analysis:
 @pytest.mark.parametrize("name", ["kernel_v3", "kernel_v4", "transpose_naive", "opt_6_double_buffer"])
 def test_executions_are_those_that_were_recorded(name: str) -> None:
     """The recording has opcodes as memsim counted them then; the counters beside them are the chip's."""
-    recorded = next(x for x in newest_rates(data_folder("traces")).launches if x.name == name)
+    recorded = next(x for x in RATES.newest(data_folder("traces")).launches if x.name == name)
     analysis = analysis_of(name)
     assert analysis.trace.origin is not None and analysis.trace.origin.digest == recorded.digest
     assert {

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from lab.rates import judge_loops
-from lab.rates.judge_loops import chip_at, judge_rates
-from lab.rates.rates_recording import STREAM, RateLaunch, newest_rates
-from lab.rates.run_loops import CYCLES
+from lab.experiments import RATES
+from lab.rates import judge_rates as judging
+from lab.rates.judge_rates import CYCLES, STREAM, RateLaunch, chip_at, judge_rates
 from memsim.arch import SM_90, Arch
 from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
@@ -19,12 +18,12 @@ TRACES = data_folder("traces")
 GPUS = sorted({path.parents[1].name for path in TRACES.glob("*/rates/*.json")})
 _L2 = "lts__t_sectors_srcunit_tex"
 _DRAM = "dram__sectors_{}.sum"
-RATES = ("l2_read", "l2_written", "dram", "l2_read_of_one", "l2_written_of_one")
+OF_MEMORY = ("l2_read", "l2_written", "dram", "l2_read_of_one", "l2_written_of_one")
 
 
 def recorded(gpu: str) -> tuple[Arch, list[RateLaunch]]:
     """The chip with the GPU's memory, and the launches whose traffic was counted: not the loops."""
-    recording = newest_rates(TRACES, gpu)
+    recording = RATES.newest(TRACES, gpu)
     counted = [launch for launch in recording.launches if f"{_L2}.sum" in launch.counters]
     return SM_90.on(recording.device.gpu), counted
 
@@ -81,7 +80,7 @@ def test_streams_ask_the_l2_cache_for_what_they_are_made_to(gpu: str) -> None:
 @pytest.mark.parametrize("gpu", GPUS)
 def test_each_rate_is_attained(gpu: str) -> None:
     """Nearly: start and end of a stream take some per cent of it."""
-    best = dict.fromkeys(RATES, 0.0)
+    best = dict.fromkeys(OF_MEMORY, 0.0)
     chip, launches = recorded(gpu)
     for launch in launches:
         for rate, share in shares(launch, chip).items():
@@ -107,6 +106,6 @@ def test_bounds_hold_on_every_board() -> None:
 def test_a_rate_that_is_too_low_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half the rate of DRAM: what was recorded is faster than its bound."""
     slow = replace(SM_90, boards=tuple(replace(board, dram=board.dram / 2) for board in SM_90.boards))
-    monkeypatch.setattr(judge_loops, "SM_90", slow)
-    fails = {rated.launch.name for rated in judge_rates(newest_rates(TRACES, GPUS[-1])) if not rated.holds}
+    monkeypatch.setattr(judging, "SM_90", slow)
+    fails = {rated.launch.name for rated in judge_rates(RATES.newest(TRACES, GPUS[-1])) if not rated.holds}
     assert "stream_dram_read" in fails and "stream_l2_read" not in fails

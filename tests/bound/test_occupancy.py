@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
-from lab.rates.rates_recording import RateLaunch, newest_rates
+from lab.experiments import RATES
+from lab.rates.judge_rates import RateLaunch
 from memsim.api import loading
 from memsim.arch import ARCHS, SM_90, Arch
 from memsim.arch.chip import chip_number
@@ -45,7 +46,7 @@ def test_limits_are_those_of_ncu(needs: Needs, limits: tuple[int, ...]) -> None:
     assert all(found.limits[name] == found.blocks for name in found.limited_by)
 
 
-RECORDED = newest_rates(data_folder("traces"), "nvidia-h200").launches
+RECORDED = RATES.newest(data_folder("traces"), "nvidia-h200").launches
 
 
 @pytest.mark.parametrize("launch", RECORDED, ids=lambda launch: launch.name)

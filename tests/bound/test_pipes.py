@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.rates.judge_loops import judge_rates
-from lab.rates.rates_recording import RateRecording, newest_rates
+from lab.experiments import RATES
+from lab.rates.judge_rates import RateRecording, judge_rates
 from memsim.data import data_folder
 from memsim.model.pipes import EXECUTED, pipe_use
 
@@ -19,7 +19,7 @@ GPUS = sorted({path.parents[1].name for path in TRACES.glob("*/rates/*.json")})
 
 @pytest.fixture(scope="module", params=GPUS)
 def recording(request: pytest.FixtureRequest) -> RateRecording:
-    return newest_rates(TRACES, request.param)
+    return RATES.newest(TRACES, request.param)
 
 
 def test_every_counter_is_as_recorded_and_every_bound_holds(recording: RateRecording) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 import tomllib
 
 import memsim
-from lab.rates.rates_recording import load_rates
+from lab.experiments import RATES
 from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.api.running import trace_job
@@ -249,7 +249,7 @@ def documents() -> list[tuple[str, Any]]:
 
 READERS: dict[str, Callable[[Path], Any]] = {
     "code": load_code_recording,
-    "rates": load_rates,
+    "rates": RATES.load,
 }
 
 

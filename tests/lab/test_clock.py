@@ -13,16 +13,21 @@ import pytest
 
 import memsim
 from lab.clock.clock_programs import ACCESSES, PIPES, data
-from lab.clock.clock_recording import ClockRecording, clock_recording, load_clock, newest_clock
-from lab.clock.judge_clock import cycles_of_a_wavefront, cycles_to_registers, judge_clock
-from lab.clock.run_clock import run_clock
+from lab.clock.judge_clock import (
+    ClockRecording,
+    cycles_of_a_wavefront,
+    cycles_to_registers,
+    judge_clock,
+    run_clock,
+)
+from lab.experiments import CLOCK
 from lab.rules_file import fastest_of_each, write_clock_rules
-from lab.views.clock import report
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED
 from memsim.arch.contributed import with_contributed
 from memsim.errors import MemsimError
 from memsim.model.pipes import pipe_use
 from memsim.validate.exported_probe import exported, program_data
+from memsim.validate.recording_files import check_record
 from memsim.validate.standalone import Gpu, text_of, words_of
 from tests.lab.fake_driver import FakeDriver
 from tests.validate.conftest import H100, H200, TRACES
@@ -112,13 +117,13 @@ def test_the_exported_file_records_the_same(tmp_path: Path, monkeypatch: pytest.
     assert names["DATA"] == DATA
     monkeypatch.setitem(names, "load_driver", FakeDriver)
     assert names["main"]([]) == 0
-    assert judge_clock(load_clock(tmp_path / "memsim-probe-nvidia-a100.json")) == judge_clock(recorded())
+    assert judge_clock(CLOCK.load(tmp_path / "memsim-probe-nvidia-a100.json")) == judge_clock(recorded())
 
 
 @pytest.mark.parametrize("gpu", [H100, H200])
 def test_a_clock_shows_the_wavefronts_of_the_model(gpu: str) -> None:
     """Counters equal the model there, too, on other patterns (`test_probe.py`)."""
-    recording = newest_clock(TRACES, gpu)
+    recording = CLOCK.newest(TRACES, gpu)
     found = judge_clock(recording)
     assert {held.name for held in found} == {*ACCESSES, *PIPES} and not recording.refused
     assert [held.name for held in found if not held.holds] == []
@@ -128,7 +133,7 @@ def test_a_clock_shows_the_wavefronts_of_the_model(gpu: str) -> None:
 
 @pytest.mark.parametrize("name", ["LDS64", "LDS128", "EXCHS64", "CASS64"])
 def test_what_is_left_out_takes_no_longer_than_the_way_to_the_registers(name: str) -> None:
-    recording, one = newest_clock(TRACES, H200), ACCESSES[name]
+    recording, one = CLOCK.newest(TRACES, H200), ACCESSES[name]
     addresses, active = recording.patterns(name)
     wavefronts = memsim.shared_access(addresses, one.width, op=one.op, active=active).wavefronts
     least = cycles_to_registers(one)
@@ -139,7 +144,7 @@ def test_what_is_left_out_takes_no_longer_than_the_way_to_the_registers(name: st
 
 
 def contributed(recording: ClockRecording, folder: Path) -> Any:
-    path = recording.save(folder)
+    path = CLOCK.save(recording, folder)
     write_clock_rules(recording, judge_clock(recording), path.parent)
     return with_contributed(ARCHS["sm_80"], folder)
 
@@ -151,7 +156,7 @@ def test_rules_that_hold_are_measured_by_clock(tmp_path: Path) -> None:
     assert chip.basis("shared", "cp_async", 16) == ASSUMED
     assert chip.basis("global", "load", 4) == PUBLISHED
     assert chip.rates == BY_CLOCK and not chip.is_measured
-    assert newest_clock(tmp_path).gpu == "NVIDIA A100"
+    assert CLOCK.newest(tmp_path).gpu == "NVIDIA A100"
 
 
 def test_a_rule_that_a_clock_does_not_show_stays_what_it_was(tmp_path: Path) -> None:
@@ -179,7 +184,7 @@ def test_a_chip_that_memsim_does_not_have_is_told(
     chip: tuple[int, int], is_known: bool, tmp_path: Path
 ) -> None:
     recording = recorded(chip=chip)
-    told = [note for note in report(recording, judge_clock(recording)).notes if "memsim has no chip" in note]
+    told = [note for note in CLOCK.report(recording).notes if "memsim has no chip" in note]
     assert bool(told) != is_known
     assert all("no chip sm_87: " in note and "sm_86, sm_89" in note for note in told)
     assert (contributed(recording, tmp_path) is ARCHS["sm_80"]) != is_known
@@ -193,14 +198,14 @@ def test_rates_that_differ_are_said_to_be_used() -> None:
         ({}, False),
     ):
         recording = recorded(slower=slower)
-        notes = list(report(recording, judge_clock(recording)).notes)
+        notes = list(CLOCK.report(recording).notes)
         assert any("used for this chip as they were measured" in note for note in notes) == is_told
 
 
 @pytest.mark.parametrize("gpu", [H100, H200])
 def test_the_fastest_of_each_kind_are_the_rates_of_sm_90(gpu: str) -> None:
     """Whole cycles of the recordings, as another chip's would be taken."""
-    found = [held for held in judge_clock(newest_clock(TRACES, gpu)) if held.key is None]
+    found = [held for held in judge_clock(CLOCK.newest(TRACES, gpu)) if held.key is None]
     clocked = tuple(fastest_of_each(found).items())
     executed = dict.fromkeys([*PIPES.values(), "IMAD.WIDE", "HFMA2", "ISETP", "UIADD3"], 1000)
     assert pipe_use(executed, clocked) == pipe_use(executed)
@@ -218,16 +223,16 @@ def test_counters_go_before_a_clock(tmp_path: Path) -> None:
 
 def test_what_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="no recording by clock on nvidia-t4"):
-        newest_clock(tmp_path, "nvidia-t4")
+        CLOCK.newest(tmp_path, "nvidia-t4")
     recording = recorded()
-    record = json.loads(recording.save(tmp_path).read_text())
-    assert judge_clock(clock_recording(record)) == judge_clock(recording)
+    record = json.loads(CLOCK.save(recording, tmp_path).read_text())
+    assert judge_clock(check_record(record, 1, ClockRecording)) == judge_clock(recording)
     short: dict[str, Any] = json.loads(json.dumps(record))
     short["measured"]["LDS32"]["cycles"][0].pop()
     other = {**record, "schema": 9}
     for damaged, says in ((short, "cycles are missing"), (other, "schema 9"), ({**record, "gpu": 1}, "gpu")):
         with pytest.raises(MemsimError, match=says):
-            clock_recording(damaged)
+            check_record(damaged, 1, ClockRecording)
 
 
 def test_reports_say_that_a_clock_was_read(tmp_path: Path) -> None:

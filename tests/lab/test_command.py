@@ -12,9 +12,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from lab import command, views
-from lab.clock.run_clock import run_clock
-from lab.probe.probe_recording import newest_probe
+from lab import experiment, experiments
+from lab.clock.judge_clock import run_clock
+from lab.experiments import CLOCK, HOPPER, PROBE
+from lab.hopper.hopper_launch import SOURCES
 from memsim.validate.standalone import Gpu
 from memsim.version import __version__
 from tests.cli.conftest import Run
@@ -24,7 +25,7 @@ from tests.schema import validate
 from tests.validate.conftest import H100, TRACES
 from tests.validate.fake_gpu import FakeGpu
 
-SCHEMA = json.loads(Path(views.__file__).with_name("probe.schema.json").read_text("utf-8"))
+SCHEMA = json.loads(Path(experiment.__file__).with_name("report.schema.json").read_text("utf-8"))
 
 
 def test_the_newest_recording(lab: Run) -> None:
@@ -41,10 +42,10 @@ def test_json(lab: Run) -> None:
 
 
 def test_live_and_record(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    recording = newest_probe(TRACES, H100)
+    recording = PROBE.newest(TRACES, H100)
     names = ("EMPTY", "LDS8", "STS8")
     few = replace(recording, probed={name: recording.probed[name] for name in names})
-    monkeypatch.setattr(command, "run_probe", lambda progress: few)
+    monkeypatch.setattr(experiments, "run_probe", lambda progress: few)
     assert lab("probe --live --traces", tmp_path).code == 0
     assert not list(tmp_path.iterdir())
     done = lab("probe --live --record --traces", tmp_path)
@@ -55,7 +56,7 @@ def test_live_and_record(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
     counters = few.probed["STS8"].counters + 1
     wrong: Any = {**few.probed, "STS8": replace(few.probed["STS8"], counters=counters)}
-    monkeypatch.setattr(command, "run_probe", lambda progress: replace(few, probed=wrong))
+    monkeypatch.setattr(experiments, "run_probe", lambda progress: replace(few, probed=wrong))
     done = lab("probe --live")
     assert done.code == 1
     assert done.out.splitlines()[0].endswith("the rules hold for 1 of 2 instructions, not for STS8")
@@ -83,28 +84,23 @@ def test_hopper(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert {about["gpu"] for about in record["about"]} == {"NVIDIA H200"}
     assert [rule["holds"] for rule in record["rules"]] == [True] * 17
 
-    from lab import command
-    from lab.hopper.hopper_recording import STEMS
-
-    monkeypatch.setattr(command, "run_hopper", lambda models, progress: models)
+    monkeypatch.setattr(experiments, "run_hopper", lambda models, progress: models)
     made = lab("hopper --live --record --traces", tmp_path)
     assert made.err.splitlines() == [
-        f"recorded: {tmp_path / 'nvidia-h200' / 'hopper' / f'{name}.npz'}" for name in STEMS
+        f"recorded: {tmp_path / 'nvidia-h200' / 'hopper' / f'{name}.npz'}" for name in SOURCES
     ]
     assert lab("hopper --traces", tmp_path).out == made.out == done.out
 
 
 def test_a_rule_of_hopper_that_fails(lab: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lab import command
-    from lab.hopper.hopper_recording import newest_hopper
 
-    recording, *others = newest_hopper(TRACES)
+    recording, *others = HOPPER.newest_of_each(TRACES)
     wgmma = tuple(
         replace(one, counters={name: value + 1 for name, value in one.counters.items()})
         for one in recording.parts["wgmma"]
     )
     wrong = replace(recording, parts={**recording.parts, "wgmma": wgmma})
-    monkeypatch.setattr(command, "run_hopper", lambda models, progress: [wrong, *others])
+    monkeypatch.setattr(experiments, "run_hopper", lambda models, progress: [wrong, *others])
     done = lab("hopper --live")
     assert done.code == 1
     headline = "16 of 17 rules for Hopper's own instructions hold, not for operands of wgmma"
@@ -118,7 +114,7 @@ def test_by_clock(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     """What the exported program writes, on a chip without counters, is judged and added to the recordings."""
     recording = run_clock(lambda: Gpu(FakeDriver(wavefront=2, refuses=("LDM1",))))
     (tmp_path / "own").mkdir()
-    file = recording.save(tmp_path / "own")
+    file = CLOCK.save(recording, tmp_path / "own")
     done = lab("clock", file)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
@@ -135,12 +131,12 @@ def test_by_clock(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     files = [folder / "nvidia-a100" / name for name in ("clock.json", "rules.clock.json")]
     assert added.err.splitlines() == [f"recorded: {path}" for path in files]
     assert lab("clock --traces", folder).out == done.out
-    monkeypatch.setattr(command, "run_clock", lambda: recording)
+    monkeypatch.setattr(experiments, "run_clock", lambda: recording)
     assert lab("clock --live").out == done.out
 
 
 def test_by_clock_what_differs(lab: Run, tmp_path: Path) -> None:
-    file = run_clock(lambda: Gpu(FakeDriver(slower={"ex2": 1}))).save(tmp_path)
+    file = CLOCK.save(run_clock(lambda: Gpu(FakeDriver(slower={"ex2": 1}))), tmp_path)
     done = lab("clock", file)
     assert done.code == 1
     assert done.out.splitlines()[0].endswith("hold for 45 of 46 instructions, not for ex2")
@@ -152,8 +148,8 @@ def test_by_clock_bad_input(lab: Run, tmp_path: Path) -> None:
     for arguments, says in (
         (("clock", tmp_path / "none.json"), "No such file"),
         (("clock", tmp_path / "x.json"), "a recording of schema None"),
-        (("rates", tmp_path / "x.json"), "RECORDING is by clock"),
-        (("clock", tmp_path / "x.json", "--live"), "RECORDING is by clock"),
+        (("rates", tmp_path / "x.json"), "a recording of schema None"),
+        (("clock", tmp_path / "x.json", "--live"), "RECORDING is judged alone"),
         (("clock", "--traces", tmp_path), "python -m lab clock --live --record makes one"),
     ):
         lab(*arguments).refused(says)

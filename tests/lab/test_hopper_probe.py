@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import memsim
+from lab.experiments import HOPPER
 from lab.hopper import run_hopper as measure
-from lab.hopper.hopper_launches import CODE, PLAN, SHARED_BYTES, TABLES, encode
-from lab.hopper.hopper_recording import HopperLaunch, HopperRecording, load_hopper, newest_hopper
+from lab.hopper.hopper_launch import HopperLaunch, HopperRecording
 from lab.hopper.judge_hopper import judge_hopper
-from lab.hopper.run_hopper import run_hopper
+from lab.hopper.run_hopper import CODE, PLAN, SHARED_BYTES, TABLES, encode, run_hopper
 from memsim import ArrayArg, TensorMap
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
@@ -62,7 +62,7 @@ RULES = {
     "multicast_rows": {"copies to several blocks": 144},
     "rows": {"boxes of tensors": 432},
 }
-RECORDED = {recording.name: recording for recording in newest_hopper(TRACES, "nvidia-h200")}
+RECORDED = {recording.name: recording for recording in HOPPER.newest_of_each(TRACES, "nvidia-h200")}
 DEVICE = Device("NVIDIA H100 80GB HBM3", "9.0", "580", "13.0", "14.2.0")
 READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_tma_ld.sum"
 
@@ -115,32 +115,28 @@ def test_a_rule_without_counters_is_not_told(recording: HopperRecording) -> None
 
 
 def test_what_is_saved_is_what_is_read(recording: HopperRecording, tmp_path: Path) -> None:
-    path = recording.save(tmp_path)
+    path = HOPPER.save(recording, tmp_path)
     assert path == tmp_path / "nvidia-h200" / "hopper" / "probe.npz"
-    again = load_hopper(path)
-    assert (again.about, again.source, again.metrics) == (
-        recording.about,
-        recording.source,
-        recording.metrics,
-    )
+    again = HOPPER.load(path)
+    assert (again.name, again.head, again.source) == (recording.name, recording.head, recording.source)
     for part, launches in recording.parts.items():
         for one, other in zip(launches, again.parts[part], strict=True):
             assert (one.table == other.table).all()
             assert replace(one, table=other.table) == other
-    assert recording.save(tmp_path).name == "probe.run2.npz"
-    assert [one.about for one in newest_hopper(tmp_path)] == [recording.about]
+    assert HOPPER.save(recording, tmp_path).name == "probe.run2.npz"
+    assert [one.head for one in HOPPER.newest_of_each(tmp_path)] == [recording.head]
 
 
 def test_files_that_are_no_recordings(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="there is no recording of Hopper's probe"):
-        newest_hopper(tmp_path)
+        HOPPER.newest_of_each(tmp_path)
     path = tmp_path / "probe.npz"
     path.write_bytes(b"nothing")
     with pytest.raises(MemsimError, match="not a recording of Hopper's probe"):
-        load_hopper(path)
-    np.savez(path, head=np.array(json.dumps({"schema": 2})))
-    with pytest.raises(MemsimError, match="schema 2"):
-        load_hopper(path)
+        HOPPER.load(path)
+    np.savez(path, head=np.array(json.dumps({"schema": 3})))
+    with pytest.raises(MemsimError, match="schema 3"):
+        HOPPER.load(path)
 
 
 def test_the_source_has_every_kernel(recording: HopperRecording, code: bytes) -> None:
@@ -208,7 +204,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
         asked.append(list(what))
         metrics = what[-1].split(",")
         part = next(part for part, names in recording.parts.items() if len(names) == len(launches))
-        assert set(metrics) < set(recording.metrics[part])
+        assert set(metrics) < {name for one in recording.parts[part] for name in one.counters}
         answers.append(
             [
                 CodeProfile(
@@ -235,7 +231,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
 def test_a_run_repeats_the_launches(recording: HopperRecording, gpu: list[list[str]]) -> None:
     shares: list[float] = []
     (made,) = run_hopper([recording], shares.append)
-    assert made.about["gpu"] == DEVICE.gpu and made.about["driver"] == "580"
+    assert made.gpu == DEVICE.gpu and made.head["driver"] == "580"
     assert len(gpu) == len(recording.parts)
     assert all(what[:3] == ["--cache-control", "none", "--metrics"] for what in gpu)
     assert shares[-1] == 1.0 and shares == sorted(shares)
@@ -254,10 +250,10 @@ def test_a_run_that_fails_says_why(
 
     monkeypatch.setattr(under_ncu, "profile", fails)
     with pytest.raises(MemsimError, match="bl does not run"):
-        run_hopper([recording])
+        next(run_hopper([recording]))
     monkeypatch.setattr(measure, "this_device", lambda: replace(DEVICE, compute_capability="8.0"))
     with pytest.raises(MemsimError, match=r"has compute capability 8\.0"):
-        run_hopper([recording])
+        next(run_hopper([recording]))
 
 
 class FakeDriver:

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
+from lab.experiments import PROBE
 from lab.probe import run_probe as measure
 from lab.probe.instructions import ACTIVE_BIT, EMPTY, FILE, HARNESS_LINE, INSTRUCTIONS, program
-from lab.probe.judge_rules import judge_probe
+from lab.probe.judge_probe import judge_probe
 from lab.probe.patterns import ROOM, make_patterns, side_by_side
-from lab.probe.probe_recording import ProbeRecording, load_probe, newest_probe
-from lab.probe.run_probe import METRICS, run_probe
+from lab.probe.run_probe import METRICS, ProbeRecording, run_probe
 from memsim.errors import MemsimError
 from memsim.validate import under_ncu
 from memsim.validate.device import Device
@@ -87,7 +87,7 @@ def test_the_empty_program_makes_only_the_harness() -> None:
 
 @pytest.mark.parametrize("gpu", GPUS)
 def test_the_rules_hold_on_what_was_recorded(gpu: str) -> None:
-    recording = newest_probe(TRACES, gpu)
+    recording = PROBE.newest(TRACES, gpu)
     found = judge_probe(recording)
     assert [held.name for held in found if not held.holds] == []
     assert {held.name for held in found} == set(INSTRUCTIONS)
@@ -114,45 +114,45 @@ def spoiled(recording: ProbeRecording, name: str, array: str, where: tuple[int, 
     ],
 )
 def test_a_wrong_number_is_found(name: str, array: str, where: tuple[int, ...]) -> None:
-    recording = newest_probe(TRACES, H100)
+    recording = PROBE.newest(TRACES, H100)
     found = judge_probe(spoiled(recording, name, array, where))
     assert [held.name for held in found if not held.holds] == [name]
 
 
 def test_an_unknown_chip_is_judged_by_the_rules_of_sm_90() -> None:
-    recording = newest_probe(TRACES, H100)
+    recording = PROBE.newest(TRACES, H100)
     other = replace(recording, device=replace(recording.device, compute_capability="8.7"))
     assert judge_probe(other) == judge_probe(recording)
 
 
 def test_a_recording_is_saved_whole_and_never_written_over(tmp_path: Path) -> None:
-    recording = newest_probe(TRACES, "nvidia-h200")
+    recording = PROBE.newest(TRACES, "nvidia-h200")
     few = replace(recording, probed={name: recording.probed[name] for name in ("EMPTY", "LDS8")})
-    first, second = few.save(tmp_path), few.save(tmp_path)
+    first, second = PROBE.save(few, tmp_path), PROBE.save(few, tmp_path)
     assert [path.relative_to(tmp_path).as_posix() for path in (first, second)] == [
         "nvidia-h200/probe.npz",
         "nvidia-h200/probe.run2.npz",
     ]
-    loaded = load_probe(second)
+    loaded = PROBE.load(second)
     assert (loaded.device, loaded.date, loaded.metrics) == (few.device, few.date, few.metrics)
     assert np.array_equal(loaded.probed["LDS8"].figures, few.probed["LDS8"].figures)
     assert judge_probe(loaded) == judge_probe(few)
     later = replace(few, date="2030-01-01T00:00:00Z")
-    later.save(tmp_path)
-    assert newest_probe(tmp_path).date == later.date
+    PROBE.save(later, tmp_path)
+    assert PROBE.newest(tmp_path).date == later.date
 
 
 def test_what_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="No such file"):
-        load_probe(tmp_path / "nothing.npz")
+        PROBE.load(tmp_path / "nothing.npz")
     (tmp_path / "text.npz").write_text("text")
     np.savez(tmp_path / "other.npz", head=np.array('{"schema": 9}'))
     np.savez(tmp_path / "half.npz", head=np.array('{"schema": 1}'))
     for name, says in (("text", "not a recording"), ("other", "schema 9"), ("half", "not a recording")):
         with pytest.raises(MemsimError, match=says):
-            load_probe(tmp_path / f"{name}.npz")
+            PROBE.load(tmp_path / f"{name}.npz")
     with pytest.raises(MemsimError, match="no recording of the probe on nvidia-a100") as caught:
-        newest_probe(TRACES, "nvidia-a100")
+        PROBE.newest(TRACES, "nvidia-a100")
     assert H100 in str(caught.value)
 
 

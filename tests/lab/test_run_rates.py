@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from lab.rates import run_loops
+from lab.experiments import RATES
+from lab.rates import run_rates as measure
+from lab.rates.judge_rates import RateRecording
 from lab.rates.loops import Loop
-from lab.rates.rates_recording import RateRecording, load_rates
-from lab.rates.run_loops import (
+from lab.rates.run_rates import (
     OF_KERNELS,
     OF_LOOPS,
     OF_STREAMS,
@@ -52,8 +53,8 @@ def recorded(fails: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> tuple[lis
         LaunchBatch(OF_KERNELS, [Measured(name, "", catalog()[name].job()) for name in names])
         for names in NAMES
     ]
-    monkeypatch.setattr(run_loops, "count", count)
-    monkeypatch.setattr(run_loops, "_batches", lambda folder: batches)
+    monkeypatch.setattr(measure, "count", count)
+    monkeypatch.setattr(measure, "_batches", lambda folder: batches)
     shares: list[float] = []
     found = list(run_rates(shares.append))
     assert shares == sorted(shares) or fails
@@ -66,9 +67,9 @@ def test_each_batch_adds_to_the_recording(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert [tuple(launch.name for launch in each.launches) for each in found] == [NAMES[0], ALL]
     path = None
     for each in found:
-        path = each.save(tmp_path, path)
-        assert load_rates(path) == each
-    assert found[-1].save(tmp_path).name == "rates.run2.json"
+        path = RATES.save(each, tmp_path, path)
+        assert RATES.load(path) == each
+    assert RATES.save(found[-1], tmp_path).name == "rates.run2.json"
     assert sorted(file.name for file in tmp_path.glob("*/*/*")) == ["rates.json", "rates.run2.json"]
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from lab.experiments import PROBE
 from lab.probe.instructions import EMPTY, INSTRUCTIONS
-from lab.probe.judge_rules import judge_probe
-from lab.probe.probe_recording import newest_probe
+from lab.probe.judge_probe import judge_probe
 from memsim.data import data_folder
 from memsim.validate.profiles import SOURCE_METRICS
 
-RECORDING = newest_probe(data_folder("traces"), "nvidia-h100-80gb-hbm3")
+RECORDING = PROBE.newest(data_folder("traces"), "nvidia-h100-80gb-hbm3")
 #: Instructions of one address, which count in one space only.
 NAMES = [name for name in RECORDING.probed if name in INSTRUCTIONS and not INSTRUCTIONS[name].copies]
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.hopper.hopper_recording import newest_hopper
+from lab.experiments import HOPPER
 from lab.hopper.lane_rules import GLOBAL, OF_GLOBAL
 from memsim import MemsimError
 from memsim.model.coalescing import global_access
@@ -111,7 +111,7 @@ def test_where_no_place_is_in_two_lines_the_counts_of_global_atomics_do_not_depe
     """176 launches on an H200, of which these do not tell where the array is."""
     (launches,) = (
         found.parts["global_atomics"]
-        for found in newest_hopper(TRACES, "nvidia-h200")
+        for found in HOPPER.newest_of_each(TRACES, "nvidia-h200")
         if found.name == "lanes"
     )
     moved = np.random.default_rng(0).integers(1, 1 << 20, 8) * 128

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import memsim
-from lab.rates.rates_recording import RateLaunch, newest_rates
+from lab.experiments import RATES
+from lab.rates.judge_rates import RateLaunch
 from memsim.access import Site
 from memsim.data import data_folder
 from memsim.instruction import Instruction
@@ -137,7 +138,7 @@ FEW = ("kernel_v4", "opt_6_double_buffer", "transpose_naive")
 #: What was recorded of the catalogue with DRAM's counters.
 RECORDED = [
     pytest.param(launch, id=launch.name, marks=() if launch.name in FEW else pytest.mark.slow)
-    for launch in newest_rates(data_folder("traces")).launches
+    for launch in RATES.newest(data_folder("traces")).launches
     if launch.name in compiled()
 ]
 

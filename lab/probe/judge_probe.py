@@ -7,13 +7,14 @@ the same address; the sectors of global atomics in the hardware's counters.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from lab.experiment import said
 from lab.probe.instructions import EMPTY, INSTRUCTIONS, ProbedInstruction
-from lab.probe.probe_recording import Probed, ProbeRecording
-from lab.probe.run_probe import CONFLICTS, GLOBAL, WAVEFRONTS
+from lab.probe.run_probe import CONFLICTS, GLOBAL, WAVEFRONTS, Probed, ProbeRecording
 from memsim.arch import ARCHS, SM_90, Arch
 from memsim.model import (
     bypass_access,
@@ -62,6 +63,23 @@ class Held:
     def holds(self) -> bool:
         """Whether everything compared is equal."""
         return all(equal == compared for equal, compared in (*self.figures.values(), *self.counters.values()))
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its row of the table."""
+        access = f"{self.space} {self.op.replace('_', '.')} {self.width} B"
+        return self.name, access, _sums(self.figures), _sums(self.counters), said(self.holds)
+
+    def differences(self) -> Iterator[str]:
+        """The figures and counters that differ somewhere."""
+        for metric, (equal, compared) in {**self.figures, **self.counters}.items():
+            if equal < compared:
+                yield f"{self.name}: {metric}: {equal} of {compared} equal"
+
+
+def _sums(counts: dict[str, tuple[int, int]]) -> str:
+    equal, compared = (sum(pair[i] for pair in counts.values()) for i in (0, 1))
+    return f"{equal:,} of {compared:,}" if compared else "-"
 
 
 def judge_probe(recording: ProbeRecording) -> list[Held]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from lab.rates.judge_rates import CLOCK, CYCLES, STREAM, WAVEFRONTS, RateLaunch, RateRecording
 from lab.rates.loops import LOOPS, ROUNDS, TYPES, source
-from lab.rates.rates_recording import STREAM, RateLaunch, RateRecording
 from lab.rates.streams import ARCH, BLOCK, STREAMS, kernel_name, streams_source, words
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
@@ -34,9 +34,7 @@ from memsim.validate.recording_files import now
 from memsim.validate.under_ncu import Progress
 
 BYTES = 1 << 18
-CYCLES = "sm__cycles_active.max"
 ELAPSED = "sm__cycles_elapsed.max"
-CLOCK = "sm__cycles_elapsed.avg.per_second"
 OCCUPANCY = (
     "launch__registers_per_thread",
     "launch__shared_mem_per_block_static",
@@ -48,7 +46,6 @@ OCCUPANCY = (
     "launch__occupancy_limit_blocks",
     "launch__occupancy_limit_barriers",
 )
-WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts.sum"
 _ALWAYS = (WAVEFRONTS, CYCLES, ELAPSED, CLOCK, "gpu__time_duration.sum", *OCCUPANCY)
 _TRAFFIC = (
     "lts__t_sectors_srcunit_tex.sum",

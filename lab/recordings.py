@@ -1,0 +1,90 @@
+"""Files of the laboratory's recordings: records as JSON, and records with arrays as `.npz`.
+
+A recording is a dataclass, and its file has its fields. In an `.npz` they are the JSON `head`, in which an
+array is a pair: the file's array that stacks all of its type and shape, and the row there. An `.npz` of
+schema 1, from before that, is read as it is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.validate.recording_files import check_record, read_record, write_record
+
+#: Schemas of records without arrays and with them.
+JSON_SCHEMA, ARRAYS_SCHEMA = 1, 2
+ARRAYS = ".npz"
+R = TypeVar("R")
+#: Makes a recording of the head and the arrays of an `.npz` of schema 1, and the name of its source.
+Earlier = Callable[[dict[str, Any], dict[str, Any], str], R]
+
+
+def write_recording(recording: Any, path: Path, replaces: bool = False) -> None:
+    """Write a new file. replaces: it may be there, with what the run had so far; an `.npz` may not.
+
+    Raises:
+        MemsimError: it exists, or cannot be written.
+    """
+    alike: dict[str, list[np.ndarray]] = {}
+
+    def lifted(value: object) -> object:
+        if not isinstance(value, np.ndarray):
+            raise NotImplementedError(f"no field of a recording: {value!r}")
+        name = "_".join(map(str, (value.dtype, *value.shape)))
+        alike.setdefault(name, []).append(value)
+        return name, len(alike[name]) - 1
+
+    fields = msgspec.to_builtins(recording, enc_hook=lifted)
+    if path.suffix != ARRAYS:
+        write_record({"schema": JSON_SCHEMA, **fields}, path, replaces)
+        return
+    arrays: dict[str, Any] = {name: np.stack(rows) for name, rows in alike.items()}
+    arrays["head"] = np.array(json.dumps({"schema": ARRAYS_SCHEMA, **fields}))
+    draft = path.with_suffix(f".{os.getpid()}.tmp{ARRAYS}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(draft, **arrays)
+        draft.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        raise MemsimError(f"cannot write the recording: {error.strerror}", file=str(path)) from None
+
+
+def read_recording(path: Path, kind: type[R], what: str, earlier: Earlier[R] | None = None) -> R:
+    """The recording of that type in a file. what: what is recorded, for errors.
+
+    Raises:
+        MemsimError: no such file, another schema, or not such a recording.
+    """
+    if path.suffix != ARRAYS:
+        return check_record(read_record(path), JSON_SCHEMA, kind, str(path))
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        head = json.loads(str(arrays["head"]))
+        schema = head.pop("schema")
+        if schema == ARRAYS_SCHEMA:
+            return msgspec.convert(head, kind, dec_hook=lambda _, place: arrays[place[0]][place[1]])
+        if schema == 1 and earlier is not None:
+            return earlier(head, arrays, path.name.partition(".")[0])
+    except OSError as error:
+        raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
+    except (
+        *(ValueError, KeyError, IndexError, TypeError, EOFError),
+        *(zipfile.BadZipFile, msgspec.ValidationError),
+    ) as error:
+        raise MemsimError(f"not a recording {what}: {error}", file=str(path)) from None
+    raise MemsimError(
+        f"a recording of schema {schema!r}; this memsim reads schema {ARRAYS_SCHEMA}", file=str(path)
+    )

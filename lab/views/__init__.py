@@ -1,1 +1,0 @@
-"""What an experiment found: text and records."""
