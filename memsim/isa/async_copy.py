@@ -84,7 +84,7 @@ def build_copy(form: Form, binder: Binder) -> Run:
                     if missing != 0:
                         value = first_bytes(value, width - to_array(missing) - i * size)
                 store.store(plus(destination, i * size), value, active)
-                store.send(plus(destination, i * size), element, active)
+                machine.order.store_later(store, plus(destination, i * size), element, active)
             except Poisoned as unknown:
                 store.forget(plus(destination, i * size), element, active, unknown.poison.through(op))
 
@@ -97,7 +97,7 @@ def build_commit(form: Form, binder: Binder) -> Run:
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         machine.in_flight.commit(machine.mask)
-        machine.sync.commit(machine.mask)
+        machine.order.commit(machine.mask)
 
     return run
 
@@ -111,11 +111,11 @@ def build_wait(form: Form, binder: Binder) -> Run:
     count = form.operands[-1] if form.modifiers == ("LE",) else None
     if not isinstance(count, Immediate):
         return lambda machine, op, active, data: None
-    left = count.value
+    left = int(count.value)
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         machine.in_flight.wait(machine.mask, left)
-        machine.sync.wait(machine.mask, left)
+        machine.order.wait(machine.mask, left)
 
     return run
 

@@ -104,8 +104,8 @@ def _asynchronous(form: Form, binder: Binder, access: str, width: int, move: Mov
                 machine.touch(op, access, name, width, at, part)
             lanes = machine.full(active)
             blocks, places = machine.of_shared(at_barrier, lanes)
-            agents = np.zeros(lanes.shape, np.int64)
-            agents[lanes] = machine.sync.agents_at(machine.mbarriers.columns(places))
+            columns = np.zeros(lanes.shape, np.int64)
+            columns[lanes] = machine.mbarriers.columns(places)
             for name, at, part in pieces:
                 if data:
                     store, there = machine.memory.space("shared"), at
@@ -113,7 +113,7 @@ def _asynchronous(form: Form, binder: Binder, access: str, width: int, move: Mov
                         store, there = machine.elsewhere(at, part)
                     move(machine, op, store, there, part)
                     for i in range(0, width, WORD):
-                        store.send(plus(there, i), np.int32, part, agents)
+                        machine.order.store_later(store, plus(there, i), np.int32, part, columns)
             bytes = np.full(len(blocks), -width)
             machine.mbarriers.arrive(blocks, places, np.zeros_like(blocks), bytes)
         except Poisoned as unknown:

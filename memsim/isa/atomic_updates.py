@@ -27,7 +27,6 @@ from memsim.state.registers import fit, from_array, ints, plus, to_array
 from memsim.state.rounding import Array, odd_sum
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
-from memsim.state.updates import update
 
 _OPERATIONS = {
     **{name: name.lower() for name in ("ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR", "EXCH", "CAS")},
@@ -215,7 +214,7 @@ def updated(
         if change is flushing_sum and not may_be_tiny(operands[0]):
             there = store.load(at, np.float32, active)
             how = change if may_be_tiny(there) else None
-        old.append(update(store, at, shape.element, active, operation, operands, returns, how))
+        old.append(store.update(at, shape.element, active, operation, operands, returns, how))
     return old
 
 

@@ -181,7 +181,7 @@ def deliver(
 def completes_at(machine: Any, issue: Issue, barrier: np.ndarray, copy: int) -> None:
     """A copy completes at an mbarrier, whose address is the same in each block that receives it."""
     (column,) = machine.mbarriers.columns(barrier[[copy]] & 0xFFFFFF).tolist()
-    machine.sync.copies_to(column, int(issue.block[copy]), int(issue.warp[copy]))
+    machine.order.copy_to_phase(column, int(issue.block[copy]), int(issue.warp[copy]))
 
 
 def targets(

@@ -106,7 +106,7 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
 
     def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)
-        machine.sync.copies_arrive(*lanes.own, machine.mbarriers.columns(lanes.address))
+        machine.order.copies_arrive(*lanes.own, machine.mbarriers.columns(lanes.address))
         machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
 
     return _run(form, place, act)
@@ -150,7 +150,7 @@ def pass_phase(machine: Any, lanes: MbarrierLanes, passed: Any = slice(None)) ->
     """Those of the lanes that `passed` have waited for a phase."""
     rows, warps = lanes.own
     columns = machine.mbarriers.columns(lanes.address)
-    machine.sync.pass_phase(rows[passed], warps[passed], columns[passed])
+    machine.order.pass_phase(rows[passed], warps[passed], columns[passed])
 
 
 #: Performs an operation; returns the results by slot, if known.
@@ -223,7 +223,7 @@ def _arrive(read: Reader, counts: str, names: tuple[str, ...]) -> Act:
         ones = np.ones_like(operand)
         columns = {"R": operand, "-R": -operand}
         count, tx = (columns[one] if isinstance(one, str) else ones * one for one in (arrivals, bytes))
-        machine.sync.arrive(*lanes.own, lanes.block, machine.mbarriers.columns(lanes.address))
+        machine.order.arrive(*lanes.own, lanes.block, machine.mbarriers.columns(lanes.address))
         before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops, lanes.warp)
         targets = targets_of(op.form, op.record)
         if len(targets) != 2 or machine.mbarriers.poison is not None:
@@ -247,7 +247,7 @@ def _of_ptx(form: Form) -> Any:
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         machine.noted(NOTED, active)
         if waits:
-            machine.sync.whole_blocks(active)
+            machine.order.block_barrier(active)
         poison = Poison(f"the state of an mbarrier ({form.name})", op)
         for slot in targets_of(form, op.record):
             if slot is not None:

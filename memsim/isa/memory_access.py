@@ -16,6 +16,7 @@ from memsim.arch.units import WARP
 from memsim.isa.op import Address, Form, Op, Operand, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, checked, known, require
+from memsim.order.order_listener import OrderListener
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
@@ -77,7 +78,7 @@ class MemoryMachine(Protocol):
     def noted(self, what: str, active: Any) -> None: ...
 
     in_flight: Any
-    sync: Any
+    order: OrderListener
 
     def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None: ...
 

@@ -1,16 +1,22 @@
 """Whether what threads read from global memory depends on the order in which they run.
 
 Each cell of memory remembers its last write and its last reads. Two accesses of which one is a write are
-ordered if one thread makes both, or if both are of one block with a barrier of the whole block between them.
+ordered if one thread makes both, or if both are of one block with a block barrier between them.
 If this holds for all cells that are both written and read, any order of warps and blocks reads the same.
 
-Who accesses a cell, and when, is one number: that of the block and 1, how many barriers the block has passed,
+Who accesses a cell, and when, is one number: that of the block and 1, how many barriers its block has passed,
 and that of the thread in the block.
 """
 
 from __future__ import annotations
 
 import numpy as np
+
+from memsim.order.order_listener import Mask, OrderListener, Threads
+from memsim.state.launch_memory import Memory
+from memsim.state.predicates import to_bools
+from memsim.state.registers import to_array
+from memsim.state.sums import Int
 
 #: The first bits of the number of barriers and of that of the block.
 BARRIERS, BLOCK = 11, 32
@@ -73,6 +79,35 @@ class GlobalOrder:
         several = unordered(written, who) | (self.written[cells] != who)
         if several.any():
             self.written[cells[several]] = SEVERAL
+
+
+class GlobalListener(OrderListener):
+    """Tells `GlobalOrder` of accesses. ways: whether an instruction reads, and writes, of those followed."""
+
+    def __init__(self, ways: dict[int, tuple[bool, bool]], order: GlobalOrder) -> None:
+        self.order = order
+        self._ways = ways
+
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
+        self._threads = threads
+        self._barriers = np.zeros(1, np.int64)  # of each block, or of all
+
+    def block_barrier(self, mask: Mask = True) -> None:
+        self._barriers = self._barriers + to_bools(mask).any(axis=1)
+
+    def access(self, instruction: int, space: str, address: Int, width: int, active: Mask) -> None:
+        ways = self._ways.get(instruction) if space == "global" else None
+        if ways is None or self.order.depends or active is False:
+            return
+        threads = self._threads
+        who = accesses_by(threads.blocks[:, None], self._barriers[:, None], threads.numbers)
+        each = (np.broadcast_to(array, threads.shape) for array in (to_array(address), who))
+        where, who = (array.ravel() if active is True else array[threads.full(active)] for array in each)
+        self.order.access(where, width, who, *ways)
+
+    def lose(self, instruction: int, space: str, active: Mask) -> None:
+        if space == "global" and active is not False and instruction in self._ways:
+            self.order.depends = True
 
 
 def accesses_by(block: np.ndarray, barriers: np.ndarray, thread: np.ndarray) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 from memsim.arch.units import WARP, WORD
 from memsim.order.lane_order import SEVERAL, LaneOrder
 from memsim.order.mark_groups import MarkGroups
+from memsim.order.race import Race
 from memsim.order.warp_clocks import COPIES, WarpClocks
 from memsim.order.word_marks import (
     ADDERS,
@@ -46,10 +47,6 @@ from memsim.order.word_marks import (
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
 
-#: Reports (instruction that loads, one that stores, whether several stores are not ordered, or else whether
-#: both are by lanes of one warp).
-Report = Callable[[int, int, bool, bool], None]
-
 #: Atomics whose order does not change what is left.
 COMMUTE = frozenset(("add", "min", "max", "and", "or", "xor", "inc", "dec"))
 #: Accesses of some blocks only, after which there are rows for each block.
@@ -63,12 +60,14 @@ class SharedOrder:
     whole blocks may order accesses.
     """
 
-    def __init__(self, blocks: int, threads: int, size: int, report: Report, partly: bool = False) -> None:
+    def __init__(
+        self, blocks: int, threads: int, size: int, report: Callable[[Race], None], partly: bool = False
+    ) -> None:
         self.shape = blocks, threads
         self.warps = np.arange(threads) // WARP
         self.now = 0
         self._report = report
-        self._told: set[tuple[int, int, bool]] = set()
+        self._told: set[Race] = set()
         self._unit = WORD
         self._columns = size // WORD
         self._foreign: np.ndarray | None = None
@@ -235,12 +234,9 @@ class SharedOrder:
             self._late_store(Access(words, own, since), np.ones(len(words), bool))
         self._stored[words] = np.int64(STICKY | mark | agent)
 
-    def of_others(self, rows: np.ndarray, agents: np.ndarray) -> ForeignOrder:
-        """The same for threads that access the memory of other blocks `rows` [B, T], as agents [B, T]."""
-        return ForeignOrder(self, rows, agents)
-
     @contextmanager
     def as_foreign(self, rows: np.ndarray, agents: np.ndarray) -> Iterator[None]:
+        """Accesses are by threads of other blocks, agents [B, T], to the memory of blocks `rows` [B, T]."""
         self.partly()
         held = self.warps
         self.warps, self._foreign = agents, rows
@@ -290,19 +286,19 @@ class SharedOrder:
             late = ~((stored & WHO == SAME) & members)
             own, stored = own[late], stored[late]
         for store, who, by_lanes in instructions(self._groups.of_one(stored), own):
-            self._tell(self.now, store, who == DIFFERENT, by_lanes)
+            self._tell(Race(self.now, store, who == DIFFERENT, by_lanes))
 
     def _late_store(self, access: Access, changes: np.ndarray) -> None:
         """Stores, some of which change what others have loaded."""
         late = self._unordered(self._loaded, access) & changes
         marks = self._groups.of_one(self._loaded[access.words[late]])
         for load, _, by_lanes in instructions(marks, access.own[late]):
-            self._tell(load, self.now, False, by_lanes)
+            self._tell(Race(load, self.now, False, by_lanes))
 
-    def _tell(self, *found: Any) -> None:
-        if found not in self._told:
-            self._told.add(found)
-            self._report(*found)
+    def _tell(self, race: Race) -> None:
+        if race not in self._told:
+            self._told.add(race)
+            self._report(race)
 
     def _join(self, access: Access, before: np.ndarray, joins: np.ndarray) -> None:
         """Warps have stored the same value to words."""
@@ -405,44 +401,6 @@ class SharedOrder:
         elif not to_bools(active).all():
             found = found[:0]
         return np.repeat(found, size // self._unit) if size > self._unit else found
-
-
-class ForeignOrder:
-    """`SharedOrder` as threads see it that access the memory of other blocks of their cluster.
-
-    rows: these blocks [B, T]. agents: the numbers of the threads' warps there [B, T].
-    """
-
-    def __init__(self, order: SharedOrder, rows: np.ndarray, agents: np.ndarray) -> None:
-        self._order = order
-        self._as = rows, agents
-
-    def load(self, *access: Any) -> None:
-        with self._order.as_foreign(*self._as):
-            self._order.load(*access)
-
-    def store(self, *access: Any) -> bool:
-        with self._order.as_foreign(*self._as):
-            return self._order.store(*access)
-
-    def overlap(self, *access: Any) -> None:
-        with self._order.as_foreign(*self._as):
-            self._order.overlap(*access)
-
-    def differ(self, *access: Any) -> None:
-        with self._order.as_foreign(*self._as):
-            self._order.differ(*access)
-
-    def overwrite(self, row: int, places: np.ndarray) -> None:
-        """Copies write through `SharedOrder`."""
-
-    def send(self, *access: Any) -> None:
-        with self._order.as_foreign(*self._as):
-            self._order.send(*access)
-
-    def update(self, *access: Any) -> None:
-        with self._order.as_foreign(*self._as):
-            self._order.update(*access)
 
 
 def _are_foreign(who: np.ndarray) -> np.ndarray:

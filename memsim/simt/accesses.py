@@ -14,13 +14,12 @@ from memsim.errors import MemsimError
 from memsim.isa.memory_access import own_shared
 from memsim.isa.op import Op
 from memsim.launch import Launch
+from memsim.order.order_listener import OrderListener
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Again, Listener, Sites
-from memsim.simt.ordered_accesses import OrderedAccesses
-from memsim.simt.shared_sync import SharedSync
 from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
@@ -51,8 +50,8 @@ class Accesses(Lanes):
 
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
-    access, and what reports that again. spinning: by instruction, lanes that go round a loop again. ordered:
-    is told of the accesses whose order may matter. reads_idle: as `Warps` of isa/lanes.py.
+    access, and what reports that again. spinning: by instruction, lanes that go round a loop again. order: is
+    told of what may matter to the order of accesses. reads_idle: as `Warps` of isa/lanes.py.
     """
 
     def __init__(
@@ -72,10 +71,9 @@ class Accesses(Lanes):
         self.sites = Sites()
         self.again: Again | None = None
         self.reads_idle = False
-        self.sync = SharedSync(self, memory)
         self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
         self.spinning: dict[int, Any] = {}
-        self.ordered: OrderedAccesses | None = None
+        self.order = OrderListener()
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks, with their own shared and local memory."""
@@ -83,6 +81,7 @@ class Accesses(Lanes):
         self.repeats = {}
         self.spinning = {}
         self.memory.start_chunk(*self.shape)
+        self.order.start_chunk(self, self.memory)
         self.in_flight = CopiesInFlight(self)
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
 
@@ -131,8 +130,7 @@ class Accesses(Lanes):
             self.again = None
             self.listener.noted("reads outside of every array", self.bounds.outside)
             active = both(active, invert(self.bounds.outside))
-        if self.ordered is not None and space == "global":
-            self.ordered.access(self, op, width, address, active)
+        self.order.access(op.index, space, address, width, active)
         return self.bounds.outside
 
     def touch_elsewhere(self, op: Op, access: str, width: int, address: Int, active: Any) -> bool:
@@ -161,15 +159,11 @@ class Accesses(Lanes):
         mask = self.full(active)
         rows = np.zeros(self.shape, np.int64)
         rows[mask], _ = self.of_shared(plus(address, -SHARED_WINDOW), mask)
-        found = self.memory.space("shared").of_rows(rows)
-        if self.memory.order is not None:
-            found.order = self.memory.order.of_others(rows, self.sync.foreign_threads())
-        return found, low_bits(address, 24)
+        return self.memory.space("shared").of_rows(rows), low_bits(address, 24)
 
     def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Any) -> None:
         """Report an access with unknown addresses."""
-        if self.ordered is not None and space == "global" and active is not False:
-            self.ordered.lost(op)
+        self.order.lose(op.index, space, active)
         if space == "local" and not self.memory.layouts["local"].end:
             return  # the kernel has none
         if space not in COUNTED:

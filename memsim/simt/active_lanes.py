@@ -51,8 +51,7 @@ class Lanes:
     """Threads of a chunk of blocks.
 
     rows: blocks, or their warps. threads: of each row, padded to whole warps. mask: lanes of the running
-    group. executing: those of them that execute the instruction. alive: those that have not exited. barriers:
-    how often all living threads of each row have met at a block barrier, int64 [B] or [1].
+    group. executing: those of them that execute the instruction. alive: those that have not exited.
     """
 
     def __init__(self, launch: Launch, cluster: tuple[int, int, int]) -> None:
@@ -63,7 +62,6 @@ class Lanes:
         self.mask: Any = True
         self.alive: Any = True
         self.executing: Any = True
-        self.barriers: np.ndarray = np.zeros(1, np.int64)
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks with all their threads; `apart`: each warp is a row, like a block of its own."""
@@ -71,7 +69,6 @@ class Lanes:
         self.threads = WARP if apart else warps * WARP
         of_block = np.arange(warps if apart else 1) * WARP
         self.rows = PlacedRows(np.repeat(blocks, len(of_block)), np.tile(of_block, len(blocks))[:, None])
-        self.barriers = np.zeros(1, np.int64)
         self.__dict__.pop("peers", None)
         whole = self.launch.threads == warps * WARP
         self.alive = True if whole else from_bools(self.numbers < self.launch.threads)

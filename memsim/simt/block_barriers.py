@@ -68,7 +68,7 @@ class BlockBarriers:
             for number, _, arriving in parts:
                 counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
                 counts += self.warps(self.machine.full(arriving)) * WARP
-                self.machine.sync.arrive_named(number, arriving)
+                self.machine.order.arrive_named(number, arriving)
             return following
         number, asked, _ = parts[0]
         everybody = asked is None or (asked == self.machine.threads and self.machine.alive is True)
@@ -76,8 +76,7 @@ class BlockBarriers:
         if everybody and alone and number not in self.arrived:
             if votes is not None:
                 self.give(op, votes, self.machine.full(active), True)
-            self.machine.barriers = self.machine.barriers + 1
-            self.machine.sync.whole_blocks()
+            self.machine.order.block_barrier()
             return following
         if rest is not False:
             self.groups.ready.append(Group(following, rest))
@@ -151,11 +150,10 @@ class BlockBarriers:
                 continue
             released = True
             whole = complete & ~(self.machine.full(self.machine.alive) & ~here).any(1)
-            self.machine.barriers = self.machine.barriers + whole
             if whole.any():
-                self.machine.sync.whole_blocks(from_bools(whole[:, None]))
+                self.machine.order.block_barrier(from_bools(whole[:, None]))
             if (complete & ~whole).any() or number in self.arrived:
-                self.machine.sync.pass_named(number, from_bools(here & complete[:, None]))
+                self.machine.order.pass_named(number, from_bools(here & complete[:, None]))
             if number in self.arrived:
                 self.arrived[number][complete] = 0
                 if not self.arrived[number].any():

@@ -56,7 +56,7 @@ class ClusterBarriers:
 
     def arrive(self, op: Op, active: Any, rest: Any) -> int:
         """Lanes `active` arrive without waiting."""
-        self.machine.sync.arrive_cluster(active)
+        self.machine.order.arrive_cluster(active)
         self.arrivals = self.arrivals + self.machine.full(active).astype(np.int64)
         return op.index + 1
 
@@ -64,7 +64,7 @@ class ClusterBarriers:
         """Lanes `active` wait for those of their cluster; the rest of the group continues."""
         over = self.over()
         staying = both(active, invert(over))
-        self.machine.sync.pass_cluster(both(active, over))
+        self.machine.order.pass_cluster(both(active, over))
         if staying is False:
             return op.index + 1
         self.waiting.append(WaitingForCluster(op, staying))
@@ -92,7 +92,7 @@ class ClusterBarriers:
             going, staying = both(entry.mask, over), both(entry.mask, invert(over))
             if going is not False:
                 released = True
-                self.machine.sync.pass_cluster(going)
+                self.machine.order.pass_cluster(going)
                 self.groups.ready.append(Group(entry.op.index + 1, going))
             if staying is not False:
                 self.waiting.append(WaitingForCluster(entry.op, staying))

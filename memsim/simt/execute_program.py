@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.launch import Launch
-from memsim.order.shared_order import SharedOrder
+from memsim.order.order_listener import Listeners
 from memsim.simt.clusters import whole_clusters
 from memsim.simt.cooperative import check_grid, is_cooperative
 from memsim.simt.engine import Engine
@@ -24,9 +23,8 @@ from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import reasons_of_places
 from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import memory_of
-from memsim.simt.ordered_accesses import ordered_accesses
+from memsim.simt.order_of_launch import listener_of_global, listener_of_shared
 from memsim.simt.regular_accesses import are_regular
-from memsim.simt.unordered import meets_partly, report_of_order
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poisoned
 
@@ -83,11 +81,10 @@ def execute_program(
     memory = memory_of(kernel, launch, arguments, names)
     check_shared(kernel, memory, arch)
     code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything)
-    ordered = None if everything else ordered_accesses(code.dataflow, memory)
+    of_global = of_shared = None
     if not everything:
-        report = report_of_order(code.dataflow, code.needed or (), listener)
-        if report is not None:
-            memory.new_order = partial(SharedOrder, report=report, partly=meets_partly(kernel.program))
+        of_global = listener_of_global(code.dataflow, memory)
+        of_shared = listener_of_shared(kernel.program, code.dataflow, code.needed or (), listener)
     apart = are_independent(kernel.program, code.needed, memory)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
@@ -99,7 +96,7 @@ def execute_program(
     rows = size * launch.warps if apart else 0
     np.empty(KEPT_HEAP, np.uint8)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
-    engine.machine.ordered = ordered
+    engine.machine.order = Listeners(*filter(None, (of_global, of_shared)))
     engine.machine.reads_idle = everything
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
@@ -118,7 +115,7 @@ def execute_program(
         except Poisoned as unknown:
             raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
     else:
-        found = (True, True) if ordered is None else (ordered.order.depends, ordered.order.reads_back)
+        found = (True, True) if of_global is None else (of_global.order.depends, of_global.order.reads_back)
         reached = engine.reached()
         for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)

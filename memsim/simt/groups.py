@@ -82,8 +82,7 @@ class Groups:
                         f"lanes of a warp that reach {where} at the same time may reconverge early: "
                         "the code has no barrier there"
                     )
-        if self.machine.memory.order is not None:
-            self.machine.memory.order.lanes.run(first.mask, self.machine.alive)
+        self.machine.order.run_together(first.mask)
         return first
 
     def turn(self, group: Group) -> tuple[bool, int]:

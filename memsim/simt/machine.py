@@ -63,7 +63,7 @@ class Machine(Accesses):
         self.own = 0
         self.slots = [None] * len(self.slots)
         self.mbarriers = Mbarriers(len(blocks))
-        self.mbarriers.completed = self.sync.phase_over
+        self.mbarriers.completed = self.order.complete_phase
 
     def go_on(self, rows: Rows, slots: list[Any], alive: Any) -> None:
         """Continue rows with their register contents; they have no memory of their own."""

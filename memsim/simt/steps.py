@@ -259,8 +259,7 @@ def memory_step(
                 if counted and not machine.skip(op):
                     access(machine, op, False, False)
                 return
-        if machine.memory.order is not None:
-            machine.memory.order.now = op.index
+        machine.order.execute(op.index)
         access(machine, op, active, data)
 
     return run if data or not set(op.touches) <= REPEATABLE else repeating_step(op, run)

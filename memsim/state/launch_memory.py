@@ -86,10 +86,8 @@ class Memory:
         self._spoiled: dict[str, Poison] = {}
         #: Why shared and local memory that was never written is unknown; zero if not specified.
         self.uninitialised: Mapping[str, Poison] = {}
-        #: Makes what follows the order of accesses to shared memory, of blocks, threads and bytes; None if
-        #: it does not matter.
-        self.new_order: Callable[[int, int, int], Any] | None = None
-        self.order: Any = None
+        #: Makes the bytes of shared memory.
+        self.shared_as: Callable[[np.ndarray, int, tuple[int, int], str], SpaceBytes] = SpaceBytes
 
     def _place(self, buffers: Sequence[tuple[str, Any]]) -> None:
         """Each allocation separately; views of one, and arrays that share memory, overlap as in the caller's
@@ -133,7 +131,7 @@ class Memory:
         return self.layouts["shared"].end - self.layouts["shared"].base
 
     @property
-    def _shared_size(self) -> int:
+    def shared_size(self) -> int:
         """The bytes that stand for a block's shared memory."""
         return align(self.shared_bytes + 16, 16)
 
@@ -157,7 +155,6 @@ class Memory:
     def start_chunk(self, blocks: int, threads: int) -> None:
         """New blocks start; their shared and local memory is created on first use."""
         self.shared = self.local = None
-        self.order = None if self.new_order is None else self.new_order(blocks, threads, self._shared_size)
         self._spoiled = {name: poison for name, poison in self._spoiled.items() if name == "global"}
         self.go_on(blocks, threads)
 
@@ -172,10 +169,9 @@ class Memory:
         blocks, threads = self.shape
         if name == "shared":
             if self.shared is None:
-                data = np.zeros((blocks, self._shared_size), np.uint8)
+                data = np.zeros((blocks, self.shared_size), np.uint8)
                 base = self.layouts["shared"].base
-                self.shared = self._fresh("shared", SpaceBytes(data, base, self.shape, "block"))
-                self.shared.order = self.order
+                self.shared = self._fresh("shared", self.shared_as(data, base, self.shape, "block"))
             return self.shared
         if name == "local":
             if self.local is None:

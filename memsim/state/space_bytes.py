@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.registers import Sum, floats, from_array, ints, to_array
+from memsim.state.updates import Change, update_elements
 
 
 class SpaceBytes:
@@ -30,8 +32,6 @@ class SpaceBytes:
         #: The number for bytes that were never written.
         self.fresh = 0
         self.given: np.ndarray = np.zeros((1, 1), np.int64)
-        #: What is to know the order of its accesses: see `memsim.order.shared_order`.
-        self.order: Any = None
         self._questions = 0
         self._views: dict[type, np.ndarray] = {}
 
@@ -51,13 +51,8 @@ class SpaceBytes:
         """The same bytes, with each thread accessing the given row, int64 [B, T]."""
         if self.unknown is None:
             self.unknown = np.zeros_like(self.data)
-        found = SpaceBytes(self.data, self.base, self.shape, "given")
-        found.poison, found.unknown, found.reasons, found.given = (
-            self.poison,
-            self.unknown,
-            self.reasons,
-            rows,
-        )
+        found = copy(self)
+        found.rows, found.given = "given", rows
         return found
 
     def row_of(self) -> np.ndarray | int:
@@ -82,9 +77,6 @@ class SpaceBytes:
             return self._load_some(address, dtype, active)
         if self.rows == "one" and (found := self._load_rows(address, dtype, active)) is not None:
             return found
-        if self.order is not None:
-            places = self.positions(address, dtype, True)
-            self.order.load(places, np.dtype(dtype).itemsize, active)
         return self._read(self.view(dtype), self.positions(address, dtype, active))
 
     def _load_rows(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray | None:
@@ -170,8 +162,6 @@ class SpaceBytes:
     ) -> None:
         """Write bytes, uint8 [n], to addresses of a row; some may be unknown."""
         at = address - self.base
-        if self.order is not None:
-            self.order.overwrite(row, at)
         self.data[row, at] = values
         if why is not None:
             if self.unknown is None:
@@ -225,45 +215,44 @@ class SpaceBytes:
 
     def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
         """Write each active thread's value; if several write to the same place, the last thread wins."""
-        dtype = values.dtype.type
-        index = self.positions(address, dtype, active)
-        if self.order is not None:
-            self._store_in_order(self.order, self.positions(address, dtype, True), index, values, active)
-        else:
-            self._write(self.view(dtype), index, values, active)
+        self._store_at(self.positions(address, values.dtype.type, active), values, active)
+
+    def _store_at(self, index: np.ndarray, values: np.ndarray, active: bool | Part) -> None:
+        self._write(self.view(values.dtype.type), index, values, active)
         if self.unknown is not None:
-            marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
+            marks = self.unknown.view(f"u{values.dtype.itemsize}")
             self._write(marks, index, marks.dtype.type(0), active)
 
-    def send(
-        self, address: int | Sum, dtype: type, active: bool | Part, agents: np.ndarray | None = None
-    ) -> None:
-        """What threads have stored is there later: see `SharedOrder.send`."""
-        if self.order is not None:
-            self.order.send(self.positions(address, dtype, True), np.dtype(dtype).itemsize, active, agents)
-
-    def _store_in_order(
+    def update(
         self,
-        order: Any,
-        places: np.ndarray,
-        index: np.ndarray,
-        values: Any,
+        address: int | Sum,
+        dtype: type,
         active: bool | Part,
-    ) -> None:
-        """Write values where it is to be known whether the order of threads matters."""
-        size = values.dtype.itemsize
-        bits = np.ascontiguousarray(values).view(f"u{size}")
-        view = self.data.view(bits.dtype)
-        meets = order.store(places, size, active)
-        same = self._read(view, index) == bits if meets else np.zeros((1, 1), bool)
-        if self.unknown is not None and meets:
-            same = same & (self._read(self.unknown.view(bits.dtype), index) == 0)
-        self._write(view, index, bits, active)
-        stays = self._read(view, index) == bits
-        if meets:
-            order.overlap(index, size, active, same, stays)
-        elif not (stays | ~to_bools(active)).all():
-            order.differ(index, size, active, ~stays)
+        operation: str,
+        values: list[np.ndarray],
+        returns: bool,
+        change: Change | None = None,
+    ) -> np.ndarray:
+        """Read-modify-write of every active thread, in the order of thread and block numbers.
+
+        Returns the values before each thread's update, shape (B, T). The hardware guarantees no order; this
+        one is legal. `change`: the function of `operation`, unless it is numpy's.
+
+        Raises:
+            Poisoned: a value is unknown.
+        """
+        self.check(address, dtype, active)
+        view = self.view(dtype)
+        mask = np.broadcast_to(to_bools(active), self.shape)
+        index = self.positions(address, dtype, active)
+        places = np.broadcast_to(self._places(view, index), self.shape)[mask]
+        b, c = ([np.broadcast_to(v, self.shape)[mask] for v in values] + [None, None])[:2]
+        assert b is not None
+        old: np.ndarray = np.zeros(self.shape, dtype)
+        seen = update_elements(view.reshape(-1), places, operation, b, c, returns, change)
+        if seen is not None:
+            old[mask] = seen
+        return old
 
     def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
         elements = view.reshape(-1)

@@ -15,6 +15,7 @@ import pytest
 from memsim.isa.memory import word_of
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
+from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
@@ -47,6 +48,7 @@ class Machine:
             self.stores[name] = SpaceBytes(data, BASES[name], (1, LANES), kinds[name])
         self.slots: list[Any] = [None] * (SLOTS + 2)
         self.memory = self
+        self.order = OrderListener()
         self.mask: Any = True
         self.threads = LANES
         self.shape = 1, LANES

@@ -1,0 +1,130 @@
+"""What the emulator tells of a launch as it runs: who accesses memory, and who waited for whom.
+
+A listener is told of each event where it happens, in one legal order of warps and blocks, and is to find what
+other orders would change. Warps and blocks are named by their places in the running chunk, instructions by
+their indices in the program; masks of lanes are True, False or a `Part`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+
+from memsim.state.launch_memory import Memory
+from memsim.state.parts import Part
+from memsim.state.space_bytes import SpaceBytes
+from memsim.state.sums import Int
+
+Mask = bool | Part
+
+
+class Threads(Protocol):
+    """The threads of the running blocks [B, T], in whole warps: see `memsim.simt.active_lanes.Lanes`."""
+
+    threads: int
+    alive: Any
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def blocks(self) -> np.ndarray: ...
+
+    @property
+    def numbers(self) -> np.ndarray: ...
+
+    @property
+    def peers(self) -> np.ndarray: ...
+
+    def full(self, mask: Any) -> np.ndarray: ...
+
+    def warps_of(self, mask: Any) -> np.ndarray: ...
+
+
+class OrderListener:
+    """The events. Here they do nothing; a listener has those that it needs."""
+
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
+        """Blocks start, with new shared memory, whose bytes have not been made."""
+
+    def run_together(self, mask: Mask) -> None:
+        """These lanes run from here on, those of one warp together."""
+
+    def execute(self, instruction: int) -> None:
+        """What is accessed from here on, this instruction accesses."""
+
+    def access(self, instruction: int, space: str, address: Int, width: int, active: Mask) -> None:
+        """Lanes access `width` bytes each, in any space; whether these are moved is told by the space."""
+
+    def lose(self, instruction: int, space: str, active: Mask) -> None:
+        """Lanes access a space at unknown addresses."""
+
+    def block_barrier(self, mask: Mask = True) -> None:
+        """All living threads of the blocks with a lane in the mask have waited for each other.
+
+        This is what *block barrier* means for all listeners: `__syncthreads()`, or a barrier of any number
+        at which every thread of the block that has not exited waits. One that some only arrive at, or of some
+        of the warps, is a named barrier.
+        """
+
+    def arrive_named(self, number: int, mask: Mask) -> None:
+        """Warps arrive at a named barrier and do not wait."""
+
+    def pass_named(self, number: int, mask: Mask) -> None:
+        """Warps have waited at a named barrier for each other and for those that arrived."""
+
+    def arrive_cluster(self, mask: Mask) -> None:
+        """Warps arrive at the barrier of their cluster."""
+
+    def pass_cluster(self, mask: Mask) -> None:
+        """Warps have waited at the barrier of their cluster."""
+
+    def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
+        """Warps [n] of blocks `rows` arrive at mbarriers in the memory of `blocks`, by their columns."""
+
+    def copies_arrive(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
+        """When their copies by `cp.async` are done, warps [n] arrive at mbarriers of their blocks."""
+
+    def complete_phase(self, rows: np.ndarray, columns: np.ndarray) -> None:
+        """Phases of mbarriers [n] of blocks [n] are complete, and the copies that complete there done."""
+
+    def pass_phase(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
+        """Warps [n] of blocks [n] have waited for a phase of an mbarrier."""
+
+    def copy_to_phase(self, column: int, row: int, warp: int) -> None:
+        """The copies that follow complete at an mbarrier; a warp makes them."""
+
+    def store_later(
+        self, store: SpaceBytes, address: Int, dtype: type, active: Mask, columns: np.ndarray | None = None
+    ) -> None:
+        """What lanes have just stored is there when a phase of mbarriers [B, T] completes; None: when their
+        warps wait for their copies by `cp.async`.
+        """
+
+    def commit(self, mask: Mask) -> None:
+        """The copies of warps by `cp.async` so far are a group."""
+
+    def wait(self, mask: Mask, left: int) -> None:
+        """Warps wait until at most so many of their groups are in flight."""
+
+
+_EVENTS = [name for name in vars(OrderListener) if not name.startswith("_")]
+
+
+class Listeners(OrderListener):
+    """Tells each event to those of several listeners that do something with it."""
+
+    def __init__(self, *listeners: OrderListener) -> None:
+        for event in _EVENTS:
+            nothing = getattr(OrderListener, event)
+            hear = [getattr(one, event) for one in listeners if getattr(type(one), event) is not nothing]
+            if hear:  # of the many accesses, most interest one listener: it is called itself
+                setattr(self, event, hear[0] if len(hear) == 1 else partial(_tell, hear))
+
+
+def _tell(listeners: Sequence[Callable[..., None]], *event: Any) -> None:
+    for listener in listeners:
+        listener(*event)
