@@ -19,7 +19,7 @@ import numpy as np
 
 import memsim
 from docs.growth import page as growth
-from memsim.analysis import Analysis
+from memsim import Analysis
 from memsim.views.explain.data import take_apart
 from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest
 from memsim.views.explain.sentences import sentences

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memsim.analysis import Analysis
     from memsim.api.loading import load
     from memsim.api.running import run
     from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from memsim.kernels import catalog
     from memsim.layout import Layout, Swizzle
     from memsim.plain_addresses import global_access, shared_access
+    from memsim.shown import ShownAnalysis as Analysis
     from memsim.sketch import GlobalArray, SharedArray
     from memsim.trace.trace import Trace
     from memsim.version import __version__
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Analysis": "memsim.analysis",
+    "Analysis": "memsim.shown:ShownAnalysis",
     "ArrayArg": "memsim.argument_types",
     "GlobalArray": "memsim.sketch",
     "Layout": "memsim.layout",
@@ -75,7 +75,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
+    home, _, called = _HOMES[name].partition(":")
+    value = getattr(import_module(home), called or name)
     globals()[name] = value  # cached for the next access
     return value
 

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike
 
 from memsim import model
 from memsim.access import AccessSide, Chunk, Site
-from memsim.analysis import Analysis, analyze_trace
+from memsim.analysis import analyze_trace
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
 from memsim.instruction import Instruction, Place
 from memsim.launch import Launch
 from memsim.model import GlobalCost, SharedCost
+from memsim.shown import Shown, ShownAnalysis
 from memsim.sketch.place import caller, line_of, shown_path, text_of
 from memsim.state.predicates import from_bools
 from memsim.state.registers import from_array
@@ -28,13 +29,13 @@ from memsim.trace.trace import Origin, Trace
 class Pictures:
     """A cost that is also an analysis. analysis: has one row, for the line that passed the addresses."""
 
-    analysis: Analysis
+    analysis: ShownAnalysis
 
-    def heatmap(self) -> object:
+    def heatmap(self) -> Shown:
         """As `Analysis.heatmap`; displays itself."""
         return self.analysis.heatmap()
 
-    def explain(self) -> object:
+    def explain(self) -> Shown:
         """As `Analysis.explain`: the worst request lane by lane. Displays itself."""
         return self.analysis.explain()
 
@@ -114,7 +115,7 @@ def global_access(
 
 def _analyzed(
     space: str, addresses: ArrayLike, width: int, op: str, active: ArrayLike | None, arch: Arch | str
-) -> Analysis:
+) -> ShownAnalysis:
     """The analysis of checked requests; each is made by the only warp of a block of its own."""
     given = np.asarray(addresses)
     lanes = np.ascontiguousarray(given.reshape(-1, WARP)).astype(np.int64, copy=False)
@@ -141,4 +142,4 @@ def _analyzed(
         origin=Origin("addresses as given, a block for each request", "", "", ""),
         **columns,
     )
-    return analyze_trace(trace, arch)
+    return ShownAnalysis.of(analyze_trace(trace, arch))

@@ -1,4 +1,4 @@
-"""The analysis of a launch: plain records, which every view shows."""
+"""The analysis of a launch: plain records, which every view shows. Users get a `ShownAnalysis`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,16 +18,11 @@ from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
 from memsim.counts import NO_WAVEFRONTS, InstructionCounts, Range, SiteCounts
 from memsim.errors import MemsimError
-from memsim.files import write_text
 from memsim.trace.trace import Origin, Trace
 from memsim.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from memsim.suggest import Suggestions
-    from memsim.views.plot import Plots
-    from memsim.views.shown import Shown
 
 SCHEMA = 1
 
@@ -82,62 +76,6 @@ class Analysis:
             found.append(tuple(sorted(rows, key=lambda row: row.address)))
         return tuple(found)
 
-    @property
-    def plot(self) -> Plots:
-        """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
-
-        Raises:
-            MemsimError: by each picture, if matplotlib is not installed.
-        """
-        from memsim.views.plot import Plots
-
-        return Plots(self)
-
-    def suggest(self, *arrays: str) -> Suggestions:
-        """Other layouts of the shared arrays, or only of those named, that need fewer wavefronts; best first.
-
-        They are counted on the recorded requests but not compiled; `memsim suggest` does both.
-
-        Raises:
-            MemsimError: there is no shared array of that name.
-        """
-        from memsim.suggest import suggest
-
-        return suggest(self, arrays=arrays)
-
-    def heatmap(self, compare: Analysis | None = None) -> Shown:
-        """How each access to shared memory uses the 32 banks; with `compare`, for both. Displays itself.
-
-        Raises:
-            MemsimError: none of the kernels accesses shared memory.
-        """
-        from memsim.views import shown
-
-        return shown.heatmap([self] if compare is None else [self, compare])
-
-    def explain(self, line: int | str | None = None, site: int | None = None) -> Shown:
-        """The worst request of an access, lane by lane. Displays itself.
-
-        line: of the source, or `"FILE:LINE"` if several files have it. site: the access's index in `sites`.
-        Default: the worst access.
-
-        Raises:
-            MemsimError: no such access, or it could not be analyzed.
-        """
-        from memsim.views import shown
-
-        return shown.explain(self, line, site)
-
-    def report(self, path: str | Path) -> None:
-        """Write everything about the launch as a self-contained HTML page.
-
-        Raises:
-            MemsimError: the file cannot be written.
-        """
-        from memsim.views.report import report_page
-
-        write_text(Path(path), report_page(self), "it")
-
     def to_pandas(self) -> DataFrame:
         """The rows as a `pandas.DataFrame`, a column for each field of `SiteCounts`; NA: does not apply.
 
@@ -159,18 +97,6 @@ class Analysis:
 
     def __repr__(self) -> str:
         return f"<Analysis {self.verdict}>"
-
-    def __str__(self) -> str:
-        """The text that `memsim analyze` prints."""
-        from memsim.views.analyze.terminal import render
-
-        return render(self)
-
-    def _repr_html_(self) -> str:
-        """The representation in a notebook: the verdict, the bank heatmap, the rows."""
-        from memsim.views.report import fragment
-
-        return fragment(self)
 
     def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
         """The records as plain dicts, lists and numbers, as printed by `--json`.

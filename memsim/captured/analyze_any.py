@@ -5,7 +5,7 @@ block]` of Numba, or a raw kernel of CuPy.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from memsim.api import running
 from memsim.arch import SM_90, Arch, get_arch
@@ -13,9 +13,7 @@ from memsim.captured import cupy, numba
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
-
-if TYPE_CHECKING:
-    from memsim.analysis import Analysis
+from memsim.shown import ShownAnalysis
 
 Dims = int | Sequence[int]
 
@@ -34,7 +32,7 @@ def analyze(
     max_steps: int | None = None,
     allow_out_of_bounds: bool = False,
     name: str | None = None,
-) -> Analysis:
+) -> ShownAnalysis:
     """What every access of a launch costs, by source line.
 
     Args:
@@ -89,4 +87,4 @@ def analyze(
         kernel = cupy.kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel needs a grid and a block", hint="pass grid and block")
-    return running.analyze(kernel, grid, block, args, shared_bytes, cluster=cluster, **how)
+    return ShownAnalysis.of(running.analyze(kernel, grid, block, args, shared_bytes, cluster=cluster, **how))

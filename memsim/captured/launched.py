@@ -16,9 +16,9 @@ from memsim.arrays import allocation, as_arguments
 from memsim.boundary import Boundary
 from memsim.job import Job
 from memsim.kernel import Kernel
+from memsim.shown import ShownAnalysis
 
 if TYPE_CHECKING:
-    from memsim.analysis import Analysis
     from memsim.trace.trace import Trace
 
 POINTER = 8  # bytes
@@ -62,9 +62,9 @@ class Launched:
         """As `memsim.api.running.trace`; `how` are its options."""
         return running.trace(**self._described(), **how)
 
-    def analyze(self, **how: Any) -> Analysis:
+    def analyze(self, **how: Any) -> ShownAnalysis:
         """As `memsim.analyze`; `how` are its options, such as `blocks=4`."""
-        return running.analyze(**self._described(), **how)
+        return ShownAnalysis.of(running.analyze(**self._described(), **how))
 
     def run(self, **how: Any) -> None:
         """As `memsim.run`: this record's arrays are written in place."""

@@ -16,6 +16,7 @@ from memsim.views.explain import terminal
 from memsim.views.explain.choose import chosen
 from memsim.views.explain.data import take_apart
 from memsim.views.labels import access
+from memsim.views.plot import Plots
 from memsim.views.suggest.advice import what_would_help
 
 
@@ -61,7 +62,7 @@ def explain(
     analysis = analyzed(ctx, target)
     number, *others = chosen(analysis, line, site)
     if output is not None:
-        save_picture(output, lambda: _page(analysis, number), lambda: analysis.plot.lanes(number))
+        save_picture(output, lambda: _page(analysis, number), lambda: Plots(analysis).lanes(number))
         return
     terminal.write(take_apart(analysis, number), sys.stdout)
     for line in what_would_help(analysis, number):

@@ -15,6 +15,7 @@ from memsim.cli.options import PICTURE
 from memsim.cli.output import save_picture
 from memsim.cli.untrusted import allow_named
 from memsim.views.heatmap import terminal
+from memsim.views.plot import Plots
 
 
 @click.command()
@@ -49,7 +50,7 @@ def heatmap(
     if output is None:
         terminal.write(analyses, sys.stdout)
     else:
-        save_picture(output, lambda: _page(analyses), lambda: analyses[0].plot.heatmap(*analyses[1:]))
+        save_picture(output, lambda: _page(analyses), lambda: Plots(analyses[0]).heatmap(*analyses[1:]))
 
 
 def _page(analyses: Sequence[Analysis]) -> str:

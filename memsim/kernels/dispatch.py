@@ -20,7 +20,7 @@ from memsim.kernels.pace import Adding, Pace
 from memsim.kernels.spec import Spec
 
 if TYPE_CHECKING:
-    from memsim.analysis import Analysis
+    from memsim.shown import ShownAnalysis
     from memsim.trace.trace import Trace
 
 PARTS = "parts"  # the name of the size by which kernels of a family split K among blocks
@@ -189,7 +189,7 @@ class Dispatcher:
         """As `Spec.trace`; the trace has the name of the chosen kernel."""
         return self.pick(size).trace(size, blocks, code)
 
-    def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
+    def analyze(self, size: Size = None, blocks: int | None = None) -> ShownAnalysis:
         """As `Spec.analyze`; the analysis has the name of the chosen kernel."""
         return self.pick(size).analyze(size, blocks)
 

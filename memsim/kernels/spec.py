@@ -24,8 +24,8 @@ from memsim.kernels.shipped import Shipped, digest, read_shipped
 from memsim.launch import Launch, dim3
 
 if TYPE_CHECKING:
-    from memsim.analysis import Analysis
     from memsim.sass.machine_code import MachineModule
+    from memsim.shown import ShownAnalysis
     from memsim.trace.trace import Trace
 
 Argument = ArrayArg | Texture1D | int | float
@@ -249,11 +249,12 @@ class Spec:
         spec = replace(self, code=code or self.code)
         return running.trace_job(replace(spec.job(size), blocks=blocks))
 
-    def analyze(self, size: Size = None, blocks: int | None = None) -> Analysis:
+    def analyze(self, size: Size = None, blocks: int | None = None) -> ShownAnalysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
         from memsim.analysis import analyze_trace
+        from memsim.shown import ShownAnalysis
 
-        return analyze_trace(self.trace(size, blocks))
+        return ShownAnalysis.of(analyze_trace(self.trace(size, blocks)))
 
     def run(self, size: Size = None, seed: int = 0, given: Mapping[str, np.ndarray] | None = None) -> Arrays:
         """Execute everything on random inputs; returns all arrays by name, with the outputs as the kernel

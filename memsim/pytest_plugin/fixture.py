@@ -24,6 +24,7 @@ from memsim.guard.judge import Declared, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
+from memsim.shown import ShownAnalysis
 from memsim.store import cache_folder
 from memsim.targets.analyze_targets import analyze_job
 from memsim.targets.project import Project, find_project, read_project
@@ -58,7 +59,7 @@ class Guard:
             for launched in launches:
                 self.analyze(launched)
 
-    def analyze(self, source: str | Path | Launched | Callable[..., object], **launch: Any) -> Analysis:
+    def analyze(self, source: str | Path | Launched | Callable[..., object], **launch: Any) -> ShownAnalysis:
         """The cost of a kernel, judged by the budgets of the test's marker if it has one.
 
         Args:
@@ -108,8 +109,8 @@ class Guard:
         arch = self._item.config.getini("memsim_arch")
         return {**({"arch": arch} if arch else {}), **launch}
 
-    def _analyze(self, job: Job) -> Analysis:
-        analysis = analyze_job(job, self._cache)
+    def _analyze(self, job: Job) -> ShownAnalysis:
+        analysis = ShownAnalysis.of(analyze_job(job, self._cache))
         self._targets.append((analysis, job))
         return analysis
 

@@ -74,12 +74,6 @@ class Suggestions:
             return None  # not all blocks were replayed, or PTX was read
         return self.analysis.bound.cycles, self.taken.analysis.bound.cycles
 
-    def __str__(self) -> str:
-        """The text that `memsim suggest` prints."""
-        from memsim.views.suggest.terminal import render
-
-        return render(self)
-
     def to_dict(self) -> dict[str, Any]:
         """The records as plain values: what `--json` prints, as `suggestions.schema.json` in
         `memsim/views/suggest/` describes it.

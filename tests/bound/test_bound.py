@@ -22,6 +22,7 @@ from memsim.cli import cli
 from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.least_work import executed_forms
+from memsim.shown import ShownAnalysis
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
 from memsim.views.bound import terminal
@@ -29,7 +30,7 @@ from tests.simt.cuda import kernels_of, machine_kernel
 
 
 def analysis_of(name: str) -> memsim.Analysis:
-    return analyze_trace(catalog()[name].trace())
+    return catalog()[name].analyze()
 
 
 @pytest.mark.parametrize("name", ["kernel_v3", "kernel_v4", "transpose_naive", "opt_6_double_buffer"])
@@ -291,7 +292,7 @@ def test_the_page_says_it_below_its_first_line() -> None:
 
 def test_suggestions_say_whether_a_cure_can_gain_anything() -> None:
     job = catalog()["kernel_v4_colmajor"].job((128, 128, 16))
-    analysis = analyze_trace(running.trace_job(job, apart=True))
+    analysis = ShownAnalysis.of(analyze_trace(running.trace_job(job, apart=True)))
     found = analysis.suggest("s_a")
     assert found.advice[0].proposals
     second = str(found).splitlines()[1]

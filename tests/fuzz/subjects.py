@@ -42,10 +42,12 @@ from memsim.kernels import compiled
 from memsim.ptx.parser import parse
 from memsim.ptx.program import Parameter
 from memsim.sass.machine_code import read_module
+from memsim.shown import ShownAnalysis
 from memsim.targets.project import read_project
 from memsim.trace import storage
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
+from memsim.views.analyze.terminal import render
 from tests.fuzz.mutate import any_value, bytes_of, text_of, value_of
 
 STEPS = 5_000  # instructions after which a launch is endless
@@ -94,7 +96,7 @@ def _launched(kernels: list[Kernel], name: str, random: Random) -> None:
     job = compiled()[name].job(SIZES[name])
     how = {"blocks": random.choice((1, 3)), "allow_out_of_bounds": random.random() < 0.5}
     for kernel in kernels[:1]:
-        str(analyze_trace(trace_job(replace(job, kernel=kernel, max_steps=STEPS, **how))))
+        render(analyze_trace(trace_job(replace(job, kernel=kernel, max_steps=STEPS, **how))))
 
 
 @cache
@@ -121,7 +123,7 @@ def npz(random: Random, folder: Path) -> None:
         made = io.BytesIO()
         np.savez(made, **stored)
         content = made.getvalue()
-    analysis = analyze_trace(storage.read(content, "fuzz.npz"))
+    analysis = ShownAnalysis.of(analyze_trace(storage.read(content, "fuzz.npz")))
     str(analysis)
     analysis.to_dict(sass=True)
     analysis._repr_html_()
@@ -344,7 +346,7 @@ def traces(random: Random, folder: Path) -> None:
         path = path.with_name(f"{path.name}.gz")
         content = bytes_of(gzip.compress(content), random)
     path.write_bytes(content)
-    str(analyze_trace(Trace.load(path, random.choice(("0", None)) if good.suffix == ".txt" else None)))
+    render(analyze_trace(Trace.load(path, random.choice(("0", None)) if good.suffix == ".txt" else None)))
 
 
 @cache
@@ -368,7 +370,7 @@ def launches(random: Random, folder: Path) -> None:
         document = _json(value_of(copy.deepcopy(good), random))
         damaged.write_bytes(document if random.random() < 0.8 else text_of(document, random))
         launch = read_launch(damaged)
-    str(analyze_trace(trace_job(replace(launch.job(), max_steps=STEPS, blocks=64))))
+    render(analyze_trace(trace_job(replace(launch.job(), max_steps=STEPS, blocks=64))))
 
 
 def _damaged_listing(folder: Path, random: Random) -> dict[str, str]:

@@ -15,6 +15,7 @@ from memsim.errors import MemsimError
 from memsim.sass.attributed_lines import assembly_places
 from memsim.sass.listing import by_itself, own_text, read_listing
 from memsim.source.library_files import own_frames
+from memsim.views.analyze.terminal import render
 
 USER = ("/home/me/kernel.py", 30)
 HELPER = ("/home/me/helpers.py", 7)
@@ -150,6 +151,7 @@ extern "C" __global__ void k(const float *x, float *y) {
         ("k.sass", "LDG.E", 8),
         ("k.sass", "STG.E", 4),
     ]
-    assert "-lineinfo" in str(found) and "lineinfo=True" in str(found)
+    told = render(found)
+    assert "-lineinfo" in told and "lineinfo=True" in told
     named = analyze(from_cubin(compiled.code)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
     assert "-lineinfo" not in str(named) and {s.line for s in named.sites} == {3}

@@ -7,6 +7,7 @@ import pytest
 import memsim
 from memsim.analysis import Analysis
 from memsim.api.module import Module
+from memsim.views.analyze.terminal import render
 from tests.simt.cuda import kernels_of
 
 FRAME = """
@@ -176,4 +177,4 @@ def test_what_depends_on_the_order_says_so(name: str, kernels: Module) -> None:
     assert any(reason in told for told in found.trace.uncertain), found.trace.uncertain
     assert all("k.cu:" in told for told in found.trace.uncertain)
     assert "some counts are uncertain" in found.verdict
-    assert f"Not certain: {found.trace.uncertain[0]}" in str(found)
+    assert f"Not certain: {found.trace.uncertain[0]}" in render(found)

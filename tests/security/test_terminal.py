@@ -146,7 +146,7 @@ def test_what_is_looked_for_is_there(folder: Path) -> None:
 WRITERS = (
     "views/plain.py",
     "views/screen.py",
-    "views/shown.py",
+    "shown.py",
     "views/check/verdict_line.py",
     "cli/output.py",
     "cli/progress.py",

@@ -15,6 +15,7 @@ from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.model.texture_fetches import texture_access
 from memsim.views.analyze.limits import limited
+from memsim.views.analyze.terminal import render
 from tests.simt.cuda import kernel, machine_kernel
 
 HEAD = """
@@ -141,7 +142,7 @@ def test_what_is_served_in_pairs_of_lanes_has_limits() -> None:
     total = found.undecided[METRIC.format("sectors")]
     assert (total.least, total.most) == (96, 128)
     assert "of 1 access only limits are known" in found.verdict
-    assert "takes at least 96, at most 128 sectors" in str(found)
+    assert "takes at least 96, at most 128 sectors" in render(found)
     assert limited(row, "sectors", "?") == "96 to 128" and limited(row, "requests", "?") == "8"
 
 

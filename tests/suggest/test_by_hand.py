@@ -11,6 +11,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.suggest import Suggestions, suggest
 from memsim.suggest.fields import fields
 from memsim.suggest.first_block import first_block
+from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import BLOCK_TRANSPOSE, Case, analyzed
 from tests.traces import Request, make_trace, site
 
@@ -123,8 +124,8 @@ def test_a_naive_transpose_goes_by_way_of_shared_memory(tmp_path: Path) -> None:
     assert (store.site.op, store.site.line) == ("store", 4)
     assert store.sectors == (32 * 32, 32 * 4)
     assert store.room == 4096
-    assert "k.cu:4: the store through shared memory" in str(found)
-    assert "1,024 -> 128 global sectors of the first block, counted on its requests" in str(found)
+    assert "k.cu:4: the store through shared memory" in render(found)
+    assert "1,024 -> 128 global sectors of the first block, counted on its requests" in render(found)
     staged = """
 extern "C" __global__ void k(const float *in, float *out) {
     __shared__ float tile[32][33];

@@ -20,6 +20,7 @@ from memsim.suggest import suggest
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
+from memsim.views.suggest.terminal import render
 from tests.model import oracle
 from tests.suggest.kernels import (
     BLOCK_TRANSPOSE,
@@ -158,7 +159,7 @@ def test_where_nothing_helps_the_best_possible_is_told() -> None:
     assert found.proposals == ()
     assert found.proof is None
     assert [entry.least for entry in found.advice] == [entry.wavefronts for entry in found.advice]
-    assert str(found).startswith("kernel_v4_padded: no bank conflict, so no other layout saves a")
+    assert render(found).startswith("kernel_v4_padded: no bank conflict, so no other layout saves a")
 
 
 def test_a_bound_that_no_layout_reaches_is_told() -> None:
@@ -166,7 +167,7 @@ def test_a_bound_that_no_layout_reaches_is_told() -> None:
     found = suggest(analyzed(of_catalogue("permuted_write")))
     (entry,) = found.advice
     assert entry.proposals[0].cost.most == 96 > entry.least == 64
-    assert "no layout at all can take fewer than 64" in str(found)
+    assert "no layout at all can take fewer than 64" in render(found)
 
 
 def test_a_saved_trace_gets_the_same_proposals(tmp_path: Path) -> None:
@@ -174,7 +175,7 @@ def test_a_saved_trace_gets_the_same_proposals(tmp_path: Path) -> None:
     running.trace_job(job).save(tmp_path / "t.npz")
     found = suggest(analyze_trace(Trace.load(tmp_path / "t.npz")))
     assert [proposal.change for proposal in found.proposals] == [XorSwizzle(128, 5, 2), Padding(128, 4)]
-    assert "Not proven by replay: there is no source" in str(found)
+    assert "Not proven by replay: there is no source" in render(found)
 
 
 @pytest.mark.slow
@@ -204,5 +205,5 @@ extern "C" __global__ void k(const unsigned char *in, unsigned *out) {
     found = suggest(analyzed(Case(text, (256,), ((16384, "uint8"), (256, "uint32"))).job(tmp_path)))
     (entry,) = found.advice
     assert entry.conflicts and not entry.proposals
-    assert "and no layout tried saves 5 % of them" in str(found)
-    assert f"no layout at all can take fewer than {entry.least:,}." in str(found)
+    assert "and no layout tried saves 5 % of them" in render(found)
+    assert f"no layout at all can take fewer than {entry.least:,}." in render(found)

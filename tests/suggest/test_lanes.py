@@ -15,6 +15,7 @@ from memsim.launch import Launch
 from memsim.suggest import suggest
 from memsim.suggest.prove import differing_results
 from memsim.suggest.renumbering import Renumbering, renumber, renumbered, work_of
+from memsim.views.suggest.terminal import render
 from tests.model import oracle
 from tests.suggest.kernels import Case, analyzed
 from tests.traces import Request, make_trace, site
@@ -124,5 +125,7 @@ extern "C" __global__ void k(const float4 *in, float4 *out) {
     found = suggest(analyzed(job), job)
     assert found.remapped == ()
     assert found.lanes is not None
-    assert "By hand: each thread does the work of the lane whose number has its bit 1 as bit 0" in str(found)
+    assert "By hand: each thread does the work of the lane whose number has its bit 1 as bit 0" in render(
+        found
+    )
     assert found.to_dict()["lanes"]["bits"] == [1, 2, 3, 4, 0]

@@ -19,6 +19,7 @@ from memsim.suggest import prove, suggest
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
+from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import JOINED_LOADS, Case, analyzed, transpose
 
 
@@ -34,7 +35,7 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
     assert swizzle.counted["tile"] > swizzle.forecast["tile"]
     assert isinstance(found.proof.proposals[0].change, Padding)
     assert found.proof.holds
-    text = str(found)
+    text = render(found)
     proven = "288 -> 64 wavefronts, compiled and replayed;"
     worse = f"288 -> {swizzle.counted['tile']} wavefronts, compiled and replayed (forecast: "
     found_at = [text.index(each) for each in ("2. tile, padding", proven, "1. tile, swizzle", worse)]
@@ -47,12 +48,12 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
 @pytest.mark.slow
 def test_what_was_not_replayed_is_called_a_forecast(tmp_path: Path) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
-    text = str(suggest(analyzed(job), job))
+    text = render(suggest(analyzed(job), job))
     assert text.startswith(
         "k: 992 of 1,056 shared wavefronts are bank conflicts; another layout of tile saves "
     )
     assert text.index("64 wavefronts, compiled and replayed") < text.index("64 wavefronts, forecast")
-    unproven = str(suggest(analyzed(job)))
+    unproven = render(suggest(analyzed(job)))
     assert "another layout of tile would save all of them, by forecast\n" in unproven
     assert "compiled and replayed" not in unproven
 
@@ -91,18 +92,18 @@ def test_of_what_saves_as_much_that_which_is_as_forecast_is_proven() -> None:
     conflicts = sum(entry.conflicts for entry in found.advice)
     saved = found.proof.saved
     assert 0 < saved < conflicts
-    assert str(found).startswith(
+    assert render(found).startswith(
         f"opt_4_tile2d: {conflicts:,} of 4,224 shared wavefronts are bank conflicts; "
         f"another layout of s_a saves {saved:,} of them\n"
     )
-    lines = str(found).splitlines()
+    lines = render(found).splitlines()
     headings = [
         line[:3] for line in lines if line[:2].rstrip(".").isdecimal() or line.startswith(("s_", "C,"))
     ]
     assert headings == ["6. ", "s_a", "1. ", "2. ", "3. ", "C, ", "s_b", "4. ", "5. "]
     assert found.remapped[0].analysis.bound.cycles < found.proof.analysis.bound.cycles
     assert sum(line.startswith("   Disproved by replay: 2,112 -> ") for line in lines) == 2
-    chosen = str(suggest(analyzed(job), job, take=[4]))  # which saves nothing: the others are a forecast
+    chosen = render(suggest(analyzed(job), job, take=[4]))  # which saves nothing: the others are a forecast
     assert "another layout of s_a and s_b would save all of them, by forecast\n" in chosen
 
 
@@ -129,7 +130,7 @@ def test_a_change_that_misses_an_access_is_found_by_running_it(tmp_path: Path) -
     assert found.proof is not None
     assert found.proof.holds
     assert found.proof.edit.unseen == (5,)
-    assert "Line 5 passes the array's address on; --run checks that" in str(found)
+    assert "Line 5 passes the array's address on; --run checks that" in render(found)
     assert differing_results(job, found.proof.job) == ("out",)
     assert differing_results(job, job) == ()
 
@@ -195,7 +196,7 @@ template __global__ void k<float, 32>(const float *, float *);
         assert differing_results(job, taken.proof.job) == ()
     assert taken.proof is not None
     assert taken.proof.job.launch.shared_bytes == 4096 + 128
-    assert "Launch it with 128 B more dynamic shared memory." in str(found)
+    assert "Launch it with 128 B more dynamic shared memory." in render(found)
     # Another instance may have more rows, so that only the bits of the 32 are taken.
     assert "tile[y][x ^ (y & 31)]" in found.proposals[0].edit.new  # type: ignore[union-attr]
 
@@ -207,7 +208,7 @@ def test_without_a_compiler_the_proposals_stay(tmp_path: Path, monkeypatch: pyte
     found = suggest(analysis, job)
     assert len(found.proposals) == 2
     assert found.proof is None
-    assert "Not proven by replay: NVRTC, NVIDIA's compiler library, is not installed." in str(found)
+    assert "Not proven by replay: NVRTC, NVIDIA's compiler library, is not installed." in render(found)
 
 
 @pytest.mark.slow
@@ -240,7 +241,7 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
     monkeypatch.setattr(running, "trace_job", without_names)
     found = suggest(analysis, job)
     assert found.proof is None
-    assert "Not proven by replay" in str(found)
+    assert "Not proven by replay" in render(found)
     with pytest.raises(MemsimError, match="in the edited kernel tile cannot be distinguished"):
         suggest(analysis, job, take=[1])
 
@@ -260,7 +261,7 @@ def test_a_header_s_array_is_not_edited_by_rules(tmp_path: Path) -> None:
     found = suggest(analyzed(job), job)
     assert found.proposals
     assert found.proof is None
-    assert "Not proven by replay: the array is declared in tile.cuh, which k.cu includes." in str(found)
+    assert "Not proven by replay: the array is declared in tile.cuh, which k.cu includes." in render(found)
 
 
 def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:
@@ -274,7 +275,7 @@ def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:
     found = suggest(analyzed(small))
     padding = next(each for each in found.proposals if isinstance(each.change, Padding))
     assert padding.blocks == (7, 6)
-    assert "6 blocks per multiprocessor instead of 7" in str(found)
+    assert "6 blocks per multiprocessor instead of 7" in render(found)
 
 
 def test_what_does_not_fit_is_not_proposed(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from memsim.kernels import catalog
 from memsim.suggest import suggest
 from memsim.suggest.prove import differing_results
 from memsim.suggest.threads import EXCHANGED, rewritten
+from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import Case, analyzed
 
 # Each thread copies one element; a warp reads down a column of rows of 128 B: 32 sectors instead of 4.
@@ -41,7 +42,7 @@ def test_a_copy_down_columns_becomes_one_along_rows(tmp_path: Path) -> None:
     assert differing_results(job, exchange.job) == ()
     assert (
         "   512 -> 64 global sectors; compiled and replayed\n   Launch it with a block of 8 x 32 x 1."
-        in str(found)
+        in render(found)
     )
 
 

@@ -14,12 +14,14 @@ from hypothesis import HealthCheck, given, settings
 
 import memsim
 from memsim.analysis import analyze_trace
+from memsim.shown import ShownAnalysis
 from memsim.trace.foreign.blocks import BlocksSeen
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
 from memsim.trace.tool_by_name import is_foreign
 from memsim.trace.trace import Trace
+from memsim.views.analyze.terminal import render
 from tests.traces import LANES, Request, make_trace, site, traces
 
 FIXTURES = Path(__file__).parent / "foreign"
@@ -58,17 +60,17 @@ def test_an_accelsim_trace() -> None:
 
 
 def test_what_a_trace_lacks_is_said() -> None:
-    text = str(analyze_trace(Trace.load(ACCELSIM)))
+    text = render(analyze_trace(Trace.load(ACCELSIM)))
     assert "Code: Accel-Sim trace transpose.traceg" in text
     assert "Not in the trace: names of arrays; source lines; how much of its shared memory" in text
-    text = str(analyze_trace(Trace.load(NVBIT, "add")))
+    text = render(analyze_trace(Trace.load(NVBIT, "add")))
     assert "which lanes are active" in text
     analysis = analyze_trace(Trace.load(ACCELSIM))
     assert analysis.to_dict()["code"]["lacks"]
 
 
 def test_it_takes_pictures_and_explanations() -> None:
-    analysis = analyze_trace(Trace.load(ACCELSIM))
+    analysis = ShownAnalysis.of(analyze_trace(Trace.load(ACCELSIM)))
     assert "/*0040*/ LDS.U" in str(analysis.heatmap())
     assert "No bank conflict" in str(analysis.explain(line=3))
     assert "<svg" in analysis._repr_html_() or "<table" in analysis._repr_html_()
@@ -130,7 +132,7 @@ def test_a_copy_has_both_its_sides(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace(f"-shmem base_addr = {base:#x}\n", ""))
     unknown = analyze_trace(Trace.load(path))
     assert "2 accesses could not be analyzed" in unknown.verdict
-    assert "which of its two addresses" in str(unknown)
+    assert "which of its two addresses" in render(unknown)
 
 
 def test_generic_accesses_of_an_unknown_space_are_not_guessed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from operator import itemgetter
 
 from memsim.arch.units import BANKS
@@ -30,6 +31,19 @@ _LEAST = f"{100 // LEAST_SAVED} %"
 Names = Mapping[str, str]
 #: What is known, and cycles of the bound afterwards, or the change of wavefronts if it is not proven.
 Rank = tuple[int, int]
+
+
+class ShownSuggestions(Suggestions):
+    """`Suggestions` that print themselves, as `analysis.suggest()` gives them."""
+
+    @classmethod
+    def of(cls, found: Suggestions) -> ShownSuggestions:
+        """The suggestions with the text that shows them."""
+        return cls(**{field.name: getattr(found, field.name) for field in fields(Suggestions)})
+
+    def __str__(self) -> str:
+        """The text that `memsim suggest` prints."""
+        return render(self)
 
 
 def render(found: Suggestions) -> str:

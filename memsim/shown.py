@@ -1,0 +1,132 @@
+"""What users are given: an `Analysis`, and `Suggestions`, that show themselves.
+
+The records below know no views, so that each room that counts can read them. Whoever hands one to a user
+(`memsim.analyze`, a kernel of the catalogue, a captured launch, pytest's fixture) gives it these methods with
+`ShownAnalysis.of`. Views are imported when they are asked for: they are many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.files import write_text
+
+if TYPE_CHECKING:
+    from memsim.views.plot import Plots
+    from memsim.views.suggest.terminal import ShownSuggestions
+
+
+@dataclass(frozen=True, repr=False)
+class Shown:
+    """A picture: `print` writes it as text, a notebook shows its HTML."""
+
+    text: str
+    html: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+
+class ShownAnalysis(Analysis):
+    __doc__ = Analysis.__doc__
+
+    @classmethod
+    def of(cls, analysis: Analysis) -> ShownAnalysis:
+        """The analysis with methods that show it."""
+        return cls(**{field.name: getattr(analysis, field.name) for field in fields(Analysis)})
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
+
+        Raises:
+            MemsimError: by each picture, if matplotlib is not installed.
+        """
+        from memsim.views.plot import Plots
+
+        return Plots(self)
+
+    def suggest(self, *arrays: str) -> ShownSuggestions:
+        """Other layouts of the shared arrays, or only of those named, that need fewer wavefronts; best first.
+
+        They are counted on the recorded requests but not compiled; `memsim suggest` does both.
+
+        Raises:
+            MemsimError: there is no shared array of that name.
+        """
+        from memsim.suggest import suggest
+        from memsim.views.suggest.terminal import ShownSuggestions
+
+        return ShownSuggestions.of(suggest(self, arrays=arrays))
+
+    def heatmap(self, compare: Analysis | None = None) -> Shown:
+        """How each access to shared memory uses the 32 banks; with `compare`, for both. Displays itself.
+
+        Raises:
+            MemsimError: none of the kernels accesses shared memory.
+        """
+        from memsim.views.heatmap.terminal import write
+        from memsim.views.report import fragment
+
+        analyses: Sequence[Analysis] = [self] if compare is None else [self, compare]
+        stream = StringIO()
+        write(analyses, stream)
+        return Shown(stream.getvalue().rstrip(), "".join(map(fragment, analyses)))
+
+    def explain(self, line: int | str | None = None, site: int | None = None) -> Shown:
+        """The worst request of an access, lane by lane. Displays itself.
+
+        line: of the source, or `"FILE:LINE"` if several files have it. site: the access's index in `sites`.
+        Default: the worst access.
+
+        Raises:
+            MemsimError: no such access, or it could not be analyzed.
+        """
+        from memsim.views.explain.choose import chosen
+        from memsim.views.explain.data import take_apart
+        from memsim.views.explain.terminal import write
+        from memsim.views.labels import access
+        from memsim.views.plain import plain_line
+
+        number, *others = chosen(self, None if line is None else str(line), site)
+        stream = StringIO()
+        write(take_apart(self, number), stream)
+        for other in others:
+            also = f"Also on this line: site {other}, {access(self.sites[other])}"
+            stream.write(f"{plain_line(also)}\n")
+        text = stream.getvalue().rstrip()
+        return Shown(text, f"<pre>{escape(text)}</pre>")
+
+    def report(self, path: str | Path) -> None:
+        """Write everything about the launch as a self-contained HTML page.
+
+        Raises:
+            MemsimError: the file cannot be written.
+        """
+        from memsim.views.report import report_page
+
+        write_text(Path(path), report_page(self), "it")
+
+    def __str__(self) -> str:
+        """The text that `memsim analyze` prints."""
+        from memsim.views.analyze.terminal import render
+
+        return render(self)
+
+    def _repr_html_(self) -> str:
+        """The representation in a notebook: the verdict, the bank heatmap, the rows."""
+        from memsim.views.report import fragment
+
+        return fragment(self)

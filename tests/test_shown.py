@@ -1,0 +1,65 @@
+"""What users are given shows itself: however they get it, in whichever process it was made or is read."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import memsim
+from memsim.analysis import Analysis, analyze_trace
+from memsim.captured.launched import Launched
+from memsim.suggest import suggest
+
+SIZE = (64, 64)
+WAYS: dict[str, Callable[[], Any]] = {
+    "a kernel of the catalogue": lambda: memsim.catalog()["transpose_naive"].analyze(SIZE),
+    "the choice of one": lambda: memsim.catalog()["sgemm"].analyze((128, 128, 16)),
+    "a launch": lambda: Launched.of(memsim.catalog()["transpose_naive"].job(SIZE)).analyze(),
+    "a launch, analyzed": lambda: memsim.analyze(Launched.of(memsim.catalog()["transpose_naive"].job(SIZE))),
+    "index math": lambda: memsim.analyze(index_math, block=32),
+    "plain addresses": lambda: memsim.shared_access([[128 * lane for lane in range(32)]], 4).analysis,
+}
+
+
+def index_math(t: memsim.Thread) -> None:  # type: ignore[name-defined]
+    TILE[t.x, 0].load()
+
+
+TILE = memsim.SharedArray("tile", memsim.Layout((32, 32), (32, 1)))
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whoever_gives_a_user_an_analysis_gives_one_that_shows_itself(way: str) -> None:
+    analysis = WAYS[way]()
+    assert type(analysis) is memsim.Analysis
+    assert str(analysis).splitlines()[0] == analysis.verdict
+    assert "bank" in str(analysis.heatmap()) and analysis.plot.heatmap().axes
+
+
+def test_the_records_below_are_the_same_data_and_show_nothing() -> None:
+    trace = memsim.catalog()["transpose_naive"].trace(SIZE)
+    record, shown = analyze_trace(trace), memsim.catalog()["transpose_naive"].analyze(SIZE)
+    assert type(record) is Analysis and str(record) == repr(shown) == f"<Analysis {shown.verdict}>"
+    assert record.to_dict(sass=True) == shown.to_dict(sass=True)
+    assert not {"plot", "heatmap", "explain", "report", "suggest", "_repr_html_"} & set(dir(record))
+    assert suggest(record).to_dict() == shown.suggest().to_dict()
+    assert "Suggestions(" in str(suggest(record)) and str(shown.suggest()).startswith("transpose_naive: ")
+
+
+def python(code: str, given: bytes = b"") -> bytes:
+    """What a fresh interpreter prints."""
+    return subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True).stdout
+
+
+def test_an_analysis_of_another_process_shows_itself() -> None:
+    here = memsim.catalog()["transpose_naive"].analyze(SIZE)
+    made = f"analysis = memsim.catalog()['transpose_naive'].analyze({SIZE})"
+    there = python(f"import memsim, pickle, sys; {made}; sys.stdout.buffer.write(pickle.dumps(analysis))")
+    assert str(pickle.loads(there)) == str(here)
+    printed = python("import pickle, sys; print(pickle.load(sys.stdin.buffer))", pickle.dumps(here))
+    assert printed.decode().rstrip() == str(here)
