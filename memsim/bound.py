@@ -292,10 +292,7 @@ def _lacks(trace: Trace, rows: Sequence[SiteCounts], chip: Arch) -> tuple[str, .
     """Why it is not a bound of the whole launch, in words."""
     found = []
     if not len(trace.executed):
-        found.append(
-            "instruction counts are unknown, so only memory accesses are counted"
-            + (", as PTX has them" if _is_estimate(trace) else "")
-        )
+        found.append("instruction counts are unknown, so only memory accesses are counted")
     if trace.blocks_replayed < trace.launch.blocks:
         found.append(
             f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks were replayed; the others are "
@@ -313,10 +310,6 @@ def _lacks(trace: Trace, rows: Sequence[SiteCounts], chip: Arch) -> tuple[str, .
     if any(row.space == "texture" for row in rows):
         found.append("the work of texture units is not included, so the true bound is higher")
     return tuple(found)
-
-
-def _is_estimate(trace: Trace) -> bool:
-    return trace.origin is not None and trace.origin.is_estimate
 
 
 def _needs(trace: Trace) -> Needs:

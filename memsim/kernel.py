@@ -1,163 +1,35 @@
-"""A loaded kernel: its code, ready to be executed, and what its source tells about it."""
+"""A loaded kernel: its machine code, ready to be executed, and what its source tells about it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from memsim.arch import Arch
-from memsim.launch import Launch
 
 if TYPE_CHECKING:
     from memsim.compile.compiled_file import Given
-    from memsim.isa.executable import Executable
-    from memsim.ptx import program
+    from memsim.isa.executable import Executable, Parameter
     from memsim.sass.machine_code import MachineKernel
     from memsim.trace.trace import Origin, Resources
-
-
-class PtxKernel:
-    """A kernel as PTX, the input of ptxas."""
-
-    def __init__(self, module: program.PtxModule, name: str) -> None:
-        self.module = module
-        self.name = name
-
-    def __getstate__(self) -> dict[str, object]:
-        """Its text, parsed: another process lowers it itself, because what executes an opcode is no data."""
-        return {"module": self.module, "name": self.name}
-
-    @cached_property
-    def function(self) -> program.Function:
-        """The kernel with its device functions inlined."""
-        from memsim.ptx.inline import inline_calls
-
-        return inline_calls(self.module, self.name)
-
-    @property
-    def parameters(self) -> tuple[program.Parameter, ...]:
-        """The kernel's parameters, in order."""
-        return self.module.functions[self.name].parameters
-
-    @cached_property
-    def origin(self) -> Origin:
-        """What was loaded."""
-        from memsim.compile.nvrtc import release_of
-        from memsim.trace.trace import Origin
-
-        compiler = release_of(self.module.text) or ""
-        digest = sha256(self.module.text.encode("utf-8", "surrogateescape")).hexdigest()
-        return Origin("PTX", self.module.target, f"NVVM {compiler}" if compiler else "", digest)
-
-    @property
-    def key(self) -> str:
-        """A key of everything in it that determines a trace."""
-        return self.origin.digest
-
-    @property
-    def static_shared(self) -> int:
-        """Its static shared memory, in bytes."""
-        return self.executable.static_shared
-
-    @property
-    def resources(self) -> None:
-        """Unknown, because ptxas allocates them."""
-
-    @property
-    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
-        """Empty: there is no machine code."""
-        return ()
-
-    @cached_property
-    def executable(self) -> Executable:
-        """The kernel lowered to machine instructions."""
-        from memsim.ptx.lowering.lower import lower
-
-        return lower(self.module, self.function)
-
-    def execute(
-        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
-    ) -> Any:
-        """As `memsim.simt.execute_program.execute_program`."""
-        from memsim.simt.execute_program import execute_program
-
-        return execute_program(self.executable, launch, args, names, listener, **how)
-
-
-class SassKernel:
-    """A kernel as machine code."""
-
-    def __init__(self, machine: MachineKernel) -> None:
-        self.machine = machine
-        self.name = machine.name
-
-    @property
-    def parameters(self) -> tuple[program.Parameter, ...]:
-        """The kernel's parameters, in order."""
-        return self.machine.parameters
-
-    @cached_property
-    def origin(self) -> Origin:
-        """What was loaded."""
-        from memsim.trace.trace import Origin
-
-        module = self.machine.module
-        digest = sha256(self.machine.image.code).hexdigest()
-        return Origin("machine code", module.cubin.arch, module.made_by, digest)
-
-    @cached_property
-    def key(self) -> str:
-        """A key of everything in it that determines a trace: its code, and the listing, with source lines, by
-        which the code is read; it may be one that was saved.
-        """
-        listing = self.machine.module.listings[self.name]
-        return sha256(repr((self.origin, self.machine.shared, listing)).encode()).hexdigest()
-
-    @property
-    def static_shared(self) -> int:
-        """Its static shared memory, in bytes."""
-        return self.machine.image.static_shared - self.machine.image.reserved_shared
-
-    @property
-    def resources(self) -> Resources:
-        """The resources that a block needs."""
-        from memsim.trace.trace import Resources
-
-        return Resources(self.machine.registers, self.static_shared, self.machine.image.barriers)
-
-    @property
-    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
-        """Its instructions in order: (address, text, file, line)."""
-        return tuple(
-            (op.address, op.text, op.source.file if op.source else "", op.line)
-            for op in self.machine.program.ops
-        )
-
-    def execute(
-        self, launch: Launch, args: Sequence[Any], names: Sequence[str], listener: Any, **how: Any
-    ) -> Any:
-        """As `memsim.simt.execute_program.execute_program`."""
-        from memsim.simt.execute_program import execute_program
-
-        return execute_program(self.machine.executable, launch, args, names, listener, **how)
 
 
 @dataclass(frozen=True)
 class Kernel:
     """A kernel of a loaded module, ready to be analyzed or run.
 
-    `name` is the mangled name of the entry. `code` is what is executed: machine code, or PTX. `sources` are
-    texts by the file names in the code's line table. `notes`: about its compilation. `names`: of the
-    parameters; default: from the sources. `called`: its display name; default: its demangled name. `given`:
-    the compiled file that contains it.
+    `name` is the mangled name of the entry, `machine` its machine code. `sources` are texts by the file names
+    in the code's line table. `notes`: about its compilation. `names`: of the parameters; default: from the
+    sources. `called`: its display name; default: its demangled name. `given`: the compiled file that contains
+    it.
     """
 
     name: str
-    code: PtxKernel | SassKernel = field(repr=False)
+    machine: MachineKernel = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
     notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
     names: tuple[str, ...] = field(repr=False, default=())
@@ -175,9 +47,9 @@ class Kernel:
         return self.called or demangle(self.name)
 
     @property
-    def parameters(self) -> tuple[program.Parameter, ...]:
+    def parameters(self) -> tuple[Parameter, ...]:
         """The kernel's parameters, in order."""
-        return self.code.parameters
+        return self.machine.parameters
 
     @property
     def folder(self) -> Path:
@@ -193,12 +65,46 @@ class Kernel:
         """Itself, as a `memsim.job.KernelProvider`."""
         return self
 
-    @property
+    @cached_property
     def origin(self) -> Origin:
-        """What was loaded: machine code or PTX, for which chip, and by which compiler."""
-        if self.given is None:
-            return self.code.origin
-        return replace(self.code.origin, files=self.given.files, newer=self.given.newer)
+        """What was loaded: for which chip, and by which compiler."""
+        from memsim.trace.trace import Origin
+
+        module = self.machine.module
+        digest = sha256(self.machine.image.code).hexdigest()
+        found = Origin("machine code", module.cubin.arch, module.made_by, digest)
+        return found if self.given is None else replace(found, files=self.given.files, newer=self.given.newer)
+
+    @cached_property
+    def key(self) -> str:
+        """A key of everything in its code that determines a trace: the code, and the listing, with source
+        lines, by which the code is read; it may be one that was saved.
+        """
+        listing = self.machine.module.listings[self.machine.name]
+        return sha256(repr((self.origin, self.machine.shared, listing)).encode()).hexdigest()
+
+    @property
+    def executable(self) -> Executable:
+        """What is executed."""
+        return self.machine.executable
+
+    @property
+    def static_shared(self) -> int:
+        """Its static shared memory, in bytes."""
+        return self.machine.image.static_shared - self.machine.image.reserved_shared
+
+    @property
+    def resources(self) -> Resources | None:
+        """The resources that a block needs."""
+        from memsim.trace.trace import Resources
+
+        return Resources(self.machine.registers, self.static_shared, self.machine.image.barriers)
+
+    @property
+    def listing(self) -> tuple[tuple[int, str, str, int], ...]:
+        """Its instructions in order: (address, text, file, line)."""
+        ops = self.executable.program.ops
+        return tuple((op.address, op.text, op.source.file if op.source else "", op.line) for op in ops)
 
     @cached_property
     def _declared(self) -> tuple[tuple[str, str], ...]:

@@ -10,31 +10,18 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.api.loading import from_text
 from memsim.api.module import Module
 from memsim.kernel import Kernel
 from memsim.launch import dim3
 from memsim.views.analyze.terminal import write
 
-ONE = """.version 8.0
-.target sm_90
-.address_size 64
-.visible .entry scale(.param .u64 a)
-{
-    .reg .b64 %rd<4>;
-    .reg .b32 %r<2>;
-    ld.param.u64 %rd1, [a];
-    mov.u32 %r1, %tid.x;
-    mul.wide.u32 %rd2, %r1, 4;
-    add.s64 %rd3, %rd1, %rd2;
-    st.global.u32 [%rd3], %r1;
-    ret;
-}
-"""
+ONE = 'extern "C" __global__ void scale(int *a) { a[threadIdx.x] = threadIdx.x; }\n'
 
 
 @pytest.fixture
 def module() -> Module:
-    return memsim.load(ONE)
+    return from_text(ONE)
 
 
 @pytest.fixture
@@ -92,7 +79,7 @@ def test_dim3_takes_whatever_can_be_counted_through() -> None:
 def test_load_says_what_it_takes(tmp_path: Path) -> None:
     for nothing in ("", None, 3):
         assert "load takes the path of a .cu, .ptx or .cubin file" in refusal(memsim.load, nothing)
-    path = tmp_path / "scale.ptx"
+    path = tmp_path / "scale.cu"
     path.write_text(ONE)
     assert list(memsim.load(path)) == list(memsim.load(str(path))) == ["scale"]
     assert "write options=['-DN=1', '-DM=2']" in refusal(memsim.load, "scale.cu", "-DN=1 -DM=2")
@@ -124,7 +111,7 @@ def test_a_size_is_several_numbers(size: Any) -> None:
 def test_a_repr_is_a_line(module: Module, kernel: Kernel) -> None:
     analysis = memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((32,), "int32")])
     assert repr(module) == "<Module with scale>"
-    assert repr(kernel) == "<Kernel scale(arg0)>"
+    assert repr(kernel) == "<Kernel scale(a)>"
     assert repr(analysis) == f"<Analysis {analysis.verdict}>"
     assert repr(analysis.trace) == "<Trace of scale: 1 sites, 1 distinct requests, 1 of 1 blocks>"
     for name, spec in memsim.catalog().items():

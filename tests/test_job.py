@@ -42,12 +42,11 @@ SAID: dict[str, Any] = {
     "blocks": 1,
     "max_steps": 100_000,
     "allow_out_of_bounds": True,
-    "code": "sass",
     "compiler": "nvrtc",
 }
 WORDS = (
     *("--grid", "2", "--block", "64,1", "--arg", "f32[64]", "--arg", "2.0", "--shared-bytes", "256"),
-    *("-DSTRIDE=2", "--blocks", "1", "--max-steps", "100000", "--code", "sass", "--compiler", "nvrtc"),
+    *("-DSTRIDE=2", "--blocks", "1", "--max-steps", "100000", "--compiler", "nvrtc"),
     "--allow-out-of-bounds",
 )
 ENTRY = """
@@ -61,7 +60,6 @@ options = ["-DSTRIDE=2"]
 blocks = 1
 max_steps = 100_000
 allow_out_of_bounds = true
-code = "sass"
 compiler = "nvrtc"
 """
 
@@ -141,10 +139,9 @@ def test_what_is_no_job(target: str, said: dict[str, Any], message: str) -> None
 def test_a_variant_changes_only_what_is_said() -> None:
     job = read_job("scale.cu", SAID)
     assert vary(job, {}) == job
-    varied = vary(job, {"blocks": None, "code": "ptx", "arch": SM_90})
+    varied = vary(job, {"blocks": None, "arch": SM_90})
     assert (varied.blocks, varied.max_steps) == (None, 100_000)
-    assert varied.kernel == replace(job.kernel, code="ptx")  # type: ignore[type-var]
-    assert vary(catalog()["kernel_v4"].job(), {"code": "ptx"}).loaded.origin.form == "PTX"
+    assert varied.kernel == job.kernel
 
 
 def test_texts_are_arguments_of_the_python_functions_too(folder: Path) -> None:
@@ -204,15 +201,14 @@ def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.
     assert read_job("scale.cu", {**SAID, "arch": "sm_90a"}).loaded.origin.arch == "sm_90a"
 
 
-@pytest.mark.parametrize("code", ["sass", "ptx"])
-def test_a_job_that_ran_goes_to_another_process(tmp_path: Path, code: str) -> None:
+def test_a_job_that_ran_goes_to_another_process(tmp_path: Path) -> None:
     """Whether it names its kernel or holds it loaded, and whatever executes its opcodes."""
     (tmp_path / "rest.cu").write_text(
         'extern "C" __global__ void rest(int *m, int n) {\n'
         "    m[threadIdx.x] = m[abs(n - __popc(threadIdx.x)) % n];\n}\n"
     )
     named = Job(
-        kernel_file.KernelFile(tmp_path, "rest.cu", code=code),
+        kernel_file.KernelFile(tmp_path, "rest.cu"),
         Launch((1, 1, 1), (64, 1, 1)),
         ["i32[64]", "7"],
     )

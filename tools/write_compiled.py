@@ -1,7 +1,7 @@
-"""Writes the compiled kernels that ship: `python tools/write_compiled.py`, after a kernel has changed.
+"""Writes the compiled kernels: `python tools/write_compiled.py`, after a kernel has changed.
 
-PTX and machine code, with the listing of the latter. Needs the NVRTC release that the extra `test` pins
-(another one makes other code, and a test compares) and nvdisasm.
+Machine code with its listing, which ships, and PTX for the studies. Needs the NVRTC release that the extra
+`test` pins (another one makes other code, and a test compares) and nvdisasm.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.kernels import Spec, compiled
 from memsim.kernels.shipped import Made, Shipped, digest, write_shipped
 from memsim.sass.disassemble import disassemble
+from studies.kernel_ptx import compile_ptx, ptx_path
 
 
 def main() -> None:
     """One PTX file and one zip file for each kernel of the catalogue, and no others."""
     specs = compiled().values()
-    written = {path for spec in specs for path in (spec.ptx_path, spec.compiled_path)}
+    written = {path for spec in specs for path in (ptx_path(spec), spec.compiled_path)}
     for spec in specs:
-        ptx = spec.compile_ptx()
-        spec.ptx_path.write_text(ptx, encoding="utf-8", newline="\n")
+        ptx = compile_ptx(spec)
+        ptx_path(spec).write_text(ptx, encoding="utf-8", newline="\n")
         write_shipped(spec.compiled_path, machine_code(spec, ptx))
     for folder in {path.parent for path in written}:
         for stale in set(folder.iterdir()) - written:

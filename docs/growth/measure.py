@@ -111,7 +111,7 @@ def prepare(folder: Path) -> dict[str, dict[int, int]]:
         cubin.write_bytes(compile_cubin(SOURCE, options).code)
         text = compile_cuda(SOURCE, options)
         ptx.write_text(text, "utf-8")
-        lengths["sass"][steps] = len(memsim.load(cubin)["steps"].code.listing)
+        lengths["sass"][steps] = len(memsim.load(cubin)["steps"].listing)
         body = text[text.index(".entry steps") :]
         lengths["ptx"][steps] = sum(line.strip().endswith(";") for line in body.splitlines())
     return lengths

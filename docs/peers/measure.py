@@ -26,6 +26,7 @@ from docs.growth.measure import processor
 from memsim.compile.cuda_source import compile_cuda
 from memsim.compile.toolkit import find_tool
 from memsim.kernels import Spec, catalog
+from studies.kernel_ptx import ptx_path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -109,7 +110,7 @@ def by_memsim(spec: Spec, size: list[int], folder: Path) -> dict[str, Any]:
 def by_cuxray(peer: Peer, spec: Spec, size: list[int], folder: Path) -> dict[str, Any]:
     """What cuxray says of a launch."""
     launch = spec.job(tuple(size)).launch
-    cubin = peer.assembled(spec.ptx_path, folder / f"{spec.name}.cubin")
+    cubin = peer.assembled(ptx_path(spec), folder / f"{spec.name}.cubin")
     shape = ["--threads", ",".join(map(str, launch.block)), "--grid", ",".join(map(str, launch.grid))]
     dynamic = ["--smem-dynamic", str(launch.shared_bytes)]
     command = [peer.program, "report", cubin, *shape, *dynamic, "--json", "--no-cache"]

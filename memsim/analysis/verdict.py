@@ -34,8 +34,6 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
         parts.append(f"of {limited} access{'es' * (limited > 1)} only limits are known")
     if trace.uncertain:
         parts.append("some counts are uncertain")
-    if trace.origin is not None and trace.origin.is_estimate:
-        parts.append("estimated from PTX; ptxas may generate different accesses")
     if trace.origin is not None and trace.origin.doubt:
         parts.append(trace.origin.doubt)
     if trace.origin is not None and plain_name(trace.origin.arch) not in ("", chip.name):

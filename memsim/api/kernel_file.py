@@ -30,16 +30,16 @@ class OfFile(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KernelFile:
-    """A kernel of a file, as a `memsim.job.Source`: `file`, and folders of headers, relative to `folder`.
+    """A kernel of a file, as a `memsim.job.KernelProvider`.
 
-    name: which kernel; None if the file has one only. options, code, compiler, text: as `load` takes them.
+    `file`, and folders of headers, are relative to `folder`. name: which kernel; None if the file has one
+    only. options, compiler, text: as `load` takes them.
     """
 
     folder: Path
     file: str
     name: str | None = None
     options: tuple[str, ...] = ()
-    code: str | None = None
     compiler: str | None = None
     text: str | None = None
 
@@ -79,9 +79,8 @@ class KernelFile:
             read = what_is_read(path, options, self.file)
             if read is not None:
                 key = repr((path.absolute(), read, confinement()))
-                return _module_once(path, options, self.code, self.compiler, arch.name, self.file, key)
-        how = {"code": self.code, "compiler": self.compiler, "arch": arch.name, "name": self.file}
-        return load(path, options, **how, text=self.text)
+                return _module_once(path, options, self.compiler, arch.name, self.file, key)
+        return load(path, options, compiler=self.compiler, arch=arch.name, name=self.file, text=self.text)
 
 
 _LOADED: ContextVar[dict[tuple[KernelFile, str], Module] | None] = ContextVar("_LOADED", default=None)
@@ -101,14 +100,13 @@ def files_loaded_once() -> Iterator[None]:
 def _module_once(
     path: Path,
     options: tuple[str, ...],
-    code: str | None,
     compiler: str | None,
     arch: str,
     name: str,
     read: str,
 ) -> Module:
     """The module, for several jobs in a row; `read`: all that decides what it is."""
-    return load(path, options, code=code, compiler=compiler, arch=arch, name=name)
+    return load(path, options, compiler=compiler, arch=arch, name=name)
 
 
 def _only_kernel(module: Module, file: str) -> str:

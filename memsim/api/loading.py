@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +12,11 @@ from memsim.api.source_texts import SourceTexts, texts_beside
 from memsim.arch import ARCHS, SM_90, Arch, get_arch, plain_name
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_text
-from memsim.kernel import PtxKernel, SassKernel
 
 if TYPE_CHECKING:
     from memsim.compile.compiled_file import Given
-    from memsim.ptx import program
-    from memsim.sass.machine_code import MachineModule
+    from memsim.sass.machine_code import MachineKernel, MachineModule
 
-FORMS = ("sass", "ptx")
 SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc")
 BINARY_SUFFIXES = (
     ".cubin",
@@ -41,7 +38,6 @@ def load(
     source: str | Path,
     options: Sequence[str] = (),
     *,
-    code: str | None = None,
     compiler: str | None = None,
     arch: str | None = None,
     name: str | None = None,
@@ -53,8 +49,6 @@ def load(
         source: a `.cu` file, which is compiled; a `.ptx` file or PTX text, which is assembled; a `.cubin`; a
             fat binary, an object, a library or a program with machine code for `arch` in it.
         options: for the compiler, as `-DBM=64` or `-Iinclude`.
-        code: "sass" for machine code, "ptx" for PTX, which is an estimate of what ptxas makes of it. None:
-            machine code wherever it can be had; PTX where there is no assembler, or no disassembler.
         compiler: "nvrtc" or "nvcc"; None: NVRTC, which has host code set aside, and nvcc where it refuses.
         arch: the chip to compile for, sm_90 if left out; of machine code, that of several which is wanted.
         name: what a source file is called; its path if left out.
@@ -63,12 +57,10 @@ def load(
     Raises:
         MemsimError: no such file, it does not compile, or it holds no kernel for the chip.
     """
-    if code not in (None, *FORMS):
-        raise MemsimError(f"code must be 'sass' or 'ptx', not {code!r}")
     if isinstance(options, str):
         raise MemsimError(f"options must be a list, not {options!r}", hint=f"write options={options.split()}")
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
-        return _from_ptx(source, None, code, arch or SM_90.name)
+        return _from_ptx(source, None, arch or SM_90.name)
     if not isinstance(source, (str, Path)) or source == "":
         raise MemsimError(
             f"{source!r} cannot be loaded",
@@ -78,15 +70,13 @@ def load(
     if not file_exists(path):
         raise MemsimError(f"there is no file {path}")
     if path.suffix in SOURCE_SUFFIXES:
-        return _from_source(path, options, code, compiler, arch or SM_90.name, name, text)
+        return _from_source(path, options, compiler, arch or SM_90.name, name, text)
     if text is not None:
         raise MemsimError(f"{path} is not a source file, so its text cannot be replaced")
     if options:
         raise MemsimError(f"{path} is already compiled; compiler options {list(options)} have no effect")
-    if code == "ptx" and path.suffix != ".ptx":
-        raise MemsimError(f"{path} holds machine code; its PTX is not read")
     if path.suffix == ".ptx":
-        module = _from_ptx(read_text(path), path, code, arch or SM_90.name)
+        module = _from_ptx(read_text(path), path, arch or SM_90.name)
     else:
         module = _from_binary(path, arch)
     return replace(module, given=look_beside(path, module.named)[0])
@@ -128,20 +118,18 @@ def from_text(
     options: Sequence[str] = (),
     arch: str = SM_90.name,
     name: str = "kernel.cu",
-    code: str | None = None,
 ) -> Module:
-    """A module from the text of CUDA source, which `name` is the file of. `code`: as for `load`.
+    """A module from the text of CUDA source, which `name` is the file of.
 
     Raises:
         MemsimError: it does not compile.
     """
-    return _from_source(Path(name), options, code, None, arch, name, text)
+    return _from_source(Path(name), options, None, arch, name, text)
 
 
 def _from_source(
     path: Path,
     options: Sequence[str],
-    code: str | None,
     compiler: str | None,
     arch: str,
     name: str | None,
@@ -153,8 +141,6 @@ def _from_source(
     `name` is what it is called, `text` what it is taken to hold.
     """
     from memsim.compile.compile_cache import compiled_source
-    from memsim.compile.cuda_source import compile_cuda
-    from memsim.ptx.parser import parse
     from memsim.sass.machine_code import read_module
     from memsim.source.given_macros import with_kernel_heads
 
@@ -162,68 +148,40 @@ def _from_source(
     if text is not None:  # a line break tells a text from a path
         source, options, name = f"{text}\n", [f"-I{path.parent}", *options], name or path.as_posix()
     texts = texts_beside(path, name, options)
-    if code != "ptx" and _can_list(code):
-        compiled = compiled_source(source, options, arch, name, compiler, instances)
-        machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
-        made = _machine_module(machine, texts)
-        # The code does not name a header that has templates only, or none that it launches.
-        templates = {
-            header: said
-            for header, said in compiled.headers.items()
-            if "__global__" in with_kernel_heads(said, compiled.headers.values())
-            and texts.find(header) is not None
-        }
-        made = replace(made, sources={**made.sources, **templates}, notes=compiled.notes)
-    else:
-        made = _ptx_module(parse(compile_cuda(source, options, arch, name, instances), str(path)), texts)
+    compiled = compiled_source(source, options, arch, name, compiler, instances)
+    machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
+    made = _machine_module(machine, texts)
+    # The code does not name a header that has templates only, or none that it launches.
+    templates = {
+        header: said
+        for header, said in compiled.headers.items()
+        if "__global__" in with_kernel_heads(said, compiled.headers.values())
+        and texts.find(header) is not None
+    }
+    sources = {**made.sources, **templates}
     return replace(
         made,
-        sources=made.sources if text is None else {**made.sources, name or "": text},
-        instantiate=lambda instance: _from_source(
-            path, options, code, compiler, arch, name, text, (instance,)
-        ),
+        sources=sources if text is None else {**sources, name or "": text},
+        notes=compiled.notes,
+        instantiate=lambda instance: _from_source(path, options, compiler, arch, name, text, (instance,)),
     )
 
 
-def _from_ptx(text: str, path: Path | None, code: str | None, arch: str) -> Module:
-    """PTX, assembled if there is an assembler."""
-    from memsim.ptx.parser import parse
-
-    name = str(path) if path else "PTX"
-    if code != "ptx" and _can_list(code):
-        from memsim.compile.assemble import target_of
-        from memsim.compile.compile_cache import assembled
-        from memsim.sass.machine_code import read_module
-
-        # The chip of the rules, or its variant that the PTX asks for.
-        target = target_of(text) or arch
-        compiled = assembled(text, target if target.startswith(arch) else arch, name)
-        if compiled is not None:
-            machine = read_module(compiled.code, compiler=compiled.compiler)
-            return _machine_module(machine, texts_beside(path))
-    if code == "sass":
-        raise MemsimError(
-            "no PTX assembler (ptxas) was found",
-            hint="pip install nvidia-cuda-nvcc-cu12, or install the CUDA toolkit",
-        )
-    return _ptx_module(parse(text, name), texts_beside(path))
-
-
-def _can_list(code: str | None) -> bool:
-    """Is there a disassembler?
+def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
+    """What an assembler makes of PTX.
 
     Raises:
-        MemsimError: there is none, and `code` asks for machine code.
+        MemsimError: none is installed, or it rejects the text.
     """
-    from memsim.sass.disassemble import version
+    from memsim.compile.assemble import target_of
+    from memsim.compile.compile_cache import assembled
+    from memsim.sass.machine_code import read_module
 
-    try:
-        version()
-    except MemsimError:
-        if code == "sass":
-            raise
-        return False
-    return True
+    # The chip of the rules, or its variant that the PTX asks for.
+    target = target_of(text) or arch
+    compiled = assembled(text, target if target.startswith(arch) else arch, str(path or "PTX"))
+    machine = read_module(compiled.code, compiler=compiled.compiler)
+    return _machine_module(machine, texts_beside(path))
 
 
 def chip_in(path: Path) -> Arch:
@@ -270,7 +228,7 @@ def _from_binary(path: Path, arch: str | None) -> Module:
     from memsim.sass.elf import is_relocatable
     from memsim.sass.machine_code import read_module
 
-    codes: dict[str, PtxKernel | SassKernel] = {}
+    machines: dict[str, MachineKernel] = {}
     sources: dict[str, str] = {}
     named: dict[str, None] = {}
     notes: tuple[str, ...] = ()
@@ -280,39 +238,18 @@ def _from_binary(path: Path, arch: str | None) -> Module:
                 f"{path.name} is to be linked (nvcc -dc): addresses that the linker fills in are unknown",
             )
         module = _machine_module(read_module(content, file=name), texts_beside(path))
-        codes.update({kernel: code for kernel, code in module.codes.items() if kernel not in codes})
+        machines = {**module.machines, **machines}
         sources.update(module.sources)
         named.update(dict.fromkeys(module.named))
-    return Module(codes, sources, notes=notes, named=tuple(named))
+    return Module(machines, sources, notes=notes, named=tuple(named))
 
 
 def _machine_module(machine: MachineModule, texts: SourceTexts) -> Module:
     """A module of machine code, with those source files that can still be found."""
     lines = (line for listing in machine.listings.values() for line in listing.lines)
     files = [line.source.file for line in lines if line.source is not None]
-    codes = {entry: SassKernel(kernel) for entry, kernel in machine.kernels.items()}
-    return _module(codes, files, texts, machine.own_sources)
-
-
-def _ptx_module(parsed: program.PtxModule, texts: SourceTexts) -> Module:
-    """A module of PTX with those source files that can still be found; itself if it names none."""
-    codes = {entry: PtxKernel(parsed, entry) for entry in parsed.entries}
-    if not parsed.files:
-        return Module(codes, {parsed.path: parsed.text})
-    return _module(codes, parsed.files.values(), texts, {})
-
-
-def _module(
-    codes: Mapping[str, PtxKernel | SassKernel],
-    files: Iterable[str],
-    texts: SourceTexts,
-    known: Mapping[str, str],
-) -> Module:
-    """A module whose code names these files: with their texts, those that are known or can still be found.
-
-    Its own source is among them: the code of a file with nothing but templates does not name it.
-    """
-    path = texts.file
-    own = [texts.called or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
-    named = tuple(dict.fromkeys((*files, *own, *known)))
-    return Module(codes, {**texts.of(named), **known}, named=named)
+    # Its own source is among them: the code of a file with nothing but templates does not name it.
+    path, own = texts.file, machine.own_sources
+    source = [texts.called or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
+    named = tuple(dict.fromkeys((*files, *source, *own)))
+    return Module(machine.kernels, {**texts.of(named), **own}, named=named)

@@ -7,23 +7,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
-from memsim.kernel import Kernel, PtxKernel, SassKernel
+from memsim.kernel import Kernel
 
 if TYPE_CHECKING:
     from memsim.compile.compiled_file import Given
+    from memsim.sass.machine_code import MachineKernel
 
 
 @dataclass(frozen=True)
 class Module:
     """A loaded module. `module[name]` takes an entry's name in the code, or its demangled name.
 
-    `codes`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source with
-    an instance of one of its templates; None where there is no source to do so. `notes`: of how
-    it was compiled. `given`: the compiled file that it is of, with the sources beside it. `named`: what the
-    code calls its sources, whether they can be found or not.
+    `machines`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source
+    with an instance of one of its templates; None where there is no source to do so. `notes`: of how it was
+    compiled. `given`: the compiled file that it is of, with the sources beside it. `named`: what the code
+    calls its sources, whether they can be found or not.
     """
 
-    codes: Mapping[str, PtxKernel | SassKernel] = field(repr=False)
+    machines: Mapping[str, MachineKernel] = field(repr=False)
     sources: Mapping[str, str] = field(repr=False, default_factory=dict)
     instantiate: Callable[[str], Module] | None = field(repr=False, default=None, compare=False)
     notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
@@ -36,7 +37,7 @@ class Module:
     @property
     def kernels(self) -> tuple[str, ...]:
         """Entry names as the compiler writes them, in the file's order."""
-        return tuple(self.codes)
+        return tuple(self.machines)
 
     def __getitem__(self, name: str) -> Kernel:
         """The kernel of that name.
@@ -52,7 +53,7 @@ class Module:
             entry = resolve(self.kernels, name)
         except MemsimError as error:
             return self._instance(name, error)
-        return Kernel(entry, self.codes[entry], self.sources, self.notes, given=self.given)
+        return Kernel(entry, self.machines[entry], self.sources, self.notes, given=self.given)
 
     def _instance(self, name: str, error: MemsimError) -> Kernel:
         """The instance of a template that `name` is, made now.
@@ -68,9 +69,13 @@ class Module:
         if template is not None and "<" in name and self.instantiate is not None:
             made = self.instantiate(name)
             # Other kernels may be new, too: names in an anonymous namespace hold a digest of the code.
-            new = [entry for entry in made.codes.keys() - self.codes if plain_name(demangle(entry)) == plain]
+            new = [
+                entry
+                for entry in made.machines.keys() - self.machines
+                if plain_name(demangle(entry)) == plain
+            ]
             if len(new) == 1:
-                return Kernel(new[0], made.codes[new[0]], made.sources, made.notes)
+                return Kernel(new[0], made.machines[new[0]], made.sources, made.notes)
         elif template is not None and plain not in map(plain_name, shown_names(self)):
             raise template from None
         raise error from None

@@ -47,7 +47,7 @@ def job_of(
         source = kernel
         more = {"arch": arch_of_code(kernel.origin.arch), **more}
         if shared_bytes is None:
-            shared_bytes = more["arch"].shared_block_bytes - kernel.code.static_shared
+            shared_bytes = more["arch"].shared_block_bytes - kernel.static_shared
             assumed = (
                 f"dynamic shared memory was not given; assuming the maximum of a block, {shared_bytes:,} B"
             )
@@ -157,7 +157,7 @@ def trace_job(
     kernel, launch, recorder = job.loaded, job.launch, new_recorder()
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
-    listing = kernel.code.listing
+    listing = kernel.listing
     arrays = [
         (short_name(buffer.name), space, buffer.start - base, buffer.end - buffer.start)
         for space, base in (("shared", memory.layouts["shared"].base), ("global", 0), ("local", 0))
@@ -179,7 +179,7 @@ def trace_job(
         executed=recorder.executions.of(len(listing)),
         apart=recorder.is_apart,
         layouts={},
-        resources=kernel.code.resources,
+        resources=kernel.resources,
         blocks_alike=recorder.executions.blocks_alike,
         **columns,
     )
@@ -195,10 +195,11 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
 
 
 def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
-    from memsim.simt.execute_program import MAX_STEPS
+    from memsim.simt.execute_program import MAX_STEPS, execute_program
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
-    return kernel.code.execute(
+    return execute_program(
+        kernel.executable,
         job.launch,
         job.values,
         kernel.argument_names,

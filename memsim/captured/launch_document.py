@@ -164,13 +164,6 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
         ),
     ]
     options: Annotated[tuple[str, ...], Meta(description="For the compiler of a .cu file.")] = ()
-    form: Annotated[
-        Literal["sass", "ptx"] | UnsetType,
-        Meta(
-            description="Whether PTX is assembled to machine code or analyzed as PTX; default: machine code "
-            "if there is an assembler."
-        ),
-    ] = UNSET
     listing: Annotated[ListingDocument | None, Meta(description="Of a .cubin file.")] = None
     ptx: Annotated[
         str,

@@ -85,7 +85,7 @@ def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
     elif document.listing is not None:
         raise MemsimError(f"{document.code} is not a cubin, so it has no listing", file=str(path))
     else:
-        module = loading.load(code, document.options, code=document.form or None)
+        module = loading.load(code, document.options)
     return module[document.kernel]
 
 
@@ -116,7 +116,7 @@ def _beside(name: str, path: Path) -> bytes:
 def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str, str]:
     """The source files beside it, by their names in the code."""
     texts = {file: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
-    named = {file for _, _, file, _ in kernel.code.listing}
+    named = {file for _, _, file, _ in kernel.listing}
     called = {name: texts[PurePath(name).name] for name in named if PurePath(name).name in texts}
     return {**texts, **called}
 

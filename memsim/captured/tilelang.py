@@ -119,7 +119,7 @@ class _Loaded:
     @property
     def file(self) -> str:
         """The file of its source in the line table: `SOURCE` in the folder where it was compiled."""
-        files = {Path(file) for _, _, file, _ in self.kernel.code.listing}
+        files = {Path(file) for _, _, file, _ in self.kernel.listing}
         return next((str(file) for file in files if file.name == SOURCE), SOURCE)
 
 

@@ -96,7 +96,7 @@ def _sources(kernel: Kernel, source: Any) -> dict[str, str]:
     texts = dict(kernel.sources)
     code = getattr(getattr(getattr(source, "fn", None), "fn", None), "__code__", None)
     script = Path(code.co_filename) if code is not None else None
-    for _, _, file, _ in kernel.code.listing:
+    for _, _, file, _ in kernel.listing:
         if file not in texts and script is not None and script.name == Path(file).name and script.is_file():
             texts[file] = script.read_text("utf-8", "replace")
     return texts

@@ -33,7 +33,7 @@ from memsim.captured.launched import Launched
 from memsim.captured.saved_listing import packed
 from memsim.errors import MemsimError
 from memsim.files import write_text
-from memsim.kernel import Kernel, PtxKernel
+from memsim.kernel import Kernel
 from memsim.source.library_files import in_library
 
 
@@ -67,15 +67,12 @@ def write_launch(launched: Launched, folder: Path) -> Path:
 
 
 def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
-    """Machine code as a cubin, with its listing and the PTX that it was assembled from; PTX as it is."""
-    ptx = kernel.code.module.text if isinstance(kernel.code, PtxKernel) else kernel.code.machine.module.ptx
+    """The cubin, its listing, and the PTX that it was assembled from."""
+    module = kernel.machine.module
     made: dict[str, Any] = {}
-    if ptx:
-        (folder / "kernel.ptx").write_text(ptx, encoding="utf-8")
+    if module.ptx:
+        (folder / "kernel.ptx").write_text(module.ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
-    if isinstance(kernel.code, PtxKernel):
-        return {**made, "code": "kernel.ptx", "form": "ptx"}
-    module = kernel.code.machine.module
     listing, content = packed(module.code, module.listing)
     (folder / "kernel.cubin").write_bytes(module.code)
     (folder / listing.file).write_bytes(content)

@@ -88,11 +88,6 @@ LAUNCH: dict[str, dict[str, Any]] = {
         "callback": allow_named,
         "help": "Add a folder of headers. Repeatable.",
     },
-    "code": {
-        "type": click.Choice(loading.FORMS),
-        "metavar": f"[{'|'.join(loading.FORMS)}]",
-        "help": "Analyze machine code (sass) or PTX, which only approximates it. Default: sass if available.",
-    },
     "compiler": {
         "type": click.Choice(("nvrtc", "nvcc")),
         "metavar": "[nvrtc|nvcc]",
@@ -234,7 +229,7 @@ def analysis_of(ctx: click.Context, target: str, job: Job) -> Analysis:
 
 def asks_what_there_is(ctx: click.Context, target: str) -> bool:
     """Whether TARGET is CUDA source, PTX or machine code, and nothing is said of a launch."""
-    return has_kernels(target) and not said(ctx).keys() - {"options", "code", "compiler", "arch"}
+    return has_kernels(target) and not said(ctx).keys() - {"options", "compiler", "arch"}
 
 
 def is_source(target: str) -> bool:

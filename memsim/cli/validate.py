@@ -35,7 +35,6 @@ from memsim.validate.sizes import RAGGED, size_of
 FAILED, MISSING = 1, 2
 REFUSED = {
     "blocks": "a GPU always runs all blocks",
-    "code": "a GPU runs machine code",
     "max_steps": "recorded launches ran to their end",
 }
 

@@ -1,7 +1,7 @@
 """Assembles PTX to a cubin with whichever assembler is installed.
 
-`ptxas` comes with the CUDA toolkit, with Triton and by `pip install nvidia-cuda-nvcc-cu12`, the library
-nvJitLink with PyTorch. Another release may generate other code than the one that a vendor used.
+`ptxas` comes with the CUDA toolkit and with Triton, the library nvJitLink with PyTorch and
+by memsim's extra `ptx`. Another release may generate other code than the one that a vendor used.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+)\s*,\s*function_name\b.*$",
 
 def assemble_ptx(
     ptx: str, arch: str | None = None, name: str = "kernel.ptx", *, linker_first: bool = False
-) -> Compiled | None:
-    """The machine code of PTX text; None if no assembler is installed.
+) -> Compiled:
+    """The machine code of PTX text.
 
     If an assembler is older than the text, the next one is tried.
 
@@ -39,7 +39,7 @@ def assemble_ptx(
         linker_first: nvJitLink before `ptxas`, as Numba does it.
 
     Raises:
-        MemsimError: all assemblers reject the text; the hint is the log of the first.
+        MemsimError: no assembler is installed, or all reject the text; the hint is the log of the first.
     """
     if arch is None:
         arch = target_of(ptx)
@@ -56,9 +56,11 @@ def assemble_ptx(
             continue
         if made is not None:
             return made
-    if refused is not None:
-        raise refused
-    return None
+    raise refused or MemsimError(
+        "PTX is analyzed as machine code, and there is no assembler (ptxas or nvJitLink) that makes it",
+        file=name,
+        hint=f"pip install {NVJITLINK_WHEEL} (Linux and Windows)",
+    )
 
 
 def target_of(ptx: str) -> str | None:

@@ -64,7 +64,7 @@ def compiled_source(
     return made
 
 
-def assembled(ptx: str, arch: str, name: str) -> Compiled | None:
+def assembled(ptx: str, arch: str, name: str) -> Compiled:
     """As `memsim.compile.assemble.assemble_ptx`."""
     tool = find_tool("ptxas", wheels_first=False)
     if tool is None:

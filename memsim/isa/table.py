@@ -13,9 +13,6 @@ import memsim.isa.constants
 import memsim.isa.control
 import memsim.isa.convert
 import memsim.isa.double
-import memsim.isa.expanded
-import memsim.isa.expanded_floats
-import memsim.isa.expanded_video
 import memsim.isa.functions
 import memsim.isa.half
 import memsim.isa.integer

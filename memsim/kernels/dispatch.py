@@ -185,9 +185,9 @@ class Dispatcher:
         """As `Spec.expected`."""
         return REFERENCES[self.family.name](arrays)
 
-    def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
+    def trace(self, size: Size = None, blocks: int | None = None) -> Trace:
         """As `Spec.trace`; the trace has the name of the chosen kernel."""
-        return self.pick(size).trace(size, blocks, code)
+        return self.pick(size).trace(size, blocks)
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> ShownAnalysis:
         """As `Spec.analyze`; the analysis has the name of the chosen kernel."""

@@ -1,8 +1,8 @@
 """Kernels as they ship: machine code, its listing, and what both were made from.
 
 A zip file beside the sources holds `kernel.cubin`, its listing `kernel.sass`, and `made.json`: compiler,
-chip, options, and the SHA-256 of the source, of every header, and of the PTX that ships beside it. It is used
-only if it matches the source.
+chip, options, and the SHA-256 of the source, of every header, and of the PTX that the same compiler makes. It
+is used only if it matches the source.
 """
 
 from __future__ import annotations

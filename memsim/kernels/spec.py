@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
@@ -18,7 +18,7 @@ from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.job import Job
-from memsim.kernel import Kernel, PtxKernel, SassKernel
+from memsim.kernel import Kernel
 from memsim.kernels.family import REFERENCES, Arrays, Family, Size
 from memsim.kernels.shipped import Shipped, digest, read_shipped
 from memsim.launch import Launch, dim3
@@ -40,8 +40,8 @@ class Spec:
     `story` is one line. `article` is the title of its article, `says` what that claims and what is true of
     it. `grid` names the size and the tile of each dimension: `("N", 128)` for ceil(N / 128) blocks.
     `requires` names the sizes that must be multiples of a number. `scalars` are arguments that are neither
-    sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures. `code`:
-    which form is analyzed, as in `kernel`. `fixed`: sizes with a fixed value.
+    sizes nor arrays: numbers, or names of sizes. `textures` names the arrays passed as textures. `fixed`:
+    sizes with a fixed value.
     """
 
     name: str
@@ -59,7 +59,6 @@ class Spec:
     requires: tuple[tuple[str, int], ...]
     scalars: dict[str, float | str]
     textures: tuple[str, ...]
-    code: str | None = None
     fixed: dict[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -139,12 +138,7 @@ class Spec:
     @property
     def as_file(self) -> KernelFile:
         """The source, and how it is compiled: not the form that ships."""
-        return KernelFile(self.folder, self.file, self.entry, self.options, self.code)
-
-    @property
-    def ptx_path(self) -> Path:
-        """The file of the shipped PTX."""
-        return self.source.parent / "ptx" / f"{self.name}.ptx"
+        return KernelFile(self.folder, self.file, self.entry, self.options)
 
     @property
     def compiled_path(self) -> Path:
@@ -163,31 +157,8 @@ class Spec:
             **{f"kernels/{path.relative_to(folder).as_posix()}": header for path, header in headers.items()},
         }
 
-    def ptx(self) -> str:
-        """The text of the shipped PTX; recompiled if the source has changed since.
-
-        Raises:
-            MemsimError: the source has changed, and there is no compiler.
-        """
-        text = read_text(self.ptx_path)
-        shipped = self._shipped()
-        if shipped is not None and shipped.made.ptx == digest(text):
-            return text
-        made: str = self._recompiled(self.compile_ptx)
-        return made
-
-    def compile_ptx(self) -> str:
-        """The PTX compiled from the source; the same NVRTC produces the same text.
-
-        Raises:
-            MemsimError: NVRTC is not installed, or the source does not compile.
-        """
-        from memsim.compile.cuda_source import compile_cuda
-
-        return compile_cuda(self.source, self.options, name=self.file)
-
     def load(self, arch: Arch) -> Kernel:
-        """The kernel, as a `memsim.job.Source`; for another chip than sm_90 it is compiled."""
+        """The kernel, as a `memsim.job.KernelProvider`; for another chip than sm_90 it is compiled."""
         return self.kernel() if arch.name == SM_90.name else self._compiled_for(arch)
 
     def _compiled_for(self, arch: Arch) -> Kernel:
@@ -198,42 +169,30 @@ class Spec:
         """
         from memsim.api.loading import load
 
-        module = load(self.source, self.options, code=self.code, arch=arch.name, name=self.file)
+        module = load(self.source, self.options, arch=arch.name, name=self.file)
         return replace(module[self.entry], sources=self.source_texts())
 
-    def kernel(self, code: str | None = None) -> Kernel:
-        """The kernel as machine code, or as PTX if `code` is "ptx"; loaded once.
+    def kernel(self) -> Kernel:
+        """The kernel, loaded once.
 
         The compiled form that ships is used if it was made from the present source; else it is recompiled.
 
         Raises:
             MemsimError: the source has changed, and there is no compiler or no disassembler.
         """
-        return _kernel(self, code or self.code or "sass")
+        return _kernel(self)
 
     def machine(self) -> MachineModule:
         """The kernel's cubin."""
         from memsim.sass.machine_code import read_module
 
-        shipped = self._shipped()
+        shipped = self.shipped()
         if shipped is not None:
             return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
         from memsim.compile.cuda_source import compile_cubin
 
-        done = self._recompiled(lambda: compile_cubin(self.source, self.options, name=self.file))
-        return read_module(done.code, None, self.file, done.compiler, done.names)
-
-    def _shipped(self) -> Shipped | None:
-        """The shipped form if it was made from the present source; else None."""
-        if not self.compiled_path.is_file():
-            return None
-        shipped = read_shipped(self.compiled_path)
-        return shipped if shipped.fits(self.source_texts(), tuple(self.options)) else None
-
-    def _recompiled(self, compile_it: Callable[[], Any]) -> Any:
-        """The compiled source; an error says why it has to be compiled."""
         try:
-            return compile_it()
+            done = compile_cubin(self.source, self.options, name=self.file)
         except MemsimError as error:
             if error.file is not None:
                 raise  # the source does not compile
@@ -241,13 +200,20 @@ class Spec:
                 f"{self.source.name} or its header changed since it was compiled, and {error.message}",
                 hint=error.hint,
             ) from None
+        return read_module(done.code, None, self.file, done.compiler, done.names)
 
-    def trace(self, size: Size = None, blocks: int | None = None, code: str | None = None) -> Trace:
-        """The addresses of all memory requests; `blocks` as in `memsim.analyze`, `code` as in `kernel`."""
+    def shipped(self) -> Shipped | None:
+        """The shipped form if it was made from the present source; else None."""
+        if not self.compiled_path.is_file():
+            return None
+        shipped = read_shipped(self.compiled_path)
+        return shipped if shipped.fits(self.source_texts(), tuple(self.options)) else None
+
+    def trace(self, size: Size = None, blocks: int | None = None) -> Trace:
+        """The addresses of all memory requests; `blocks` as in `memsim.analyze`."""
         from memsim.api import running
 
-        spec = replace(self, code=code or self.code)
-        return running.trace_job(replace(spec.job(size), blocks=blocks))
+        return running.trace_job(replace(self.job(size), blocks=blocks))
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> ShownAnalysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
@@ -281,17 +247,10 @@ class Spec:
 _kernels: dict[tuple[object, ...], Kernel] = {}
 
 
-def _kernel(spec: Spec, code: str) -> Kernel:
+def _kernel(spec: Spec) -> Kernel:
     """The kernel, loaded once, of a source that does not change."""
     texts = spec.source_texts()
-    key = (spec.source, spec.name, code, *map(digest, texts.values()))
+    key = (spec.source, spec.name, *map(digest, texts.values()))
     if key not in _kernels:
-        made: PtxKernel | SassKernel
-        if code == "ptx":
-            from memsim.ptx.parser import parse
-
-            made = PtxKernel(parse(spec.ptx(), str(spec.ptx_path)), spec.entry)
-        else:
-            made = SassKernel(spec.machine().kernels[spec.entry])
-        _kernels[key] = Kernel(spec.entry, made, texts)
+        _kernels[key] = Kernel(spec.entry, spec.machine().kernels[spec.entry], texts)
     return _kernels[key]

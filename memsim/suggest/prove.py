@@ -31,7 +31,7 @@ def source_of(job: Job) -> kernel_file.KernelFile | None:
     loaded kernel.
     """
     kernel = job.kernel
-    if not isinstance(kernel, kernel_file.OfFile) or kernel.as_file.code == "ptx":
+    if not isinstance(kernel, kernel_file.OfFile):
         return None
     return kernel.as_file if Path(kernel.file).suffix in loading.SOURCE_SUFFIXES else None
 

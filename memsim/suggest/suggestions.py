@@ -71,7 +71,7 @@ class Suggestions:
     def least_cycles(self) -> tuple[int, int] | None:
         """The lower bounds of the launch's cycles, before and after `taken`; None if unknown."""
         if self.taken is None or self.analysis.bound.lacks:
-            return None  # not all blocks were replayed, or PTX was read
+            return None  # not all blocks were replayed
         return self.analysis.bound.cycles, self.taken.analysis.bound.cycles
 
     def to_dict(self) -> dict[str, Any]:

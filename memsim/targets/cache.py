@@ -133,9 +133,8 @@ def _what_is_read(job: Job) -> list[Any] | None:
         return None
     tools = [identity(disassembler)]
     if isinstance(kernel, Spec):
-        shipped = kernel.ptx_path if kernel.code == "ptx" else kernel.compiled_path
         texts = {name: _digest(text.encode()) for name, text in kernel.source_texts().items()}
-        return [kernel.name, kernel.entry, kernel.code, kernel.options, texts, _digest(read_bytes(shipped))]
+        return [kernel.name, kernel.entry, kernel.options, texts, _digest(read_bytes(kernel.compiled_path))]
     if not isinstance(kernel, KernelFile):
         return None
     if _is_compiled(kernel):
@@ -146,7 +145,7 @@ def _what_is_read(job: Job) -> list[Any] | None:
 
     options = resolved(kernel.options, kernel.folder)
     read = what_is_read(kernel.folder / kernel.file, options, kernel.file)
-    return None if read is None else [kernel.file, kernel.name, kernel.code, kernel.compiler, tools, read]
+    return None if read is None else [kernel.file, kernel.name, kernel.compiler, tools, read]
 
 
 def _is_compiled(kernel: KernelFile) -> bool:
@@ -169,14 +168,14 @@ def _names_key(job: Job, kernel: KernelFile) -> str | None:
     from memsim.compile.libraries import NVJITLINK
 
     tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
-    if Path(kernel.file).suffix == ".ptx" and kernel.code != "ptx":
+    if Path(kernel.file).suffix == ".ptx":
         assemblers = [*find_tools("ptxas", wheels_first=False), NVJITLINK.path()]
         if not any(assemblers):
             return None  # the system's loader may find another
         tools += assemblers
     content = _digest(read_bytes(kernel.folder / kernel.file))
     known = [identity(tool) for tool in tools if tool is not None]
-    return json.dumps(["names", model_version(), kernel.file, content, kernel.code, job.arch.name, known])
+    return json.dumps(["names", model_version(), kernel.file, content, job.arch.name, known])
 
 
 def _keep_names(job: Job, store: Store) -> bool:
@@ -198,7 +197,7 @@ def _keep_names(job: Job, store: Store) -> bool:
 def key_of(job: Job, apart: bool = False) -> str:
     """The key of the trace: code, sources, launch, arguments and memsim itself."""
     kernel = job.loaded
-    read = [kernel.code.key, kernel.name, dict(kernel.sources)]
+    read = [kernel.key, kernel.name, dict(kernel.sources)]
     read += [kernel.title, kernel.argument_names, repr(kernel.given)]
     return _key("after", job, read, _arguments(job.values, job.kernel.folder), apart)
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.api import loading
-from memsim.files import read_text
 from memsim.isa.executable import Parameter
 from memsim.names.demangle import demangle
 from memsim.sass.cubin import read_cubin
@@ -23,14 +22,12 @@ def lines(file: str, options: Sequence[str] = ()) -> list[str]:
     options: for the compiler of a source, which the command lines repeat.
 
     Raises:
-        MemsimError: no such file, no machine code in it, not PTX, or it does not compile.
+        MemsimError: no such file, no machine code in it, or it does not compile.
     """
     path = Path(file)
-    if path.suffix == ".ptx":
-        kernels = _in_ptx(path)
-    elif path.suffix in loading.SOURCE_SUFFIXES:
-        codes = loading.load(path, options).codes
-        kernels = {entry: tuple(code.parameters) for entry, code in codes.items()}
+    if path.suffix in (".ptx", *loading.SOURCE_SUFFIXES):
+        machines = loading.load(path, options).machines
+        kernels = {entry: machine.parameters for entry, machine in machines.items()}
     else:
         kernels = _in_binary(path)
     words = " ".join(map(shlex.quote, (file, *options)))
@@ -54,11 +51,3 @@ def _in_binary(path: Path) -> dict[str, tuple[Parameter, ...]]:
             **found,
         }
     return found
-
-
-def _in_ptx(path: Path) -> dict[str, tuple[Parameter, ...]]:
-    """As `_in_binary`."""
-    from memsim.ptx.parser import parse
-
-    module = parse(read_text(path), str(path))
-    return {entry: module.functions[entry].parameters for entry in module.entries}

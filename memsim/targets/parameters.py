@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memsim.argument_types import Texture
-from memsim.ptx.program import Parameter
+from memsim.isa.executable import Parameter
 from memsim.simt.launch_arguments import MapEncoder, arrays_of, check_arguments, encode, opaque
 
 __all__ = ["arrays_of", "parameter_bytes"]

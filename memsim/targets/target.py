@@ -37,10 +37,10 @@ class Kind:
 
 COMMON = ("name", "arch", "blocks", "max_steps")
 LAUNCH = (*COMMON, "kernel", "grid", "block", "args", "shared_bytes", "cluster", "allow_out_of_bounds")
-CATALOGUE = Kind("a catalogue kernel", (*COMMON, "size", "code"))
-CUDA = Kind("a CUDA file", (*LAUNCH, "let", "options", "code", "compiler"))
-TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "allow_out_of_bounds", "code"))
-PTX = Kind("a PTX file", (*LAUNCH, "code"))
+CATALOGUE = Kind("a catalogue kernel", (*COMMON, "size"))
+CUDA = Kind("a CUDA file", (*LAUNCH, "let", "options", "compiler"))
+TARGET = Kind("a target of a project", ("arch", "blocks", "max_steps", "allow_out_of_bounds"))
+PTX = Kind("a PTX file", LAUNCH)
 BINARY = Kind("a file of machine code", LAUNCH)
 PYTHON_KEYS = ("name", "arch", "blocks", "kernel", "grid", "block", "args", "options")
 PYTHON = Kind("a function in Python", PYTHON_KEYS)
@@ -270,13 +270,9 @@ def launched_job(launched: Launched, said: Mapping[str, Any], spell: Callable[[s
 
 
 def vary(job: Job, said: Mapping[str, Any]) -> Job:
-    """The job with options of any target applied: `COMMON`, `code` and `allow_out_of_bounds`."""
-    kernel = job.kernel
-    if said.get("code") and isinstance(kernel, (Spec, kernel_file.KernelFile)):
-        kernel = replace(kernel, code=said["code"])
+    """The job with options of any target applied: `COMMON` and `allow_out_of_bounds`."""
     return replace(
         job,
-        kernel=kernel,
         arch=get_arch(said.get("arch", job.arch)),
         blocks=said.get("blocks", job.blocks),
         max_steps=said.get("max_steps", job.max_steps),

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a trace was made from. `form`: "machine code", "PTX", "index math in Python" and others.
+    """What a trace was made from. `form`: "machine code", "index math in Python" and others.
 
     arch: the chip that it was compiled for, "" if none. compiler: "" if unknown. digest: SHA-256 of the
     cubin's code or of the text. lacks: what is missing, in words. files: of a compiled file, its digest and
@@ -44,11 +44,6 @@ class Origin:
             return ""
         are = "is" if len(self.newer) == 1 else "are"
         return f"{', '.join(self.newer)} {are} newer than {self.files[0][0]}, which may be out of date"
-
-    @property
-    def is_estimate(self) -> bool:
-        """PTX is the input of ptxas, which may merge, remove and reorder accesses."""
-        return self.form == "PTX"
 
     def __str__(self) -> str:
         """`machine code of sm_90, made by NVRTC 12.0.140`."""
@@ -85,7 +80,7 @@ class AccessSite:
     lane. `array`: the variable or parameter it accesses (names joined by `|` if several; "" if unknown).
     `instructions`: warp instructions executed, including those with all lanes predicated off. `unresolved`:
     why its addresses are unknown, else None; then `instructions` is still counted, but rows are missing or
-    incomplete. `address`: of machine code, the instruction's offset from the kernel's first byte; -1 for PTX.
+    incomplete. `address`: of machine code, the instruction's offset from the kernel's first byte; else -1.
     `lanes`: of a copy by TMA, the lanes that executed it; 0 for others, whose requests have them.
     """
 
@@ -118,7 +113,7 @@ class Trace:
     word of the first replayed block's shared memory the thread that first stored to it (linear number in the
     block), -1 for none; empty if unknown. origin: what the trace was made from; None if unknown. uncertain:
     why some counts are uncertain, in words. listing: (address, text, file, line) of every instruction of the
-    kernel's machine code; file "" and line 0 if unknown. Empty for PTX. executed: int64, the number of warps
+    machine code, if there is any; file "" and line 0 if unknown. executed: int64, the number of warps
     that executed each instruction of `listing`, whether a lane was active or not; empty if unknown. apart:
     whether shared requests that differ by a multiple of 128 bytes are separate rows. layouts: of arrays by
     name, if given and not to be looked up in `sources`. resources: that a block needs; None without machine

@@ -18,7 +18,6 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.kernel import SassKernel
 from memsim.kernels import Spec
 from memsim.model.counters import COUNTERS
 from memsim.names.demangle import demangle
@@ -88,17 +87,8 @@ def recorded_name(job: Job) -> str:
 
 
 def machine_of(job: Job) -> MachineKernel:
-    """The kernel's machine code.
-
-    Raises:
-        MemsimError: the kernel is PTX.
-    """
-    if not isinstance(job.loaded.code, SassKernel):
-        raise MemsimError(
-            f"{recorded_name(job)} is PTX, but a GPU runs machine code",
-            hint="omit --code ptx, or pip install nvidia-cuda-nvcc-cu12 for an assembler",
-        )
-    return job.loaded.code.machine
+    """The kernel's machine code."""
+    return job.loaded.machine
 
 
 def opcodes(machine: MachineKernel) -> dict[int, str]:

@@ -14,6 +14,7 @@ from memsim.argument_types import ArrayArg, Texture1D
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES, texture_over
+from studies.kernel_ptx import ptx_path
 
 CODE = "the shipped PTX, loaded by CuPy's RawModule and compiled by the driver"
 
@@ -33,16 +34,16 @@ def launcher(cupy: Any, job: Job, arrays: Mapping[str, Any]) -> Callable[[], Non
     """A function that launches the kernel on `arrays`, by name, without waiting for it."""
     spec = _spec(job)
     arguments = []
-    for name, value, parameter in zip(spec.arguments, job.args, spec.kernel("ptx").parameters, strict=True):
+    for name, value, parameter in zip(spec.arguments, job.args, spec.kernel().parameters, strict=True):
         if isinstance(value, Texture1D):
             arguments.append(texture_over(cupy, arrays[name]))
         elif name in arrays:
             arguments.append(arrays[name])
         else:
-            kind = "f" if parameter.type.startswith("f") else "i"
+            kind = "f" if isinstance(value, float) else "i"
             arguments.append(np.dtype(f"{kind}{parameter.size}").type(value))
 
-    function = cupy.RawModule(path=str(spec.ptx_path)).get_function(spec.entry)
+    function = cupy.RawModule(path=str(ptx_path(spec))).get_function(spec.entry)
     shape = job.launch
     if shape.shared_bytes > STATIC_SHARED_BYTES:
         function.max_dynamic_shared_size_bytes = shape.shared_bytes

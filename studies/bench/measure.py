@@ -26,6 +26,7 @@ from memsim.validate.under_ncu import Progress
 from studies.bench.cublas import CuBlas
 from studies.bench.launching import CODE, launcher, make_arrays
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Rest, Size, Timing
+from studies.kernel_ptx import ptx_of
 
 BUDGET_MS = 300.0  # for the timed launches of a kernel at a size
 BESIDE_MS = 100.0  # for those of cuBLAS before and after it
@@ -251,4 +252,4 @@ def _times(
 
 
 def _code(spec: Spec) -> Code:
-    return Code({name: digest(text) for name, text in spec.kernel().sources.items()}, digest(spec.ptx()))
+    return Code({name: digest(text) for name, text in spec.kernel().sources.items()}, digest(ptx_of(spec)))

@@ -13,6 +13,7 @@ from memsim.kernels import compiled
 from memsim.kernels.shipped import digest
 from memsim.targets.analyze_targets import analyze_all
 from studies.bench.recording import CUBLAS, BenchRecording, Size, Timing
+from studies.kernel_ptx import ptx_of
 
 PREDICTED_AT = (1024, 1024, 1024)  # M, N, K; wavefronts a FLOP hardly depend on it
 
@@ -62,7 +63,7 @@ def unchanged(recording: BenchRecording) -> list[str]:
     return [
         name
         for name, code in recording.kernels.items()
-        if name in now and digest(now[name].ptx()) == code.ptx
+        if name in now and digest(ptx_of(now[name])) == code.ptx
     ]
 
 

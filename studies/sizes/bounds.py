@@ -14,6 +14,7 @@ from typing import Any
 from memsim.kernels import Dispatcher, Spec, catalog
 from memsim.kernels.shipped import digest
 from studies.bench.recording import Size
+from studies.kernel_ptx import ptx_of
 from studies.sizes import DISPATCHER, HELD_OUT, SEEN, SIZES
 from studies.sizes.recordings import recordings, slower
 
@@ -46,14 +47,15 @@ def limits_of(size: Size) -> list[Limit]:
         bound = analysis.bound
         units = tuple((unit.name, round(unit.cycles / bound.cycles, 3)) for unit in bound.units[:2])
         grid = analysis.trace.launch.grid
-        found.append(Limit(spec.name, digest(spec.ptx()), tuple(grid), bound.cycles, units))
+        found.append(Limit(spec.name, digest(ptx_of(spec)), tuple(grid), bound.cycles, units))
     return found
 
 
 def launched(size: Size) -> list[tuple[str, str, tuple[int, ...]]]:
     """Kernel, hash of its code and blocks of each launch."""
     return [
-        (spec.name, digest(spec.ptx()), tuple(spec.job(asked).launch.grid)) for spec, asked in launches(size)
+        (spec.name, digest(ptx_of(spec)), tuple(spec.job(asked).launch.grid))
+        for spec, asked in launches(size)
     ]
 
 

@@ -6,6 +6,7 @@ from memsim.kernels import compiled
 from memsim.kernels.shipped import digest
 from memsim.validate.device import Device
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Size, Timing
+from studies.kernel_ptx import ptx_of
 
 SMALL: Size = (1000, 1000, 1000)  # 2 GFLOP: at 1 ms, 2 TFLOP/s
 LARGE: Size = (2000, 2000, 2000)  # 16 GFLOP
@@ -23,7 +24,7 @@ def made_up(gpu: str = "Made Up GPU", date: str = "2026-11-20T00:00:00Z") -> Ben
         max_clock_mhz=1000,
         seed=0,
         kernels={
-            name: Code({f"kernels/{name}.cu": "0" * 64}, digest(compiled()[name].ptx()))
+            name: Code({f"kernels/{name}.cu": "0" * 64}, digest(ptx_of(compiled()[name])))
             for name in times
             if name != CUBLAS
         },

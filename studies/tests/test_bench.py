@@ -27,6 +27,7 @@ from studies.bench.measure import (
 )
 from studies.bench.plan import SIZES, plan_bench, read_size, sgemm_names
 from studies.bench.recording import CUBLAS, BenchRecording
+from studies.kernel_ptx import ptx_of
 from tests.validate.fake_gpu import (
     CUBLASError,
     CUDARuntimeError,
@@ -62,7 +63,7 @@ def test_what_was_timed_is_written_down(gpu: FakeGpu) -> None:
     plan = plan_bench(["kernel_v4"], [SIZE])
     recording = measure_speed(plan)
     (spec,) = plan[SIZE]
-    assert recording.kernels["kernel_v4"].ptx == digest(spec.ptx())
+    assert recording.kernels["kernel_v4"].ptx == digest(ptx_of(spec))
     assert list(recording.kernels["kernel_v4"].sources) == ["kernels/kernel_v4.cu", "kernels/edge.cuh"]
     assert (recording.cublas, recording.device.slug) == ("13.0.2", "nvidia-h100-80gb-hbm3")
     assert (recording.multiprocessors, recording.max_clock_mhz) == (132, 1980)

@@ -11,6 +11,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import compiled
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES, refusals
 from studies.bench.launching import launcher, make_arrays
+from studies.kernel_ptx import ptx_path
 from tests.validate.fake_gpu import FakeGpu, Function
 
 XOR = compiled()["transpose_xor"]
@@ -22,7 +23,7 @@ def test_more_shared_memory_than_usual_is_opted_into(gpu: FakeGpu) -> None:
     arrays = make_arrays(gpu.cupy, plan)
     launcher(gpu.cupy, plan, arrays)()
     assert np.array_equal(arrays["C"], arrays["A"].T)
-    without = Function(XOR.ptx_path, XOR.entry)
+    without = Function(ptx_path(XOR), XOR.entry)
     arguments = (arrays["A"], arrays["C"], 32, 32)
     without(plan.launch.grid, plan.launch.block, arguments, STATIC_SHARED_BYTES)
     with (

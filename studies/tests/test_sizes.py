@@ -12,6 +12,7 @@ from memsim.kernels import Dispatcher, catalog, compiled
 from memsim.kernels.shipped import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Rest
 from studies.bench.table import speed_of
+from studies.kernel_ptx import ptx_of
 from studies.sizes import (
     CUBES,
     DISPATCHER,
@@ -50,7 +51,7 @@ def test_every_size_was_recorded_with_what_is_picked_now(recording: BenchRecordi
         rest = [Rest(piece.spec.name, piece.size[0], piece.parts) for piece in others]
         assert rest == [picked[size].rest] * len(rest) and bool(rest) == bool(picked[size].rest)
     assert {name: code.ptx for name, code in recording.kernels.items()} == {
-        name: digest(compiled()[name].ptx()) for name in recording.kernels
+        name: digest(ptx_of(compiled()[name])) for name in recording.kernels
     }
 
 

@@ -14,6 +14,7 @@ from memsim.kernels.shipped import digest
 from studies.bench.recording import newest_of_each_gpu
 from studies.bench.table import make_rows
 from studies.counted import shipped
+from studies.kernel_ptx import ptx_of
 from studies.tuning.page import SIZES, recordings
 from studies.tuning.record_register_banks import KEEP_A, KEEP_B, places_of_ffmas, write
 from studies.tuning.registers import EVEN, ODD, PATTERNS, Ffma, Register
@@ -33,8 +34,8 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spec]:
 
 def test_the_kernel_itself_comes_first(specs: dict[str, Spec]) -> None:
     assert list(specs) == [KERNEL, *(variant.name for variant in VARIANTS)]
-    assert specs[KERNEL].ptx() == compiled()[KERNEL].ptx()
-    assert len({spec.ptx() for spec in specs.values()}) == len(specs)
+    assert ptx_of(specs[KERNEL]) == ptx_of(compiled()[KERNEL])
+    assert len({ptx_of(spec) for spec in specs.values()}) == len(specs)
 
 
 @pytest.mark.parametrize("name", few([KERNEL, *(variant.name for variant in VARIANTS)], (KERNEL,)))
@@ -78,7 +79,7 @@ def test_the_recordings_are_of_these_variants(specs: dict[str, Spec]) -> None:
     for recording in found:
         assert recording.sizes == SIZES
         assert {name: code.ptx for name, code in recording.kernels.items()} == {
-            name: digest(spec.ptx()) for name, spec in specs.items()
+            name: digest(ptx_of(spec)) for name, spec in specs.items()
         }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memsim.kernels import Spec, compiled
+from studies.kernel_ptx import compile_ptx, ptx_path
 
 KERNEL = "sgemm_tuned"
 ROWS_OF_LANES = "lanes_in_rows"
@@ -146,6 +147,6 @@ def make_specs(folder: Path) -> list[Spec]:
     for name, text in texts.items():
         spec = replace(tuned, name=name, source=home / f"{name}.cu")
         spec.source.write_text(text, "utf-8", newline="\n")
-        spec.ptx_path.write_text(spec.compile_ptx(), "utf-8", newline="\n")
+        ptx_path(spec).write_text(compile_ptx(spec), "utf-8", newline="\n")
         specs.append(spec)
     return specs

@@ -54,10 +54,10 @@ extern "C" __global__ void locked(int *lock, int *sum) {
 """
 
 
-def analysis(name: str, code: str = "sass") -> Analysis:
+def analysis(name: str) -> Analysis:
     arguments = [np.zeros(32, np.int32)] * 2 if name == "locked" else [np.zeros(512, np.float32)] * 2
     block = 32 if name == "locked" else 128
-    return memsim.analyze(kernels_of(SOURCE, code)[name], 4, block, [one.copy() for one in arguments])
+    return memsim.analyze(kernels_of(SOURCE)[name], 4, block, [one.copy() for one in arguments])
 
 
 def test_what_printf_does_is_named_and_takes_no_count_away() -> None:
@@ -84,11 +84,6 @@ def test_a_printf_that_nobody_calls_changes_nothing() -> None:
     assert {metric: count for metric, count in seldom.totals.items() if count} == {
         metric: count for metric, count in analysis("quiet").totals.items() if count
     }
-
-
-def test_ptx_names_printf_too() -> None:
-    assert analysis("prints", "ptx").trace.uncounted == {"printf call": 4}
-    assert analysis("quiet", "ptx").trace.uncounted == {}
 
 
 def test_what_a_lock_counts_is_no_fact() -> None:

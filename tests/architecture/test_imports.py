@@ -29,9 +29,14 @@ LINT = (
 
 # The module that gets an import, what breaks a contract, its good twin, and how the fault is told.
 FAULTS = (
-    ("simt/listener", "from memsim.views import labels", "from memsim.ptx import program", "-> memsim.views"),
+    (
+        "simt/listener",
+        "from memsim.views import labels",
+        "from memsim.names import demangle",
+        "-> memsim.views",
+    ),
     ("sass/operands", "import memsim.analysis", "import memsim.launch", "-> memsim.analysis"),
-    ("ptx/types", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
+    ("isa/pairs", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
     ("isa/control", "from ..trace.trace import Trace", "from ..errors import MemsimError", "-> memsim.trace"),
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),
     ("state/fma", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),

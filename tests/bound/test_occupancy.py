@@ -69,7 +69,7 @@ def test_cubins_of_the_catalogue_say_what_the_driver_gave() -> None:
     compared = []
     for launch in (one for one in RECORDED if one.name in catalog()):
         loaded = catalog()[launch.name].job().loaded
-        held = loaded.code.resources
+        held = loaded.resources
         if loaded.origin.digest != launch.digest:
             continue  # compiled from another source since
         assert held is not None
@@ -131,7 +131,7 @@ def test_no_more_is_looked_for_than_a_thread_or_a_block_can_have() -> None:
 )
 def test_a_cubin_says_what_a_block_takes(name: str, registers: int, static: int, barriers: int) -> None:
     """As ncu's launch__registers_per_thread and others show them for what ships."""
-    held = catalog()[name].job().loaded.code.resources
+    held = catalog()[name].job().loaded.resources
     assert held is not None
     assert (held.registers, held.static_shared, held.barriers) == (registers, static, barriers)
 
@@ -155,7 +155,7 @@ def test_a_function_of_the_system_takes_its_registers(tmp_path: Path) -> None:
     )
     plain = tmp_path / "plain.cu"
     plain.write_text('extern "C" __global__ void plain(int *data) { data[0] = 1; }')
-    says, without = (loading.load(path)[path.stem].code.resources for path in (file, plain))
+    says, without = (loading.load(path)[path.stem].resources for path in (file, plain))
     assert says is not None and without is not None
     assert (says.registers, without.registers) == (32, 16)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
+from memsim.kernels import catalog
 from memsim.views.report import report_page
 from tests.browser.conftest import Page
 from tests.views.report.test_listing import long
@@ -179,8 +181,11 @@ def test_both_sides_have_names_and_stand_side_by_side_or_stacked(
     assert source[3] <= listing[2] and listing[3] <= details[2]
 
 
-def test_ptx_has_no_machine_code(browser: Chrome, made: Made) -> None:
-    page = Page(browser, made(*BAD, "--code", "ptx"))
+def test_a_trace_without_machine_code_has_no_listing(browser: Chrome, made: Made, tmp_path: Path) -> None:
+    trace = catalog()["kernel_v4_colmajor"].trace((256, 256, 16))
+    path = tmp_path / "no_listing.npz"
+    replace(trace, listing=(), executed=trace.executed[:0]).save(path)
+    page = Page(browser, made("report", str(path)))
     assert page.texts("#source") == ["Source"]
     assert browser.find_elements(By.CSS_SELECTOR, ".listing, #pair") == []
     assert page.complaints() == []

@@ -84,7 +84,7 @@ def test_what_is_written_is_what_is_read(cubin: bytes, tmp_path: Path) -> None:
         "table[0]|x, y, table[1]",
         "view.0",
     }
-    assert after.kernel.code.machine.module.code == cubin
+    assert after.kernel.machine.module.code == cubin
     same = ("grid", "block", "shared_bytes", "note", "cluster")
     assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
     assert sorted(file.name for file in path.parent.iterdir()) == [

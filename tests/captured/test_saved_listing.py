@@ -108,10 +108,10 @@ def test_where_nothing_is_trusted_a_listing_is_not(launch: Path, hide: Hide) -> 
 def test_a_trace_that_was_kept_is_of_its_own_listing(launch: Path, hide: Hide) -> None:
     """A listing is part of the key by which traces are kept."""
     hide()
-    right = read_launch(launch).kernel.code.key
-    assert read_launch(launch).kernel.code.key == right
+    right = read_launch(launch).kernel.key
+    assert read_launch(launch).kernel.key == right
     put(launch, gzip.compress(listing(launch).replace("LDG.E ", "LDG.E.U8 ").encode()))
-    assert read_launch(launch).kernel.code.key != right
+    assert read_launch(launch).kernel.key != right
 
 
 @pytest.mark.parametrize(

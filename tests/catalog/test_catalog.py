@@ -232,7 +232,7 @@ def test_every_key_of_a_file_is_used(tmp_path: Path) -> None:
     assert isinstance(spec, Spec)
     assert (spec.story, spec.article, spec.says) == ("turns", "Own", "")
     assert (spec.source, spec.entry, spec.options) == (tmp_path / "turn.cu", "turn<4>", ("-DTILE=4",))
-    assert spec.ptx_path == tmp_path / "ptx" / "turn.ptx"
+    assert spec.compiled_path == tmp_path / "compiled" / "turn.zip"
     plan = spec.job("12,20")
     assert (plan.launch.grid, plan.launch.block, plan.launch.shared_bytes) == ((5, 3, 1), (4, 4, 1), 64)
     with pytest.raises(MemsimError, match="multiple of 4"):

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import platform
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from memsim.compile.cuda_source import compile_cubin
+from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, compiled
 from memsim.kernels.shipped import Shipped, read_shipped, write_shipped
 from memsim.sass.cubin import read_cubin
-from tests.catalog.test_ptx import ARM, RELEASE, REPEATED, nvrtc_is_absent
 from tests.few import few
+
+RELEASE = "12.0.140"  # of the NVRTC that the extra `test` names, except on Arm
+ARM = platform.machine().lower() in ("aarch64", "arm64")
+
+
+# NVRTC 12.0 orders the many instructions of sgemm_tile.cu in another way from one run to the next.
+REPEATED = [name for name, spec in compiled().items() if spec.source.stem != "sgemm_tile"]
+
+
+def nvrtc_is_absent() -> str:
+    """Why there is no NVRTC; empty if there is one."""
+    try:
+        compile_cuda("__global__ void nothing() {}\n")
+    except MemsimError as error:
+        return error.message
+    return ""
 
 
 @pytest.fixture
@@ -59,9 +75,8 @@ def test_an_edited_source_is_compiled_anew(copied: Spec) -> None:
     assert copied.analyze((64, 64)).totals == compiled()["transpose_xor"].analyze((64, 64)).totals
     text = copied.source.read_text("utf-8")
     copied.source.write_text(text.replace(" ^ ", " + 0 * "), "utf-8")
-    assert copied._shipped() is None
+    assert copied.shipped() is None
     assert "conflict-free" not in copied.analyze((64, 64)).verdict
-    assert copied.ptx() != compiled()["transpose_xor"].ptx()
     copied.source.write_text(text, "utf-8")
     assert "conflict-free" in copied.analyze((64, 64)).verdict
 
@@ -71,27 +86,23 @@ def test_without_a_compiler_it_is_refused(copied: Spec, monkeypatch: pytest.Monk
         raise MemsimError("NVRTC, NVIDIA's compiler library, is not installed", hint="pip install it")
 
     monkeypatch.setattr("memsim.compile.cuda_source.compile_cubin", absent)
-    monkeypatch.setattr("memsim.compile.cuda_source.compile_cuda", absent)
     assert copied.analyze((64, 64)).sites  # what ships needs no compiler
     copied.source.write_text(copied.source.read_text("utf-8") + "\n// a remark\n", "utf-8")
-    for wanted in (copied.kernel, copied.ptx):
-        with pytest.raises(
-            MemsimError, match=r"transpose_xor\.cu or its header changed since it was compiled"
-        ):
-            wanted()
+    with pytest.raises(MemsimError, match=r"transpose_xor\.cu or its header changed since it was compiled"):
+        copied.kernel()
 
 
 def test_an_edited_header_counts_too(copied: Spec) -> None:
     spec = replace(compiled()["kernel_v4"], source=copied.source.parent / "kernel_v4.cu")
-    assert spec._shipped() is not None
+    assert spec.shipped() is not None
     header = copied.source.parent / "edge.cuh"
     header.write_text(header.read_text("utf-8") + "\n", "utf-8")
-    assert spec._shipped() is None
+    assert spec.shipped() is None
 
 
 def test_other_options_are_another_kernel(copied: Spec) -> None:
-    assert copied._shipped() is not None
-    assert replace(copied, options=("-DN=1",))._shipped() is None
+    assert copied.shipped() is not None
+    assert replace(copied, options=("-DN=1",)).shipped() is None
 
 
 def test_equal_contents_make_equal_files(tmp_path: Path) -> None:

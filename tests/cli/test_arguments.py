@@ -12,7 +12,7 @@ import pytest
 from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture, dtype_of
 from memsim.arguments import DTYPES, describe, read_arguments
 from memsim.errors import MemsimError
-from memsim.ptx.program import Parameter
+from memsim.isa.executable import Parameter
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)

@@ -19,7 +19,12 @@ UNUSED = {
 #: What draws, reads the traces of other tools, executes code, or writes a format that nobody asked for.
 HEAVY = {
     *("matplotlib", "pandas", "tree_sitter", "networkx", "xml.etree.ElementTree"),
-    *("memsim.trace.foreign.read", "memsim.trace.foreign.write", "memsim.simt.engine", "memsim.ptx.parser"),
+    *(
+        "memsim.trace.foreign.read",
+        "memsim.trace.foreign.write",
+        "memsim.simt.engine",
+        "tests.ptx_front.parser",
+    ),
     *("memsim.views.report", "memsim.views.check.junit", "memsim.views.check.sarif", "memsim.captured.numba"),
 }
 

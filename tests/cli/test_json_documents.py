@@ -26,7 +26,7 @@ NAIVE = "transpose_naive --size 64,64"
 DOCUMENTS = {
     "analyze": (
         "analysis",
-        [f"{NAIVE} --json", f"{NAIVE} --code ptx --json --sass", "run/launch.json --json"],
+        [f"{NAIVE} --json", f"{NAIVE} --json --sass", "run/launch.json --json"],
     ),
     "bound": ("bound", [f"{NAIVE} --json", "run.npz --json"]),
     "suggest": ("suggestions", [f"{NAIVE} --json", "kernel_v1 --size 64,64,64 --json"]),

@@ -15,6 +15,7 @@ import pytest
 from memsim.argument_types import ArrayArg
 from memsim.captured import session
 from memsim.compile.cuda_source import compile_cubin
+from tests.assembler import needs_assembler
 from tests.cli.conftest import Done, Run
 
 OPTIONS = "-DN=64 -DSTRIDE=2"
@@ -43,7 +44,7 @@ def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Pa
 @pytest.mark.some(2)
 def test_a_launch_has_its_own_shape(memsim: Run, scale: Path, tmp_path: Path) -> None:
     assert memsim("analyze", scale, LAUNCH, OPTIONS, "--save-launch", tmp_path / "l").code == 0
-    for option in (("--grid", "4"), ("--arg", "1"), ("-D", "N=1"), ("--code", "ptx")):
+    for option in (("--grid", "4"), ("--arg", "1"), ("-D", "N=1")):
         memsim("analyze", tmp_path / "l" / "launch.json", *option).refused(
             f"{option[0]} does not apply to a launch"
         )
@@ -69,13 +70,18 @@ def test_a_saved_trace_has_no_launch_to_save(memsim: Run, tmp_path: Path) -> Non
     memsim("analyze", trace, "--save-launch", tmp_path / "l").refused("a saved trace has no launch to save")
 
 
-def test_a_launch_of_ptx_stays_one_of_ptx(memsim: Run, scale: Path, tmp_path: Path) -> None:
-    done = memsim("analyze", scale, LAUNCH, OPTIONS, "--code ptx --save-launch", tmp_path)
+@needs_assembler
+def test_a_launch_with_ptx_only_is_assembled(memsim: Run, scale: Path, tmp_path: Path) -> None:
+    from memsim.compile.cuda_source import compile_cuda
+
+    done = memsim("analyze", scale, LAUNCH, OPTIONS, "--save-launch", tmp_path)
     assert done.code == 0
     record = json.loads((tmp_path / "launch.json").read_text("utf-8"))
-    assert record["code"] == "kernel.ptx" and (tmp_path / "kernel.ptx").is_file()
+    (tmp_path / "kernel.ptx").write_text(compile_cuda(scale, ["-DN=64", "-DSTRIDE=2"], name="scale.cu"))
+    only = {key: value for key, value in record.items() if key not in ("listing", "made_by")}
+    (tmp_path / "launch.json").write_text(json.dumps({**only, "code": "kernel.ptx"}))
     again = memsim("analyze", tmp_path / "launch.json")
-    assert "Code: PTX of sm_90" in again.out and "estimate" in again.out.splitlines()[0]
+    assert "Code: machine code of sm_90" in again.out
 
 
 # --- Triton's cache, as it lies on disk

@@ -15,7 +15,8 @@ from memsim.api.running import analyze
 from memsim.argument_types import ArrayArg
 from memsim.arguments import check_elements
 from memsim.errors import MemsimError
-from memsim.kernel import SassKernel
+from memsim.sass.machine_code import MachineKernel
+from tests.assembler import needs_assembler
 from tests.cli.conftest import Run
 
 SOURCE = """\
@@ -307,6 +308,7 @@ def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim
     assert memsim(verb, "three.cubin").code == 2
 
 
+@needs_assembler
 @pytest.mark.parametrize("verb", ["analyze", "list"])
 def test_a_ptx_file_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
     from memsim.compile.cuda_source import compile_cuda
@@ -439,12 +441,12 @@ def test_an_instance_of_a_dispatched_template_is_named_and_has_the_launch(file: 
 
 def test_names_in_an_anonymous_namespace_change_with_each_compilation() -> None:
     def compiled(digest: str, *kernels: str) -> Module:
-        codes = {f"_ZN10_GLOBAL__{digest}{kernel}": cast("SassKernel", kernel) for kernel in kernels}
+        machines = {f"_ZN10_GLOBAL__{digest}{kernel}": cast("MachineKernel", kernel) for kernel in kernels}
         instance = partial(compiled, digest[::-1], "5otherEPf", "5twiceIdEEvPT_i")
-        return Module(codes, {"k.cu": DISPATCHED}, lambda _: instance())
+        return Module(machines, {"k.cu": DISPATCHED}, lambda _: instance())
 
     found = compiled("N12", "5otherEPf")["twice<double>"]
-    assert str(found.code).startswith("5twice")
+    assert str(found.machine).startswith("5twice")
     with pytest.raises(MemsimError, match="no kernel 'thrice<double>'"):
         compiled("N12", "5otherEPf")["thrice<double>"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.compile import assemble, toolkit
 from memsim.compile.assemble import assemble_ptx
-from memsim.compile.libraries import Library
+from memsim.compile.libraries import NVJITLINK, Library
 from memsim.compile.toolkit import find_tool, tool_release, wheel_folders
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
@@ -70,9 +70,9 @@ def test_ptxas_says_what_it_refuses() -> None:
 
 
 def test_nvjitlink(no_ptxas: None) -> None:
-    compiled = assemble_ptx(PTX, "sm_90")
-    if compiled is None:
+    if NVJITLINK.path() is None:
         pytest.skip("needs nvJitLink")
+    compiled = assemble_ptx(PTX, "sm_90")
     assert compiled.compiler.startswith("nvJitLink 1")
     assert "copy" in read_cubin(compiled.code).kernels
     with pytest.raises(MemsimError, match="nvJitLink") as caught:
@@ -82,7 +82,8 @@ def test_nvjitlink(no_ptxas: None) -> None:
 
 def test_no_assembler(no_ptxas: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Library, "candidates", lambda library: iter(["/nowhere/a_library.so"]))
-    assert assemble_ptx(PTX) is None
+    with pytest.raises(MemsimError, match="there is no assembler"):
+        assemble_ptx(PTX)
 
 
 def test_ptx_without_a_target() -> None:

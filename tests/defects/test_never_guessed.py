@@ -17,7 +17,7 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS
 from memsim.isa.readers import Binder
-from memsim.kernel import Kernel, SassKernel
+from memsim.kernel import Kernel
 from memsim.sass.decode import _decoded
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
@@ -26,6 +26,7 @@ from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import with_decided
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
+from tests.ptx_front.loading import load_ptx
 from tests.simt.cuda import machine_kernel
 
 HERE = Path(__file__).parent / "kernels"
@@ -42,14 +43,14 @@ NOT_CERTAIN = "some counts are uncertain"
 
 @pytest.fixture(scope="module")
 def module() -> Any:
-    return memsim.load(HERE / "guessed.cu", code="sass")
+    return memsim.load(HERE / "guessed.cu")
 
 
 @pytest.fixture(scope="module", params=["sass", "ptx"])
 def ways(request: pytest.FixtureRequest) -> Any:
-    """As machine code, and as PTX where no assembler is in reach."""
+    """As machine code, if there is an assembler, and as its instructions are lowered one by one."""
     try:
-        return memsim.load(HERE / "ways.ptx", code=request.param)
+        return (memsim.load if request.param == "sass" else load_ptx)(HERE / "ways.ptx")
     except MemsimError as error:
         pytest.skip(error.message)
 
@@ -156,7 +157,7 @@ def test_an_opcode_that_nobody_knows_may_do_anything() -> None:
     arguments = [np.zeros(32, np.int32), np.zeros(32, np.float32)]
     for text, strange in ((listing, False), (listing.replace("CCTL.E.PF2", "FROB.E"), True)):
         found = read_module(code, text).kernels["prefetches"]
-        analysis = memsim.analyze(Kernel("prefetches", SassKernel(found)), 1, 32, arguments)
+        analysis = memsim.analyze(Kernel("prefetches", found), 1, 32, arguments)
         assert ("FROB.E" in "".join(analysis.trace.uncertain)) == (NOT_CERTAIN in analysis.verdict) == strange
         rows = ["shared load", "global load", "shared store", "global store"]
         assert unknown(analysis)[:4] == (rows if strange else [])
@@ -192,12 +193,12 @@ def test_matrix_operands_in_shared_memory_have_rows(tmp_path: Path) -> None:
             out[threadIdx.x] = d[0];
         }"""
     )
-    kernel = memsim.load(source, code="sass", arch="sm_90a")
+    kernel = memsim.load(source, arch="sm_90a")
     analysis = analyze(kernel, "k", 1, 128, Array((128,)))
     assert [(site.requests, site.wavefronts) for site in analysis.sites if site.op == "wgmma"] == [(1, 18)]
     with pytest.raises(MemsimError, match="never written: HGMMA"):
         memsim.run(kernel["k"], 1, 128, [np.zeros(128, np.float32)])
-    written, out = memsim.load(source, ["-DWRITTEN"], code="sass", arch="sm_90a"), np.zeros(128, np.float32)
+    written, out = memsim.load(source, ["-DWRITTEN"], arch="sm_90a"), np.zeros(128, np.float32)
     memsim.run(written["k"], 1, 128, [out])
     assert out.tolist() == [8 * (1 * 1 + 2 * 2)] * 128
 
@@ -282,7 +283,7 @@ def test_ptx_of_another_chip_says_so() -> None:
     text = (HERE / "ways.ptx").read_text()
     said = "made for sm_103a, counted by the rules of sm_90"
     for target, expected in (("sm_90", False), ("sm_90a", False), ("sm_103a", True)):
-        module = memsim.load(text.replace("sm_90", target), code="ptx")
+        module = load_ptx(text.replace("sm_90", target))
         verdict = analyze(module, "guarded", 1, 64, Array((1024,)), 3).verdict
         assert (said in verdict) == expected
 
@@ -370,7 +371,7 @@ def test_an_index_that_is_the_same_in_all_threads() -> None:
     """It was once a traceback where the target did not exist."""
 
     def stores(way: int) -> list[int | None]:
-        kernel = memsim.load(UNIFORM.replace("WAY", str(way)), code="ptx")["k"]
+        kernel = load_ptx(UNIFORM.replace("WAY", str(way)))["k"]
         return [site.requests for site in memsim.analyze(kernel, 1, 32, [Array((32,))]).sites]
 
     assert (stores(0), stores(1)) == ([1], [1, 1])
@@ -420,7 +421,7 @@ def test_an_index_that_a_wide_store_and_a_copy_brought(code: str) -> None:
     def analyzed(store: str, wait: str = "cp.async.wait_all;") -> Analysis:
         text = WIDE.replace("STORE", store).replace("cp.async.wait_all;", wait)
         try:
-            kernel = memsim.load(text, code=code)["k"]
+            kernel = (memsim.load if code == "sass" else load_ptx)(text)["k"]
         except MemsimError as error:
             pytest.skip(error.message)
         return memsim.analyze(kernel, 1, 32, [np.arange(128, dtype=np.int32) // 4, Array((256,))])

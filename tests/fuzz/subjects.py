@@ -37,10 +37,9 @@ from memsim.guard import baseline
 from memsim.guard.budget import parse_budget
 from memsim.guard.comparison import side_of_document
 from memsim.guard.select import parse_selector
-from memsim.kernel import Kernel, PtxKernel, SassKernel
+from memsim.isa.executable import Parameter
+from memsim.kernel import Kernel
 from memsim.kernels import compiled
-from memsim.ptx.parser import parse
-from memsim.ptx.program import Parameter
 from memsim.sass.machine_code import read_module
 from memsim.shown import ShownAnalysis
 from memsim.targets.project import read_project
@@ -60,19 +59,6 @@ SIZES = {
 
 
 @cache
-def ptx_of(name: str) -> bytes:
-    return compiled()[name].ptx_path.read_bytes()
-
-
-def ptx(random: Random, folder: Path) -> None:
-    """PTX text: parsed, its kernels launched."""
-    name = random.choice(list(SIZES))
-    text = text_of(ptx_of(name), random).decode("utf-8", "replace")
-    module = parse(text, "fuzz.ptx")
-    _launched([Kernel(entry, PtxKernel(module, entry)) for entry in module.entries], name, random)
-
-
-@cache
 def shipped_of(name: str) -> tuple[bytes, bytes]:
     with zipfile.ZipFile(compiled()[name].compiled_path) as file:
         return file.read("kernel.cubin"), file.read("kernel.sass")
@@ -87,7 +73,7 @@ def sass(random: Random, folder: Path) -> None:
     else:
         text = text_of(text, random)
     module = read_module(code, text.decode("utf-8", "replace"), "fuzz.cubin")
-    kernels = [Kernel(machine.name, SassKernel(machine)) for machine in module.kernels.values()]
+    kernels = [Kernel(machine.name, machine) for machine in module.kernels.values()]
     _launched(kernels, name, random)
 
 
@@ -324,14 +310,11 @@ def _small() -> Kernel:
 
 def files(random: Random, folder: Path) -> None:
     """CUDA source that is hardly any, and files that are no machine code."""
-    suffix = random.choice((".cubin", ".so", ".zip", ".ptx"))
+    suffix = random.choice((".cubin", ".so", ".zip"))
     code, _ = shipped_of("transpose_xor")
     good = compiled()["transpose_xor"].compiled_path.read_bytes() if suffix == ".zip" else code
-    (folder / f"f{suffix}").write_bytes(
-        bytes_of(ptx_of("transpose_xor") if suffix == ".ptx" else good, random)
-    )
-    form = "ptx" if suffix == ".ptx" else None
-    KernelFile(folder, f"f{suffix}", code=form).load(memsim.arch.SM_90)
+    (folder / f"f{suffix}").write_bytes(bytes_of(good, random))
+    KernelFile(folder, f"f{suffix}").load(memsim.arch.SM_90)
 
 
 FOREIGN = Path(__file__).parents[1] / "trace" / "foreign"
@@ -387,7 +370,6 @@ def _damaged_listing(folder: Path, random: Random) -> dict[str, str]:
 
 
 SUBJECTS: dict[str, Callable[[Random, Path], None]] = {
-    "ptx": ptx,
     "sass": sass,
     "npz": npz,
     "toml": toml,

@@ -29,12 +29,12 @@ from memsim.targets import cache, passed
 from memsim.targets.analyze_targets import analyze_all, analyze_job
 from memsim.targets.cache import key_of, model_version
 from memsim.trace.trace import Trace
+from tests.assembler import needs_assembler
 from tests.guard.conftest import TILE
 
 TARGET = compiled()["transpose_xor"].job((64, 64))
 OTHER = compiled()["transpose_padded"].job((64, 64))
 LAUNCH = Launch((1, 1, 1), (32, 1, 1))
-AS_PTX = dataclasses.replace(compiled()["transpose_xor"], code="ptx").job((64, 64))
 
 
 @pytest.fixture
@@ -124,8 +124,7 @@ def jobs() -> dict[str, Job]:
     job = dataclasses.replace(TARGET, kernel=TARGET.loaded, args=args)
     changed: dict[str, dict[str, Any]] = {
         "itself": {},
-        "code": {"kernel": dataclasses.replace(job.loaded, code=OTHER.loaded.code)},
-        "form of the code": {"kernel": dataclasses.replace(job.loaded, code=AS_PTX.loaded.code)},
+        "code": {"kernel": dataclasses.replace(job.loaded, machine=OTHER.loaded.machine)},
         "name of a kernel": {"kernel": dataclasses.replace(job.loaded, name="other")},
         "sources": {"kernel": dataclasses.replace(job.loaded, sources={"kernels/transpose_xor.cu": "//"})},
         "grid": {"launch": Launch((2, 2, 2), (32, 32, 1))},
@@ -373,15 +372,15 @@ def given(folder: Path, suffix: str, name: str = "k") -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("suffix", "code"), [(".ptx", None), (".ptx", "ptx"), (".cubin", None)])
+@pytest.mark.parametrize("suffix", [pytest.param(".ptx", marks=needs_assembler), ".cubin"])
 def test_a_compiled_file_is_read_once_and_then_never(
-    tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch, suffix: str, code: str | None
+    tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     file, store = given(tmp_path, suffix), tmp_path / "cache"
     launch, args = Launch((1, 1, 1), (32, 32, 1)), ("f32[1024]", "f32[1024]")
 
     def jobs() -> list[Job]:
-        kernels = [KernelFile(tmp_path, file.name, f"k<{n}>", code=code) for n in range(3)]
+        kernels = [KernelFile(tmp_path, file.name, f"k<{n}>") for n in range(3)]
         return [Job(kernel, launch, args, name=str(kernel.name)) for kernel in kernels]
 
     assert [max(s.max_ways or 0 for s in one.result().sites) for one in analyze_all(jobs(), store, 1)] == WAYS
@@ -425,7 +424,15 @@ class Logged(KernelFile):
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize(("suffix", "jobs"), [(".ptx", 2), (".cu", 1), (".ptx", 1), (".cubin", 1)])
+@pytest.mark.parametrize(
+    ("suffix", "jobs"),
+    [
+        pytest.param(".ptx", 2, marks=needs_assembler),
+        (".cu", 1),
+        pytest.param(".ptx", 1, marks=needs_assembler),
+        (".cubin", 1),
+    ],
+)
 def test_a_file_is_loaded_once_for_its_kernels_by_whichever_process(
     tmp_path: Path, suffix: str, jobs: int
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from memsim.compile.cuda_source import compile_cuda
 from memsim.targets.project import read_project
+from tests.assembler import needs_assembler
 from tests.guard.conftest import TARGET, TILE, Folder
 
 Tile = Callable[..., Folder]
@@ -277,6 +278,7 @@ def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(fo
     assert folder.run("check").code == 1
 
 
+@needs_assembler
 def test_a_ptx_file(tile: Tile) -> None:
     project = tile("ways <= 1")
     ptx = compile_cuda(project.path / "tile.cu", ["-DPAD=1"], name="tile.cu")

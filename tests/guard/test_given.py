@@ -11,6 +11,7 @@ import pytest
 import memsim
 from memsim.cli import main
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from tests.assembler import needs_assembler
 from tests.guard.conftest import Folder
 
 HEADER = "#define PAD 0\n"
@@ -50,7 +51,11 @@ def written(path: Path, seconds: int) -> None:
 
 
 @pytest.fixture(
-    params=[("ptx", True), ("ptx", False), ("cubin", True)], ids=["ptx -lineinfo", "ptx", "cubin"]
+    params=[
+        pytest.param(("ptx", True), marks=needs_assembler, id="ptx -lineinfo"),
+        pytest.param(("ptx", False), marks=needs_assembler, id="ptx"),
+        pytest.param(("cubin", True), id="cubin"),
+    ]
 )
 def project(request: pytest.FixtureRequest, folder: Folder) -> tuple[str, bool]:
     tmp_path = folder.path

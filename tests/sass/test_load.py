@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.compile.assemble import assemble_ptx
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
+from tests.assembler import needs_assembler
+from tests.ptx_front.loading import load_cuda
 
 MERGED = """
 extern "C" __global__ void merged(const float *in, float *out)
@@ -43,10 +44,8 @@ def test_neighbouring_reads_that_the_compiler_merges_are_one_request(source: Pat
     """As an H200 counts: 64 wavefronts a block, 32 of them conflicts; PTX has 8 reads of 4 bytes instead."""
     analysis = memsim.analyze(memsim.load(source)["merged"], 1, 128, ARGUMENTS)
     assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
-    assert "estimate" not in analysis.verdict
-    estimate = memsim.analyze(memsim.load(source, code="ptx")["merged"], 1, 128, ARGUMENTS)
+    estimate = memsim.analyze(load_cuda(MERGED)["merged"], 1, 128, ARGUMENTS)
     assert (estimate.totals[LOADS], estimate.totals[CONFLICTS]) == (256, 224)
-    assert "estimated from PTX; ptxas may generate different accesses" in estimate.verdict
 
 
 @pytest.mark.slow
@@ -70,45 +69,45 @@ def test_a_cubin_is_read_as_it_is(source: Path, tmp_path: Path) -> None:
     analysis = memsim.analyze(memsim.load(path)["merged"], 1, 128, ARGUMENTS)
     assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
     assert [site.source for site in analysis.sites][-1] == "out[threadIdx.x] = sum;"
-    with pytest.raises(MemsimError, match="holds machine code; its PTX is not read"):
-        memsim.load(path, code="ptx")
     with pytest.raises(
         MemsimError, match=r"is already compiled; compiler options \['-DN=1'\] have no effect"
     ):
         memsim.load(path, ["-DN=1"])
 
 
-def test_ptx_is_assembled_where_there_is_an_assembler(source: Path, tmp_path: Path) -> None:
+@needs_assembler
+def test_ptx_is_assembled(source: Path, tmp_path: Path) -> None:
     ptx = tmp_path / "merged.ptx"
     ptx.write_text(compile_cuda(source))
     kernel = memsim.load(ptx)["merged"]
-    form = "machine code" if assemble_ptx(ptx.read_text()) is not None else "PTX"
-    assert kernel.origin.form == form
-    assert memsim.load(ptx, code="ptx")["merged"].origin.form == "PTX"
-
+    assert kernel.origin.form == "machine code"
+    analysis = memsim.analyze(kernel, 1, 128, ARGUMENTS)
+    assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
+    assert [site.source for site in analysis.sites][-1] == "out[threadIdx.x] = sum;"
+    # The assembler reads what compilers do not write.
     ptx.write_text(ptx.read_text().replace(".address_size 64", ".address_size 64\n.const .u32 six = 2 * 3;"))
-    if form == "machine code":  # the assembler reads what compilers do not write
-        assert memsim.load(ptx)["merged"].origin.form == form
-    with pytest.raises(MemsimError, match="expected ';' after the variable, found '\\*'"):
-        memsim.load(ptx, code="ptx")
+    assert memsim.load(ptx)["merged"].origin.form == "machine code"
 
 
-def test_without_an_assembler_ptx_is_an_estimate(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_assembler_ptx_is_refused_with_what_to_install(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     text = compile_cuda(source)
-    monkeypatch.setattr("memsim.compile.compile_cache.assemble_ptx", lambda *arguments: None)
-    assert "estimated from PTX" in memsim.analyze(memsim.load(text)["merged"], 1, 128, ARGUMENTS).verdict
-    with pytest.raises(MemsimError, match="no PTX assembler"):
-        memsim.load(text, code="sass")
+    monkeypatch.setattr("memsim.compile.assemble._assemblers", lambda linker_first: iter(()))
+    monkeypatch.setattr("memsim.compile.compile_cache.find_tool", lambda *arguments, **how: None)
+    with pytest.raises(MemsimError, match="there is no assembler") as caught:
+        memsim.load(text)
+    assert caught.value.hint == "pip install nvidia-nvjitlink-cu12 (Linux and Windows)"
+    assert memsim.load(source)["merged"]  # NVRTC makes machine code itself
 
 
-def test_without_a_disassembler_source_is_read_as_ptx(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def absent() -> str:
-        raise MemsimError("nvdisasm, NVIDIA's disassembler, is not installed")
-
-    monkeypatch.setattr("memsim.sass.disassemble.version", absent)
-    assert memsim.load(source)["merged"].origin.form == "PTX"
-    with pytest.raises(MemsimError, match="nvdisasm"):
-        memsim.load(source, code="sass")
+def test_without_a_disassembler_source_is_refused_with_what_to_install(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memsim.sass.disassemble.find_tool", lambda *arguments, **how: None)
+    with pytest.raises(MemsimError, match="nvdisasm") as caught:
+        memsim.load(source)
+    assert "pip install" in (caught.value.hint or "")
 
 
 def test_code_of_another_chip_is_refused(source: Path, tmp_path: Path) -> None:
@@ -120,21 +119,13 @@ def test_code_of_another_chip_is_refused(source: Path, tmp_path: Path) -> None:
     assert memsim.load(path, arch="sm_86")["merged"].origin.arch == "sm_80"  # of its generation, and older
 
 
-def test_both_forms_compute_the_same(source: Path) -> None:
+def test_machine_code_computes_what_its_ptx_does(source: Path) -> None:
     data = np.arange(1024, dtype=np.float32)
-    outputs = []
-    for code in memsim.api.loading.FORMS:
-        out = np.zeros(128, np.float32)
-        memsim.run(memsim.load(source, code=code)["merged"], 1, 128, [data, out])
-        outputs.append(out)
     expected = (data.reshape(128, 8) * np.arange(1, 9)).sum(1)
-    for out in outputs:
+    for module in (memsim.load(source), load_cuda(MERGED)):
+        out = np.zeros(128, np.float32)
+        memsim.run(module["merged"], 1, 128, [data, out])
         assert np.array_equal(out, expected)
-
-
-def test_unknown_words_are_refused(source: Path) -> None:
-    with pytest.raises(MemsimError, match="code must be 'sass' or 'ptx', not 'asm'"):
-        memsim.load(source, code="asm")
 
 
 @pytest.mark.slow

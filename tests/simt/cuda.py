@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from memsim.api.loading import from_text
 from memsim.api.module import Module
 from memsim.kernel import Kernel
+from tests.ptx_front.loading import load_cuda
 
 #: Instructions of sm_90 as functions of CUDA: addresses, mbarriers, copies in bulk, blocks of a cluster.
 HOPPER = """
@@ -33,7 +35,9 @@ __device__ void meet() {
 
 
 def kernel(text: str, name: str = "k", code: str | None = "ptx", **defines: Any) -> Kernel:
-    """A kernel of `text`; lines in errors are lines of `text`. code: as for `memsim.load`."""
+    """A kernel of `text`; lines in errors are lines of `text`. code: "sass", or "ptx" for PTX that
+    is lowered without optimization.
+    """
     return kernels_of(text, code, *(f"-D{key}={value}" for key, value in defines.items()))[name]
 
 
@@ -43,6 +47,6 @@ def machine_kernel(text: str, name: str = "k") -> Kernel:
 
 
 @cache
-def kernels_of(text: str, code: str | None = None, *options: str) -> Module:
+def kernels_of(text: str, code: str | None = None, *options: str) -> Module | Mapping[str, Kernel]:
     """All kernels of `text`."""
-    return from_text(text, options, name="k.cu", code=code)
+    return load_cuda(text, options) if code == "ptx" else from_text(text, options, name="k.cu")

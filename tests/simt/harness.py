@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.api.loading import load
 from memsim.api.running import run
+from tests.ptx_front.loading import load_ptx
 from tests.simt.columns import (
     BLOCKS,
     COLUMNS,
@@ -60,7 +60,7 @@ Values = dict[int, Sequence[int]]
 def on_emulator(ptx: str, given: np.ndarray, results: int, threads: int) -> np.ndarray:
     """Run kernel `k(in, out)`; `out` has `results` rows of a word for each thread."""
     out = np.zeros((results, BLOCKS * threads), np.uint64)
-    run(load(ptx, code="ptx")["k"], BLOCKS, threads, [given, out])
+    run(load_ptx(ptx)["k"], BLOCKS, threads, [given, out])
     return out
 
 

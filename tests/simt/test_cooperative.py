@@ -147,7 +147,7 @@ def test_chips_whose_workspace_is_found_by_the_size_of_the_cluster(arch: str, tm
 def test_groups_of_several_warps(arch: str, place: str) -> None:
     """What `thread_block_tile<64>` reads of the system is said in words."""
     text = 'extern "C" __global__ void k(int *x) { asm("mov.u32 %0, %%reserved_smem_offset_1;" : "=r"(*x)); }'
-    kernel = from_text(text, arch=arch, code="sass")["k"]
+    kernel = from_text(text, arch=arch)["k"]
     message = rf"c\[0x0\]\[{place}\] is unknown, where the system keeps the barriers of cooperative groups"
     with pytest.raises(MemsimError, match=message):
         run(kernel, 1, 32, (np.zeros(1, np.int32),))

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsim.api.loading import load
 from memsim.api.running import run
 from memsim.isa.op import Effect, Flow
 from memsim.simt.groups import Groups
+from tests.ptx_front.loading import load_ptx
 
 REGISTERS = 4
 BLOCKS, THREADS = 3, 48
@@ -201,7 +201,7 @@ def interpret(program: Any, x: list[int]) -> list[int]:
 @given(programs)
 def test_random_programs_equal_the_scalar_interpreter(program: Any) -> None:
     out = np.zeros((BLOCKS * THREADS, REGISTERS), np.int32)
-    run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
+    run(load_ptx(to_ptx(program))["k"], BLOCKS, THREADS, [out])
     for block in range(BLOCKS):
         for thread in range(THREADS):
             number = block * THREADS + thread
@@ -218,10 +218,10 @@ def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = [
         interpret(program, [t, b, THREADS, b * THREADS + t]) for b in range(BLOCKS) for t in range(THREADS)
     ]
-    run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
+    run(load_ptx(to_ptx(program))["k"], BLOCKS, THREADS, [out])
     assert out.tolist() == expected
     monkeypatch.setattr(Groups, "read_by_others", lambda self: 0)
-    run(load(to_ptx(program), code="ptx")["k"], BLOCKS, THREADS, [out])
+    run(load_ptx(to_ptx(program))["k"], BLOCKS, THREADS, [out])
     assert out.tolist() != expected
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from memsim.api.module import Module
 from memsim.compile.toolkit import find_tool
 from memsim.data import data_folder
 from memsim.isa.op import Flow
-from memsim.kernel import SassKernel
+from memsim.kernel import Kernel
+from tests.ptx_front.loading import load_ptx
 
 FOLDER = data_folder("traces") / "nvidia-h100-80gb-hbm3"
 FILES = ("1", "2")
@@ -31,8 +33,8 @@ def recording() -> Any:
 
 
 @cache
-def module(file: str) -> Module:
-    return load(str(recording()[f"ptx_{file}"]), code="ptx")
+def module(file: str) -> Mapping[str, Kernel]:
+    return load_ptx(str(recording()[f"ptx_{file}"]))
 
 
 KERNELS = [(file, str(name)) for file in FILES for name in np.unique(recording()[f"kernel_{file}"])]
@@ -60,7 +62,7 @@ def test_lanes_go_the_same_ways_as_on_the_chip(file: str, name: str) -> None:
 @cache
 def assembled(file: str) -> Module:
     """The kernels as the machine code that ptxas makes."""
-    return load(str(recording()[f"ptx_{file}"]), code="sass", arch="sm_90")
+    return load(str(recording()[f"ptx_{file}"]), arch="sm_90")
 
 
 #: Groups of a warp yield in turn, or while others are at several places, and what follows is not known.
@@ -72,7 +74,6 @@ TAKING_TURNS = ("early_loop", "nested", "two_loops")
 @pytest.mark.parametrize(("file", "name"), KERNELS)
 def test_machine_code_is_exact_or_not_certain(file: str, name: str) -> None:
     kernel = assembled(file)[name]
-    assert isinstance(kernel.code, SassKernel)
     for launch in np.flatnonzero(recording()[f"kernel_{file}"] == name):
         recorded, given = recording()[f"log_{file}"][launch], recording()[f"given_{file}"][launch]
         reasons = analyze(kernel, 1, 32, [np.zeros_like(recorded), given.copy()]).trace.uncertain
@@ -86,8 +87,7 @@ def test_machine_code_is_exact_or_not_certain(file: str, name: str) -> None:
 @pytest.mark.skipif(find_tool("ptxas") is None, reason="needs ptxas")
 def test_ten_kernels_yield() -> None:
     kernels = [assembled(file)[name] for file, name in KERNELS]
-    codes = [kernel.code for kernel in kernels]
-    programs = [code.machine.program for code in codes if isinstance(code, SassKernel)]
+    programs = [kernel.executable.program for kernel in kernels]
     assert sum(any(op.flow is Flow.YIELD for op in program.ops) for program in programs) == 10
 
 
@@ -108,8 +108,7 @@ def test_lanes_that_wait_for_a_store_of_their_warp_are_not_certain(
     path = tmp_path / "spin.cu"
     path.write_text(SPIN.format(until=until))
     kernel = load(path)["spin"]
-    assert isinstance(kernel.code, SassKernel)
-    assert any(op.flow is Flow.YIELD for op in kernel.code.machine.program.ops)
+    assert any(op.flow is Flow.YIELD for op in kernel.machine.program.ops)
     reasons = analyze(kernel, 1, 32, [np.zeros(64, np.int32)]).trace.uncertain
     assert any("may wait for a store to shared memory" in why for why in reasons) == waits
 

@@ -10,7 +10,7 @@ import pytest
 from memsim.analysis import Analysis
 from memsim.api.running import analyze, run
 from memsim.isa.spills import load_spilled, store_spilled
-from memsim.kernel import Kernel, SassKernel
+from memsim.kernel import Kernel
 from memsim.kernels import compiled as shipped
 from memsim.launch import SPILLS
 from memsim.sass.decode import decode
@@ -45,8 +45,7 @@ def compiled(text: str, *options: str) -> Kernel:
 
 
 def flow_of(kernel: Kernel) -> Dataflow:
-    assert isinstance(kernel.code, SassKernel)
-    return Dataflow(kernel.code.machine.program)
+    return Dataflow(kernel.machine.program)
 
 
 def counts(analysis: Analysis, spilled: bool) -> list[tuple[str, str, int, int]]:

@@ -11,6 +11,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import trace
 from memsim.arch import SM_90
 from memsim.kernel import Kernel
+from memsim.simt.execute_program import execute_program
 from memsim.trace import record, site_records
 from tests.benchmarks.irregular import MAKERS, SOURCE, case
 from tests.few import few
@@ -55,7 +56,8 @@ def test_the_trace_equals_brute_force(
     if many == "few":
         assert ("if there are too many" in "".join(found.notes)) == (name not in REPEATS)
     brute = Patient()
-    kernel.code.execute(found.launch, arguments, kernel.argument_names, brute, arch=SM_90, everything=False)
+    names = kernel.argument_names
+    execute_program(kernel.executable, found.launch, arguments, names, brute, arch=SM_90, everything=False)
     assert by_line(found) == brute.counts
 
 

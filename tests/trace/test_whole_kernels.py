@@ -22,6 +22,7 @@ from memsim.kernels import Spec, compiled
 from memsim.model import copy_access, global_access, shared_access
 from memsim.model.local import local_access
 from memsim.model.texture_fetches import texture_access
+from memsim.simt.execute_program import execute_program
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
@@ -159,7 +160,8 @@ def test_the_trace_equals_brute_force(name: str) -> None:
     blocks = prod(grid)
     chosen = np.linspace(0, blocks - 1, min(blocks, 16)).round().astype(np.int64)
     found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
-    kernel.code.execute(
+    execute_program(
+        kernel.executable,
         found.launch,
         arguments,
         kernel.argument_names,

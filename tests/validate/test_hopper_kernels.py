@@ -24,7 +24,7 @@ SHARED_BYTES = 4 * 2 * 16384 + 1024
 
 @pytest.fixture(scope="module")
 def gemm() -> Any:
-    return load(HERE / "data" / "hopper_gemm.cu", ["-arch=sm_90a"], code="sass")["hopper_gemm"]
+    return load(HERE / "data" / "hopper_gemm.cu", ["-arch=sm_90a"])["hopper_gemm"]
 
 
 @pytest.mark.some(2)

@@ -25,7 +25,6 @@ from memsim.validate import live, run_cubin, under_ncu
 from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device
 from memsim.validate.launch_args import in_words, pack, unpack
-from memsim.validate.live import machine_of
 from memsim.validate.profiler import Profiler
 from memsim.validate.profiles import CodeProfile
 from tests.validate.fake_gpu import (
@@ -267,13 +266,6 @@ def test_other_instructions_than_those_that_ran(
     monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: [other])
     with pytest.raises(MemsimError, match="other instructions for transpose_xor"):
         live.measure([launch])
-
-
-def test_ptx_is_nothing_to_run() -> None:
-    assert machine_of(launch_of("kernel_v4"))
-    as_ptx = replace(catalog()["kernel_v4"].pick(), code="ptx").job(SMALL["kernel_v4"])
-    with pytest.raises(MemsimError, match="kernel_v4 is PTX"):
-        live.measure([as_ptx])
 
 
 def test_what_the_program_says_goes_before_what_ncu_says(

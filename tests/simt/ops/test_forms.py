@@ -8,18 +8,19 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from memsim.api.loading import load
 from memsim.api.running import run
 from memsim.errors import MemsimError
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
 from memsim.isa.table import RECORDS
 from memsim.isa.written_operands import slots_of_form
-from memsim.ptx.lowering import lower  # noqa: F401  (registers what lowers)
-from memsim.ptx.lowering.assembler import Assembler
-from memsim.ptx.lowering.lowered_opcodes import LOWER, REFUSED, lower_one
-from memsim.ptx.parser import parse
-from memsim.ptx.program import (
+from memsim.state.poison import Poisoned
+from tests.ptx_front.loading import load_ptx
+from tests.ptx_front.lowering import lower  # noqa: F401  (registers what lowers)
+from tests.ptx_front.lowering.assembler import Assembler
+from tests.ptx_front.lowering.lowered_opcodes import LOWER, REFUSED, lower_one
+from tests.ptx_front.parser import parse
+from tests.ptx_front.program import (
     Negated,
     Operand,
     PtxImmediate,
@@ -29,7 +30,6 @@ from memsim.ptx.program import (
     PtxSpecial,
     Vector,
 )
-from memsim.state.poison import Poisoned
 
 #: Those that are lowered whatever their form: they do nothing, or need no operand.
 ALWAYS = set(
@@ -160,16 +160,16 @@ def test_a_result_that_depends_on_it_is_an_error(unknown: str, known: str) -> No
     """The instruction is named; its good twin runs."""
     out = np.zeros(1, np.uint32)
     with pytest.raises(MemsimError) as caught:
-        run(load(kernel(unknown), code="ptx")["k"], 1, 1, [out])
+        run(load_ptx(kernel(unknown))["k"], 1, 1, [out])
     assert unknown.split()[0] + " is not executed" in str(caught.value)
-    run(load(kernel(known), code="ptx")["k"], 1, 1, [out])
+    run(load_ptx(kernel(known))["k"], 1, 1, [out])
 
 
 def test_the_carry_bit_has_to_be_set_before_it_is_read() -> None:
     out = np.zeros(1, np.uint32)
     with pytest.raises(MemsimError, match="never written"):
-        run(load(kernel("addc.u32 %r1, %r2, %r3;"), code="ptx")["k"], 1, 1, [out])
-    run(load(kernel("add.cc.u32 %r1, %r2, -1; addc.u32 %r1, %r2, %r3;"), code="ptx")["k"], 1, 1, [out])
+        run(load_ptx(kernel("addc.u32 %r1, %r2, %r3;"))["k"], 1, 1, [out])
+    run(load_ptx(kernel("add.cc.u32 %r1, %r2, -1; addc.u32 %r1, %r2, %r3;"))["k"], 1, 1, [out])
     assert out[0] == 2 + 3 + 1
 
 
@@ -183,5 +183,5 @@ def test_a_guarded_carry_keeps_the_old_one() -> None:
     ld.param.u64 %d2, [out]; mad.wide.u32 %d2, %r4, 4, %d2; st.global.u32 [%d2+4], %r1;
     """
     out = np.zeros(9, np.uint32)
-    run(load(kernel(line), code="ptx")["k"], 1, 8, [out])
+    run(load_ptx(kernel(line))["k"], 1, 8, [out])
     assert out[1:].tolist() == [1, 1, 1, 0, 0, 0, 0, 0]

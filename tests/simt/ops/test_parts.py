@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api.loading import load
 from memsim.arch import SM_90
 from memsim.launch import Launch
+from memsim.simt.execute_program import execute_program
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.registers import Sum, from_array, plus, to_array
 from memsim.state.sums import and_ints, high_bits, low_bits, or_ints, shift_right, xor_ints
+from tests.ptx_front.loading import load_ptx
 
 GRID, BLOCK = 8, 256
 
@@ -60,10 +61,10 @@ mad.wide.s32 %at, %index, 4, %base;
 ld.global.f32 %value, [%at];
 ret;
 }}"""
-    listener, code = Addresses(), load(ptx, code="ptx")["k"].code
+    listener, kernel = Addresses(), load_ptx(ptx)["k"]
     array = np.zeros(1 << 16, np.float32)
     launch = Launch((grid, 1, 1), (block, 1, 1), 0)
-    code.execute(launch, [array], ["in"], listener, arch=SM_90, everything=False)
+    execute_program(kernel.executable, launch, [array], ["in"], listener, arch=SM_90, everything=False)
     return [plus(address, -GLOBAL_BASE) for address in listener.seen]
 
 
