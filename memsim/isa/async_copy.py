@@ -14,7 +14,6 @@ from memsim.isa.memory_access import (
     OUTSIDE,
     MemoryMachine,
     Run,
-    effective,
     forget_memory,
     own_shared,
     register_count,
@@ -40,8 +39,8 @@ def build_copy(form: Form, binder: Binder) -> Run:
     predicates = [operand for operand in form.operands if isinstance(operand, Predicate)]
     require(len(predicates) <= 1 and len(addresses) + len(predicates) == len(form.operands))
     to, of = addresses
-    into = effective(to, binder, False)
-    origin = effective(of, binder, True)
+    into = binder.short_address(to)
+    origin = binder.address(of)
     reads = binder.predicate(predicates[0]) if predicates else None
     width = 4 * register_count(form)
     access = "cp_async_cg" if "BYPASS" in form.modifiers else "cp_async"

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.logic import shift_amount
-from memsim.isa.op import Form, Predicate
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, known, opcode
-from memsim.isa.words import word_opcode
+from memsim.isa.readers import IntReader, Registers
+from memsim.isa.words import computes
 from memsim.state.predicates import from_bools
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.sums import Int, low_bits, shift_left, shift_right
@@ -26,46 +25,41 @@ def highest_bit(array: np.ndarray) -> np.ndarray:
     return found
 
 
-@opcode("FLO", "UFLO", results="RP?")
-def build_find_leading_one(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "SH", "S32")
-    rest = form.operands[1:]
-    tests = isinstance(rest[0], Predicate)
-    read = binder.word(rest[1] if tests else rest[0])
-    signed = "U32" not in given
+@executes("FLO UFLO", "W P? <- W", "U32 SH S32")
+def find_leading_one(form: BoundForm, read: IntReader) -> Compute:
+    signed, from_top = "U32" not in form.given, "SH" in form.given
 
     def compute(r: Registers) -> Any:
         word = fit(read(r), 32)
         array = to_array(word if signed else unsigned(word, 32))
         array = np.where(array < 0, ~array, array)
         found = highest_bit(array)
-        if "SH" in given:
+        if from_top:
             found = np.where(found < 0, -1, 31 - found)
-        value = from_array(found)
-        return (value, from_bools(array != 0)) if tests else value
+        return from_array(found), from_bools(array != 0)
 
     return compute
 
 
-@word_opcode("POPC", "UPOPC", count=1)
+@computes("POPC UPOPC", "W <- W")
 def count_ones(given: frozenset[str], word: Int) -> Int:
     return from_array(np.bitwise_count(to_array(unsigned(word, 32))).astype(np.int64))
 
 
-@word_opcode("BREV", "UBREV", count=1)
+@computes("BREV UBREV", "W <- W")
 def reverse(given: frozenset[str], word: Int) -> Int:
     pieces = to_array(word).astype("<i4").view(np.uint8)
     turned = np.packbits(np.unpackbits(pieces, axis=1, bitorder="little"), axis=1, bitorder="big")
     return from_array(turned.view(">i4").astype(np.int64))
 
 
-@word_opcode("BMSK", "UBMSK", count=2, modifiers=("W", "C"))
+@computes("BMSK UBMSK", "W <- WW", "W C")
 def mask(given: frozenset[str], start: Int, length: Int) -> Int:
     at, count = (np.atleast_2d(shift_amount(word, 32, "W" in given)) for word in (start, length))
     return from_array(((1 << count) - 1) << at)
 
 
-@word_opcode("SGXT", "USGXT", count=2, modifiers=("U32", "W"))
+@computes("SGXT USGXT", "W <- WW", "U32 W")
 def extend(given: frozenset[str], word: Int, count: Int) -> Int:
     """The low `count` bits, sign- or zero-extended."""
     signed, bits = "U32" not in given, shift_amount(count, 32, "W" in given)

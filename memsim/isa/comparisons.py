@@ -5,14 +5,16 @@ Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
-from memsim.isa.op import Form, Immediate, Operand
-from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
-from memsim.isa.registry import opcode, require
+from memsim.isa.definitions import BoundForm, executes
+from memsim.isa.op import Immediate
+from memsim.isa.readers import IntReader, PredicateReader, Registers
+from memsim.isa.registry import require
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, from_array, to_array
@@ -70,6 +72,10 @@ COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
+#: Modifiers of comparisons of integers, with those of the type.
+COMPARED = " ".join((*_COMPARE, *COMBINE, "F", "T", "EX"))
+
+
 class Combined:
     """A comparison, and its inverse, combined with a predicate; in some lanes one of the two decides alone.
 
@@ -77,13 +83,16 @@ class Combined:
     """
 
     def __init__(
-        self, name: str, form: Form, binder: Binder, holds: Callable[[Registers], bool | Part]
+        self,
+        name: str,
+        form: BoundForm,
+        other: PredicateReader,
+        holds: Callable[[Registers], bool | Part],
     ) -> None:
         self.name, self.combine = name, COMBINE[name]
-        self.other = binder.predicate(form.operands[4])
-        self.joined = getattr(form.operands[4], "slot", None)
-        self.holds = holds
-        self.has_inverse = getattr(form.operands[1], "slot", 0) is not None
+        self.other, self.holds = other, holds
+        self.joined = getattr(form.sources[2], "slot", None)
+        self.has_inverse = getattr(form.results[-1], "slot", None) is not None
 
     def __call__(self, r: Registers) -> Any:
         found, added = self.holds(r), self.other(r)
@@ -110,39 +119,38 @@ def inverse(half: PredicateReader) -> PredicateReader:
     return lambda r: invert(half(r))
 
 
-def _compared(form: Form) -> dict[int, int]:
-    """Of 64 bits: forms of Blackwell."""
-    return {2: 2, 3: 2} if {"S64", "U64"} & set(form.modifiers) else {}
-
-
-@opcode("ISETP", "UISETP", results="PP", widths=_compared)
-def build_isetp(form: Form, binder: Binder) -> Combined:
+@executes("ISETP UISETP", "PP <- WWP P?", COMPARED)
+@executes("ISETP.U32 UISETP.U32", "PP <- UUP P?", COMPARED)
+@executes("ISETP.S64 UISETP.S64", "PP <- DDP P?", COMPARED)
+def compared(
+    form: BoundForm, x: IntReader, y: IntReader, joined: PredicateReader, lower: PredicateReader | None
+) -> Combined:
+    """A comparison, and its inverse. `.EX`: of high words, with the result for the low ones."""
     how, *rest = form.modifiers
-    given = set(rest)
     name = next((name for name in rest if name in COMBINE), "")
-    require(how in {*_COMPARE, "F", "T"} and name and given <= {"U32", "S64", "U64", "EX", *COMBINE})
-    a, b, _, *lower = form.operands[2:]
-    x, y = (_number(binder, operand, given) for operand in (a, b))
-    below = binder.predicate(lower[0]) if "EX" in given else None
+    require(how in {*_COMPARE, "F", "T"} and name and ("EX" not in rest or lower is not None))
+    below = lower if "EX" in rest else None
 
     def comparison(r: Registers) -> bool | Part:
         p, q = x(r), y(r)
         found = compare(p, q, how)
         return found if below is None else extended(p, q, how, found, below(r))
 
-    return Combined(name, form, binder, comparison)
+    return Combined(name, form, joined, comparison)
 
 
-def _number(binder: Binder, operand: Operand, given: Set[str]) -> IntReader:
-    """An operand of 32 or 64 bits; of 64 unsigned bits less 2^63, so that a signed comparison orders them."""
-    if "U64" in given:
+@executes("ISETP.U64 UISETP.U64", "PP <- DDP P?", COMPARED)
+def compared_unsigned(form: BoundForm, x: IntReader, y: IntReader, *predicates: Any) -> Combined:
+    """Each less 2^63, so that a signed comparison orders them."""
+    for operand in form.sources[:2]:
         if isinstance(operand, Immediate):
             require(isinstance(operand.value, int) and 0 <= operand.value < 1 << 31)
-        read = binder.pair(operand)
-        return lambda r: from_array(to_array(read(r)) ^ np.int64(-1 << 63))
-    if "S64" in given:
-        return binder.pair(operand)
-    return binder.unsigned_word(operand) if "U32" in given else binder.word(operand)
+    a, b = (partial(_less_half, read) for read in (x, y))
+    return compared(form, a, b, *predicates)
+
+
+def _less_half(read: IntReader, r: Registers) -> Int:
+    return from_array(to_array(read(r)) ^ np.int64(-1 << 63))
 
 
 def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:

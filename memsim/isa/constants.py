@@ -2,54 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from memsim.isa.memory_access import MemoryMachine, Run, load_widths, shape_of, slots_of
+from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.memory_access import MemoryMachine, Run, register_count, shape_of, slots_of
 from memsim.isa.op import Constant, Effect, Form, Op, Register
-from memsim.isa.readers import Binder
-from memsim.isa.registry import checked, opcode, require
+from memsim.isa.registry import checked
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import fit, from_array, plus, unsigned
 
 
-def is_indexed(form: Form) -> bool:
-    """Does it read a constant bank at an index that may differ between lanes?"""
-    source = form.operands[1] if len(form.operands) > 1 else None
-    return isinstance(source, Constant) and source.register is not None and source.register.slot is not None
+def loads(letter: str) -> Callable[[Form], str]:
+    """The signature of a load, by the size that its form names."""
+    return lambda form: f"R{register_count(form)} <- {letter}"
 
 
-def constant_effect(form: Form) -> Effect:
-    """An indexed load is a memory access; any other is a constant."""
-    return Effect.MEMORY if is_indexed(form) else Effect.ALU
+#: An indexed load is a memory access. Only those by lanes are counted.
+INDEXED = {"LDC": (("load", "constant"),), "LDCU": (), "ULDC": ()}
 
 
-@opcode("LDC", widths=load_widths, effect=constant_effect, touches=(("load", "constant"),))
-@opcode("LDCU", "ULDC", widths=load_widths, effect=constant_effect)
-def build_constant_load(form: Form, binder: Binder) -> Any:
-    element, count, width = shape_of(form)
-    require(len(form.operands) == 2)
-    target, source = checked(form.operands[0], Register), checked(form.operands[1], Constant)
-    if is_indexed(form):
-        return indexed_constant(binder, target, source, element, count, width)
+@executes("LDC LDCU ULDC", loads("C"), None)
+def load_constant(form: BoundForm, source: Constant) -> Compute:
+    element, count, _ = shape_of(form)
     size = np.dtype(element).itemsize
     signed = np.dtype(element).kind == "i"
     values: list[int | Poison] = []
     for i in range(count):
         try:
-            values.append(binder.constant(source.bank, source.offset + i * size, size, signed))
+            values.append(form.binder.constant(source.bank, source.offset + i * size, size, signed))
         except Poisoned as unknown:
             values.append(unknown.poison)
     result = values[0] if count == 1 else tuple(values)
     return lambda r: result
 
 
-def indexed_constant(
-    binder: Binder, target: Register, source: Constant, element: type, count: int, width: int
-) -> Run:
+def indexed_constant(form: BoundForm, source: Constant) -> Run:
     """`c[bank][R + offset]`."""
+    element, count, width = shape_of(form)
+    target, binder = checked(form.results[0], Register), form.binder
     assert source.register is not None
     read = binder.word(source.register)
     content = ConstantBytes(binder.banks.get(source.bank, b""))
@@ -79,3 +73,7 @@ def indexed_constant(
                 machine.write(slot, unknown.poison.through(op), active)
 
     return run
+
+
+for _name, _touches in INDEXED.items():
+    executes(_name, loads("c"), None, touches=_touches, effect=Effect.MEMORY)(indexed_constant)

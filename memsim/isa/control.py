@@ -6,10 +6,11 @@ Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters o
 
 from __future__ import annotations
 
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.mbarrier import is_wait
-from memsim.isa.op import Barrier, Effect, Flow, Form, Op
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Compute, control, known, opcode, require, silent
+from memsim.isa.op import Barrier, Effect, Flow, Form, Op, Operand
+from memsim.isa.readers import IntReader
+from memsim.isa.registry import control, silent
 
 #: Functions of the driver, whose code no file has.
 DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
@@ -61,28 +62,26 @@ def is_fence_of_system(op: Op) -> bool:
     return op.form.opcode == "MEMBAR" and "SYS" in op.form.modifiers
 
 
-@opcode("USETMAXREG", results="P?")
-def build_set_registers(form: Form, binder: Binder) -> Compute:
+@executes("USETMAXREG.TRY_ALLOC.CTAPOOL USETMAXREG.DEALLOC.CTAPOOL", "P? <- V")
+def set_registers(form: BoundForm, count: Operand) -> Compute:
     """A warp releases registers, or waits until more are available: here they always are."""
-    require(form.modifiers in (("TRY_ALLOC", "CTAPOOL"), ("DEALLOC", "CTAPOOL")))
     return lambda r: True
 
 
-@opcode("B2R", results="RP?", effect=Effect.LANES)
-def build_barrier_result(form: Form, binder: Binder) -> Compute:
+@executes("B2R", "WP? <-", None, effect=Effect.LANES)
+def barrier_result(form: BoundForm) -> Compute:
     """The result of the last block barrier with a reduction: a count, and whether it is not zero."""
-    if len(form.operands) == 1:
-        return lambda r, warps: warps.barrier_result()[0]
     return lambda r, warps: warps.barrier_result()
 
 
-@opcode("BMOV", results="R?", effect=Effect.LANES)
-def build_move_barrier(form: Form, binder: Binder) -> Compute:
-    """Moves a convergence barrier's lanes to a register or back."""
-    known(form, "32", "64", "CLEAR", "PQUAD")
-    source = form.operands[1]
-    if isinstance(source, Barrier):
-        slot = source.slot
-        return lambda r, warps: warps.barrier_members(slot)
-    read = binder.word(source)
+@executes("BMOV", "W <- W", "32 64 CLEAR PQUAD", effect=Effect.LANES)
+def move_to_barrier(form: BoundForm, read: IntReader) -> Compute:
+    """A mask of lanes becomes those of a convergence barrier."""
     return lambda r, warps: read(r)
+
+
+@executes("BMOV", "W <- B", "32 64 CLEAR PQUAD", effect=Effect.LANES)
+def move_barrier(form: BoundForm, source: Barrier) -> Compute:
+    """The lanes of a convergence barrier."""
+    slot = source.slot
+    return lambda r, warps: warps.barrier_members(slot)

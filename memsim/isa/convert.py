@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byte, to_tf32
 from memsim.isa.op import Form, Register
 from memsim.isa.pairs import from_double, halved
-from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, checked, known, opcode, require
+from memsim.isa.readers import FloatReader, IntReader, Registers
+from memsim.isa.registry import require
 from memsim.isa.single import MODES, flushed, mode_of
 from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array, unsigned
@@ -23,7 +24,7 @@ _FLOATS = ("F16", "BF16", "F32", "F64", "TF32")
 _INTEGRAL: dict[str, Callable[[Array], Array]] = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
 
 
-def types(form: Form) -> tuple[str, str]:
+def types(form: Form | BoundForm) -> tuple[str, str]:
     """(to, from): the types named in the form, in its order; defaults are F32 and S32."""
     floats = [kind for kind in form.modifiers if kind in _FLOATS]
     name = form.opcode.removeprefix("U")  # of a uniform register
@@ -35,12 +36,17 @@ def types(form: Form) -> tuple[str, str]:
     return to, of
 
 
-def _widths(form: Form) -> dict[int, int]:
-    """Registers of the result and of the source."""
-    return {place: 2 if name.endswith("64") else 1 for place, name in enumerate(types(form))}
+#: How a number of a type is read.
+_LETTERS = {"F64": "G", "F16": "H", "BF16": "J", "S64": "D", "U64": "D"}
 
 
-def integral(form: Form) -> Callable[[Array], Array]:
+def _converts(form: Form) -> str:
+    """The signature of a conversion, by the types that it names."""
+    to, of = types(form)
+    return f"{'D' if to.endswith('64') else 'W'} <- {_LETTERS.get(of, 'F' if of in _FLOATS else 'W')}"
+
+
+def integral(form: BoundForm) -> Callable[[Array], Array]:
     """How numbers are rounded to integers."""
     return next((_INTEGRAL[name] for name in form.modifiers if name in _INTEGRAL), np.rint)
 
@@ -56,23 +62,20 @@ def written(array: Array, name: str, mode: str) -> Any:
     return from_array(to_bits(array, name == "BF16", mode))
 
 
-def reader(binder: Binder, operand: Any, name: str, flush: bool) -> Callable[[Registers], Array]:
+def reader(form: BoundForm, read: Callable[[Registers], Any]) -> Callable[[Registers], Array]:
     """Reads a floating-point operand as float64."""
-    if name == "F64":
-        return binder.double(operand)
-    if name in ("F16", "BF16"):
-        halves = binder.halves(operand, name == "BF16")
-        return lambda r: halves(r)[0].astype(np.float64)
-    single = binder.single(operand)
-    return lambda r: (flushed(single(r)) if flush else single(r)).astype(np.float64)
+    of, flush = types(form)[1], "FTZ" in form.given
+    if of == "F64":
+        return read
+    if of in ("F16", "BF16"):
+        return lambda r: read(r)[0].astype(np.float64)
+    return lambda r: (flushed(read(r)) if flush else read(r)).astype(np.float64)
 
 
-@opcode("I2F", "I2FP", "UI2F", "UI2FP", widths=_widths)
-def build_int_to_float(form: Form, binder: Binder) -> Compute:
+@executes("I2F I2FP UI2F UI2FP", _converts, " ".join((*_INTEGERS, *_FLOATS, *MODES, "RN")))
+def int_to_float(form: BoundForm, read: IntReader) -> Compute:
     to, of = types(form)
-    known(form, *_INTEGERS, *_FLOATS, *MODES, "RN")
     signed, bits = _INTEGERS[of]
-    read = binder.pair(form.operands[1]) if bits == 64 else binder.word(form.operands[1])
     mode = mode_of(form)
 
     def compute(r: Registers) -> Any:
@@ -90,12 +93,11 @@ def build_int_to_float(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("F2I", "UF2I", widths=_widths)
-def build_float_to_int(form: Form, binder: Binder) -> Compute:
+@executes("F2I UF2I", _converts, " ".join((*_INTEGERS, *_FLOATS, *_INTEGRAL, "FTZ", "NTZ")))
+def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
     to, of = types(form)
-    known(form, *_INTEGERS, *_FLOATS, *_INTEGRAL, "FTZ", "NTZ")
     signed, bits = _INTEGERS[to]
-    read, rounded = reader(binder, form.operands[1], of, "FTZ" in form.modifiers), integral(form)
+    read, rounded = reader(form, source), integral(form)
     lowest = -(2.0 ** (bits - 1)) if signed else 0.0
     beyond = 2.0 ** (bits - 1 if signed else bits)
     kind: type = np.int64 if signed or bits < 64 else np.uint64
@@ -113,11 +115,10 @@ def build_float_to_int(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("F2F", widths=_widths)
-def build_float_to_float(form: Form, binder: Binder) -> Compute:
+@executes("F2F", _converts, " ".join((*_FLOATS, *MODES, "RN", "FTZ")))
+def float_to_float(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
     to, of = types(form)
-    known(form, *_FLOATS, *MODES, "RN", "FTZ")
-    read, mode = reader(binder, form.operands[1], of, "FTZ" in form.modifiers), mode_of(form)
+    read, mode = reader(form, source), mode_of(form)
     if (to, of) == ("F16", "F64"):
         return lambda r: half_of_double(read(r), mode)
     if (to, of) == ("F32", "F64"):  # NaN keeps its upper bits here, too
@@ -133,29 +134,22 @@ def half_of_double(array: Array, mode: str) -> Int:
     return from_array(np.where(np.isnan(array), bits | 0x200, bits))
 
 
-@opcode("FRND", widths=_widths)
-def build_round(form: Form, binder: Binder) -> Compute:
-    to, of = types(form)
-    known(form, *_FLOATS, *_INTEGRAL, "FTZ")
-    read, rounded = reader(binder, form.operands[1], of, "FTZ" in form.modifiers), integral(form)
+@executes("FRND", _converts, " ".join((*_FLOATS, *_INTEGRAL, "FTZ")))
+def rounded_to_integral(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
+    to, read, rounded = types(form)[0], reader(form, source), integral(form)
     return lambda r: written(rounded(read(r)), to, "rn")
 
 
-@opcode("F2FP")
-def build_pack(form: Form, binder: Binder) -> Compute:
-    """Two numbers packed in one register, the first operand in the upper half; or one TF32, or two 8-bit
-    floats.
-    """
-    given = set(form.modifiers)
-    if given & {"E4M3", "E5M2"}:
-        return pack_bytes(form, binder)
+@executes("F2FP.TF32.F32.PACK_B", "W <- F", "RZ")
+def pack_tf32(form: BoundForm, read: FloatReader) -> Compute:
     mode = mode_of(form)
-    if given - {"RZ"} == {"TF32", "F32", "PACK_B"} and len(form.operands) == 2:
-        only = binder.single(form.operands[1])
-        return lambda r: to_tf32(only(r), mode)
-    require("F32" in given and given & {"F16", "BF16"})
-    known(form, "F16", "BF16", "F32", "PACK_AB", "RZ", "RELU")
-    reads = sources(binder.single, form, 2)
+    return lambda r: to_tf32(read(r), mode)
+
+
+@executes("F2FP.F16.F32 F2FP.BF16.F32", "W <- FF", "PACK_AB RZ RELU")
+def pack_halves(form: BoundForm, *reads: FloatReader) -> Compute:
+    """Two numbers packed in one register, the first operand in the upper half."""
+    given, mode = form.given, mode_of(form)
 
     def compute(r: Registers) -> Int:
         high, low = (read(r).astype(np.float64) for read in reads)
@@ -166,33 +160,41 @@ def build_pack(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def pack_bytes(form: Form, binder: Binder) -> Compute:
-    """Two numbers to and from 8-bit floats: `.PACK_AB_MERGE_C`, `.UNPACK_B_MERGE_C`, `.UNPACK_B`."""
-    given = set(form.modifiers)
-    name = "E4M3" if "E4M3" in given else "E5M2"
-    operands = form.operands[1:]
-    if form.modifiers == ("F16", name, "UNPACK_B") and len(operands) == 1:
-        word = binder.word(operands[0])
-        return lambda r: packed(
-            [half_bits(numbers_of(byte.astype(np.uint8), name)) for byte in fields(word(r), False, 8)[:2]], 16
-        )
-    require("SATFINITE" in given and checked(operands[-1], Register).slot is None)
-    if given == {"SATFINITE", name, "F32", "PACK_AB_MERGE_C"}:
-        high, low = (binder.single(operand) for operand in operands[:2])
-        return lambda r: packed([to_byte(value(r), name) for value in (low, high)], 8)
-    if given == {"SATFINITE", name, "F16", "UNPACK_B_MERGE_C"}:
-        halves = binder.halves(operands[0])
-        return lambda r: packed([to_byte(half, name) for half in halves(r)], 8)
-    raise Unsupported
+def _byte_type(form: BoundForm) -> str:
+    return "E4M3" if "E4M3" in form.given else "E5M2"
 
 
-@opcode("F2IP")
-def build_pack_integers(form: Form, binder: Binder) -> Compute:
+@executes("F2FP.F16.E4M3.UNPACK_B F2FP.F16.E5M2.UNPACK_B", "W <- W")
+def unpack_bytes(form: BoundForm, word: IntReader) -> Compute:
+    """Two 8-bit floats as float16."""
+    name = _byte_type(form)
+    return lambda r: packed(
+        [half_bits(numbers_of(byte.astype(np.uint8), name)) for byte in fields(word(r), False, 8)[:2]], 16
+    )
+
+
+@executes("F2FP.SATFINITE.E4M3.F32.PACK_AB_MERGE_C F2FP.SATFINITE.E5M2.F32.PACK_AB_MERGE_C", "W <- FFR")
+def pack_bytes(form: BoundForm, high: FloatReader, low: FloatReader, merged: Register) -> Compute:
+    """Two float32 as 8-bit floats."""
+    require(merged.slot is None)
+    name = _byte_type(form)
+    return lambda r: packed([to_byte(value(r), name) for value in (low, high)], 8)
+
+
+@executes("F2FP.SATFINITE.E4M3.F16.UNPACK_B_MERGE_C F2FP.SATFINITE.E5M2.F16.UNPACK_B_MERGE_C", "W <- HR")
+def pack_bytes_of_halves(form: BoundForm, halves: Callable[[Registers], Any], merged: Register) -> Compute:
+    """Two float16 as 8-bit floats."""
+    require(merged.slot is None)
+    name = _byte_type(form)
+    return lambda r: packed([to_byte(half, name) for half in halves(r)], 8)
+
+
+@executes("F2IP", "W <- FFR", " ".join(("U8", "S8", "F32", "NTZ", *_INTEGRAL)))
+def pack_integers(form: BoundForm, high: FloatReader, low: FloatReader, merged: Register) -> Compute:
     """Two float32 as 8-bit integers, the first operand in the upper byte; the third operand is ignored."""
-    given = known(form, "U8", "S8", "F32", "NTZ", *_INTEGRAL)
-    require(getattr(form.operands[3], "slot", 0) is None)
-    least, most = (-128, 127) if "S8" in given else (0, 255)
-    rounded, (high, low) = integral(form), sources(binder.single, form, 2)
+    require(merged.slot is None)
+    least, most = (-128, 127) if "S8" in form.given else (0, 255)
+    rounded = integral(form)
 
     def byte(value: Array) -> Array:
         kept = np.clip(rounded(value.astype(np.float64)), least, most)
@@ -201,13 +203,14 @@ def build_pack_integers(form: Form, binder: Binder) -> Compute:
     return lambda r: packed([byte(low(r)), byte(high(r))], 8)
 
 
-@opcode("I2I")
-def build_int_to_int(form: Form, binder: Binder) -> Compute:
-    known(form, *_INTEGERS, "SAT")
+define("F2FP", "W <- FF?R?", None)  # others are not executed
+
+
+@executes("I2I", "W <- W", " ".join((*_INTEGERS, "SAT")))
+def int_to_int(form: BoundForm, read: IntReader) -> Compute:
     named = [name for name in form.modifiers if name in _INTEGERS]
     require(len(named) == 2 and "64" not in named[0] + named[1])
     (to_signed, to_bits), (signed, bits) = _INTEGERS[named[0]], _INTEGERS[named[1]]
-    read = binder.word(form.operands[1])
     saturate = "SAT" in form.modifiers
 
     def compute(r: Registers) -> Int:

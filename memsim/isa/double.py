@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.op import Form
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.pairs import from_double
-from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, known, opcode
-from memsim.isa.single import MODES, comparison, mode_of
+from memsim.isa.readers import FloatReader, PredicateReader, Registers
+from memsim.isa.single import COMPARED, MODES, comparison, mode_of
 from memsim.state import exact
 from memsim.state.fma import fma64
 from memsim.state.order import higher, lower
@@ -27,12 +26,11 @@ _NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
 }
 
 
-@opcode("DADD", "DMUL", "DFMA", widths=PAIRS)
-def build_arithmetic(form: Form, binder: Binder) -> Compute:
-    known(form, *MODES)
+@executes("DADD DMUL", "D <- GG", " ".join(MODES))
+@executes("DFMA", "D <- GGG", " ".join(MODES))
+def arithmetic(form: BoundForm, *reads: FloatReader) -> Compute:
     name, operation = _NEAREST[form.opcode]
     mode = mode_of(form)
-    reads = sources(binder.double, form, 3 if form.opcode == "DFMA" else 2)
 
     def compute(r: Registers) -> Any:
         values = [read(r) for read in reads]
@@ -42,17 +40,13 @@ def build_arithmetic(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("DSETP", results="PP", widths={2: 2, 3: 2})
-def build_dsetp(form: Form, binder: Binder) -> Compute:
-    if form.modifiers[0] in ("MAX", "MIN"):
-        return larger_operand(form, binder)
-    return comparison(form, binder.double, binder, False)
+executes("DSETP", "PP <- GGP", COMPARED.removesuffix(" FTZ"))(comparison)
 
 
-def larger_operand(form: Form, binder: Binder) -> Compute:
-    """DSETP.MAX and .MIN: whether the maximum or minimum is the first operand; and whether both are NaN."""
-    a, b = (binder.double(operand) for operand in form.operands[2:4])
-    largest = form.modifiers[0] == "MAX"
+@executes("DSETP.MAX DSETP.MIN", "PP <- GG P?", None)
+def larger_operand(form: BoundForm, a: FloatReader, b: FloatReader, _: Any) -> Compute:
+    """Whether the maximum or minimum is the first operand; and whether both are NaN."""
+    largest = "MAX" in form.given
 
     def compute(r: Registers) -> Any:
         x, y = np.broadcast_arrays(a(r), b(r))
@@ -63,12 +57,8 @@ def larger_operand(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("DMNMX", widths={0: 2, 1: 2, 2: 2})
-def build_min_max(form: Form, binder: Binder) -> Compute:
-    known(form)
-    a, b = (binder.double(operand) for operand in form.operands[1:3])
-    smaller = binder.predicate(form.operands[3])
-
+@executes("DMNMX", "D <- GGP")
+def min_max(form: BoundForm, a: FloatReader, b: FloatReader, smaller: PredicateReader) -> Compute:
     def compute(r: Registers) -> Any:
         x, y = a(r), b(r)
         return from_double(np.where(to_bools(smaller(r)), lower(x, y), higher(x, y)))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.float_formats import to_bits
-from memsim.isa.multi_function import FUNCTIONS, OF_HIGH, Floats
-from memsim.isa.op import Form, Immediate, Op, Operand, Register
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, checked, opcode, require
+from memsim.isa.multi_function import FUNCTIONS, OF_HIGH
+from memsim.isa.op import Immediate, Op, Operand, Register
+from memsim.isa.readers import FloatReader, Registers
+from memsim.isa.registry import require
 from memsim.state.registers import fit, from_array, to_array
 
 
@@ -36,26 +36,18 @@ def is_nan(operand: Operand) -> bool:
     return math.isnan(value) if isinstance(value, float) else value & 0x7FFFFFFF > 0x7F800000
 
 
-@opcode("MUFU")
-def build_function(form: Form, binder: Binder) -> Compute:
-    name, *rest = form.modifiers
-    if name in OF_HIGH and not rest:
-        return high_of_double(form, binder)
-    require(name in FUNCTIONS)
-    function = FUNCTIONS[name]
-    if rest in (["F16"], ["BF16"]) and name in ("EX2", "TANH"):
-        return of_half(form, binder, function)
-    require(set(rest) <= {"FTZ"})
-    a = binder.single(form.operands[1])
-    return lambda r: function(a(r))
+@executes(" ".join(f"MUFU.{name}" for name in FUNCTIONS), "W <- F", "FTZ")
+def function_of_float(form: BoundForm, read: FloatReader) -> Compute:
+    function = FUNCTIONS[form.modifiers[0]]
+    return lambda r: function(read(r))
 
 
-def of_half(form: Form, binder: Binder, function: Callable[[Floats], Floats]) -> Compute:
-    """A function of a 16-bit float; the upper half of the result is 0."""
-    operand = checked(form.operands[1], Register)
-    bf16 = "BF16" in form.modifiers
+@executes("MUFU.EX2.F16 MUFU.EX2.BF16 MUFU.TANH.F16 MUFU.TANH.BF16", "W <- R")
+def function_of_half(form: BoundForm, operand: Register) -> Compute:
+    """The upper half of the result is 0."""
+    function, bf16 = FUNCTIONS[form.modifiers[0]], "BF16" in form.given
     require(operand.part in ("", "H0", "H1"))
-    read = binder.halves(replace(operand, part=""), bf16)
+    read = form.binder.halves(replace(operand, part=""), bf16)
     which = int(operand.part == "H1")
     infinite_from = np.inf if bf16 else 65_536.0
 
@@ -67,12 +59,14 @@ def of_half(form: Form, binder: Binder, function: Callable[[Floats], Floats]) ->
     return compute
 
 
-def high_of_double(form: Form, binder: Binder) -> Compute:
+@executes(" ".join(f"MUFU.{name}" for name in OF_HIGH), "W <- V")
+def high_of_double(form: BoundForm, operand: Operand) -> Compute:
     """The high word of a float64 estimate, from the high word of a float64."""
-    operand = form.operands[1]
     if isinstance(operand, Immediate) and isinstance(operand.value, float):
         bits = struct.unpack("<q", struct.pack("<d", operand.value))[0]  # printed as float64
         operand = Immediate(bits >> 32)
-    word = binder.word(operand)
-    function = OF_HIGH[form.modifiers[0]]
+    word, function = form.binder.word(operand), OF_HIGH[form.modifiers[0]]
     return lambda r: fit(from_array(function(to_array(word(r)))), 32)
+
+
+define("MUFU", "W <- V", None)  # others are not executed

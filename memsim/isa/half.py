@@ -5,18 +5,18 @@ Each half is rounded to nearest; NaN is 0x7fff. Computed in float64 and rounded 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.float_formats import NAN, to_bits
-from memsim.isa.op import Form, Operand, Predicate
-from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, known, opcode, require
-from memsim.isa.single import ordering, pick, signed, with_signs
+from memsim.isa.readers import PredicateReader, Registers
+from memsim.isa.registry import require
+from memsim.isa.single import COMPARED, ordering, pick, signed, with_signs
 from memsim.isa.words import packed
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum
@@ -52,20 +52,22 @@ def finished(value: Array, given: frozenset[str]) -> Array:
     return value
 
 
-#: Opcode -> what it does, on how many sources.
-_ARITHMETIC: dict[str, tuple[Callable[..., Array], int]] = {
-    "HADD2": (odd_sum, 2),
-    "HMUL2": (np.multiply, 2),
-    "HFMA2": (lambda a, b, c: odd_sum(a * b, c), 3),
+_ARITHMETIC: dict[str, Callable[..., Array]] = {
+    "HADD2": odd_sum,
+    "HMUL2": np.multiply,
+    "HFMA2": lambda a, b, c: odd_sum(a * b, c),
 }
+#: A reader of two halves.
+HalvesReader = Callable[[Registers], tuple[Array, Array]]
 
 
-@opcode(*_ARITHMETIC)
-def build_arithmetic(form: Form, binder: Binder) -> Compute:
-    given = known(form, "MMA", "BF16_V2", "F32", "SAT", "RELU", "FTZ")
-    require(not given >= {"BF16_V2", "FTZ"})
-    operation, count = _ARITHMETIC[form.opcode]
-    bf16, reads = "BF16_V2" in given, numbers(form, binder, given, count)
+@executes("HADD2 HMUL2", "W <- HH", "MMA F32 SAT RELU FTZ")
+@executes("HFMA2", "W <- HHH", "MMA F32 SAT RELU FTZ")
+@executes("HADD2.BF16_V2 HMUL2.BF16_V2", "W <- JJ", "MMA F32 SAT RELU")
+@executes("HFMA2.BF16_V2", "W <- JJJ", "MMA F32 SAT RELU")
+def arithmetic(form: BoundForm, *sources: HalvesReader) -> Compute:
+    given, operation = form.given, _ARITHMETIC[form.opcode]
+    bf16, reads = "BF16_V2" in given, numbers(form, sources)
 
     def compute(r: Registers) -> Any:
         low, high = (finished(operation(*values), given) for values in zip(*(read(r) for read in reads)))
@@ -76,28 +78,26 @@ def build_arithmetic(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def numbers(
-    form: Form, binder: Binder, given: frozenset[str], count: int
-) -> list[Callable[[Registers], list[Array]]]:
-    """Readers of the halves of so many sources as float64; of subnormal numbers with `.FTZ` as zeros."""
+def numbers(form: BoundForm, sources: Sequence[HalvesReader]) -> list[Callable[[Registers], list[Array]]]:
+    """Readers of halves as float64; of subnormal numbers with `.FTZ` as zeros."""
 
-    def reader(operand: Operand) -> Callable[[Registers], list[Array]]:
-        halves = binder.halves(operand, "BF16_V2" in given)
-        prepare = flushed if "FTZ" in given else (lambda value: value)
+    def reader(halves: HalvesReader) -> Callable[[Registers], list[Array]]:
+        prepare = flushed if "FTZ" in form.given else (lambda value: value)
         return lambda r: [prepare(half.astype(np.float64)) for half in halves(r)]
 
-    return sources(reader, form, count)
+    return [reader(source) for source in sources]
 
 
-@opcode("HMNMX2", "VHMNMX")
-def build_min_max(form: Form, binder: Binder) -> Compute:
+@executes("HMNMX2", "W <- HHP", "NAN FTZ XORSIGN")
+@executes("HMNMX2.BF16_V2", "W <- JJP", "NAN XORSIGN")
+@executes("VHMNMX", "W <- HHHP", "NAN")
+@executes("VHMNMX.BF16_V2", "W <- JJJP", "NAN")
+def min_max(form: BoundForm, *sources: Any) -> Compute:
     """Of two numbers, or with VHMNMX of three."""
-    count = 3 if form.opcode == "VHMNMX" else 2
-    given = known(form, "BF16_V2", "NAN", *(("FTZ", "XORSIGN") if count == 2 else ()))
-    require(not given >= {"BF16_V2", "FTZ"})
-    bf16, reads = "BF16_V2" in given, numbers(form, binder, given, count)
-    signs = [binder.halves(signed(operand), bf16) for operand in form.operands[1:3]]
-    smaller = binder.predicate(form.operands[1 + count])
+    *halves, smaller = sources
+    given, reads = form.given, numbers(form, halves)
+    bf16 = "BF16_V2" in given
+    signs = [form.binder.halves(signed(operand), bf16) for operand in form.sources[:2]]
 
     def compute(r: Registers) -> Any:
         least = smaller(r)
@@ -112,31 +112,28 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("HSETP2", results="PP")
-def build_setp(form: Form, binder: Binder) -> Compute:
-    bf16 = "BF16_V2" in form.modifiers
-    how, *rest = (name for name in form.modifiers if name not in ("BF16_V2", "FTZ"))
+@executes("HSETP2", "PP <- HHP", COMPARED)
+@executes("HSETP2.BF16_V2", "PP <- JJP", COMPARED)
+def comparison(form: BoundForm, a: HalvesReader, b: HalvesReader, other: PredicateReader) -> Compute:
+    """Of both halves, each combined with the same predicate."""
+    how, *rest = (one for one in form.modifiers if one not in ("BF16_V2", "FTZ", "BF"))
     require(len(rest) == 1 and rest[0] in COMBINE)
-    combine = COMBINE[rest[0]]
-    order = ordering(how)
-    a, b = (binder.halves(operand, bf16) for operand in form.operands[2:4])
-    joined = binder.predicate(form.operands[4])
+    combine, order = COMBINE[rest[0]], ordering(how)
 
     def compute(r: Registers) -> Any:
-        added = joined(r)
+        added = other(r)
         low, high = (from_bools(order(x, y)) for x, y in zip(a(r), b(r)))
         return combine(low, added), combine(high, added)
 
     return compute
 
 
-@opcode("HSET2")
-def build_set(form: Form, binder: Binder) -> Compute:
-    bf16 = "BF16_V2" in form.modifiers
-    floats = "BF" in form.modifiers
-    how, *rest = (name for name in form.modifiers if name not in ("BF16_V2", "FTZ", "BF"))
-    inner = Form("HSETP2", (*(("BF16_V2",) if bf16 else ()), how, *rest), (Predicate(None), *form.operands))
-    compare = build_setp(inner, binder)
+@executes("HSET2", "W <- HHP", f"{COMPARED} BF")
+@executes("HSET2.BF16_V2", "W <- JJP", f"{COMPARED} BF")
+def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
+    """All ones or, with `.BF`, 1.0 in each half."""
+    compare = comparison(form, *sources)
+    bf16, floats = "BF16_V2" in form.given, "BF" in form.given
 
     def compute(r: Registers) -> Any:
         low, high = (to_bools(found) for found in compare(r))

@@ -12,9 +12,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.op import Effect, Form, Predicate, Register
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, checked, known, opcode, require
+from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.op import Effect, Predicate, Register
+from memsim.isa.readers import IntReader, PredicateReader, Registers
+from memsim.isa.registry import require
 from memsim.state.partial import Partial, known_in, merged
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, poisoned
@@ -70,21 +71,13 @@ def mask_word(bits: np.ndarray) -> np.ndarray:
     return found
 
 
-def only(form: Form, *modes: str) -> str:
-    """The form's single modifier, which must be one of `modes`."""
-    require(len(form.modifiers) == 1 and form.modifiers[0] in modes)
-    return form.modifiers[0]
-
-
 # --- shuffles -------------------------------------------------------------------------------
 
 
-@opcode("SHFL", results="PR", effect=Effect.LANES)
-def build_shuffle(form: Form, binder: Binder) -> Compute:
-    mode = only(form, "IDX", "UP", "DOWN", "BFLY")
-    value, b, c = form.operands[2:5]
-    slot = checked(value, Register).slot
-    by, clamp = binder.word(b), binder.word(c)
+@executes("SHFL.IDX SHFL.UP SHFL.DOWN SHFL.BFLY", "PW <- RWW", effect=Effect.LANES)
+def shuffle(form: BoundForm, value: Register, by: IntReader, clamp: IntReader) -> Compute:
+    """Whether a lane reads from its segment, and what."""
+    (mode,), slot, name = form.modifiers, value.slot, form.name
 
     def compute(r: Registers, warps: Warps) -> Any:
         distance, limits = fit(by(r), 32), fit(clamp(r), 32)
@@ -94,7 +87,7 @@ def build_shuffle(form: Form, binder: Binder) -> Compute:
             valid, source = sources(mode, to_array(distance), to_array(limits), warps.threads)
         moved = gathered(0 if slot is None else r[slot], source, warps)
         idle = lanes_without(source, warps)
-        return valid, moved if idle is False else merged(idle, Poison(f"{form.name} {IDLE}", None), moved)
+        return valid, moved if idle is False else merged(idle, Poison(f"{name} {IDLE}", None), moved)
 
     return compute
 
@@ -169,13 +162,17 @@ def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
 # --- votes ----------------------------------------------------------------------------------
 
 
-@opcode("VOTE", "VOTEU", results="R?P?", effect=Effect.LANES)
-def build_vote(form: Form, binder: Binder) -> Compute:
-    mode = only(form, "ANY", "ALL", "EQ")
-    *results, asked = form.operands
-    read = binder.predicate(asked)
-    gives_mask = bool(results) and isinstance(results[0], Register)
-    gives_answer = any(isinstance(result, Predicate) for result in results)
+_VOTES = "VOTE.ANY VOTE.ALL VOTE.EQ VOTEU.ANY VOTEU.ALL VOTEU.EQ"
+
+
+@executes(_VOTES, "W <- P", effect=Effect.LANES)
+@executes(_VOTES, "P <- P", effect=Effect.LANES)
+@executes(_VOTES, "WP <- P", effect=Effect.LANES)
+def vote(form: BoundForm, read: PredicateReader) -> Compute:
+    """The lanes for which a predicate holds, as a mask; whether it holds for any or all, or is the same."""
+    (mode,) = form.modifiers
+    gives_mask = isinstance(form.results[0], Register)
+    gives_answer = isinstance(form.results[-1], Predicate)
 
     def compute(r: Registers, warps: Warps) -> Any:
         yes = by_warp(to_bools(read(r)), warps)
@@ -193,29 +190,21 @@ def build_vote(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def _match_widths(form: Form) -> dict[int, int]:
-    wide = "U64" in form.modifiers
-    return {len(form.operands) - 1: 2} if wide else {}
-
-
-@opcode("MATCH", results="P?R", widths=_match_widths, effect=Effect.LANES)
-def build_match(form: Form, binder: Binder) -> Compute:
-    given = known(form, "ANY", "ALL", "U64")
-    operand = form.operands[-1]
-    wide, tests = "U64" in given, isinstance(form.operands[0], Predicate)
-    read = binder.pair(operand) if wide else binder.word(operand)
+@executes("MATCH.ANY MATCH.ALL", "P?W <- W", effect=Effect.LANES)
+@executes("MATCH.ANY.U64 MATCH.ALL.U64", "P?W <- D", effect=Effect.LANES)
+def match(form: BoundForm, read: IntReader) -> Compute:
+    """The lanes with the same value, as a mask; or all, if all have it, and whether they do."""
+    bits, any_of = 64 if "U64" in form.given else 32, "ANY" in form.given
 
     def compute(r: Registers, warps: Warps) -> Any:
-        values = by_warp(to_array(fit(read(r), 64 if wide else 32)), warps)
+        values = by_warp(to_array(fit(read(r), bits)), warps)
         active = warps.active()
         same = values[..., :, None] == values[..., None, :]
-        if "ANY" in given:
-            found = fit(from_array(flat(mask_word(same & active[..., None, :])[..., 0])), 32)
-            return (True, found) if tests else found
+        if any_of:
+            return True, fit(from_array(flat(mask_word(same & active[..., None, :])[..., 0])), 32)
         agreed = (same | ~active[..., None, :]).all(axis=3)
         members = np.where(agreed, mask_word(active), 0)
-        value = fit(from_array(flat(members)), 32)
-        return (from_bools(flat(agreed)), value) if tests else value
+        return from_bools(flat(agreed)), fit(from_array(flat(members)), 32)
 
     return compute
 
@@ -230,14 +219,12 @@ _REDUCTIONS: dict[str, tuple[np.ufunc, int]] = {
 }
 
 
-@opcode("REDUX", "CREDUX", effect=Effect.LANES)
-def build_redux(form: Form, binder: Binder) -> Compute:
-    given = known(form, *_REDUCTIONS, "S32", "U32")
-    names = given & set(_REDUCTIONS)
+@executes("REDUX CREDUX", "W <- W", " ".join((*_REDUCTIONS, "S32", "U32")), effect=Effect.LANES)
+def reduction(form: BoundForm, read: IntReader) -> Compute:
+    names = form.given & set(_REDUCTIONS)
     require(len(names) <= 1)
     reduce, neutral = _REDUCTIONS[next(iter(names), "AND")]
-    read = binder.word(form.operands[1])
-    signed = "S32" in given
+    signed = "S32" in form.given
 
     def compute(r: Registers, warps: Warps) -> Any:
         word = fit(read(r), 32)
@@ -247,32 +234,22 @@ def build_redux(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-def _so_far(form: Form) -> list[int]:
-    """`R2UR.OR` adds to its predicate."""
-    first = form.operands[0]
-    if "OR" not in form.modifiers or not isinstance(first, Predicate) or first.slot is None:
-        return []
-    return [first.slot]
-
-
-@opcode("R2UR", results="P?R", effect=Effect.LANES, also_read=_so_far)
-def build_to_uniform(form: Form, binder: Binder) -> Compute:
+@executes("R2UR", "P?W <- W", effect=Effect.LANES)
+@executes("R2UR.OR", "P+?W <- W", effect=Effect.LANES)
+def to_uniform(form: BoundForm, read: IntReader) -> Compute:
     """The value of the first active lane of a warp; with a predicate, which lanes have another one.
 
     ptxas begins loops with it that serve the lanes of one address at a time, until no lane is left. Of
     several registers, all but the first are read with `.OR`: lanes are left that differ in any of them.
     """
-    known(form, "OR")
-    target = form.operands[0]
-    tests = isinstance(target, Predicate)
-    before = binder.predicate(target) if "OR" in form.modifiers and tests else None
-    read = binder.word(form.operands[-1])
+    target = form.results[0]
+    before = form.binder.predicate(target) if "OR" in form.given and target is not None else None
 
     def compute(r: Registers, warps: Warps) -> Any:
         value = fit(read(r), 32)
         picked = first_of(value, warps)
-        if not tests:
-            return picked
+        if target is None:
+            return True, picked
         other = from_bools(to_array(value) != to_array(picked))
         return (other if before is None else either(before(r), other)), picked
 
@@ -290,18 +267,14 @@ def build_to_uniform(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("ELECT", results="P?R?P?", effect=Effect.LANES)
-def build_elect(form: Form, binder: Binder) -> Compute:
-    known(form)
-    kinds = [isinstance(operand, Predicate) for operand in form.operands]
+@executes("ELECT", "P?W?P? <-", effect=Effect.LANES)
+def elect(form: BoundForm) -> Compute:
+    """Whether a lane is the first active one, and which is."""
 
     def compute(r: Registers, warps: Warps) -> Any:
         active = warps.active()
         leader = active.argmax(axis=2)[..., None]
         elected = from_bools(flat((leader == LANES) & active))
-        results = []
-        for is_predicate in kinds:
-            results.append(elected if is_predicate else per_warp(leader))
-        return results[0] if len(results) == 1 else tuple(results)
+        return elected, per_warp(leader), elected
 
     return compute

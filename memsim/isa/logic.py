@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.op import Form, Immediate, Predicate
-from memsim.isa.readers import Binder, Registers, kept_word
-from memsim.isa.registry import Compute, known, opcode
+from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.op import Immediate, Operand
+from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned
@@ -69,25 +69,21 @@ def _minterms(table: int, x: Any, y: Any, z: Any, nothing: Any) -> Any:
     return nothing
 
 
-@opcode("LOP3", "ULOP3", results="P?R")
-def build_lop3(form: Form, binder: Binder) -> Compute:
-    known(form, "LUT")
-    operands = list(form.operands)
-    tests = isinstance(operands[0], Predicate)
-    if tests:
-        operands.pop(0)
-    into, a, b, c, lut, *added = operands
-    table = binder.literal(lut) & 0xFF
-    changes_bits = into == a and isinstance(b, Immediate) and table in (AND, OR)
-    x = kept_word(binder, a) if changes_bits else binder.word(a)
-    y, z = binder.word(b), binder.word(c)
-    other = binder.predicate(added[0]) if added else (lambda r: False)
+@executes("LOP3 ULOP3", "W <- VWWI P?", "LUT")
+@executes("LOP3 ULOP3", "PW <- VWWI P?", "LUT")
+def bitwise(
+    form: BoundForm, a: Operand, y: IntReader, z: IntReader, lut: int, other: PredicateReader | None
+) -> Compute:
+    """A predicate before the result tells whether any bit is set, or the other predicate holds."""
+    table, tests = lut & 0xFF, len(form.results) == 2
+    changes_bits = form.results[-1] == a and isinstance(form.sources[1], Immediate) and table in (AND, OR)
+    x = form.binder.kept_word(a) if changes_bits else form.binder.word(a)
 
     def compute(r: Registers) -> Any:
         result = fit(by_table(table, fit(x(r), 32), fit(y(r), 32), fit(z(r), 32)), 32)
         if not tests:
             return result
-        return either(is_not_zero(result), other(r)), result
+        return either(is_not_zero(result), other(r) if other is not None else False), result
 
     return compute
 
@@ -102,12 +98,11 @@ def is_not_zero(value: Int) -> bool | Part:
     return from_bools(to_array(value) != 0)
 
 
-@opcode("PLOP3", "UPLOP3", results="PP")
-def build_plop3(form: Form, binder: Binder) -> Compute:
-    known(form, "LUT")
-    a, b, c, first, second = form.operands[2:]
-    x, y, z = (binder.predicate(operand) for operand in (a, b, c))
-    tables = [binder.literal(operand) & 0xFF for operand in (first, second)]
+@executes("PLOP3 UPLOP3", "PP <- PPPII", "LUT")
+def of_three_predicates(
+    form: BoundForm, x: PredicateReader, y: PredicateReader, z: PredicateReader, *luts: int
+) -> Compute:
+    tables = [lut & 0xFF for lut in luts]
 
     def compute(r: Registers) -> Any:
         p, q, s = x(r), y(r), z(r)
@@ -128,14 +123,12 @@ def predicate_by_table(table: int, a: bool | Part, b: bool | Part, c: bool | Par
     return found
 
 
-@opcode("SHF", "USHF")
-def build_funnel(form: Form, binder: Binder) -> Compute:
+@executes("SHF USHF", "W <- WWW", "L R W U32 S32 U64 S64 HI")
+def funnel_shift(form: BoundForm, lo: IntReader, by: IntReader, hi: IntReader) -> Compute:
     """A 64-bit shift of {third, first} by the second operand; the result is one of the two words."""
-    given = known(form, "L", "R", "W", "U32", "S32", "U64", "S64", "HI")
-    low, amount, high = form.operands[1:4]
+    given = form.given
     left, wraps, takes_high = "L" in given, "W" in given, "HI" in given
     wide, signed = bool(given & {"U64", "S64"}), bool(given & {"S32", "S64"})
-    lo, by, hi = binder.word(low), binder.word(amount), binder.word(high)
     move = shifted_left if left else shifted_right
 
     def compute(r: Registers) -> Int:

@@ -31,7 +31,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.memory_access import address_of, effective
+from memsim.isa.memory_access import address_of
 from memsim.isa.op import Address, Effect, Flow, Form, Op, Predicate
 from memsim.isa.readers import Binder
 from memsim.isa.registry import opcode, require
@@ -79,7 +79,7 @@ def build_mbarrier(form: Form, binder: Binder) -> Any:
     names = form.modifiers
     if form.opcode == "SYNCS" and "TRANS64" not in names and names[:1] != ("EXCH",) and "CCTL" not in names:
         return _of_ptx(form)
-    place = effective(address_of(form)[1], binder, False)
+    place = binder.short_address(address_of(form)[1])
     after = form.operands[address_of(form)[0] + 1 :]
     act: Act = _forgets
     if names == ("EXCH", "64"):
@@ -102,7 +102,7 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
     counts = {("LDGSTSBAR", "64", "TRANSCNT"): (0, -1), ("LDGSTSBAR", "64", "ARVCNT"): (1, 0)}
     require(form.modifiers in counts)
     arrivals, bytes = counts[form.modifiers]
-    place = effective(address_of(form)[1], binder, False)
+    place = binder.short_address(address_of(form)[1])
 
     def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)

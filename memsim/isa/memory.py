@@ -16,7 +16,6 @@ from memsim.isa.memory_access import (
     Move,
     Run,
     address_of,
-    effective,
     forget_memory,
     framed,
     load_widths,
@@ -137,7 +136,7 @@ def build_query_space(form: Form, binder: Binder) -> Any:
     """Whether a generic address is in shared (`.S`), local (`.L`) or global (`.G`) memory."""
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]
     require(len(kinds) == 1 and isinstance(form.operands[0], Predicate))
-    read = effective(address_of(form)[1], binder, True)
+    read = binder.address(address_of(form)[1])
 
     def compute(r: list[Any], warps: Any) -> Any:
         address = to_array(read(r))

@@ -13,14 +13,15 @@ import numpy as np
 
 from memsim.access import AccessSide
 from memsim.arch.units import WARP
-from memsim.isa.op import Address, Form, Op, Operand, Predicate, Register
+from memsim.isa.definitions import BoundForm
+from memsim.isa.op import Address, Form, Op, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, checked, known, require
+from memsim.isa.registry import Unsupported, require
 from memsim.order.order_listener import OrderListener
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
-from memsim.state.registers import fit, plus, times
+from memsim.state.registers import fit
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int, low_bits
 
@@ -110,13 +111,13 @@ SPACES = {"G": "global", "S": "shared", "L": "local", "": "generic"}
 GENERIC = ("global", "shared", "local")
 
 
-def shape_of(form: Form) -> tuple[type, int, int]:
+def shape_of(form: Form | BoundForm) -> tuple[type, int, int]:
     """(element, registers, bytes) of a lane's load or store.
 
     Raises:
         Unsupported: a modifier that may affect the address.
     """
-    known(form, *HINTS, *_ELEMENTS)
+    require(set(form.modifiers) <= HINTS | _ELEMENTS.keys())
     sized = [name for name in form.modifiers if name in _ELEMENTS]
     require(len(sized) <= 1)
     element, count = _ELEMENTS[sized[0]] if sized else (np.int32, 1)
@@ -152,36 +153,6 @@ def address_of(form: Form) -> tuple[int, Address]:
     raise Unsupported
 
 
-def effective(operand: Operand, binder: Binder, wide: bool) -> Callable[[list[Any]], Int]:
-    """Computes `[base + uniform + offset]` in 64 bits (`wide`) or 32."""
-    at = checked(operand, Address)
-    base, uniform, offset, scale = at.base, at.uniform, at.offset, at.scale
-    terms: list[Callable[[list[Any]], Int]] = []
-    if wide:
-        if base is not None and base.slot is not None:
-            is_pair = at.pair or uniform is None
-            terms.append(binder.pair(base) if is_pair else binder.unsigned_word(base))
-        if uniform is not None and uniform.slot is not None:
-            terms.append(binder.pair(uniform))
-    else:
-        if base is not None and base.slot is not None:
-            word = binder.word(base)
-            terms.append(word if scale == 1 else lambda r: times(word(r), scale))
-        if uniform is not None and uniform.slot is not None:
-            terms.append(binder.word(uniform))
-    if len(terms) == 1:
-        only = terms[0]
-        return lambda r: plus(only(r), offset) if offset else only(r)
-
-    def read(r: list[Any]) -> Int:
-        total: Int = offset
-        for term in terms:
-            total = plus(total, term(r))
-        return total
-
-    return read
-
-
 def load_widths(form: Form) -> dict[int, int]:
     start = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
     return {start: register_count(form)}
@@ -204,7 +175,8 @@ def framed(
     lanes: only so many of a warp supply an address. generic: of an atomic, its kinds in shared memory if its
     address is generic. spins: it is part of a loop, of which only the first round is reported.
     """
-    read = effective(address_of(form)[1], binder, space in ("global", "generic"))
+    at = address_of(form)[1]
+    read = binder.address(at) if space in ("global", "generic") else binder.short_address(at)
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import compare
-from memsim.isa.integer import split_operands
-from memsim.isa.op import Form, Immediate, Predicate
+from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.op import Immediate
 from memsim.isa.pairs import halved
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, known, opcode, require
+from memsim.isa.readers import IntReader, PredicateReader, Registers
+from memsim.isa.registry import require
 from memsim.isa.words import fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
@@ -40,45 +40,31 @@ def pick_lesser(a: Int, b: Int, smaller: bool | Part, signed: bool, bits: int = 
     return fit(from_array(s64(picked)), bits)
 
 
-def _is_wide(form: Form) -> bool:
-    return bool({"S64", "U64"} & set(form.modifiers))
+_NAMES = ("VIMNMX", "IMNMX", "UIMNMX", "UVIMNMX")
 
 
-def _widths(form: Form) -> dict[int, int]:
-    """`IMNMX.U64 PT, PT, R2, R10, R6, !PT, !PT`, from sm_120 on."""
-    return dict.fromkeys((2, 3, 4), 2) if _is_wide(form) else {}
-
-
-def _wide(form: Form, binder: Binder) -> Compute:
-    """Of 64 bits; what the predicates before the result tell is not known."""
-    known(form, "S64", "U64")
-    require(len(form.operands) == 7)
-    first, second, _, a, b, smaller, _ = form.operands
-    require(all(isinstance(p, Predicate) and p.slot is None for p in (first, second, form.operands[6])))
-    for source in (a, b):  # whether a larger one is sign-extended is unknown
+@executes(" ".join(f"{name}.{kind}" for name in _NAMES for kind in ("S64", "U64")), "PPD <- DDPP")
+def min_max_of_pairs(form: BoundForm, x: IntReader, y: IntReader, least: PredicateReader, _: Any) -> Compute:
+    """From sm_120 on; what the predicates before the result tell is not known."""
+    require(all(getattr(one, "slot", 0) is None for one in (*form.results[:2], form.sources[3])))
+    for source in form.sources[:2]:  # whether a larger one is sign-extended is unknown
         if isinstance(source, Immediate):
             require(isinstance(source.value, int) and 0 <= source.value < 1 << 31)
-    x, y, least, signed = binder.pair(a), binder.pair(b), binder.predicate(smaller), "S64" in form.modifiers
+    signed = "S64" in form.given
     return lambda r: (True, True, *halved(pick_lesser(x(r), y(r), least(r), signed, 64)))
 
 
-@opcode("VIADDMNMX", "VIMNMX3")
-@opcode("VIMNMX", "IMNMX", "UIMNMX", "UVIMNMX", results="P?P?RP?P?", widths=_widths)
-def build_min_max(form: Form, binder: Binder) -> Compute:
+@executes("VIADDMNMX VIMNMX3", "W <- WWWP", "U32 S32 RELU S16x2 U16x2")
+@executes(" ".join(_NAMES), "W P?P? <- WWP", "U32 S32 RELU S16x2 U16x2")
+def min_max(form: BoundForm, *sources: Any) -> Compute:
     """Of two or three words, of a sum and a word, or of the halves of these. Predicates tell for each half,
     lower first, whether the first operand was picked.
     """
-    if _is_wide(form):
-        return _wide(form, binder)
-    given = known(form, "U32", "S32", "RELU", "S16x2", "U16x2")
-    require(not isinstance(form.operands[0], Predicate))
-    count = 3 if form.opcode in ("VIADDMNMX", "VIMNMX3") else 2
-    written, operands = split_operands(form)
-    reads = [binder.word(operand) for operand in operands[:count]]
-    smaller = binder.predicate(operands[count])
-    adds, relu = form.opcode == "VIADDMNMX", "RELU" in given
+    *reads, smaller = sources
+    given, adds = form.given, form.opcode == "VIADDMNMX"
+    tells = any(one is not None for one in form.results[1:])
     signed, bits = not given & {"U32", "U16x2"}, 16 if given & {"S16x2", "U16x2"} else 32
-    require(bits == 16 or all(isinstance(p, Predicate) and p.slot is None for p in written))
+    require(bits == 16 or all(getattr(one, "slot", None) is None for one in form.results[1:]))
 
     def compute(r: Registers) -> Any:
         least = smaller(r)
@@ -88,9 +74,10 @@ def build_min_max(form: Form, binder: Binder) -> Compute:
         for x, y, *z in pieces:
             numbers = [fit(plus(x, y), bits), *z] if adds else [x, y, *z]
             picked = reduce(lambda p, q: pick_lesser(p, q, least, signed, bits), numbers)
-            first.append(compare(picked, x, "EQ"))
-            found.append(pick_lesser(picked, 0, False, True) if relu else picked)
+            if tells:
+                first.append(compare(picked, x, "EQ"))
+            found.append(pick_lesser(picked, 0, False, True) if "RELU" in given else picked)
         value = found[0] if bits == 32 else packed([to_array(one) for one in found], 16)
-        return (value, *first[: len(written)]) if written else value
+        return (value, *first, True)[: len(form.results)] if len(form.results) > 1 else value
 
     return compute

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import Deciding, inverse
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
 from memsim.isa.pairs import halved
-from memsim.isa.readers import Binder, PredicateReader, Registers, kept_word
-from memsim.isa.registry import Compute, checked, known, opcode, require
+from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Registers
+from memsim.isa.registry import require
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
@@ -31,11 +32,10 @@ _PICKS = {
 }
 
 
-@opcode("PRMT", "UPRMT")
-def build_permute(form: Form, binder: Binder) -> Compute:
-    given = known(form, *_PICKS)
-    a, selector, c = form.operands[1:4]
-    x, s, y = kept_word(binder, a), binder.word(selector), kept_word(binder, c)
+@executes("PRMT UPRMT", "W <- KWK", " ".join(_PICKS))
+def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Compute:
+    """Four bytes out of two words."""
+    given = form.given
     require(len(given) <= 1)
     named = _PICKS[next(iter(given))] if given else None
 
@@ -77,83 +77,72 @@ def by_constant(low: Int, high: Int, selector: int) -> Int:
     return total
 
 
-def _widths(form: Form) -> dict[int, int]:
-    return {0: 2, 1: 2, 2: 2} if "64" in form.modifiers else {}
+@executes("SEL USEL", "W <- WWP", "FTZ")
+def select(form: BoundForm, x: IntReader, y: IntReader, which: PredicateReader) -> Selection:
+    return Selection(form, (x, y), which, lambda value: fit(value, 32))
 
 
-@opcode("SEL", "USEL", "FSEL", widths=_widths)
-def build_select(form: Form, binder: Binder) -> Selection:
-    bits = 64 if "64" in known(form, "FTZ", "64") else 32
-    a, b, condition = form.operands[1:4]
-
-    def wide(operand: Operand) -> Any:
-        if isinstance(operand, Immediate) and isinstance(operand.value, int):
-            number = wrap_int(operand.value, 64)  # as it is written: 0xfffff801, and -0x1
-            return lambda r: number
-        return binder.pair(operand)
-
-    read: Callable[[Operand], Any] = wide if bits == 64 else binder.word
-    read = binder.single if form.opcode == "FSEL" else read
-    x, y, which = read(a), read(b), binder.predicate(condition)
-
-    def finished(value: Any) -> Any:
-        if isinstance(value, np.ndarray):
-            return value
-        return halved(value) if bits == 64 else fit(value, 32)
-
-    sides = [(_slots(operand, bits), read) for operand, read in ((a, x), (b, y))]
-    return Selection(which, _slots(condition, 32), sides, finished)
+@executes("SEL.64 USEL.64 FSEL.64", "D <- XXP", "FTZ")
+def select_pair(form: BoundForm, a: Operand, b: Operand, which: PredicateReader) -> Selection:
+    return Selection(form, (whole(form, a), whole(form, b)), which, halved)
 
 
-def _slots(operand: Operand, bits: int) -> list[int]:
-    """The registers of an operand."""
-    slot = getattr(operand, "slot", None)
-    return [] if slot is None else [slot + word for word in range(bits // 32)]
+@executes("FSEL", "W <- FFP", "FTZ")
+def select_float(form: BoundForm, x: FloatReader, y: FloatReader, which: PredicateReader) -> Selection:
+    return Selection(form, (x, y), which, lambda value: value)
+
+
+def whole(form: BoundForm, operand: Operand) -> IntReader:
+    """64 bits; an immediate has all of them as it is written: 0xfffff801, and -0x1."""
+    if isinstance(operand, Immediate) and isinstance(operand.value, int):
+        number = wrap_int(operand.value, 64)
+        return lambda r: number
+    return form.binder.pair(operand)
 
 
 class Selection:
     """One of two values; in each lane only the one that is selected has to be known.
 
-    which: where the first is selected; deciding: the slot of the predicate. sides: the slots of both, and
-    their readers.
+    reads: of both. which: where the first is selected. finished: makes a result of a value.
     """
 
     def __init__(
         self,
+        form: BoundForm,
+        reads: tuple[Callable[[Registers], Any], Callable[[Registers], Any]],
         which: PredicateReader,
-        deciding: list[int],
-        sides: Sequence[tuple[list[int], Callable[[Registers], Any]]],
         finished: Callable[[Any], Any],
     ) -> None:
-        self.which, self.deciding, self.finished = which, deciding, finished
-        self.sides = sides
+        self.which, self.finished, self.reads = which, finished, reads
+        words = 2 if "64" in form.given else 1
+        self.slots = [_slots(operand, words) for operand in form.sources[:2]]
+        self.deciding = _slots(form.sources[2], 1)
 
     def __call__(self, r: Registers) -> Any:
         choice = self.which(r)
-        x, y = (read for _, read in self.sides)
+        x, y = self.reads
         if isinstance(choice, bool):
             return self.finished(x(r) if choice else y(r))
         return self.finished(choose(choice, x(r), y(r)))
 
     def decided(self, reads: Sequence[int]) -> Iterator[Deciding]:
         """Each side, where it is selected."""
-        for (slots, read), where in zip(self.sides, (self.which, inverse(self.which))):
+        for slots, read, where in zip(self.slots, self.reads, (self.which, inverse(self.which))):
             yield [*self.deciding, *slots], where, self._side(read)
 
     def _side(self, read: Callable[[Registers], Any]) -> Callable[[Registers], Any]:
         return lambda r: self.finished(read(r))
 
 
-@opcode("MOV", "UMOV", widths=_widths)
-def build_move(form: Form, binder: Binder) -> Compute:
-    given = known(form, "U32", "64")
-    source = form.operands[1]
-    if "64" in given:
-        if isinstance(source, Immediate) and isinstance(source.value, int):
-            number = halved(source.value)  # the instruction contains all 64 bits
-            return lambda r: number
-        pair = binder.pair(source)
-        return lambda r: halved(pair(r))
+def _slots(operand: Operand | None, words: int) -> list[int]:
+    """The registers of an operand."""
+    slot = getattr(operand, "slot", None)
+    return [] if slot is None else [slot + word for word in range(words)]
+
+
+@executes("MOV UMOV", "W <- W", "U32")
+def move(form: BoundForm, read: IntReader) -> Compute:
+    (source,) = form.sources
     if (
         isinstance(source, Register)
         and source.slot is not None
@@ -161,26 +150,31 @@ def build_move(form: Form, binder: Binder) -> Compute:
     ):
         slot = source.slot
         return lambda r: r[slot]
-    read = binder.word(source)
     return lambda r: fit(read(r), 32)
 
 
-@opcode("RPCMOV")
-def build_move_of_return_address(form: Form, binder: Binder) -> Compute:
+@executes("MOV.64 UMOV.64", "D <- X", "U32")
+def move_pair(form: BoundForm, source: Operand) -> Compute:
+    if isinstance(source, Immediate) and isinstance(source.value, int):
+        number = halved(source.value)  # the instruction contains all 64 bits
+        return lambda r: number
+    pair = form.binder.pair(source)
+    return lambda r: halved(pair(r))
+
+
+@executes("RPCMOV.32", "W <- W")
+def move_return_address(form: BoundForm, read: IntReader) -> Compute:
     """To or from a half of Rpc, which compilers also use as two more registers."""
-    require(form.modifiers == ("32",))
-    return binder.word(form.operands[1])
+    return read
 
 
-@opcode("P2R", "UP2UR")
-def build_predicates_to_register(form: Form, binder: Binder) -> Compute:
-    known(form, "B0", "B1", "B2", "B3")
-    target, _, base, mask = form.operands
-    bits = binder.literal(mask) & 0x7F
-    shift = 8 * part_number(target)
+@executes("P2R UP2UR", "W <- QWI", "B0 B1 B2 B3")
+def predicates_to_register(form: BoundForm, _: Any, kept: IntReader, mask: int) -> Compute:
+    """Those in the mask, in the byte that the result names; the other bits are kept."""
+    bits = mask & 0x7F
+    shift = 8 * part_number(form.results[0])
     first = PREDICATE if form.opcode == "P2R" else UNIFORM_PREDICATE
-    kept = binder.word(base)
-    readers = [(number, binder.predicate(Predicate(first + number))) for number in named_by(bits)]
+    readers = [(number, form.binder.predicate(Predicate(first + number))) for number in named_by(bits)]
 
     def compute(r: Registers) -> Int:
         total: Int = and_ints(fit(kept(r), 32), ~(bits << shift))
@@ -204,18 +198,17 @@ def part_number(operand: Any) -> int:
 
 def _predicates_written(form: Form) -> list[int]:
     """The predicates in R2P's mask."""
-    mask = form.operands[2]
+    mask = form.operands[-1] if form.operands else None
     bits = mask.value if isinstance(mask, Immediate) and isinstance(mask.value, int) else 0x7F
     return [PREDICATE + number for number in named_by(bits)]
 
 
-@opcode("R2P", results="", written=_predicates_written)
-def build_register_to_predicates(form: Form, binder: Binder) -> Compute:
-    known(form)
-    _, source, mask = form.operands
-    read = binder.word(Register(checked(source, Register).slot))
+@executes("R2P", "<- SRI", written=_predicates_written)
+def register_to_predicates(form: BoundForm, _: Any, source: Register, mask: int) -> Compute:
+    """Those in the mask, from the byte that the source names."""
+    read = form.binder.word(Register(source.slot))
     shift = 8 * part_number(source)
-    numbers = named_by(binder.literal(mask))
+    numbers = named_by(mask)
 
     def compute(r: Registers) -> Any:
         array = to_array(fit(read(r), 32))

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from memsim.isa.float_formats import of_bits
-from memsim.isa.op import Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
+from memsim.isa.op import Address, Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
 from memsim.isa.pairs import joined, to_double
-from memsim.isa.registry import Unsupported
+from memsim.isa.registry import Unsupported, checked
 from memsim.state.partial import or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
@@ -22,6 +22,7 @@ from memsim.state.registers import (
     bounds,
     floats,
     ints,
+    plus,
     times,
     to_array,
     unsigned,
@@ -173,6 +174,54 @@ class Binder:
             return lambda r: number
         raise Unsupported(f"operand {operand}")
 
+    def kept_word(self, operand: Operand) -> IntReader:
+        """A word of which a part may be undefined: compilers set halves, or bits for predicates, one by one.
+
+        No program can depend on undefined bits; they are taken as 0.
+        """
+        read = self.word(operand)
+        slot = operand.slot if isinstance(operand, Register) else None
+        if slot is None:
+            return read
+
+        def or_nothing(r: Registers) -> Int:
+            value = r[slot]
+            r[slot] = or_zero(value)
+            try:
+                return read(r)
+            finally:
+                r[slot] = value
+
+        return or_nothing
+
+    def unsigned_pair(self, operand: Operand) -> IntReader:
+        """As `pair`, but an immediate is not sign-extended."""
+        return self.pair(operand, False)
+
+    # --- addresses ----------------------------------------------------------------------
+
+    def address(self, operand: Operand) -> IntReader:
+        """`[base + uniform + offset]` in 64 bits."""
+        at = checked(operand, Address)
+        terms: list[IntReader] = []
+        if at.base is not None and at.base.slot is not None:
+            is_pair = at.pair or at.uniform is None
+            terms.append(self.pair(at.base) if is_pair else self.unsigned_word(at.base))
+        if at.uniform is not None and at.uniform.slot is not None:
+            terms.append(self.pair(at.uniform))
+        return _sum(terms, at.offset)
+
+    def short_address(self, operand: Operand) -> IntReader:
+        """`[base * scale + uniform + offset]` in 32 bits."""
+        at = checked(operand, Address)
+        terms: list[IntReader] = []
+        if at.base is not None and at.base.slot is not None:
+            word = self.word(at.base)
+            terms.append(word if at.scale == 1 else lambda r: times(word(r), at.scale))
+        if at.uniform is not None and at.uniform.slot is not None:
+            terms.append(self.word(at.uniform))
+        return _sum(terms, at.offset)
+
     # --- floats -------------------------------------------------------------------------
 
     def single(self, operand: Operand) -> FloatReader:
@@ -236,6 +285,10 @@ class Binder:
 
         return read
 
+    def bfloat_halves(self, operand: Operand) -> Callable[[Registers], tuple[np.ndarray, np.ndarray]]:
+        """As `halves`, of two bfloat16."""
+        return self.halves(operand, True)
+
     # --- predicates ---------------------------------------------------------------------
 
     def predicate(self, operand: Operand) -> PredicateReader:
@@ -259,25 +312,18 @@ class Binder:
         return self.predicate(operand)
 
 
-def kept_word(binder: Binder, operand: Operand) -> IntReader:
-    """A word of which a part may be undefined: compilers set its halves, or bits for predicates, one by one.
+def _sum(terms: Sequence[IntReader], offset: int) -> IntReader:
+    if len(terms) == 1:
+        only = terms[0]
+        return lambda r: plus(only(r), offset) if offset else only(r)
 
-    No program can depend on undefined bits; they are taken as 0.
-    """
-    read = binder.word(operand)
-    slot = operand.slot if isinstance(operand, Register) else None
-    if slot is None:
-        return read
+    def read(r: Registers) -> Int:
+        total: Int = offset
+        for term in terms:
+            total = plus(total, term(r))
+        return total
 
-    def or_nothing(r: Registers) -> Int:
-        value = r[slot]
-        r[slot] = or_zero(value)
-        try:
-            return read(r)
-        finally:
-            r[slot] = value
-
-    return or_nothing
+    return read
 
 
 def is_negative(value: Int) -> bool | Part:

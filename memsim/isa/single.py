@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.comparisons import COMBINE, Combined
-from memsim.isa.op import Constant, Form, Operand, Predicate, Register
-from memsim.isa.readers import Binder, Registers, sources
-from memsim.isa.registry import Compute, Unsupported, known, opcode, require
+from memsim.isa.definitions import BoundForm, Compute, define, executes
+from memsim.isa.op import Constant, Form, Operand, Register
+from memsim.isa.readers import FloatReader, PredicateReader, Registers
+from memsim.isa.registry import Unsupported, require
 from memsim.state.fma import fma32
 from memsim.state.order import higher, lower, saturated
 from memsim.state.parts import Part
@@ -21,13 +22,13 @@ from memsim.state.rounding import Array, narrow, odd_sum
 
 MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
 #: Modifiers of float32 arithmetic.
-ROUNDING = ("RN", *MODES, "FTZ", "SAT")
+ROUNDING = " ".join(("RN", *MODES, "FTZ", "SAT"))
 #: What FMUL multiplies by, too.
 _SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
 TINY = np.float32(2.0**-126)
 
 
-def mode_of(form: Form) -> str:
+def mode_of(form: Form | BoundForm) -> str:
     """The rounding mode."""
     return next((MODES[name] for name in form.modifiers if name in MODES), "rn")
 
@@ -39,7 +40,10 @@ def flushed(array: Array) -> Array:
 
 
 def finish(
-    form: Form, compute: Callable[..., Array], *sources: Any, exact: Callable[..., Array] | None = None
+    form: Form | BoundForm,
+    compute: Callable[..., Array],
+    *sources: FloatReader,
+    exact: Callable[..., Array] | None = None,
 ) -> Compute:
     """`compute` with the form's `.FTZ` on inputs and results, and `.SAT`.
 
@@ -75,35 +79,31 @@ def wide(operation: Callable[..., Array], mode: str) -> Callable[..., Array]:
     return lambda *sources: narrow(operation(*(x.astype(np.float64) for x in sources)), np.float32, mode)
 
 
-@opcode("FADD", "UFADD", results="RP?")
-def build_add(form: Form, binder: Binder) -> Compute:
-    known(form, *ROUNDING)
+define("FADD UFADD", "W P <- FF", ROUNDING)  # not executed
+
+
+@executes("FADD UFADD", "W <- FF", ROUNDING)
+def add(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     mode = mode_of(form)
-    require(not isinstance(form.operands[1], Predicate))
-    values = sources(binder.single, form, 2)
     operation = np.add if mode == "rn" else wide(lambda a, b: odd_sum(a, b, mode), mode)
-    add = finish(form, operation, *values)
-    return lambda r: from_floats(add(r))
+    added = finish(form, operation, a, b)
+    return lambda r: from_floats(added(r))
 
 
-@opcode("FMUL", "UFMUL")
-def build_multiply(form: Form, binder: Binder) -> Compute:
-    given = known(form, *_SCALES, *ROUNDING)
+@executes("FMUL UFMUL", "W <- FF", f"{' '.join(_SCALES)} {ROUNDING}")
+def multiply(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     mode = mode_of(form)
-    values = sources(binder.single, form, 2)
-    scale = next((_SCALES[name] for name in given if name in _SCALES), 1.0)
+    scale = next((_SCALES[name] for name in form.given if name in _SCALES), 1.0)
     if scale != 1.0 or mode != "rn":
-        return finish(form, wide(lambda a, b: a * scale * b, mode), *values, exact=lambda a, b: a * scale * b)
-    return finish(form, np.multiply, *values, exact=np.multiply)
+        return finish(form, wide(lambda a, b: a * scale * b, mode), a, b, exact=lambda a, b: a * scale * b)
+    return finish(form, np.multiply, a, b, exact=np.multiply)
 
 
-@opcode("FFMA", "UFFMA")
-def build_fma(form: Form, binder: Binder) -> Compute:
-    known(form, *ROUNDING)
+@executes("FFMA UFFMA", "W <- FFF", ROUNDING)
+def multiply_add(form: BoundForm, *sources: FloatReader) -> Compute:
     mode = mode_of(form)
-    values = sources(binder.single, form, 3)
     operation = fma32 if mode == "rn" else wide(lambda a, b, c: odd_sum(a * b, c, mode), mode)
-    return finish(form, operation, *values, exact=lambda a, b, c: odd_sum(a * b, c))
+    return finish(form, operation, *sources, exact=lambda a, b, c: odd_sum(a * b, c))
 
 
 def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array:
@@ -115,7 +115,7 @@ def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array
     return np.where(np.isnan(x) | np.isnan(y), x.dtype.type(np.nan), found) if "NAN" in given else found
 
 
-def signed(operand: Operand) -> Operand:
+def signed(operand: Operand | None) -> Any:
     """An operand without its absolute value, for `.XORSIGN`, which takes the signs from it."""
     return replace(operand, absolute=False) if isinstance(operand, (Register, Constant)) else operand
 
@@ -125,12 +125,10 @@ def with_signs(size: Array, x: Array, y: Array) -> Array:
     return np.where(np.signbit(x) ^ np.signbit(y), -size, size)
 
 
-@opcode("FMNMX")
-def build_min_max(form: Form, binder: Binder) -> Compute:
-    given = known(form, "NAN", "XORSIGN", *ROUNDING)
-    a, b = (binder.single(operand) for operand in form.operands[1:3])
-    signs = [binder.single(signed(operand)) for operand in form.operands[1:3]]
-    smaller = binder.predicate(form.operands[3])
+@executes("FMNMX", "W <- FFP", f"NAN XORSIGN {ROUNDING}")
+def min_max(form: BoundForm, a: FloatReader, b: FloatReader, smaller: PredicateReader) -> Compute:
+    given = form.given
+    signs = [form.binder.single(signed(operand)) for operand in form.sources[:2]]
 
     def compute(r: Registers) -> Array:
         x, y = a(r), b(r)
@@ -166,32 +164,30 @@ def ordering(name: str) -> Callable[[Array, Array], Array]:
     raise Unsupported
 
 
-def comparison(form: Form, read: Callable[[Any], Any], binder: Binder, flush: bool) -> Combined:
-    """Common part of FSETP and DSETP: a comparison combined with a predicate, and optionally its inverse."""
-    how, *rest = form.modifiers
-    name = next((name for name in rest if name in COMBINE), "")
-    require(name and set(rest) <= {"FTZ", name})
-    order = ordering(how)
-    x, y = (read(operand) for operand in form.operands[2:4])
+#: Modifiers of comparisons of floats: which, with the suffix U or not, and how it is combined.
+COMPARED = " ".join((*_ORDERED, *(f"{name}U" for name in _ORDERED), *COMBINE, "FTZ"))
+
+
+@executes("FSETP UFSETP", "PP <- FFP", COMPARED)
+def comparison(form: BoundForm, x: FloatReader, y: FloatReader, other: PredicateReader) -> Combined:
+    """A comparison combined with a predicate, and its inverse."""
+    how, *rest = (one for one in form.modifiers if one not in ("FTZ", "BF"))
+    name = rest[0] if rest else ""
+    require(len(rest) == 1 and name in COMBINE)
+    order, flush = ordering(how), "FTZ" in form.given
 
     def ordered(r: Registers) -> bool | Part:
         p, q = x(r), y(r)
         return from_bools(order(flushed(p), flushed(q)) if flush else order(p, q))
 
-    return Combined(name, form, binder, ordered)
+    return Combined(name, form, other, ordered)
 
 
-@opcode("FSETP", "UFSETP", results="PP")
-def build_fsetp(form: Form, binder: Binder) -> Compute:
-    return comparison(form, binder.single, binder, "FTZ" in form.modifiers)
-
-
-@opcode("FSET")
-def build_fset(form: Form, binder: Binder) -> Compute:
-    modifiers = tuple(name for name in form.modifiers if name != "BF")
-    inner = Form(form.opcode, modifiers, (Predicate(None), *form.operands))
-    compare = comparison(inner, binder.single, binder, "FTZ" in form.modifiers)
-    floats = "BF" in form.modifiers
+@executes("FSET", "W <- FFP", f"{COMPARED} BF")
+def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
+    """All ones or, with `.BF`, 1.0."""
+    compare = comparison(form, *sources)
+    floats = "BF" in form.given
 
     def compute(r: Registers) -> Any:
         found = to_bools(compare(r)[0])
@@ -204,14 +200,12 @@ def _all_ones(found: np.ndarray) -> Any:
     return from_array(np.where(found, -1, 0).astype(np.int64))
 
 
-@opcode("FCHK", results="P")
-def build_check(form: Form, binder: Binder) -> Compute:
+@executes("FCHK", "P <- FF", "DIVIDE")
+def check_division(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     """Whether a / b needs the slow path: an exponent so large or small that the fast path loses bits.
 
     Measured on an H200 for all pairs of exponents and eight pairs of mantissas.
     """
-    require(form.modifiers in ((), ("DIVIDE",)))
-    a, b = (binder.single(operand) for operand in form.operands[1:3])
 
     def compute(r: Registers) -> bool | Part:
         top, bottom = ((value.view(np.int32) >> 23) & 255 for value in (a(r), b(r)))

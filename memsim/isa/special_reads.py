@@ -4,24 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.lanes import Warps
-from memsim.isa.op import Effect, Form, Label, Special
+from memsim.isa.op import Effect, Label, Special
 from memsim.isa.pairs import halved
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, checked, known, opcode
+from memsim.isa.readers import Registers
+from memsim.isa.registry import Unsupported
 from memsim.state.poison import Poison, Poisoned
 
 
-def _special_widths(form: Form) -> dict[int, int]:
-    return {} if "32" in form.modifiers or form.opcode != "CS2R" else {0: 2}
-
-
-@opcode("S2R", "S2UR", "CS2R", "CS2UR", widths=_special_widths, effect=Effect.LANES)
-def build_special(form: Form, binder: Binder) -> Compute:
-    known(form, "32", "64")
-    source = form.operands[1]
-    name = checked(source, Special).name
-    wide = form.opcode == "CS2R" and "32" not in form.modifiers
+@executes("S2R S2UR CS2UR CS2R.32", "W <- S", "32 64", effect=Effect.LANES)
+@executes("CS2R", "D <- S", "64", effect=Effect.LANES)
+def special_register(form: BoundForm, source: Special) -> Compute:
+    name, wide = source.name, form.opcode == "CS2R" and "32" not in form.given
 
     def compute(r: Registers, warps: Warps) -> Any:
         value = 0 if name == "SRZ" else warps.special(name)
@@ -32,11 +27,9 @@ def build_special(form: Form, binder: Binder) -> Compute:
     return compute
 
 
-@opcode("LEPC", widths={0: 2})
-def build_program_counter(form: Form, binder: Binder) -> Compute:
-    known(form)
-    address = checked(form.operands[1], Label).address
-    if address is None:
+@executes("LEPC", "D <- L")
+def program_counter(form: BoundForm, label: Label) -> Compute:
+    if label.address is None:
         raise Unsupported
-    pair = halved(address)
+    pair = halved(label.address)
     return lambda r: pair

@@ -6,22 +6,24 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from memsim.isa.op import Form
-from memsim.isa.readers import Binder, sources
-from memsim.isa.registry import Compute, known, opcode
+from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.readers import IntReader
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.sums import Int, u64
 
 
-def word_opcode(
-    *names: str, count: int, modifiers: Sequence[str] = ()
+def computes(
+    names: str, signature: str, modifiers: str = ""
 ) -> Callable[[Callable[..., Int]], Callable[..., Int]]:
-    """Register opcodes by a function of modifiers and signed words, whose result may overflow."""
+    """Register instructions by a function of modifiers and signed words, whose result may overflow."""
 
     def register(work: Callable[..., Int]) -> Callable[..., Int]:
-        @opcode(*names)
-        def build(form: Form, binder: Binder) -> Compute:
-            given, reads = known(form, *modifiers), sources(binder.word, form, count)
+        @executes(names, signature, modifiers)
+        def build(form: BoundForm, *reads: IntReader) -> Compute:
+            given = form.given
+            if len(reads) == 1:
+                only = reads[0]
+                return lambda r: fit(work(given, fit(only(r), 32)), 32)
             return lambda r: fit(work(given, *(fit(read(r), 32) for read in reads)), 32)
 
         return work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memsim.isa.definitions import DEFINITIONS, meaning_of
 from memsim.isa.op import (
     PREDICATE,
     UNIFORM_PREDICATE,
@@ -42,6 +43,8 @@ def result_count(form: Form, record: OpcodeRecord) -> int:
 
 def targets_of(form: Form, record: OpcodeRecord) -> list[int | None]:
     """The slots that an instruction writes, in the order of its results; None for RZ and PT."""
+    if form.opcode in DEFINITIONS and (meaning := meaning_of(form)):
+        return list(meaning.targets)
     widths = record.widths_of(form)
     found: list[int | None] = []
     for place in range(result_count(form, record)):
@@ -54,6 +57,11 @@ def targets_of(form: Form, record: OpcodeRecord) -> list[int | None]:
 
 def slots_of_form(form: Form, record: OpcodeRecord) -> tuple[int, int, int]:
     """(slots read, written, read for addresses and predicates), as bit sets."""
+    if form.opcode in DEFINITIONS and record.known:
+        meaning = meaning_of(form)
+        if meaning is None:
+            raise ValueError
+        return meaning.reads, meaning.writes, meaning.addresses
     widths = record.widths_of(form)
     count = result_count(form, record)
     reads = writes = addresses = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.memory_access import address_of, effective
+from memsim.isa.memory_access import address_of
 from memsim.isa.op import Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported
@@ -171,7 +171,7 @@ class Code:
         if op.flow is Flow.WAIT_PHASE:
             place, operand = address_of(op.form)
             parity = self.binder.unsigned_word(op.form.operands[place + 1])
-            self.phases[op.index] = effective(operand, self.binder, False), parity
+            self.phases[op.index] = self.binder.short_address(operand), parity
             predicates = []
         conditions = [guard, *(self.binder.guard(predicate) for predicate in predicates)]
         present = [read for read in conditions if read is not None]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memsim.isa.integer import split_operands
 from memsim.isa.moves import named_by
 from memsim.isa.op import (
     PREDICATE,
@@ -101,8 +100,22 @@ def _is_zero(operand: Operand) -> bool:
     return _number(operand) == 0 or (isinstance(operand, (Register, Predicate)) and operand.slot is None)
 
 
+def _split_operands(form: Form) -> tuple[list[Operand], list[Operand]]:
+    """(destination predicates next to the destination register, source operands)."""
+    operands = list(form.operands)
+    written: list[Operand] = []
+    if isinstance(operands[0], Predicate):
+        written.append(operands.pop(0))
+        operands.pop(0)
+        return written, operands
+    operands.pop(0)
+    while operands and isinstance(operands[0], Predicate):
+        written.append(operands.pop(0))
+    return written, operands
+
+
 def _sum(form: Form, words: PlacedOperands) -> Results:
-    carries, operands = split_operands(form)
+    carries, operands = _split_operands(form)
     terms, carried = operands[:3], operands[3:]
     low = [words.product(operand) for operand in terms]
     if "64" in form.modifiers:
@@ -114,7 +127,7 @@ def _sum(form: Form, words: PlacedOperands) -> Results:
 
 
 def _product(form: Form, words: PlacedOperands) -> Results:
-    carries, (a, b, c, *carried) = split_operands(form)
+    carries, (a, b, c, *carried) = _split_operands(form)
     ins = [words.word(operand) for operand in carried]
     factors = [words.product(a), words.product(b)]
     if "WIDE" in form.modifiers or "HI" in form.modifiers:
@@ -154,7 +167,7 @@ def _times(sign: int, operand: Operand, value: Value) -> int | None:
 
 
 def _shifted_sum(form: Form, words: PlacedOperands) -> Results:
-    carries, operands = split_operands(form)
+    carries, operands = _split_operands(form)
     carried = [words.word(operand) for operand in operands if isinstance(operand, Predicate)]
     given = [operand for operand in operands if not isinstance(operand, Predicate)]
     amount = (_number(given[-1]) or 0) & 31

@@ -35,7 +35,7 @@ _WORK: dict[str, Callable[..., Array]] = {
 @opcode("FDIV", "FRCP", "FSQRT", "FRSQ", "FEX2", "FLG2", "FSIN", "FCOS")
 def build_single(form: Form, binder: Binder) -> Compute:
     exact = Form(form.opcode, tuple(name for name in form.modifiers if name != "APPROX"), form.operands)
-    known(exact, *ROUNDING)
+    known(exact, *ROUNDING.split())
     work = _WORK[form.opcode[1:]]
     values = sources(binder.single, form, 2 if form.opcode == "FDIV" else 1)
     return finish(exact, wide(work, mode_of(exact)), *values, exact=work)

@@ -1,0 +1,217 @@
+"""The table of instructions: for each form of an opcode its signature, what it does, and what else is known.
+
+`DEFINITIONS` is filled by decorators. A form that no definition has, or that its builder refuses, poisons
+what it writes; an opcode that is not in the table may do anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from memsim.isa.op import Effect, Flow, Form, Operand
+from memsim.isa.readers import Binder
+from memsim.isa.registry import RECORDS, OpcodeRecord, Unsupported
+from memsim.isa.signature import KINDS, Matched, Signature, signature, slots_of, targets_of
+
+#: Computes an instruction's results from the register file: one value for each slot that it writes.
+Compute = Callable[..., Any]
+#: Makes what executes a form: `(form, *sources) -> compute`, each source as its letter is bound.
+Builder = Callable[..., Any]
+#: What an instruction accesses, as (kind, state space).
+Touches = tuple[tuple[str, str], ...]
+
+Build = TypeVar("Build", bound=Builder)
+
+
+@dataclass(frozen=True, slots=True)
+class BoundForm:
+    """A form that is prepared for a launch.
+
+    results, sources: operands of the signature, None for missing ones.
+    """
+
+    opcode: str
+    modifiers: tuple[str, ...]
+    given: frozenset[str]
+    results: tuple[Operand | None, ...]
+    sources: tuple[Operand | None, ...]
+    binder: Binder
+
+    @property
+    def name(self) -> str:
+        """The opcode with its modifiers."""
+        return ".".join((self.opcode, *self.modifiers))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Definition:
+    """Some forms of an opcode: those with modifiers `needs`, in this order, and no others but `modifiers`.
+
+    modifiers: any if None. signature: a text, or a function of the form. build: None if it is not executed.
+    touches: (kind, space) of its accesses. written: slots that no operand names. steers: control flow, or
+    what it accesses, depends on all that it reads.
+    """
+
+    opcode: str
+    needs: tuple[str, ...]
+    signature: str | Callable[[Form], str]
+    modifiers: frozenset[str] | None = None
+    build: Builder | None = None
+    effect: Effect = Effect.ALU
+    flow: Flow | None = None
+    touches: Touches = ()
+    written: Callable[[Form], list[int]] | None = None
+    steers: bool = False
+    known: bool = True
+
+    def has(self, form: Form) -> bool:
+        """Does the form have the modifiers that it needs, in their order?"""
+        names = iter(form.modifiers)
+        return all(name in names for name in self.needs)
+
+    def allows(self, form: Form) -> bool:
+        """Are all modifiers of the form known?"""
+        return self.modifiers is None or self.modifiers.issuperset(form.modifiers)
+
+    def signature_of(self, form: Form) -> Signature:
+        """The signature of a form."""
+        return signature(self.signature if isinstance(self.signature, str) else self.signature(form))
+
+
+#: Opcode -> its definitions; those that need most modifiers come first.
+DEFINITIONS: dict[str, list[Definition]] = {}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Meaning:
+    """What is known of a form. is_executed: its modifiers and operands are those of its definition."""
+
+    form: Form
+    definition: Definition
+    results: Matched
+    sources: Matched
+    is_executed: bool
+    reads: int = field(init=False)
+    writes: int = field(init=False)
+    addresses: int = field(init=False)
+    targets: tuple[int | None, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        reads, writes, addresses = slots_of(self.results, self.sources)
+        more = self.definition.written(self.form) if self.definition.written else []
+        for slot in more:
+            writes |= 1 << slot
+        set_field = object.__setattr__
+        set_field(self, "reads", reads)
+        set_field(self, "writes", writes)
+        set_field(self, "addresses", addresses | (reads if self.definition.steers else 0))
+        set_field(self, "targets", (*targets_of(self.results), *more))
+
+    @property
+    def effect(self) -> Effect:
+        """Its effect beyond registers."""
+        return self.definition.effect
+
+    def bind(self, binder: Binder) -> Any:
+        """What executes the form in a launch.
+
+        Raises:
+            Unsupported: it is not executed.
+            Poisoned: an operand is unknown.
+        """
+        build = self.definition.build
+        if build is None or not self.is_executed:
+            raise Unsupported
+        operands = [
+            None if one is None else KINDS[token.kind].bind(binder, one) for token, one in self.sources
+        ]
+        results, sources = (tuple(one for _, one in side) for side in (self.results, self.sources))
+        form = BoundForm(
+            self.form.opcode, self.form.modifiers, frozenset(self.form.modifiers), results, sources, binder
+        )
+        made = build(form, *operands)
+        if None not in results or self.definition.effect is Effect.MEMORY:
+            return made
+        kept = [i for token, one in self.results for i in [one is not None] * token.span]
+        return keeping(made, [place for place, keeps in enumerate(kept) if keeps])
+
+
+def keeping(compute: Compute, places: list[int]) -> Compute:
+    """Only some of the results: of those that the form does not have nothing is written."""
+    if len(places) == 1:
+        only = places[0]
+        return lambda *state: compute(*state)[only]
+    return lambda *state: [compute(*state)[place] for place in places]
+
+
+def meaning_of(form: Form) -> Meaning | None:
+    """What a form means; None if no definition of its opcode writes such results."""
+    every = DEFINITIONS.get(form.opcode, [])
+    having = [one for one in every if one.has(form)]
+    for one in having:
+        if one.allows(form) and (found := one.signature_of(form).match(form)):
+            return Meaning(form, one, *found, one.build is not None)
+    for one in having:
+        if found := one.signature_of(form).match(form):
+            return Meaning(form, one, *found, False)
+    for one in [*having, *reversed(every)]:
+        if found := one.signature_of(form).match_results(form):
+            return Meaning(form, one, *found, False)
+    return None
+
+
+def define(
+    names: str, signature: str | Callable[[Form], str], modifiers: str | None = "", **fields: Any
+) -> None:
+    """Add definitions of forms like `"IADD3.64 UIADD3.64"`; what touches memory has that effect.
+
+    modifiers: others that a form may have; any if None.
+    """
+    fields.setdefault("effect", Effect.MEMORY if fields.get("touches") else Effect.ALU)
+    for name in names.split():
+        opcode, *needs = name.split(".")
+        allowed = None if modifiers is None else frozenset((*needs, *modifiers.split()))
+        made = Definition(opcode, tuple(needs), signature, allowed, **fields)
+        DEFINITIONS.setdefault(opcode, []).append(made)
+        DEFINITIONS[opcode].sort(key=lambda one: -len(one.needs))
+        RECORDS[opcode] = _record(opcode)
+
+
+def _record(opcode: str) -> OpcodeRecord:
+    def meant(form: Form) -> Meaning:
+        found = meaning_of(form)
+        if found is None:
+            raise Unsupported
+        return found
+
+    def touched(form: Form) -> Touches:
+        found = meaning_of(form)
+        return found.definition.touches if found else max(one.touches for one in DEFINITIONS[opcode])
+
+    return OpcodeRecord(
+        opcode,
+        build=lambda form, binder: meant(form).bind(binder),
+        results="?",
+        effect=lambda form: (meaning_of(form) or DEFINITIONS[opcode][0]).effect,
+        touches=touched,
+        flow=DEFINITIONS[opcode][0].flow,
+        steers=DEFINITIONS[opcode][0].steers,
+    )
+
+
+def executes(
+    names: str, signature: str | Callable[[Form], str], modifiers: str | None = "", **fields: Any
+) -> Callable[[Build], Build]:
+    """Register what makes instructions executable: `(form, *sources) -> compute`.
+
+    `compute(registers)` returns a value for each register of the signature's results, not in a tuple if that
+    is one.
+    """
+
+    def register(build: Build) -> Build:
+        define(names, signature, modifiers, build=build, **fields)
+        return build
+
+    return register

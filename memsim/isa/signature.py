@@ -1,0 +1,213 @@
+"""The signature of a form: which operands it writes and reads, how wide they are, and as what they are bound.
+
+`"W P?P? <- UUU P?P?"`: a word and up to two predicates are written, three unsigned words and up to two
+predicates read. A letter (`KINDS`) is an operand, a number behind it says that it spans so many registers,
+`?` that it may be missing, and `+` that a result is read, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from memsim.isa.op import (
+    PREDICATE,
+    UNIFORM_PREDICATE,
+    Address,
+    Barrier,
+    Constant,
+    Form,
+    Immediate,
+    Label,
+    Operand,
+    Predicate,
+    Register,
+    Special,
+    Symbolic,
+)
+from memsim.isa.readers import Binder
+
+VALUE = (Register, Constant, Immediate, Symbolic)
+#: Names of all predicates of a kind, as bits.
+ALL_PREDICATES = {"PR": 0x7F << PREDICATE, "UPR": 0x7F << UNIFORM_PREDICATE}
+#: An operand as its instruction uses it: most often a function that reads it from the registers.
+Bound = Callable[[Any], Any] | Any
+
+
+def _itself(binder: Binder, operand: Operand) -> Operand:
+    return operand
+
+
+def is_indexed(constant: Constant) -> bool:
+    """Does it read a constant bank at an index that may differ between lanes?"""
+    return constant.register is not None and constant.register.slot is not None
+
+
+@dataclass(frozen=True, slots=True)
+class OperandKind:
+    """What a letter stands for: how many registers, which operands, and what its builder gets of one."""
+
+    span: int
+    operands: tuple[type, ...]
+    bind: Callable[[Binder, Any], Bound] = _itself
+    also: Callable[[Any], bool] = lambda operand: True
+
+
+#: Numbers are bound as functions that read them. The others are given as they are.
+KINDS: dict[str, OperandKind] = {
+    "W": OperandKind(1, VALUE, Binder.word),
+    "U": OperandKind(1, VALUE, Binder.unsigned_word),
+    "K": OperandKind(1, VALUE, Binder.kept_word),  # of which a part may be undefined
+    "D": OperandKind(2, VALUE, Binder.pair),
+    "E": OperandKind(2, VALUE, Binder.unsigned_pair),
+    "F": OperandKind(1, VALUE, Binder.single),
+    "G": OperandKind(2, VALUE, Binder.double),
+    "H": OperandKind(1, VALUE, Binder.halves),
+    "J": OperandKind(1, VALUE, Binder.bfloat_halves),
+    "P": OperandKind(1, (Predicate,), Binder.predicate),
+    "A": OperandKind(2, (Address,), Binder.address),  # of 64 bits
+    "a": OperandKind(1, (Address,), Binder.short_address),  # of 32 bits
+    "I": OperandKind(0, (Immediate,), Binder.literal),
+    "R": OperandKind(1, (Register,)),
+    "V": OperandKind(1, VALUE),
+    "X": OperandKind(2, VALUE),
+    "C": OperandKind(0, (Constant,), also=lambda constant: not is_indexed(constant)),
+    "c": OperandKind(0, (Constant,), also=lambda constant: is_indexed(constant)),
+    "B": OperandKind(1, (Barrier,)),
+    "S": OperandKind(0, (Special,)),
+    "Q": OperandKind(0, (Special,)),  # all predicates
+    "L": OperandKind(0, (Label,)),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One operand of a signature; `kind` is one of `KINDS`. both: a result that is read, too (`P+`)."""
+
+    kind: str
+    span: int
+    optional: bool
+    both: bool = False
+
+    def fits(self, operand: Operand | None, written: bool) -> bool:
+        """May the operand be this one? What is written is a register."""
+        if written:
+            return isinstance(operand, Predicate if self.kind == "P" else (Register, Barrier))
+        if self.kind == "P" and isinstance(operand, Register):
+            return operand.part == "SIGN"
+        kind = KINDS[self.kind]
+        return isinstance(operand, kind.operands) and kind.also(operand)
+
+    def slots(self, operand: Operand | None) -> int:
+        """The slots that the operand occupies, as a bit set."""
+        if isinstance(operand, Address):
+            return span_of(operand.base, self.span) | span_of(operand.uniform, self.span)
+        if isinstance(operand, Constant):
+            return span_of(operand.register, 1)
+        if isinstance(operand, Special):
+            return ALL_PREDICATES.get(operand.name, 0)
+        return span_of(operand, self.span)
+
+
+def span_of(operand: Any, span: int) -> int:
+    """The slots of consecutive registers from this one on, as a bit set; none for RZ, PT and others."""
+    slot = getattr(operand, "slot", None)
+    return 0 if slot is None else ((1 << span) - 1) << slot
+
+
+#: Tokens with their operands, None for one that is missing.
+Matched = tuple[tuple[Token, "Operand | None"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a form writes and reads, in the order of its operands."""
+
+    results: tuple[Token, ...]
+    sources: tuple[Token, ...]
+
+    def match(self, form: Form) -> tuple[Matched, Matched] | None:
+        """(results, sources) of a form; None if its operands are others."""
+        tokens = [(token, True) for token in self.results] + [(token, False) for token in self.sources]
+        operands = form.operands
+        found: list[tuple[Token, Operand | None]] = []
+
+        def fill(place: int, at: int) -> bool:
+            if place == len(tokens):
+                return at == len(operands)
+            token, written = tokens[place]
+            operand = operands[at] if at < len(operands) else None
+            if operand is not None and token.fits(operand, written):
+                found.append((token, operand))
+                if fill(place + 1, at + 1):
+                    return True
+                found.pop()
+            if not token.optional:
+                return False
+            found.append((token, None))
+            if fill(place + 1, at):
+                return True
+            found.pop()
+            return False
+
+        if not fill(0, 0):
+            return None
+        count = len(self.results)
+        return tuple(found[:count]), tuple(found[count:])
+
+    def match_results(self, form: Form) -> tuple[Matched, Matched] | None:
+        """As `match`, of a form whose results alone are known: its other operands may be anything."""
+        at = 0
+        results: list[tuple[Token, Operand | None]] = []
+        for token in self.results:
+            operand = form.operands[at] if at < len(form.operands) else None
+            if operand is not None and token.fits(operand, True):
+                results.append((token, operand))
+                at += 1
+            elif token.optional:
+                results.append((token, None))
+            else:
+                return None
+        rest = form.operands[at:]
+        spans = [token.span for token in self.sources if not token.optional][: len(rest)]
+        spans += [1] * (len(rest) - len(spans))
+        return tuple(results), tuple((Token("V", span, False), one) for span, one in zip(spans, rest))
+
+
+@cache
+def signature(text: str) -> Signature:
+    """`"W P? <- UU"` read."""
+    results, sources = text.split("<-")
+    return Signature(tuple(_tokens(results)), tuple(_tokens(sources)))
+
+
+def _tokens(text: str) -> Iterator[Token]:
+    for letter, span, flags in re.findall(r"([A-Za-z])(\d*)([?+]*)", text):
+        yield Token(letter, int(span) if span else KINDS[letter].span, "?" in flags, "+" in flags)
+
+
+def slots_of(results: Matched, sources: Matched) -> tuple[int, int, int]:
+    """(slots read, written, read for addresses and predicates), as bit sets."""
+    reads = writes = addresses = 0
+    for token, operand in results:
+        writes |= token.slots(operand)
+        reads |= token.slots(operand) if token.both else 0
+    for token, operand in sources:
+        slots = token.slots(operand)
+        reads |= slots
+        if isinstance(operand, (Address, Constant, Predicate)):
+            addresses |= slots
+    return reads, writes, addresses
+
+
+def targets_of(results: Matched) -> list[int | None]:
+    """The slots that are written, one for each register of a result; None for RZ and PT."""
+    found: list[int | None] = []
+    for token, operand in results:
+        if operand is not None:
+            slot = getattr(operand, "slot", None)
+            found += [None if slot is None else slot + i for i in range(token.span)]
+    return found
