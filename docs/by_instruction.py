@@ -16,10 +16,8 @@ from typing import Any
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.validate.code_recording import CodeRecording
-from memsim.validate.code_recordings import newest_code_of_each
+from memsim.validate.code_recording import CodeRecording, newest_code_of_each, replay
 from memsim.validate.compare_instructions import CodeComparison
-from memsim.validate.replay import replay
 from memsim.validate.verdicts import VERDICTS, MetricComparison
 from memsim.views.markdown_text import table
 

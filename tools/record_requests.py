@@ -23,8 +23,7 @@ import numpy as np
 
 from lab.probe.patterns import make_patterns
 from memsim.validate.device import load_cupy, this_device
-from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile
-from memsim.validate.read_report import read_code_report
+from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile, read_code_report
 from memsim.validate.recording_files import now
 
 SOURCE = Path(__file__).with_name("requests.cu")

@@ -21,10 +21,9 @@ from memsim.argument_types import TensorMap
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.validate.device import load_cupy, this_device
-from memsim.validate.driver_maps import driver, encode_tiled
-from memsim.validate.profiler import Profiler, find_profiler
+from memsim.validate.driver_calls import driver, encode_tiled
+from memsim.validate.profiler import LaunchCounter, Profiler, Progress, answer, find_profiler, run_under_ncu
 from memsim.validate.recording_files import now
-from memsim.validate.under_ncu import LaunchCounter, Progress, answer, run_under_ncu
 
 #: The chip with these instructions, by its name in compilers.
 CHIP, CAPABILITY = "sm_90a", "9.0"

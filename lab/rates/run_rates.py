@@ -29,9 +29,9 @@ from memsim.least_work import (
 )
 from memsim.model.pipes import pipe_use
 from memsim.validate.live import NotMeasured, count
+from memsim.validate.profiler import Progress
 from memsim.validate.profiles import CodeProfile
 from memsim.validate.recording_files import now
-from memsim.validate.under_ncu import Progress
 
 BYTES = 1 << 18
 ELAPSED = "sm__cycles_elapsed.max"

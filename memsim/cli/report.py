@@ -62,8 +62,7 @@ def _recorded(analysis: Analysis, job: Job) -> Recorded | str:
         return "only catalogue kernels have recordings"
     if analysis.trace.blocks_replayed < analysis.trace.launch.blocks:
         return "recordings cover all blocks"
-    from memsim.validate.code_recordings import newest_code
-    from memsim.validate.replay import replay
+    from memsim.validate.code_recording import newest_code, replay
 
     try:
         recording = newest_code(data_folder("traces"), job.kernel, tuple(job.size.values()))

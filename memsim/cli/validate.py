@@ -24,13 +24,19 @@ from memsim.kernels import Spec, catalog, compiled
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate import by_instruction
 from memsim.validate.by_instruction import ComparedKernel
-from memsim.validate.code_recording import CodeRecording
-from memsim.validate.code_recordings import RECORD_ALL, new_code_path, newest_code, newest_code_of_each
+from memsim.validate.code_recording import (
+    RAGGED,
+    RECORD_ALL,
+    CodeRecording,
+    new_code_path,
+    newest_code,
+    newest_code_of_each,
+    replay,
+    size_of,
+)
 from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.from_report import profiles_in
 from memsim.validate.live import measure, recorded_name
-from memsim.validate.replay import replay
-from memsim.validate.sizes import RAGGED, size_of
 
 FAILED, MISSING = 1, 2
 REFUSED = {

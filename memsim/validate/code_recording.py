@@ -1,23 +1,50 @@
 """A recording of machine code: what a GPU counted for one launch, by instruction, and how it was made.
 
-Recordings are immutable: an existing file is never overwritten. Of the code only a digest is stored.
+Recordings are immutable: an existing file is never overwritten. Of the code only a digest is stored. In a
+folder they are `<gpu>/code/<name>.json`; file names are for people, and the contents identify a recording.
+
+    kernel_v4.json                  kernel_v4 at its default size
+    kernel_v4.331x269x147.json      at another size
+    kernel_v4.run2.json             a later recording of the same
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from memsim.analysis import Analysis
+from memsim.errors import MemsimError
+from memsim.kernels import Spec, catalog
+from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.device import Device
-from memsim.validate.field_types import Chip, Date, Dim3, Natural, Positive, Sha256, Text
 from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile
-from memsim.validate.recording_files import check_record, read_record, write_record
+from memsim.validate.recording_files import (
+    Chip,
+    Date,
+    Dim3,
+    Natural,
+    Positive,
+    Sha256,
+    Text,
+    check_record,
+    free_path,
+    on_gpu,
+    read_record,
+    write_record,
+)
 
 SCHEMA = 1
+FOLDER = "code"
+RECORD_ALL = "memsim validate --all --live --record"
+RAGGED = "ragged"
+ODD = (331, 269, 147, 3)  # not a multiple of any tile; K in three parts, if a kernel splits it
 LAUNCHED = ("kernel", "grid", "block")  # stored once, not in each profile
 Size = Annotated[dict[str, Positive], Meta(min_length=1)]
 Figure = Natural | None
@@ -165,3 +192,106 @@ def load_code_recording(path: Path) -> CodeRecording:
         MemsimError: no such file, not JSON, or not conforming to the schema.
     """
     return CodeRecording.from_dict(read_record(path), str(path))
+
+
+def code_paths(folder: Path, name: str = "*") -> list[Path]:
+    """All recordings of a kernel, for any GPU, size and code."""
+    return sorted({*folder.glob(f"*/{FOLDER}/{name}.json"), *folder.glob(f"*/{FOLDER}/{name}.*.json")})
+
+
+def new_code_path(folder: Path, recording: CodeRecording, default_size: Sequence[int] = ()) -> Path:
+    """An unused path for a new recording."""
+    extents = recording.extents
+    size = "" if extents == tuple(default_size) else "." + "x".join(map(str, extents))
+    return free_path(folder / recording.device.slug / FOLDER, f"{recording.name}{size}")
+
+
+def newest_code(folder: Path, spec: Spec, size: Sequence[int], gpu: str | None = None) -> CodeRecording:
+    """The newest recording of a kernel at a size, on the GPU of that folder name or on any.
+
+    One of the kernel's present code is preferred.
+
+    Raises:
+        MemsimError: there is none; the hint lists those that exist.
+    """
+    found = map(load_code_recording, code_paths(folder, spec.name))
+    every = [recording for recording in found if recording.name == spec.name]
+    fitting = [
+        recording
+        for recording in every
+        if recording.extents == tuple(size) and gpu in (None, recording.device.slug)
+    ]
+    if not fitting:
+        wanted = f"at {_by(size)}" + (f" on {gpu}" if gpu else "")
+        there = dict.fromkeys(f"{recording.device.slug} at {_by(recording.extents)}" for recording in every)
+        raise MemsimError(
+            f"there is no recording of {spec.name} {wanted}",
+            hint=f"there are: {', '.join(there)}"
+            if there
+            else f"memsim validate {spec.name} --live --record makes one, on a machine with a GPU",
+        )
+    digest = spec.kernel().origin.digest
+    return max(fitting, key=lambda recording: (recording.code.digest == digest, recording.date))
+
+
+def newest_code_of_each(folder: Path, gpu: str | None = None) -> Iterator[CodeRecording]:
+    """The newest recording for each kernel, size and GPU, by name.
+
+    Raises:
+        MemsimError: there is none; the hint lists the GPUs with recordings.
+    """
+    newest: dict[tuple[str, tuple[int, ...], str], CodeRecording] = {}
+    for path in on_gpu(folder, code_paths(folder), gpu, "of a kernel", RECORD_ALL):
+        recording = load_code_recording(path)
+        key = recording.name, recording.extents, recording.device.slug
+        if key not in newest or newest[key].date < recording.date:
+            newest[key] = recording
+    yield from newest.values()
+
+
+def _by(size: Sequence[int]) -> str:
+    return ",".join(map(str, size))
+
+
+def size_of(spec: Spec, wanted: str | None) -> tuple[int, ...]:
+    """The size at which a kernel is validated; `wanted` is `M,N,K`, "ragged" or None for the default.
+
+    Raises:
+        MemsimError: a size that the kernel does not support.
+    """
+    return tuple(spec.sizes(ragged_size(spec) if wanted == RAGGED else wanted).values())
+
+
+def ragged_size(spec: Spec) -> tuple[int, ...]:
+    """A size that is not a multiple of any tile, as far as the kernel allows."""
+    divisors = dict(spec.requires)
+    names = zip(spec.family.sizes, ODD, strict=False)
+    return tuple(-(-extent // divisors.get(name, 1)) * divisors.get(name, 1) for name, extent in names)
+
+
+def replay(recording: CodeRecording) -> CodeComparison:
+    """Predict the recorded launch of a kernel of the catalogue and compare.
+
+    Raises:
+        MemsimError: no such kernel, or its machine code is not the recorded one.
+    """
+    spec = catalog()[recording.name].pick(recording.extents)
+    if spec.kernel().origin.digest != recording.code.digest:
+        raise _changed(recording.name, recording.date)
+    shape, launch = spec.job(recording.extents).launch, recording.launch
+    if (shape.grid, shape.block, shape.shared_bytes) != (launch.grid, launch.block, launch.shared_bytes):
+        raise _changed(recording.name, recording.date)
+    return compare_code(recording.profiles, _analysis(spec.name, recording.extents))
+
+
+def _changed(kernel: str, date: str) -> MemsimError:
+    return MemsimError(
+        f"{kernel} has changed since it was recorded on {date}",
+        hint=f"memsim validate {kernel} --live --record makes a new recording",
+    )
+
+
+@cache
+def _analysis(kernel: str, size: tuple[int, ...]) -> Analysis:
+    """Cached, because it is the same for every GPU on which a launch was recorded."""
+    return catalog()[kernel].analyze(size)

@@ -24,8 +24,7 @@ from memsim.validate.predict import (
     predict,
     unreliable,
 )
-from memsim.validate.profiles import CODE_METRICS, CodeProfile
-from memsim.validate.sass import access_of
+from memsim.validate.profiles import CODE_METRICS, CodeProfile, access_of
 from memsim.validate.verdicts import (
     DIFFERENT,
     NOISE,

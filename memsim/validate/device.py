@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from memsim.arch import ARCHS
 from memsim.errors import MemsimError
-from memsim.validate.field_types import Text
+from memsim.validate.recording_files import Text
 from memsim.validate.standalone import Gpu, Refused, driver_version
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps
 from memsim.arrays import allocation
-from memsim.validate.driver_maps import driver, encoded
+from memsim.validate.driver_calls import driver, encoded
 
 
 class DeviceMemory:

@@ -12,8 +12,8 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.names.demangle import demangle
 from memsim.validate.live import command_line, machine_of, opcodes
+from memsim.validate.profiler import read_code_report
 from memsim.validate.profiles import CodeProfile
-from memsim.validate.read_report import read_code_report
 
 
 def profiles_in(paths: Sequence[Path], job: Job) -> list[CodeProfile]:

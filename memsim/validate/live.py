@@ -26,34 +26,22 @@ from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device
 from memsim.validate.launch_args import in_words, pack
-from memsim.validate.profiler import Profiler, find_profiler
-from memsim.validate.profiles import CodeProfile
+from memsim.validate.profiler import LaunchCounter, Profiler, Progress, find_profiler, run_under_ncu
+from memsim.validate.profiles import CONFLICTS, ONE_PASS, WAVEFRONTS, CodeProfile
 from memsim.validate.recording_files import now
 from memsim.validate.run_cubin import PLAN, Step
-from memsim.validate.under_ncu import LaunchCounter, Progress, run_under_ncu
 
 PROGRAM = "memsim.validate.run_cubin"
 
-_WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
-_CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
 _GLOBAL = "pipe_lsu_mem_global_op"
-ARBITRATION = "l1tex__data_bank_conflicts_type_arbitration.sum"
-
-# Kinds of shared access, and the counters of one pass that distinguish conflicts from arbitration. ncu 2025.3
-# does not collect arbitration in the same pass as the counters of atomics.
-ONE_PASS = {
-    ("shared load", "shared ldmatrix"): (f"{_WAVEFRONTS}_op_ld.sum", f"{_CONFLICTS}_op_ld.sum", ARBITRATION),
-    ("shared store", "shared stmatrix"): (f"{_WAVEFRONTS}_op_st.sum", f"{_CONFLICTS}_op_st.sum", ARBITRATION),
-    ("shared atomic",): (f"{_WAVEFRONTS}_op_atom.sum", f"{_CONFLICTS}_op_atom.sum"),
-}
 EVERYTHING = (
     *dict.fromkeys(metric for metrics in ONE_PASS.values() for metric in metrics),
-    f"{_CONFLICTS}_op_ldgsts.sum",  # with arbitration it takes two passes, which proves nothing
+    f"{CONFLICTS}_op_ldgsts.sum",  # with arbitration it takes two passes, which proves nothing
     *(f"l1tex__t_requests_{_GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
     *(f"l1tex__t_sectors_{_GLOBAL}_{op}.sum" for op in ("ld", "st", "atom", "red")),
     f"l1tex__t_set_accesses_{_GLOBAL}_ld.sum",
     # Not modelled; recorded for future rules.
-    f"{_WAVEFRONTS}.sum",
+    f"{WAVEFRONTS}.sum",
     *(f"l1tex__t_output_wavefronts_{_GLOBAL}_{op}.sum" for op in ("ld", "st")),
     f"l1tex__t_sectors_{_GLOBAL}_ld_lookup_hit.sum",
     "idc__requests.sum",

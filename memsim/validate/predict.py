@@ -58,7 +58,7 @@ class PredictedAccess:
 
 
 def access_name(site: AccessSite) -> str:
-    """The name of its kind of access in `memsim.validate.sass`, which does not distinguish atomics."""
+    """The name of its kind of access in `memsim.validate.profiles`, which does not distinguish atomics."""
     return operation(site.space, site.op).access
 
 

@@ -5,13 +5,14 @@ Instructions are identified by address; their source lines are in the cubin's li
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.sass import access_of, opcode
+from memsim.model.operations import OPERATIONS
 
 # Columns of a row: ncu's names of the metrics of each instruction in the section SourceCounters.
 SOURCE_METRICS = (
@@ -29,6 +30,24 @@ EVERYWHERE = CODE_METRICS[:2]  # metrics of every instruction; the others are of
 PADDING = ("NOP", "BRA")  # after the last reachable instruction: a jump to itself, and NOPs
 MOST_INSTRUCTIONS = 1 << 20
 Column = tuple[int | None, ...]
+
+WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
+CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
+ARBITRATION = "l1tex__data_bank_conflicts_type_arbitration.sum"
+
+# Kinds of shared access, and the counters of one pass that distinguish conflicts from arbitration. ncu 2025.3
+# does not collect arbitration in the same pass as the counters of atomics.
+ONE_PASS = {
+    ("shared load", "shared ldmatrix"): (f"{WAVEFRONTS}_op_ld.sum", f"{CONFLICTS}_op_ld.sum", ARBITRATION),
+    ("shared store", "shared stmatrix"): (f"{WAVEFRONTS}_op_st.sum", f"{CONFLICTS}_op_st.sum", ARBITRATION),
+    ("shared atomic",): (f"{WAVEFRONTS}_op_atom.sum", f"{CONFLICTS}_op_atom.sum"),
+}
+# Opcode as ncu prints it -> access, as far as it tells; textures are not recognized.
+ACCESSES = {
+    **{opcode: operation.access for operation in OPERATIONS.values() for opcode in operation.opcodes},
+    **{"LD": "generic load", "ST": "generic store", "ATOM": "generic atomic"},
+}
+INDEXED = re.compile(r"\]\[R[0-9]")  # c[0x3][R4+0x10]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +86,7 @@ class CodeProfile:
 
     @property
     def accesses(self) -> set[str | None]:
-        """Kinds of memory access in the code, by their names in `memsim.validate.sass`."""
+        """Kinds of memory access in the code, by their names in `memsim.validate.profiles`."""
         return {access_of(text) for text in self.sass}
 
     def starting_at(self, opcodes: Mapping[int, str]) -> CodeProfile | None:
@@ -175,3 +194,20 @@ def _unrolled(runs: Sequence[Any]) -> list[Any]:
     if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
         raise MemsimError("not a recording: it has more instructions than a kernel can have")
     return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
+
+
+def opcode(sass: str) -> str:
+    """`@!P0 LDG.E.128 R4, desc[UR4][R2.64]` -> `LDG.E.128`."""
+    words = sass.split()
+    return words[1] if words[0].startswith("@") else words[0]
+
+
+def access_of(sass: str) -> str | None:
+    """The kind of access, such as "shared load"; None if it is not a memory access."""
+    name = opcode(sass).partition(".")[0]
+    return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)
+
+
+def never_runs(sass: str) -> bool:
+    """`@!PT LDS RZ, [RZ]`, which ptxas inserts between other instructions; PT is always true."""
+    return sass.startswith("@!PT ")

@@ -7,12 +7,22 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 import msgspec
+from msgspec import Meta
 
 from memsim.errors import MemsimError
 from memsim.files import read_json, write_text
+
+# Types of the fields of recordings, by which `check_record` validates files.
+Text = Annotated[str, Meta(min_length=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+Chip = Annotated[str, Meta(pattern=r"^sm_\d+[a-z]?$")]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Date = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="UTC")]
+Dim3 = tuple[Positive, Positive, Positive]
 
 T = TypeVar("T")
 

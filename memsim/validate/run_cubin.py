@@ -24,9 +24,9 @@ from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy
 from memsim.validate.device_memory import DeviceMemory, made
+from memsim.validate.driver_calls import launch_clusters
 from memsim.validate.launch_args import unpack
-from memsim.validate.launch_clusters import launch_clusters
-from memsim.validate.under_ncu import answer
+from memsim.validate.profiler import answer
 
 PLAN = "plan.json"
 REFERENCE = "the same in float64 on the GPU, by CuPy (products by cuBLAS)"

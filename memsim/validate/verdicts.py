@@ -24,8 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from memsim.analysis import Range
-from memsim.validate.live import ARBITRATION, ONE_PASS
-from memsim.validate.profiles import CodeProfile
+from memsim.validate.profiles import ARBITRATION, ONE_PASS, CodeProfile
 
 #: Wavefronts of the products' operands.
 PRODUCTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"

@@ -13,7 +13,7 @@ from memsim.validate.by_instruction import ComparedKernel, headline, passed
 from memsim.validate.code_recording import CodeRecording
 from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.live import measure
-from memsim.validate.under_ncu import Progress
+from memsim.validate.profiler import Progress
 from memsim.validate.verdicts import MetricComparison
 
 #: Measured, and not predicted: clocks are as they are.

@@ -20,9 +20,9 @@ from memsim.kernels import Dispatcher, Spec
 from memsim.kernels.dispatch import Piece
 from memsim.kernels.shipped import digest
 from memsim.validate.device import check_chip, load_cupy, this_device
+from memsim.validate.profiler import Progress
 from memsim.validate.recording_files import now
 from memsim.validate.run_cubin import refusals
-from memsim.validate.under_ncu import Progress
 from studies.bench.cublas import CuBlas
 from studies.bench.launching import CODE, launcher, make_arrays
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Rest, Size, Timing

@@ -10,8 +10,19 @@ from msgspec import Meta
 
 from memsim.errors import MemsimError
 from memsim.validate.device import Device
-from memsim.validate.field_types import Date, Dim3, Natural, Positive, Sha256, Text
-from memsim.validate.recording_files import check_record, free_path, newest, read_record, write_record
+from memsim.validate.recording_files import (
+    Date,
+    Dim3,
+    Natural,
+    Positive,
+    Sha256,
+    Text,
+    check_record,
+    free_path,
+    newest,
+    read_record,
+    write_record,
+)
 
 SCHEMA = 1
 STEM = "bench"

@@ -14,10 +14,15 @@ from memsim.api import loading
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.launch import Launch
-from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, load_code_recording
-from memsim.validate.code_recordings import new_code_path
-from memsim.validate.live import ONE_PASS, recorded_name
-from memsim.validate.profiles import CodeProfile
+from memsim.validate.code_recording import (
+    CodeLaunchRecord,
+    CodeOrigin,
+    CodeRecording,
+    load_code_recording,
+    new_code_path,
+)
+from memsim.validate.live import recorded_name
+from memsim.validate.profiles import ONE_PASS, CodeProfile
 from tests.cli.conftest import Run
 from tests.validate.conftest import H200, recorded
 from tests.validate.profiles import profiled

@@ -23,7 +23,7 @@ from memsim import ArrayArg, TensorMap
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
-from memsim.validate import under_ncu
+from memsim.validate import profiler as ncu
 from memsim.validate.device import Device
 from memsim.validate.profiler import Profiler
 from memsim.validate.profiles import CodeProfile, Counted
@@ -220,8 +220,8 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
 
     monkeypatch.setattr(measure, "this_device", lambda: DEVICE)
     monkeypatch.setattr(measure, "find_profiler", lambda: Profiler(Path("ncu"), "2025.3.1.0"))
-    monkeypatch.setattr(under_ncu, "profile", profile)
-    monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: answers.pop())
+    monkeypatch.setattr(ncu, "profile", profile)
+    monkeypatch.setattr(ncu, "read_code_report", lambda report, lines: answers.pop())
     monkeypatch.setattr(
         measure, "compile_cubin", lambda source, arch: SimpleNamespace(code=b"code", compiler="nvcc")
     )
@@ -243,12 +243,12 @@ def test_a_run_that_fails_says_why(
     recording: HopperRecording, gpu: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(profiler: Any, report: Any, what: Any, command: list[str], launched: Any) -> str:
-        (Path(command[-1]) / under_ncu.ANSWER).write_text(
+        (Path(command[-1]) / ncu.ANSWER).write_text(
             json.dumps({"error": "bl does not run", "hint": None}), "utf-8"
         )
         raise MemsimError("ncu failed")
 
-    monkeypatch.setattr(under_ncu, "profile", fails)
+    monkeypatch.setattr(ncu, "profile", fails)
     with pytest.raises(MemsimError, match="bl does not run"):
         next(run_hopper([recording]))
     monkeypatch.setattr(measure, "this_device", lambda: replace(DEVICE, compute_capability="8.0"))

@@ -20,7 +20,7 @@ from lab.probe.judge_probe import judge_probe
 from lab.probe.patterns import ROOM, make_patterns, side_by_side
 from lab.probe.run_probe import METRICS, ProbeRecording, run_probe
 from memsim.errors import MemsimError
-from memsim.validate import under_ncu
+from memsim.validate import profiler as ncu
 from memsim.validate.device import Device
 from memsim.validate.predict import accesses_of
 from memsim.validate.profiler import Profiler
@@ -187,8 +187,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         )
         return [one] * (measure.LAUNCHES * len(ran[-1]))
 
-    monkeypatch.setattr(under_ncu, "profile", profile)
-    monkeypatch.setattr(under_ncu, "read_code_report", read)
+    monkeypatch.setattr(ncu, "profile", profile)
+    monkeypatch.setattr(ncu, "read_code_report", read)
     return ran
 
 

@@ -11,7 +11,7 @@ from memsim.model import COUNTERS, shared_access, totals
 from memsim.model.choice import why_no_cost
 from memsim.model.counters import QUANTITIES
 from memsim.model.operations import OPERATIONS, Operation, counted, operation
-from memsim.validate.sass import access_of
+from memsim.validate.profiles import access_of
 from tests.model.oracle import COUNTS_LANES
 
 SAME = np.zeros(32, np.int64)

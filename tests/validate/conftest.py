@@ -6,9 +6,7 @@ from functools import cache
 
 from memsim.data import data_folder
 from memsim.kernels import compiled
-from memsim.validate.code_recording import CodeRecording
-from memsim.validate.code_recordings import newest_code
-from memsim.validate.sizes import size_of
+from memsim.validate.code_recording import CodeRecording, newest_code, size_of
 from tests.validate.fake_gpu import any_gpu, gpu
 
 __all__ = ["any_gpu", "gpu"]  # fixtures

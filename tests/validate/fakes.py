@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memsim.validate.read_report import PASSES, CodeProfile
+from memsim.validate.profiler import PASSES, CodeProfile
 
 DATA = Path(__file__).parent / "data" / "two_transposes.json"
 

@@ -10,10 +10,7 @@ import pytest
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.kernels import Spec, compiled
-from memsim.validate.code_recording import load_code_recording
-from memsim.validate.code_recordings import code_paths
-from memsim.validate.replay import replay
-from memsim.validate.sizes import RAGGED, size_of
+from memsim.validate.code_recording import RAGGED, code_paths, load_code_recording, replay, size_of
 from memsim.validate.verdicts import NOISE, UNMODELLED
 from studies.kernel_ptx import ptx_of
 from tests.few import KERNELS, few

@@ -11,8 +11,14 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
-from memsim.validate.code_recording import CodeRecording, load_code_recording
-from memsim.validate.code_recordings import code_paths, new_code_path, newest_code, newest_code_of_each
+from memsim.validate.code_recording import (
+    CodeRecording,
+    code_paths,
+    load_code_recording,
+    new_code_path,
+    newest_code,
+    newest_code_of_each,
+)
 from memsim.validate.live import machine_of, opcodes
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.few import few

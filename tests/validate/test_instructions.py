@@ -11,6 +11,7 @@ import pytest
 from memsim.analysis import Analysis, Range
 from memsim.errors import MemsimError
 from memsim.kernels import catalog, compiled
+from memsim.validate.code_recording import replay
 from memsim.validate.compare_instructions import (
     ARBITRATION,
     DIFFERS,
@@ -21,9 +22,8 @@ from memsim.validate.compare_instructions import (
     InstructionRow,
     compare_code,
 )
-from memsim.validate.live import ARBITRATION as CONTENDED
+from memsim.validate.profiles import ARBITRATION as CONTENDED
 from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, Counted
-from memsim.validate.replay import replay
 from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, WITHIN, counter_figures
 from tests.validate.conftest import recorded
 from tests.validate.profiles import profiled

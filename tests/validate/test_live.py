@@ -21,7 +21,8 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog, compiled
 from memsim.launch import Launch
-from memsim.validate import live, run_cubin, under_ncu
+from memsim.validate import live, run_cubin
+from memsim.validate import profiler as ncu
 from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device
 from memsim.validate.launch_args import in_words, pack, unpack
@@ -69,7 +70,7 @@ def plan(folder: Path, *launches: Job) -> list[str]:
 @pytest.mark.usefixtures("any_gpu")
 def test_the_program_runs_and_checks(kernel: str, tmp_path: Path) -> None:
     assert run_cubin.main(plan(tmp_path, launch_of(kernel))) == 0
-    (done,) = under_ncu._answer_in(tmp_path)
+    (done,) = ncu._answer_in(tmp_path)
     assert done["right"]
     assert (done["largest_error"] == 0.0) == kernel.startswith("transpose")
 
@@ -82,7 +83,7 @@ def test_any_kernel_with_any_arguments(gpu: FakeGpu, tmp_path: Path) -> None:
     args = [ArrayArg((64,), fill="zeros"), [given, np.float32(2)], 0.5, -1]
     launch = Job(kernel, Launch((2, 1, 1), (32, 1, 1), 128), args)
     assert run_cubin.main(plan(tmp_path, launch)) == 0
-    assert under_ncu._answer_in(tmp_path) == [None]
+    assert ncu._answer_in(tmp_path) == [None]
     result = next(array for array in gpu.lying.values() if array.any() and not np.array_equal(array, given))
     expected = -2 * given.reshape(2, 32)[:, ::-1].ravel() + 0.5
     assert np.array_equal(result, expected)
@@ -176,7 +177,7 @@ def test_a_wrong_result_is_seen(
 
     monkeypatch.setattr(gpu, "function", lambda path, entry: Wrong(path, entry, gpu.lying))
     assert run_cubin.main(plan(tmp_path, launch_of(kernel))) == 0
-    (done,) = under_ncu._answer_in(tmp_path)
+    (done,) = ncu._answer_in(tmp_path)
     assert not done["right"]
     assert (done["largest_error"] is None) == (spoil is leave_out)
 
@@ -197,7 +198,7 @@ def test_what_cuda_refuses(
     monkeypatch.setattr(gpu, "function", refuse)
     assert run_cubin.main(plan(tmp_path, launch_of("kernel_v4"))) == 2
     with pytest.raises(MemsimError, match=says):
-        under_ncu._answer_in(tmp_path)
+        ncu._answer_in(tmp_path)
 
 
 @pytest.fixture
@@ -224,8 +225,8 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     device = Device("NVIDIA H100 80GB HBM3", "9.0", "580.159.04", "13.0", "14.2.0")
     monkeypatch.setattr(live, "this_device", lambda: device)
     monkeypatch.setattr(live, "find_profiler", lambda: Profiler(Path("ncu"), "2025.3.1.0"))
-    monkeypatch.setattr(under_ncu, "profile", profile)
-    monkeypatch.setattr(under_ncu, "read_code_report", read)
+    monkeypatch.setattr(ncu, "profile", profile)
+    monkeypatch.setattr(ncu, "read_code_report", read)
     return asked
 
 
@@ -253,7 +254,7 @@ def test_another_kernel_than_the_one_that_ran(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = profiled(launch_of("kernel_v4"))
-    monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: [other])
+    monkeypatch.setattr(ncu, "read_code_report", lambda report, lines: [other])
     with pytest.raises(MemsimError, match="ncu measured kernel_v4 where transpose_xor ran"):
         live.measure([launch_of("transpose_xor")])
 
@@ -263,7 +264,7 @@ def test_other_instructions_than_those_that_ran(
 ) -> None:
     launch = launch_of("transpose_xor")
     other = replace(profiled(launch_of("kernel_v4")), kernel="transpose_xor")
-    monkeypatch.setattr(under_ncu, "read_code_report", lambda report, lines: [other])
+    monkeypatch.setattr(ncu, "read_code_report", lambda report, lines: [other])
     with pytest.raises(MemsimError, match="other instructions for transpose_xor"):
         live.measure([launch])
 
@@ -272,10 +273,10 @@ def test_what_the_program_says_goes_before_what_ncu_says(
     machine: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def profile(profiler: Any, report: Path, what: Any, command: Sequence[str], launched: Any) -> str:
-        (Path(command[-1]) / under_ncu.ANSWER).write_text(json.dumps({"error": "no room", "hint": None}))
+        (Path(command[-1]) / ncu.ANSWER).write_text(json.dumps({"error": "no room", "hint": None}))
         raise MemsimError("The application returned an error code (2)")
 
-    monkeypatch.setattr(under_ncu, "profile", profile)
+    monkeypatch.setattr(ncu, "profile", profile)
     with pytest.raises(MemsimError, match="no room"):
         live.measure([launch_of("transpose_xor")])
 
@@ -291,7 +292,7 @@ def test_the_launch_that_ended_the_profiler_is_numbered(
             launched()
         raise MemsimError("ncu failed (exit code 9)")
 
-    monkeypatch.setattr(under_ncu, "profile", profile)
+    monkeypatch.setattr(ncu, "profile", profile)
     jobs = [launch_of("transpose_xor"), launch_of("kernel_v4")]
     with pytest.raises(live.NotMeasured, match="exit code 9") as caught:
         live.count(jobs, ["smsp__inst_executed.sum"])

@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.validate import profiler
-from memsim.validate import read_report as report
-from memsim.validate.profiles import CodeProfile
-from memsim.validate.read_report import LINES, code_profile_of, read_code_report, unit_of
-from memsim.validate.sass import access_of
+from memsim.validate import profiler as ncu
+from memsim.validate.profiler import LINES, code_profile_of, read_code_report, unit_of
+from memsim.validate.profiles import CodeProfile, access_of
 from tests.validate import fakes
 
 HERE = Path(__file__)
@@ -61,13 +59,9 @@ def test_a_profile_survives_the_way_through_json() -> None:
 
 def reader(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes `code` the module ncu_report of the process that reads."""
-    (folder / f"{report.MODULE}.py").write_text(code)
-    root = str(HERE.parents[2])
-    monkeypatch.setattr(
-        report,
-        "child_environment",
-        lambda: {**profiler.child_environment(), "PYTHONPATH": f"{folder}{os.pathsep}{root}"},
-    )
+    (folder / f"{ncu.MODULE}.py").write_text(code)
+    environment = {**ncu.child_environment(), "PYTHONPATH": f"{folder}{os.pathsep}{HERE.parents[2]}"}
+    monkeypatch.setattr(ncu, "child_environment", lambda: environment)
 
 
 def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

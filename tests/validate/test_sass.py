@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memsim.instruction import condition_of, guard_of
-from memsim.validate.sass import access_of, never_runs, opcode
+from memsim.validate.profiles import access_of, never_runs, opcode
 
 
 @pytest.mark.parametrize(

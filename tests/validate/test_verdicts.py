@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.validate.live import ARBITRATION, ONE_PASS
-from memsim.validate.profiles import CodeProfile, Counted
+from memsim.validate.profiles import ARBITRATION, ONE_PASS, CodeProfile, Counted
 from memsim.validate.verdicts import counter_figures
 
 WAVEFRONTS, CONFLICTS = ONE_PASS["shared atomic",]

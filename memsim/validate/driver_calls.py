@@ -1,4 +1,8 @@
-"""Tensor maps as the CUDA driver encodes them, for kernels that run on a GPU."""
+"""What kernels on a GPU need of the CUDA driver, and CuPy has no call for: tensor maps as it encodes them,
+and a launch in clusters that the launch chooses (`cuLaunchKernelEx`).
+
+Source of its structures: CUlaunchConfig, CUlaunchAttribute of cuda.h.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,8 @@ TYPES = (
     *("uint8", "uint16", "uint32", "int32", "uint64", "int64"),
     *("float16", "float32", "float64", "bfloat16"),
 )
+
+CLUSTER_DIMENSION = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 
 
 def driver() -> Any:
@@ -92,3 +98,55 @@ def encode_tiled(
             f" (CUDA error {refused})"
         )
     return bytes(room[first : first + TensorMap.nbytes])
+
+
+class _Attribute(ctypes.Structure):
+    _fields_ = [
+        ("id", ctypes.c_int),
+        ("padding", ctypes.c_int),
+        ("value", ctypes.c_uint32 * 16),
+    ]
+
+
+class _Configuration(ctypes.Structure):
+    _fields_ = [
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        ("shared_bytes", ctypes.c_uint32),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint32),
+    ]
+
+
+def launch_clusters(
+    function: int,
+    grid: Sequence[int],
+    block: Sequence[int],
+    cluster: Sequence[int],
+    shared_bytes: int,
+    parameters: Sequence[bytes],
+) -> None:
+    """Launch a `CUfunction`, without waiting for it. parameters: the bytes of each.
+
+    Raises:
+        MemsimError: the driver rejects it.
+    """
+    attribute = _Attribute(CLUSTER_DIMENSION, 0, (ctypes.c_uint32 * 16)(*cluster))
+    configuration = _Configuration(
+        (ctypes.c_uint32 * 3)(*grid),
+        (ctypes.c_uint32 * 3)(*block),
+        shared_bytes,
+        None,
+        ctypes.pointer(attribute),
+        1,
+    )
+    buffers = [ctypes.create_string_buffer(one, len(one)) for one in parameters]
+    places = (ctypes.c_void_p * len(buffers))(*map(ctypes.addressof, buffers))
+    refused = driver().cuLaunchKernelEx(
+        ctypes.byref(configuration), ctypes.c_void_p(function), places, ctypes.c_void_p(None)
+    )
+    if refused:
+        raise MemsimError(
+            f"the driver rejects a launch in clusters of {list(cluster)} (CUDA error {refused})"
+        )
