@@ -39,7 +39,8 @@ def _section(name: str, thing: Any) -> str:
     if not inspect.isclass(thing):
         return text
     for member, value in sorted(vars(thing).items()):
-        if member.startswith("_"):
+        # What a class in between or above says too is a protocol of memsim's own, such as that of arguments.
+        if member.startswith("_") or any(member in vars(base) for base in thing.__mro__[1:]):
             continue
         held = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         if inspect.isfunction(held) and held.__doc__:

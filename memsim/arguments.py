@@ -10,47 +10,25 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from memsim.argument_types import (
-    DTYPES,
-    FILLS,
-    ArrayArg,
-    Pointers,
-    TensorMap,
-    TensorMaps,
-    Texture,
-    Texture1D,
-    c_strides,
-    dtype_of,
-)
-from memsim.arrays import allocation
+from memsim.argument_types import FILLS, ArrayArg
+from memsim.argument_types.argument import KINDS, Argument, ArgumentPlaces, argument_of
+from memsim.argument_types.array_arg import described_array, dtype_of, element_type, type_of_text
+from memsim.argument_types.fitted_arguments import accessors_of
+from memsim.argument_types.given_values import NULL, check_parts
+from memsim.argument_types.parameter import Parameter
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
-from memsim.isa.executable import Parameter
 from memsim.npy import read_array
-from memsim.simt.fitted_arguments import accessors_of
-from memsim.simt.fitted_arguments import fitted as fitted
-from memsim.simt.launch_arguments import POINTERS, check_parts, encode_parts, is_array, is_struct
 
 Part: TypeAlias = np.generic | np.ndarray | ArrayArg
-Argument: TypeAlias = int | float | bytes | ArrayArg | np.ndarray | Texture | tuple[Part, ...] | None
+Value: TypeAlias = int | float | bytes | np.ndarray | Argument | tuple[Part, ...] | None
 
-NULL = "null"
 BOOLS = {"true": 1, "false": 0}
-EXTENT = re.compile(r"\s*[0-9]{1,18}\s*")
-ARRAY = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?")
 NUMBERS = re.compile(r"(?P<dtype>\w+)\((?P<values>[^()]*)\)")
-TEXTURE = re.compile(r"tex(?P<dimensions>[123])d(?P<layered>layered)?\(")
-# What follows the array in a texture: the field of `Texture` that a word sets, and to what.
-TEXTURE_WORDS: dict[str, tuple[str, Any]] = {
-    f"{name}={choice}": (name, choice)
-    for name in ("memory", "filter", "address")
-    for choice in Texture.CHOICES[name]
-}
-TEXTURE_WORDS |= {"normalized": ("normalized", True), "as_floats": ("integers", "normalized")}
 BETWEEN_PARTS = re.compile(r"\+(?![^()]*\))")  # no + inside parentheses, as in f32(1e+5)
 EXAMPLES = (
     "examples: 1024, 1.0, 'f32[1024,1024]', 'f32[1024,1024]=zeros', 'i32[64]=iota', @matrix.npy, "
@@ -60,13 +38,13 @@ EXAMPLES = (
 
 
 def read_arguments(
-    texts: Sequence[str | Argument],
+    texts: Sequence[str | Value],
     parameters: Mapping[str, Parameter],
     folder: Path = Path(),
     where: str = "--arg",
     types: Sequence[str] = (),
     kernel: str = "",
-) -> list[Argument]:
+) -> list[Value]:
     """One value for each parameter of the kernel.
 
     Args:
@@ -137,7 +115,7 @@ def check_elements(
         wanted = element_of(declared)
         if wanted is None or not isinstance(value, (np.ndarray, ArrayArg)):
             continue
-        dtype = value.dtype if isinstance(value, np.ndarray) else dtype_of(value.dtype)
+        dtype = element_type(value)
         kind = "f" if dtype.kind == "f" else "i" if dtype.kind in "iub" else dtype.kind
         packed = dtype.itemsize < wanted[1] and _is_vector(declared)
         packed |= dtype.itemsize == 1 and value.nbytes % wanted[1] == 0  # a buffer of bytes
@@ -155,71 +133,23 @@ def describe(argument: object) -> str:
     """An argument as a text; an array by type and shape, and by content if it is described."""
     if isinstance(argument, str):
         return argument.replace(" ", "").removesuffix(f"={FILLS[0]}")
-    if argument is None:
-        return NULL
-    if isinstance(argument, (list, tuple)):
-        return "+".join(map(describe, argument))
-    if isinstance(argument, Pointers):
-        return f"pointers({','.join(map(describe, argument.arrays))})"
-    if isinstance(argument, TensorMap):
-        return f"tensormap({describe(argument.array)})"
-    if isinstance(argument, TensorMaps):
-        return f"tensormaps({','.join(map(describe, argument.arrays))})"
-    if isinstance(argument, Texture):
-        return _describe_texture(argument)
-    if isinstance(argument, np.generic):
-        return f"{_short(argument.dtype)}({argument.item()})"
-    if not isinstance(argument, (np.ndarray, ArrayArg)):
-        return str(argument)
-    fill = argument.fill if isinstance(argument, ArrayArg) else FILLS[0]
-    shape = ",".join(map(str, argument.shape))
-    dtype = dtype_of(argument.dtype) if isinstance(argument, ArrayArg) else argument.dtype
-    return describe(f"{_short(dtype)}[{shape}]{_place(argument, dtype)}={fill}")
+    return argument_of(argument).text()
 
 
-def _memory(dimensions: int) -> str:
-    """Where a texture lies unless its text says otherwise."""
-    return "linear" if dimensions == 1 else "array"
-
-
-def _describe_texture(texture: Texture) -> str:
-    if isinstance(texture, Texture1D):
-        return f"texture over {describe(texture.array)}"
-    usual = Texture(texture.array, texture.dimensions, _memory(texture.dimensions), layered=texture.layered)
-    words = [
-        word
-        for word, (name, value) in TEXTURE_WORDS.items()
-        if getattr(texture, name) == value != getattr(usual, name)
-    ]
-    layered = "layered" * texture.layered
-    return f"tex{texture.dimensions}d{layered}({','.join([describe(texture.array), *words])})"
-
-
-def _place(array: np.ndarray | ArrayArg, dtype: np.dtype[Any]) -> str:
-    """A view's place in its allocation, empty if it is all of it: `@4` bytes, `@0/(8,)` with strides."""
-    first = array.start if isinstance(array, ArrayArg) else allocation(array)[1] if array.size else 0
-    plain = array.strides in (None, c_strides(array.shape, dtype.itemsize))
-    return f"@{first}" * bool(first or not plain) + f"/{array.strides}" * (not plain)
-
-
-def _short(dtype: np.dtype[Any]) -> str:
-    return next((short for short, name in DTYPES.items() if name == dtype.name), dtype.name)
-
-
-def _read(
-    text: str | Argument, folder: Path, name: str, parameter: Parameter, takes_accessors: bool
-) -> Argument:
+def _read(text: str | Value, folder: Path, name: str, parameter: Parameter, takes_accessors: bool) -> Value:
     if not isinstance(text, str):
         return text
-    if text == NULL and parameter.type in POINTERS:
+    if text == NULL and parameter.is_pointer:
         return None
     if takes_accessors and _is_array(text) and not BETWEEN_PARTS.search(text):
         return _array(text, folder)
-    if TEXTURE.match(text):
-        return _texture(text, name, parameter)
-    if is_struct(parameter) or NUMBERS.match(text):
+    if (special := _of_a_kind(text)) is not None:
+        if not special.fits(parameter, name):
+            raise _error(text, 1, f"{special.in_errors()} for {name}, which is {parameter.type}")
+        return special
+    if parameter.is_struct or NUMBERS.match(text):
         return _struct(text, folder, name, parameter)
-    if _is_array(text) and parameter.type not in POINTERS:
+    if _is_array(text) and not parameter.is_pointer:
         raise _error(text, 1, f"an array for {name}, which is {parameter.type}, not a pointer")
     if _is_array(text):
         return _array(text, folder)
@@ -232,13 +162,21 @@ def _read(
         raise _error(text, 1, f"invalid value for {name}, which is {parameter.type}") from None
 
 
+def _of_a_kind(text: str) -> Argument | None:
+    """The argument of the kind whose text it is, such as a texture's; None if it is none's."""
+    try:
+        return next((found for kind in KINDS.values() if (found := kind.of_text(text)) is not None), None)
+    except MemsimError as error:
+        raise _error(text, error.column or 1, error.message) from None
+
+
 def _declared(kind: str, name: str) -> str:
     """`float *m`, `int n`."""
     return f"{kind}{'' if kind.endswith(('*', '&')) else ' '}{name}"
 
 
 def _type(parameter: Parameter) -> str:
-    return f"a struct of {parameter.size} bytes" if is_struct(parameter) else parameter.type
+    return f"a struct of {parameter.size} bytes" if parameter.is_struct else parameter.type
 
 
 def _is_array(text: str) -> bool:
@@ -252,47 +190,10 @@ def _integer(text: str) -> int:
 def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:
     if text.startswith("@"):
         return _array_from_file(text, folder)
-    match = ARRAY.fullmatch(text)
-    if match is None:
-        raise _error(text, text.index("[") + 1, "an array is TYPE[SHAPE] or TYPE[SHAPE]=CONTENT")
-    dtype = _dtype(text, match)
-    extents = match["shape"].split(",")
-    if not all(EXTENT.fullmatch(extent) and int(extent) > 0 for extent in extents):
-        raise _error(
-            text, match.start("shape") + 1, "a shape is a list of positive integers, such as [64,64]"
-        )
-    fill = match["fill"]
-    if fill is not None and fill not in FILLS:
-        raise _error(text, match.start("fill") + 1, f"unknown content {fill!r}; known: {', '.join(FILLS)}")
-    return ArrayArg(tuple(int(extent) for extent in extents), dtype, fill or FILLS[0])
-
-
-def _texture(text: str, name: str, parameter: Parameter) -> Texture:
-    """`tex2d(f32[256,256],filter=linear)`; `tex1d(...)` lies in linear memory, the others in arrays, unless
-    they say otherwise.
-    """
-    match = TEXTURE.match(text)
-    assert match is not None
-    if parameter.type not in POINTERS:
-        raise _error(text, 1, f"a texture for {name}, which is {parameter.type}")
-    inside, closed, rest = text[match.end() :].partition(")")
-    array, bracket, words = inside.partition("]")
-    if not closed or rest or not bracket:
-        raise _error(text, match.end() + 1, "a texture is tex2d(TYPE[SHAPE],...), the array described")
-    fill, *told = words.split(",")
-    dimensions = int(match["dimensions"])
-    fields: dict[str, Any] = {"memory": _memory(dimensions)}
-    for word in told:
-        if word not in TEXTURE_WORDS:
-            known = ", ".join(TEXTURE_WORDS)
-            raise _error(text, text.rindex(word) + 1, f"unknown word {word!r}; known: {known}")
-        field, value = TEXTURE_WORDS[word]
-        fields[field] = value
     try:
-        described = _array(f"{array}]{fill}", Path())
-        return Texture(described, dimensions, layered=bool(match["layered"]), **fields)
+        return described_array(text)
     except MemsimError as error:
-        raise _error(text, match.end() + (error.column or 1), error.message) from None
+        raise _error(text, error.column or 1, error.message) from None
 
 
 def _struct(text: str, folder: Path, name: str, parameter: Parameter) -> bytes | tuple[Part, ...]:
@@ -311,7 +212,10 @@ def _struct(text: str, folder: Path, name: str, parameter: Parameter) -> bytes |
         check_parts(parts, name, parameter)
     except MemsimError as error:
         raise _error(text, 1, error.message) from None
-    return tuple(parts) if any(map(is_array, parts)) else encode_parts(parameter, parts, iter(()))
+    given = argument_of(parts)
+    if any(True for _ in given.held()):
+        return tuple(parts)
+    return given.encode(parameter, cast(ArgumentPlaces, None), 0)  # numbers need no places
 
 
 def _numbers(text: str) -> list[np.generic]:
@@ -320,20 +224,13 @@ def _numbers(text: str) -> list[np.generic]:
     if match is None or end != len(text):
         message = "a struct is TYPE(NUMBER,...) and arrays TYPE[SHAPE], joined by +"
         raise _error(text, end + 1, message)
-    dtype = _dtype(text, match)
+    dtype = type_of_text(match)
     number = float if "float" in dtype else _integer
     try:
         with np.errstate(over="raise"):
             return list(np.array([number(value) for value in match["values"].split(",")], dtype_of(dtype)))
     except (ValueError, OverflowError, FloatingPointError):
         raise _error(text, match.start("values") + 1, f"no {match['dtype']} numbers") from None
-
-
-def _dtype(text: str, match: re.Match[str]) -> str:
-    if match["dtype"] not in DTYPES:
-        known = ", ".join(DTYPES)
-        raise _error(text, match.start("dtype") + 1, f"unknown type {match['dtype']!r}; known: {known}")
-    return DTYPES[match["dtype"]]
 
 
 def _array_from_file(text: str, folder: Path) -> np.ndarray:

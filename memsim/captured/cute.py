@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import TensorMap
-from memsim.arrays import allocation, as_argument
+from memsim.argument_types.allocations import allocation
+from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.host_runtime import RUNTIME, HostLaunch, functions
 from memsim.captured.launched import POINTER, Launched, loaded, snapshot, with_arrays
 from memsim.captured.replaced import replaced

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ import numpy as np
 
 from memsim.api import loading, running
 from memsim.api.source_texts import SourceTexts
-from memsim.argument_types import Pointers, StructFields, TensorMap, TensorMaps, Texture
-from memsim.arrays import allocation, as_arguments
+from memsim.argument_types import StructFields
+from memsim.argument_types.allocations import Copies
+from memsim.argument_types.argument import argument_of
+from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.boundary import Boundary
 from memsim.job import Job
 from memsim.kernel import Kernel
@@ -73,46 +75,8 @@ class Launched:
 
 def snapshot(arguments: Sequence[Any]) -> tuple[Any, ...]:
     """Copies of arguments, independent of the caller's arrays; arrays that share memory still do."""
-    return mapped(as_arguments(arguments), Copies())
-
-
-def mapped(arguments: Sequence[Any], change: Callable[[np.ndarray], Any]) -> tuple[Any, ...]:
-    """The arguments with `change` applied to every numpy array in them."""
-
-    def one(value: Any) -> Any:
-        if isinstance(value, np.ndarray) and value.shape != ():
-            return change(value)
-        if isinstance(value, StructFields):
-            return StructFields(map(one, value), value.names)
-        if isinstance(value, (list, tuple)):
-            return tuple(map(one, value))
-        if isinstance(value, Pointers):
-            return Pointers(tuple(map(one, value.arrays)))
-        if isinstance(value, Texture):
-            return replace(value, array=one(value.array))
-        if isinstance(value, TensorMap):
-            return TensorMap(one(value.array), value.box, value.swizzle)
-        if isinstance(value, TensorMaps):
-            return TensorMaps(tuple(map(one, value.maps)))
-        return value
-
-    return tuple(map(one, arguments))
-
-
-class Copies:
-    """Copies arrays with the allocations that they are views of, each allocation once."""
-
-    def __init__(self) -> None:
-        self.copies: dict[tuple[int, int], np.ndarray] = {}
-
-    def __call__(self, array: np.ndarray) -> np.ndarray:
-        """A view of the copy with the same layout as `array`."""
-        memory, offset = allocation(array)
-        place = int(memory.__array_interface__["data"][0]), memory.size
-        if place not in self.copies:
-            self.copies[place] = memory.copy()
-        view: np.ndarray = np.ndarray(array.shape, array.dtype, self.copies[place], offset, array.strides)
-        return view
+    copies = Copies()
+    return tuple(argument_of(argument).with_arrays(copies) for argument in as_arguments(arguments))
 
 
 def with_arrays(raw: bytes, pointers: Iterable[tuple[int, Any, str]]) -> StructFields:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import ArrayArg, c_strides, dtype_of
-from memsim.arrays import as_argument, is_foreign
+from memsim.argument_types.foreign_arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.replaced import replaced
 from memsim.compile.assemble import assemble_ptx

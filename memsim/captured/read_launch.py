@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import UNSET
 
 from memsim.api import loading
 from memsim.api.source_texts import texts_beside
-from memsim.argument_types import (
-    ArrayArg,
-    Pointers,
-    StructFields,
-    TensorMap,
-    TensorMaps,
-    Texture,
-    Texture1D,
-    c_strides,
-    dtype_of,
-)
+from memsim.argument_types.argument import ArgumentDocument, value_of
 from memsim.boundary import boundary_of
-from memsim.captured import launch_document as of
+from memsim.captured.launch_document import LaunchDocument
 from memsim.captured.launched import Launched
 from memsim.captured.saved_listing import check_replaceable, unpacked
 from memsim.errors import MemsimError
@@ -43,7 +32,7 @@ def read_launch(path: Path) -> Launched:
         MemsimError: no such file, not a launch, or a referenced file is missing or does not match.
     """
     try:
-        document = msgspec.json.decode(read_bytes(path, "the launch"), type=of.LaunchDocument)
+        document = msgspec.json.decode(read_bytes(path, "the launch"), type=LaunchDocument)
     except FileNotFoundError as error:
         raise MemsimError(f"cannot read the launch: {error.strerror}", file=str(path)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -70,13 +59,13 @@ def read_launch(path: Path) -> Launched:
 def is_launch(path: Path) -> bool:
     """Is it a launch that memsim saved, and not another program's file of that name?"""
     try:
-        msgspec.json.decode(read_bytes(path), type=of.LaunchDocument)
+        msgspec.json.decode(read_bytes(path), type=LaunchDocument)
     except (OSError, MemsimError, msgspec.DecodeError, ValueError, RecursionError):
         return False
     return True
 
 
-def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
+def _kernel(document: LaunchDocument, path: Path) -> Kernel:
     content, code = _beside(document.code, path), path.parent / document.code
     if code.suffix == ".cubin":
         listing = _listing(document, content, path)
@@ -89,7 +78,7 @@ def _kernel(document: of.LaunchDocument, path: Path) -> Kernel:
     return module[document.kernel]
 
 
-def _listing(document: of.LaunchDocument, cubin: bytes, path: Path) -> str | None:
+def _listing(document: LaunchDocument, cubin: bytes, path: Path) -> str | None:
     """The listing of its cubin; None if a disassembler makes it."""
     if document.listing is None:
         check_replaceable(str(path))
@@ -113,7 +102,7 @@ def _beside(name: str, path: Path) -> bytes:
         raise MemsimError(f"there is no {name} beside it", file=str(path)) from None
 
 
-def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str, str]:
+def _texts(document: LaunchDocument, kernel: Kernel, path: Path) -> dict[str, str]:
     """The source files beside it, by their names in the code."""
     texts = {file: _beside(file, path).decode("utf-8", "replace") for file in document.sources}
     named = {file for _, _, file, _ in kernel.listing}
@@ -121,14 +110,18 @@ def _texts(document: of.LaunchDocument, kernel: Kernel, path: Path) -> dict[str,
     return {**texts, **called}
 
 
-def arguments_of(records: Sequence[of.Argument], path: Path) -> list[Any]:
+def arguments_of(documents: Sequence[ArgumentDocument], path: Path) -> list[Any]:
     """The inverse of `described`: the arguments of the launch at `path`, whose files lie beside it.
 
     Raises:
         MemsimError: a file is missing or does not match.
     """
     memories = _Memories(path)
-    return [_value(record, memories) for record in records]
+    try:
+        return [value_of(document, memories) for document in documents]
+    except MemsimError as error:
+        error.file = error.file or str(path)
+        raise
 
 
 class _Memories:
@@ -138,7 +131,8 @@ class _Memories:
         self.path = path
         self.read: dict[str, np.ndarray] = {}
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def memory(self, name: str) -> np.ndarray:
+        """The bytes in a file beside the launch."""
         if name not in self.read:
             content = _beside(name, self.path)
             try:
@@ -147,73 +141,3 @@ class _Memories:
                 raise MemsimError(f"cannot read {name}: {error}", file=str(self.path)) from None
             self.read[name] = np.array(array).reshape(-1).view(np.uint8)
         return self.read[name]
-
-    def array(self, record: of.ArrayArgument) -> np.ndarray:
-        """The array that a record describes, in its allocation."""
-        dtype, shape, values = dtype_of(record.dtype), record.shape, record.values
-        try:
-            if not isinstance(values, str):
-                return np.array(values, dtype).reshape(shape)
-            strides = record.strides or c_strides(shape, dtype.itemsize)
-            view: np.ndarray = np.ndarray(shape, dtype, self[values], record.offset or 0, strides)
-            return view
-        except (TypeError, ValueError, OverflowError) as error:
-            what = values if isinstance(values, str) else "the list of values"
-            raise MemsimError(
-                f"{what} does not contain {shape} of {dtype}: {error}", file=str(self.path)
-            ) from None
-
-
-def _value(record: of.Argument, memories: _Memories) -> Any:
-    match record:
-        case of.Null():
-            return None
-        case of.Bytes():
-            return bytes.fromhex(record.hex)
-        case of.Scalar():
-            return _number(record)
-        case of.Struct():
-            parts = tuple(_part(part, memories) for part in record.parts)
-            return StructFields(parts, [part.name for part in record.parts]) if record.named else parts
-        case of.PointerTable():
-            return Pointers(tuple(_value(array, memories) for array in record.arrays))
-        case of.TensorMapArgument():
-            return TensorMap(_value(record.array, memories), record.box, record.swizzle)
-        case of.Tensors():
-            return TensorMaps(tuple(_value(one, memories) for one in record.maps))
-        case of.TextureArgument() if record.dimensions is UNSET:
-            return Texture1D(_value(record.array, memories))
-        case of.TextureArgument():
-            how = {
-                field.name: getattr(record, field.name) for field in fields(Texture) if field.name != "array"
-            }
-            return Texture(_value(record.array, memories), **how)
-        case of.ArrayArgument() if record.values is not UNSET:
-            return memories.array(record)
-        case _:
-            return ArrayArg(
-                record.shape,
-                record.dtype,
-                record.fill,
-                record.seed,
-                record.strides or None,
-                None if record.offset is UNSET else record.offset,
-            )
-
-
-def _number(record: of.Scalar) -> Any:
-    value = float(record.value) if isinstance(record.value, str) else record.value
-    if record.dtype is UNSET:
-        return value
-    try:
-        return dtype_of(record.dtype).type(value)
-    except (ValueError, OverflowError):
-        raise MemsimError(f"{value} is not of type {record.dtype}") from None
-
-
-def _part(record: of.Argument, memories: _Memories) -> Any:
-    """A part of a struct, which must have a size."""
-    value = _value(record, memories)
-    if value is None:
-        return np.uint64(0)
-    return np.void(value) if isinstance(value, bytes) else value

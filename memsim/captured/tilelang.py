@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import TensorMap
-from memsim.arrays import allocation, as_argument
+from memsim.argument_types.allocations import allocation
+from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.replaced import replaced
 from memsim.captured.tensor_map_bits import SWIZZLES, EncodedMap

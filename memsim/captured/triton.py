@@ -18,7 +18,8 @@ import numpy as np
 from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg
-from memsim.arrays import as_argument, is_foreign, with_a_dimension
+from memsim.argument_types.array_arg import with_a_dimension
+from memsim.argument_types.foreign_arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched
 from memsim.captured.replaced import replaced
 from memsim.captured.triton_launch import TritonTensor, launched

@@ -12,7 +12,8 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg, TensorMap
-from memsim.arrays import allocation, as_argument
+from memsim.argument_types.allocations import allocation
+from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.launched import Launched, loaded, snapshot
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.arrays import allocation
+from memsim.argument_types.allocations import allocation
 from memsim.captured.launched import Launched, loaded, snapshot, with_arrays
 from memsim.captured.replaced import replaced
 from memsim.errors import MemsimError

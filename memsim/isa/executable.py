@@ -9,25 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from memsim.argument_types.parameter import Parameter as Parameter
+
 if TYPE_CHECKING:
     from memsim.isa.op import Program
 
 Dims = tuple[int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """A kernel or function parameter. `offset` and `size` in bytes within the parameter space.
-
-    `pointer` is the state space named by `.ptr` (`"global"`), "" for a bare `.ptr`, else None.
-    """
-
-    name: str
-    type: str
-    align: int
-    size: int
-    offset: int
-    pointer: str | None = None
 
 
 class Pointer(NamedTuple):

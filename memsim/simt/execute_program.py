@@ -9,15 +9,16 @@ import numpy as np
 
 from memsim.arch import Arch
 from memsim.arch.units import WARP
+from memsim.argument_types.launch_arguments import check_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.launch import Launch
+from memsim.names.demangle import demangle
 from memsim.order.order_listener import Listeners
 from memsim.simt.clusters import whole_clusters
 from memsim.simt.cooperative import check_grid, is_cooperative
 from memsim.simt.engine import Engine
 from memsim.simt.independent_warps import are_independent
-from memsim.simt.launch_arguments import check_arguments
 from memsim.simt.launch_checks import check_chip, check_launch, check_shared
 from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import reasons_of_places
@@ -76,7 +77,7 @@ def execute_program(
         MemsimError: arguments or launch that do not match, or an error in the kernel.
     """
     check_chip(kernel, arch)
-    check_arguments(kernel.name, kernel.parameters, arguments, names)
+    check_arguments(demangle(kernel.name), kernel.parameters, arguments, names)
     check_launch(kernel, launch)
     memory = memory_of(kernel, launch, arguments, names)
     check_shared(kernel, memory, arch)

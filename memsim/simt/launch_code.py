@@ -11,7 +11,7 @@ from operator import or_
 from typing import Any
 
 from memsim.arch import ARCHS, MEASURED, arch_of_code, plain_name
-from memsim.argument_types import Texture
+from memsim.argument_types.argument import argument_of
 from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
 from memsim.launch import Launch
@@ -20,7 +20,7 @@ from memsim.simt.code import Code
 from memsim.simt.constant_banks import constant_banks
 from memsim.simt.cooperative import is_cooperative, workspace_of, workspace_roots
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.launch_arguments import encode
+from memsim.simt.emulated_places import EmulatedPlaces
 from memsim.simt.launch_checks import cluster_of
 from memsim.simt.pointer_roots import (
     ANYWHERE,
@@ -29,9 +29,8 @@ from memsim.simt.pointer_roots import (
     VARIABLE_BITS,
     roots_of_symbols,
 )
-from memsim.simt.tensor_maps import place_tensor_maps
 from memsim.simt.unused_halves import without_unused_halves
-from memsim.state.address_spaces import Buffer
+from memsim.state.address_spaces import PARAMETER_WINDOW, Buffer
 from memsim.state.launch_memory import Memory
 
 
@@ -50,7 +49,6 @@ def code_of_launch(
     """
     dataflow = _dataflow_of(kernel)
     parameters, pointers, numbers = _parameters(kernel, arguments, names, memory)
-    place_tensor_maps(kernel.parameters, arguments, names, memory)
     banks, holes, externals = constant_banks(kernel, launch, parameters, memory)
     pointers |= _variables(kernel, memory)
     needed = None
@@ -77,15 +75,13 @@ def _parameters(
     """The parameters as bytes; by root, the arrays that they point to, and names and values of other numbers
     of 8 bytes.
     """
-    addresses = iter(memory.argument_addresses)
+    places = EmulatedPlaces(memory)
     content = bytearray(kernel.parameter_size)
     pointers: dict[int, Buffer] = {}
     numbers: dict[int, tuple[str, int]] = {}
     for parameter, argument, name in zip(kernel.parameters, arguments, names):
-        if isinstance(argument, Texture):
-            argument = memory.bind(argument, name)
-        offset = parameter.offset
-        raw = encode(parameter, argument, addresses)
+        offset, places.name = parameter.offset, name
+        raw = argument_of(argument).encode(parameter, places, PARAMETER_WINDOW + offset)
         content[offset : offset + len(raw)] = raw
         for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
             value = int.from_bytes(content[at : at + 8], "little")

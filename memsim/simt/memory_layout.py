@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from memsim.argument_types.launch_arguments import arrays_of
 from memsim.isa.executable import Executable
 from memsim.isa.op import Flow
 from memsim.isa.stack import local_name
 from memsim.launch import GLOBAL_ALIGN, Launch
 from memsim.simt.cooperative import place_workspace
-from memsim.simt.launch_arguments import arrays_of
 from memsim.state.address_spaces import align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, ArrayTable, Pointers, Texture
-from memsim.arrays import owner
+from memsim.argument_types import ArrayTable, Texture
+from memsim.argument_types.allocations import owner
+from memsim.argument_types.array_arg import made
 from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
@@ -54,8 +55,8 @@ def _first(array: np.ndarray) -> int:
 class Memory:
     """All state spaces of one launch.
 
-    `buffers` are (name, array) for the arguments, as listed by `memsim.simt.launch_arguments.arrays_of`;
-    arrays are only copied in when data is needed. `shared_base`: the address of the first shared byte.
+    `buffers` are (name, array) for the arguments, as `memsim.argument_types.launch_arguments.arrays_of` lists
+    them; arrays are only copied in when data is needed. `shared_base`: the address of the first shared byte.
     """
 
     def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:
@@ -106,9 +107,9 @@ class Memory:
                 names.setdefault(_region(regions, span), {}).setdefault(_first(array), name)
         for (name, array), span in zip(buffers, spans):
             if span is None:
-                described = isinstance(array, ArrayArg)
-                start = reserve(name, array.extent if described else array.nbytes)
-                self._arguments.append((start + (array.start if described else 0), array))
+                is_empty = isinstance(array, np.ndarray)
+                start = reserve(name, 0 if is_empty else array.extent)
+                self._arguments.append((start + (0 if is_empty else array.start), array))
                 continue
             region = _region(regions, span)
             if region not in starts:
@@ -117,13 +118,14 @@ class Memory:
         self._fill_tables()
 
     def _fill_tables(self) -> None:
-        """The contents of tables of pointers: a table's arrays are the arguments right after it."""
+        """The contents of tables: a table's arrays are the arguments right after it."""
         for number, (address, table) in enumerate(self._arguments):
-            if isinstance(table, Pointers):
+            if isinstance(table, ArrayTable):
                 following = iter(self._arguments[number + 1 :])
                 addresses = [0 if array is None else next(following)[0] for array in table.arrays]
-                self.contents.append((address, np.array(addresses, np.uint64).tobytes()))
-                self.tables.append(address)
+                if any(content := table.content(addresses, encode_map=None)):
+                    self.contents.append((address, content))
+                    self.tables.append(address)
 
     @property
     def shared_bytes(self) -> int:
@@ -185,8 +187,8 @@ class Memory:
             self._global.poison = self._spoiled.pop("global", None)
             for address, array in self._arguments:
                 if not isinstance(array, ArrayTable):
-                    made = array.make() if isinstance(array, ArrayArg) else array
-                    self._copy_in(address, owner(made), made)
+                    whole = made(array)
+                    self._copy_in(address, owner(whole), whole)
             for address, content in self.contents:
                 start = address - GLOBAL_BASE
                 self._global.data[0, start : start + len(content)] = np.frombuffer(content, np.uint8)

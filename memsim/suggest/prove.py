@@ -10,13 +10,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import kernel_file, loading, running
-from memsim.argument_types import ArrayArg, Texture
+from memsim.argument_types import ArrayArg
+from memsim.argument_types.allocations import Copies
+from memsim.argument_types.argument import argument_of
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch
@@ -198,25 +199,15 @@ def _together(proposals: Sequence[Proposal]) -> Edit:
 
 
 def _ran(job: Job, progress: running.Progress | None) -> list[bytes]:
-    """The bytes of each argument's arrays after a run."""
-    args = [_made(argument) for argument in job.values]
+    """The bytes of each argument's arrays after a run on copies of them."""
+    copies = Copies()
+
+    def own(array: np.ndarray | ArrayArg) -> np.ndarray:
+        """As it is before the launch."""
+        found: np.ndarray = array.make() if isinstance(array, ArrayArg) else copies(array)
+        return found
+
+    args = [argument_of(argument).with_arrays(own) for argument in job.values]
     running.trace_job(replace(job, args=args), progress, everything=True)
-    return [b"".join(_bytes(argument)) for argument in args]
-
-
-def _made(argument: Any) -> Any:
-    """A copy of the argument with its own arrays, as they are before the launch."""
-    if isinstance(argument, ArrayArg):
-        return argument.make()
-    if isinstance(argument, Texture):
-        return replace(argument, array=_made(argument.array))
-    if isinstance(argument, np.ndarray):
-        return argument.copy()
-    return [_made(part) for part in argument] if isinstance(argument, (list, tuple)) else argument
-
-
-def _bytes(argument: Any) -> list[bytes]:
-    """The contents of all arrays of an argument."""
-    if isinstance(argument, np.ndarray):
-        return [argument.tobytes()]
-    return [each for part in argument for each in _bytes(part)] if isinstance(argument, (list, tuple)) else []
+    arrays = ((array for _, array in argument_of(argument).pointees()) for argument in args)
+    return [b"".join(one.tobytes() for one in each if isinstance(one, np.ndarray)) for each in arrays]

@@ -12,18 +12,18 @@ import io
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from memsim.api.kernel_file import KernelFile
 from memsim.api.loading import SOURCE_SUFFIXES, look_beside
 from memsim.api.running import Progress, trace_job
-from memsim.argument_types import Pointers, TensorMap, TensorMaps, Texture
-from memsim.arrays import allocation, as_arguments
+from memsim.argument_types.argument import argument_of
+from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.boundary import confinement
 from memsim.compile.paths import resolved
 from memsim.compile.toolkit import find_tool, find_tools, identity
@@ -228,40 +228,38 @@ def model_version() -> str:
     return f"{own_code()}, numpy {np.__version__}"
 
 
+class _Digests:
+    """Keeps of each allocation what it is known by: its content."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, str] = {}
+
+    def name_of(self, memory: np.ndarray, dtype: np.dtype[Any]) -> str:
+        """The number of the allocation."""
+        start = int(memory.__array_interface__["data"][0])
+        if start not in self.found:
+            self.found[start] = _digest(memory.data)
+        return str(list(self.found).index(start))
+
+
 def _arguments(values: Sequence[Any], folder: Path) -> list[Any]:
-    """All arguments in words, and the contents of their memory."""
-    allocations: dict[str, str] = {}
+    """The records of all arguments, and the contents of their memory."""
+    allocations = _Digests()
     said = [_argument(value, folder, allocations) for value in as_arguments(values)]
-    return [said, list(allocations.values())]
+    return [said, list(allocations.found.values())]
 
 
-def _argument(value: Any, folder: Path, allocations: dict[str, str]) -> str:
-    """An argument in words; for an array its place in its memory, whose content is added to `allocations`."""
+def _argument(value: Any, folder: Path, allocations: _Digests) -> Any:
+    """The record of an argument; a text with the files that it names."""
     if isinstance(value, str):
-        files = [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]
-        return f"text {value} {files}"
-    if isinstance(value, TensorMap):
-        return f"map {value.box} {value.swizzle} {_argument(value.array, folder, allocations)}"
-    if isinstance(value, TensorMaps):
-        return f"maps {[_argument(one, folder, allocations) for one in value.maps]}"
-    if isinstance(value, Texture):
-        how = [getattr(value, one.name) for one in fields(value) if one.name != "array"]
-        return f"{type(value).__name__} {how} {_argument(value.array, folder, allocations)}"
-    if isinstance(value, Pointers):
-        return f"pointers {[_argument(array, folder, allocations) for array in value.arrays]}"
-    if isinstance(value, (list, tuple)):
-        return f"struct {[_argument(part, folder, allocations) for part in value]}"
-    if isinstance(value, np.ndarray) and value.shape != ():
-        memory, first = allocation(value)
-        start = str(memory.__array_interface__["data"][0])
-        if start not in allocations:
-            allocations[start] = hashlib.sha256(memory.data).hexdigest()
-        which = list(allocations).index(start)
-        return f"{value.dtype} {value.shape} {value.strides} at byte {first} of allocation {which}"
-    return f"{type(value).__name__} {value!r}"
+        return [value, [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
+    try:
+        return msgspec.to_builtins(argument_of(value).document(allocations), enc_hook=repr)
+    except MemsimError:  # no argument at all, which is said when it meets its parameter
+        return repr(value)
 
 
-def _digest(content: bytes) -> str:
+def _digest(content: bytes | memoryview) -> str:
     return hashlib.sha256(content).hexdigest()
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps
-from memsim.arrays import allocation
+from memsim.argument_types import ArrayArg, ArrayTable, TensorMap, Texture
+from memsim.argument_types.allocations import allocation
+from memsim.argument_types.array_arg import made
 from memsim.validate.driver_calls import driver, encoded
 
 
@@ -36,12 +38,9 @@ class DeviceMemory:
 
     def address(self, argument: Any) -> int:
         """The address of an array's first element, or of a table, which is made of its arrays' addresses."""
-        if isinstance(argument, Pointers):
+        if isinstance(argument, ArrayTable):
             each = [0 if array is None else self.address(array) for array in argument.arrays]
-            return self._table(np.array(each, np.uint64))
-        if isinstance(argument, TensorMaps):
-            maps = b"".join(self.encoded(one, self.address(one.array)) for one in argument.maps)
-            return self._table(np.frombuffer(maps, np.uint8))
+            return self._table(np.frombuffer(argument.content(each, self.encoded), np.dtype(argument.dtype)))
         found, offset = self.place(argument)
         return address_of(found) + offset
 
@@ -59,9 +58,26 @@ class DeviceMemory:
         return address_of(self._tables[-1])
 
 
-def made(array: ArrayArg | np.ndarray) -> np.ndarray:
-    """The array, created if necessary."""
-    return array.make() if isinstance(array, ArrayArg) else array
+class DevicePlaces:
+    """Where the launch has what its arguments refer to.
+
+    addresses: of the arrays of `arrays_of`, in that order. textures: handles of the textures, in order.
+    """
+
+    def __init__(self, memory: DeviceMemory, addresses: Iterable[int], textures: Iterable[int]) -> None:
+        self._memory, self._addresses, self._textures = memory, iter(addresses), iter(textures)
+
+    def address(self) -> int:
+        """Of the next array."""
+        return next(self._addresses)
+
+    def texture(self, texture: Texture) -> int:
+        """The handle of the next texture."""
+        return next(self._textures)
+
+    def tensor_map(self, one: TensorMap, array: int, at: int) -> bytes:
+        """As the driver encodes it."""
+        return self._memory.encoded(one, array)
 
 
 def address_of(array: Any) -> int:

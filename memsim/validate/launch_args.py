@@ -14,9 +14,10 @@ import msgspec
 import numpy as np
 
 from memsim.argument_types import ArrayArg, Texture
+from memsim.argument_types.argument import documents_of
+from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.arguments import describe
-from memsim.arrays import as_arguments
-from memsim.captured.launch_document import LAUNCH, Argument
+from memsim.captured.launch_document import LAUNCH
 from memsim.captured.read_launch import arguments_of
 from memsim.captured.write_launch import described
 
@@ -32,7 +33,7 @@ def pack(args: Sequence[Any], folder: Path) -> list[Any]:
 
 def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
     """The inverse of `pack`."""
-    return arguments_of(msgspec.convert(records, list[Argument]), folder / LAUNCH)
+    return arguments_of(documents_of(records, "$"), folder / LAUNCH)
 
 
 def in_words(value: Any) -> str:

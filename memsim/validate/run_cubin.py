@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import ArrayTable, Texture, Texture1D
+from memsim.argument_types.array_arg import made
+from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
+from memsim.names.demangle import demangle
 from memsim.sass.machine_code import MachineKernel, read_module
-from memsim.targets.parameters import arrays_of, parameter_bytes
 from memsim.validate.device import load_cupy
-from memsim.validate.device_memory import DeviceMemory, made
+from memsim.validate.device_memory import DeviceMemory, DevicePlaces
 from memsim.validate.driver_calls import launch_clusters
 from memsim.validate.launch_args import unpack
 from memsim.validate.profiler import answer
@@ -103,12 +105,10 @@ def launch(
     for name in spec.family.outputs if spec else ():
         arrays[name].fill(np.nan)  # so that elements that are never written show
     buffers = parameter_bytes(
-        kernel.name,
+        demangle(kernel.name),
         kernel.parameters,
         [*args.values()],
-        addresses,
-        [int(texture.ptr) for texture in textures],
-        memory.encoded,
+        DevicePlaces(memory, addresses, [int(texture.ptr) for texture in textures]),
     )
     function = cupy.RawModule(path=str(path)).get_function(kernel.name)
     static = kernel.image.static_shared - kernel.image.reserved_shared

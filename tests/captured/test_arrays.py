@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from memsim.argument_types import ArrayArg
-from memsim.arrays import allocation, as_argument, as_arguments
+from memsim.argument_types.allocations import allocation
+from memsim.argument_types.foreign_arrays import as_argument, as_arguments
 from memsim.errors import MemsimError
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import memsim
 from memsim.argument_types import ArrayArg
-from memsim.arrays import as_argument
+from memsim.argument_types.foreign_arrays import as_argument
 from memsim.errors import MemsimError
 from tests.simt.cuda import kernels_of
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture, dtype_of
-from memsim.arguments import DTYPES, describe, read_arguments
+from memsim.argument_types import DTYPES, ArrayArg, Pointers, TensorMap, TensorMaps, Texture, dtype_of
+from memsim.arguments import describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
 

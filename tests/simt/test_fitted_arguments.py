@@ -11,9 +11,9 @@ import pytest
 import memsim
 from memsim.api.running import analyze, run
 from memsim.argument_types import ArrayArg, StructFields
+from memsim.argument_types.fitted_arguments import accessors_of, fitted
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
-from memsim.simt.fitted_arguments import accessors_of, fitted
 from tests.simt.cuda import kernel
 
 SCALE = """

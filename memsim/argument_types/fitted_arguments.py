@@ -9,17 +9,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain, product
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, StructFields, c_strides, dtype_of
-from memsim.arrays import with_a_dimension
+from memsim.argument_types.argument import argument_of
+from memsim.argument_types.array_arg import ArrayArg, c_strides, element_type, with_a_dimension
+from memsim.argument_types.given_values import StructFields, lay_out
+from memsim.argument_types.parameter import POINTER_BYTES, Parameter
 from memsim.errors import MemsimError
-from memsim.simt.launch_arguments import POINTER_BYTES, POINTERS, is_array, is_parts, is_struct, lay_out
-
-if TYPE_CHECKING:
-    from memsim.isa.executable import Parameter
 
 #: The types that a plain number in a struct may have, of each size those that are tried in turn.
 _TYPES: dict[type, tuple[tuple[type[np.generic], ...], ...]] = {
@@ -49,12 +47,12 @@ def fitted(parameters: Sequence[Parameter], arguments: Sequence[Any], kernel: st
 
 
 def _fitted(parameter: Parameter, argument: Any, accessors: _Accessors) -> Any:
-    if is_struct(parameter):
-        if is_parts(argument):
+    if parameter.is_struct:
+        if isinstance(argument, (list, tuple)):
             return _typed(parameter, argument)
         if accessors and isinstance(argument, (np.ndarray, ArrayArg)):
             return _accessor(parameter, argument, accessors)
-    elif parameter.type in POINTERS and _has_no_dimensions(argument):
+    elif parameter.is_pointer and _has_no_dimensions(argument):
         return with_a_dimension(argument)
     return argument
 
@@ -95,7 +93,7 @@ def _accessor(parameter: Parameter, array: np.ndarray | ArrayArg, accessors: _Ac
             if len(fit) > 1
             else "pass such an array, or pointer, sizes and strides: 'f32[4096]+i32(64,64,64,1)'",
         )
-    dtype = array.dtype if isinstance(array, np.ndarray) else dtype_of(array.dtype)
+    dtype = element_type(array)
     strides = array.strides or c_strides(array.shape, dtype.itemsize)
     index = np.int32 if fit[count] == 4 else np.int64
     numbers = map(index, (*array.shape, *(step // dtype.itemsize for step in strides)))
@@ -113,7 +111,7 @@ def _typed(parameter: Parameter, given: Sequence[Any]) -> Sequence[Any]:
     parts = [np.uint64(0) if part is None else part for part in given]
     choices = [list(_typed_numbers(part)) if type(part) in _TYPES else [part] for part in parts]
     ways = prod(map(len, choices))
-    is_known = all(is_array(one) or hasattr(one, "nbytes") for one in chain(*choices))
+    is_known = all(argument_of(one).as_part() is not None for one in chain(*choices))
     if 0 < ways <= _MOST_WAYS and is_known:
         found = list(_of_size(parameter.size, choices))
         if len({(tuple(starts), _floats(way)) for starts, way in found}) > 1:

@@ -8,17 +8,19 @@ offers a copy (`.get()`, `.cpu()`).
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from memsim.argument_types import ArrayArg, Pointers, StructFields, TensorMap, TensorMaps, Texture, dtype_of
+from memsim.argument_types.allocations import memory_at
+from memsim.argument_types.argument import Argument
+from memsim.argument_types.array_arg import ArrayArg, dtype_of
+from memsim.argument_types.given_values import StructFields
 from memsim.errors import MemsimError
 from memsim.launch import GLOBAL_ALIGN
 
-OURS = (np.ndarray, np.generic, ArrayArg, Pointers, TensorMap, TensorMaps, Texture, str, bytes, bytearray)
+OURS = (np.ndarray, np.generic, Argument, str, bytes, bytearray)
 PROTOCOLS = ("__cuda_array_interface__", "__array_interface__", "__dlpack__")
 MOST_STRUCTS = 64  # nesting depth
 CPU = 1  # kDLCPU in dlpack.h
@@ -111,7 +113,7 @@ def _bytes_of(tensor: Any) -> np.ndarray:
     size = int(storage.nbytes())
     if size == 0:
         return np.zeros(0, np.uint8)
-    return _memory(int(storage.data_ptr()), size, storage)
+    return memory_at(int(storage.data_ptr()), size, storage)
 
 
 # --- protocols
@@ -149,40 +151,3 @@ def _by_dlpack(value: Any) -> np.ndarray:
             hint="pass a copy on the CPU, or describe it: memsim.ArrayArg(shape, dtype)",
         )
     return np.atleast_1d(np.from_dlpack(value))
-
-
-def with_a_dimension(array: np.ndarray | ArrayArg) -> np.ndarray | ArrayArg:
-    """An array without dimensions as one of one element, at the same place; any other as it is."""
-    if array.shape != ():
-        return array
-    if isinstance(array, ArrayArg):
-        return ArrayArg((1,), array.dtype, array.fill, array.seed, offset=array.offset)
-    return array.reshape(1)
-
-
-# --- memory
-
-
-def owner(array: np.ndarray) -> np.ndarray:
-    """The array that a view is a part of; the array itself if it is not a view."""
-    found, base = array, array.base
-    while base is not None:
-        found = base if isinstance(base, np.ndarray) else found
-        base = getattr(base, "base", None)  # as_strided inserts an object between a view and its array
-    return found
-
-
-def allocation(array: np.ndarray) -> tuple[np.ndarray, int]:
-    """The memory that an array is a view of, as bytes without a copy, and the offset of its first element."""
-    whole = owner(array)
-    bounds = (*np.lib.array_utils.byte_bounds(whole), *np.lib.array_utils.byte_bounds(array))
-    low, high = min(bounds), max(bounds)
-    first = int(array.__array_interface__["data"][0])
-    return _memory(low, high - low, whole), first - low
-
-
-def _memory(start: int, size: int, keeper: Any) -> np.ndarray:
-    """The bytes at an address, kept alive by `keeper`."""
-    memory = (ctypes.c_uint8 * size).from_address(start)
-    memory._keeper = keeper  # type: ignore[attr-defined]
-    return np.ctypeslib.as_array(memory)
