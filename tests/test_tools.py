@@ -1,4 +1,4 @@
-"""The tools: what they import is there. What they do needs a GPU, a network or a long time."""
+"""The tools and recorders: what they import is there. What they do needs a GPU, a network or a long time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-TOOLS = sorted((Path(__file__).parents[1] / "tools").glob("*.py"))
+ROOT = Path(__file__).parents[1]
+TOOLS = sorted([*(ROOT / "tools").glob("*.py"), *(ROOT / "lab").glob("record_*.py")])
 
 
 @pytest.mark.parametrize("path", TOOLS, ids=lambda path: path.stem)

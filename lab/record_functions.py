@@ -1,4 +1,4 @@
-"""Records what the multi-function unit of this GPU computes: `python tools/record_functions.py FOLDER`.
+"""Records what the multi-function unit of this GPU computes: `python -m lab.record_functions FOLDER`.
 
 `functions.cu` executes MUFU.RCP; each other function is put into the machine code in its place (bits 74 to 77
 of the instruction), since the PTX for some computes more. Of each function all 2**32 arguments are executed;
@@ -16,6 +16,7 @@ import json
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,15 +43,15 @@ def with_function(cubin: bytes, name: str) -> bytes:
     assert len(found) == 2, f"{len(found)} instructions look like MUFU.RCP"
     for at in found:
         words[at + 1] ^= of_rcp ^ np.uint64(NAMES.index(name) << FUNCTION_BIT)
-    return words.tobytes() + cubin[len(cubin) // 16 * 16 :]
+    return bytes(words.tobytes()) + cubin[len(cubin) // 16 * 16 :]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     cupy, device = load_cupy(), this_device()
-    arrays: dict[str, np.ndarray] = {}
+    arrays: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as work:
         cubin = Path(work, "functions.cubin")
         subprocess.run(["nvcc", "-arch=sm_90", "-cubin", "-o", cubin, SOURCE], check=True)

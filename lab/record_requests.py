@@ -1,4 +1,4 @@
-"""Records what single requests count on this GPU: `python tools/record_requests.py FOLDER [--cubin CUBIN]`.
+"""Records what single requests count on this GPU: `python -m lab.record_requests FOLDER`.
 
 Each kernel of `requests.cu` executes one instruction, in one warp of each block, for some rows of a table of
 addresses: row d of a launch BASE**d times in all. So the difference of a counter to a launch that executes
@@ -6,7 +6,7 @@ nothing has the count of each row as a digit, and one launch measures DIGITS pat
 
 Out: `<gpu>/requests.npz` in FOLDER. Of each kernel NAME the arrays `NAME_tables` uint32 [launches, DIGITS,
 32, 4], `NAME_metrics`, and `NAME_counters` int64 [launches, metrics], from which the launch without requests
-is subtracted. The machine needs a GPU, CuPy and ncu; nvcc unless the cubin is given.
+is subtracted. The machine needs a GPU, CuPy, ncu and nvcc; `--cubin CUBIN` takes what was compiled elsewhere.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def times_of_blocks() -> np.ndarray:
 
 def launches(cubin: Path, plan: Path) -> None:
     """Under ncu, for each kernel of the plan: a launch that executes nothing, then one for each table."""
-    from cupyx.profiler import profile as measured
+    from cupyx.profiler import profile as measured  # type: ignore[import-not-found,unused-ignore]
 
     cupy = load_cupy()
     module = cupy.RawModule(path=str(cubin))
@@ -117,9 +118,15 @@ def recorded(cubin: Path, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
     plan, report = folder / "plan.npz", folder / f"report{REPORT_SUFFIX}"
     for metrics in dict.fromkeys(metrics for _, metrics in KERNELS.values()):
         kernels = [kernel for kernel in KERNELS if KERNELS[kernel][1] == metrics]
-        np.savez(plan, **{kernel: tables[kernel] for kernel in kernels})
+        given: dict[str, Any] = {kernel: tables[kernel] for kernel in kernels}
+        np.savez(plan, **given)
         what = ("--cache-control", "none", "--metrics", ",".join(metrics))
-        profile(profiler, report, what, [sys.executable, __file__, "--run", str(cubin), str(plan)])
+        profile(
+            profiler,
+            report,
+            what,
+            [sys.executable, "-m", "lab.record_requests", "--run", str(cubin), str(plan)],
+        )
         counted = [[one.counters[name].value for name in metrics] for one in read_code_report(report)]
         of_kernels = np.array(counted, np.int64).reshape(len(kernels), 1 + LAUNCHES, len(metrics))
         for kernel, (idle, *found) in zip(kernels, of_kernels, strict=True):
@@ -148,7 +155,7 @@ def main() -> None:
         head = {**about, "ncu": find_profiler().version, "base": BASE}
         path = given.folder / device.slug / "requests.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays = dict(recorded(cubin, Path(scratch)))
+        arrays: dict[str, Any] = dict(recorded(cubin, Path(scratch)))
         with path.open("xb") as file:
             np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
     print(f"recorded: {path}")

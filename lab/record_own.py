@@ -1,4 +1,4 @@
-"""Records our own kernels on this machine's GPU: `python tools/record_own.py FOLDER`.
+"""Records our own kernels on this machine's GPU: `python -m lab.record_own FOLDER`.
 
 Every fourth kernel of tests/sass/kernels whose launch does not depend on the order of warps; with `--cubins
 DIR` not compiled here, but read from DIR/NAME.cubin, NAME being the source file's. The recordings lie in

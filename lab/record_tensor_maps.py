@@ -1,4 +1,4 @@
-"""Records how this machine's driver encodes tensor maps: `python tools/record_tensor_maps.py FILE.json`.
+"""Records how this machine's driver encodes tensor maps: `python -m lab.record_tensor_maps FILE.json`.
 
 The maps are random, the same ones on each machine. The machine needs a GPU and CuPy.
 """
