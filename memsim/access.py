@@ -1,4 +1,4 @@
-"""An access on its way from the emulator to the trace: the place that makes it, and its sides."""
+"""An access on its way from the emulator to the trace: its site, its sides, its requests as columns."""
 
 from __future__ import annotations
 
@@ -7,8 +7,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from memsim.arch.units import LINE, WARP
 from memsim.instruction import Instruction
+from memsim.state.by_mask import select
 from memsim.state.sums import Int
+
+#: The model is invariant if all addresses of a request move by this many bytes.
+PERIOD = LINE
+#: No address.
+NONE = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +55,106 @@ class Chunk(NamedTuple):
     blocks: np.ndarray
     threads: int
     first: np.ndarray
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRequests:
+    """Requests of one site: addresses and active lanes [m, 32], and the block and warp of each [m].
+
+    partner: for copies the addresses on the other side, -1 in lanes without one [m, 32]; else None.
+    """
+
+    addresses: np.ndarray
+    active: np.ndarray
+    partner: np.ndarray | None
+    block: np.ndarray
+    warp: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.addresses)
+
+    def __getitem__(self, chosen: np.ndarray | slice) -> SiteRequests:
+        """A subset."""
+        partner = None if self.partner is None else self.partner[chosen]
+        return SiteRequests(
+            self.addresses[chosen], self.active[chosen], partner, self.block[chosen], self.warp[chosen]
+        )
+
+    def expanded(self) -> SiteRequests:
+        """Themselves; as `LaneRequests.expanded`."""
+        return self
+
+    @property
+    def partners(self) -> np.ndarray:
+        """The other side's addresses, -1 in all lanes if it is not a copy [m, 32]."""
+        return np.broadcast_to(NONE, self.addresses.shape) if self.partner is None else self.partner
+
+    def relative(self, periods: tuple[int, int]) -> np.ndarray:
+        """Numbers that are equal for requests that are the same up to a multiple of the period [m, 32 or 64].
+
+        periods: bytes, of the site's own side and of the other one.
+        """
+        own = relative_to_lowest(self.addresses, self.active, periods[0])
+        if self.partner is None:
+            return own
+        return np.hstack([own, relative_to_lowest(self.partner, self.partner >= 0, periods[1])])
+
+
+def relative_to_lowest(addresses: np.ndarray, lanes: np.ndarray, period: int) -> np.ndarray:
+    """Addresses relative to the period that contains the lowest of `lanes`, -1 in other lanes;
+    both [m, 32].
+    """
+    if lanes.all():
+        lowest = addresses.min(1, keepdims=True)
+        moved: np.ndarray = addresses - lowest // period * period
+        return moved
+    lowest = select(lanes, addresses, np.full((1, 1), np.iinfo(np.int64).max)).min(1, keepdims=True)
+    return select(lanes, addresses - lowest // period * period, np.full((1, 1), NONE))
+
+
+@dataclass(frozen=True, slots=True)
+class LaneRequests:
+    """Requests of one site. addresses, lanes: of all active lanes, 0 to 31, request by request [n]. counts:
+    how many each request has, 1 or more; block, warp: of each [m].
+    """
+
+    addresses: np.ndarray
+    lanes: np.ndarray
+    counts: np.ndarray
+    block: np.ndarray
+    warp: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    def __getitem__(self, chosen: np.ndarray | slice) -> LaneRequests:
+        """A subset."""
+        counts = self.counts[chosen]
+        index: np.ndarray | slice
+        if isinstance(chosen, slice):  # of adjacent requests
+            start = int(self.counts[: chosen.start].sum())
+            index = slice(start, start + int(counts.sum()))
+        else:
+            starts = (np.cumsum(self.counts) - self.counts)[chosen]
+            index = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+        return LaneRequests(
+            self.addresses[index], self.lanes[index], counts, self.block[chosen], self.warp[chosen]
+        )
+
+    @property
+    def span(self) -> int:
+        """Bytes between the lowest and the highest address."""
+        return int(self.addresses.max()) - int(self.addresses.min())
+
+    def expanded(self) -> SiteRequests:
+        """The same with a column for each lane."""
+        place = np.repeat(np.arange(len(self)) * WARP, self.counts) + self.lanes
+        addresses = np.full((len(self), WARP), self.addresses[0])
+        active = np.zeros((len(self), WARP), np.bool_)
+        addresses.reshape(-1)[place] = self.addresses
+        active.reshape(-1)[place] = True
+        return SiteRequests(addresses, active, None, self.block, self.warp)
+
+
+#: Of one site; of warps that diverge, most requests are of one lane or two, and held lane by lane.
+Requests = SiteRequests | LaneRequests

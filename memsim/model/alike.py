@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from memsim.access import LaneRequests, Requests, Site
 from memsim.arch import Arch
 from memsim.model.checked_requests import Counts, lane_words
 from memsim.model.choice import global_cost, shared_cost
@@ -23,6 +24,8 @@ from memsim.model.texture_fetches import texture_access, texture_limits
 #: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.
 BITS = 15
 IN_A_WORD = 4
+#: Bytes between requests that are costed together, lane by lane.
+SPAN = 1 << 40
 
 
 def alike(
@@ -104,28 +107,26 @@ def _atomics(addresses: np.ndarray, width: int, active: np.ndarray) -> Iterator[
 
 @dataclass(frozen=True)
 class SameCost:
-    """Which requests cost the same on a chip."""
+    """Which requests of a site cost the same on a chip; if there are too many, a trace keeps one of each."""
 
     arch: Arch
 
-    def of_warps(
-        self,
-        space: str,
-        op: str,
-        width: int,
-        addresses: np.ndarray,
-        active: np.ndarray,
-        partner: np.ndarray,
-    ) -> Counts:
-        """As `alike`."""
-        return alike(space, op, width, addresses, active, partner, self.arch)
+    def __call__(self, site: Site, requests: Requests) -> Counts:
+        """A row of numbers for each request, as `alike`. Loads and stores of global memory that are given lane
+        by lane are not written out, unless they are too far apart to be numbered together.
+        """
+        if isinstance(requests, LaneRequests) and site.space == "global" and requests.span < SPAN:
+            return self.of_lanes(site, requests)
+        made = requests.expanded()
+        columns = made.addresses, made.active, made.partners
+        return alike(site.space, site.access, site.width, *columns, self.arch)
 
-    def of_lanes(self, op: str, width: int, addresses: np.ndarray, counts: np.ndarray) -> Counts:
-        """The same for loads and stores of global memory, given as for `cost_of_lanes`."""
-        if width not in self.arch.widths("global", op):
-            return _packed([counts])
-        cost = cost_of_lanes(addresses, counts, width, self.arch)
-        return _packed([counts, cost.sectors, cost.lines, cost.ideal_sectors])
+    def of_lanes(self, site: Site, requests: LaneRequests) -> Counts:
+        """The same for loads and stores of global memory that are less than `SPAN` apart."""
+        if site.width not in self.arch.widths("global", site.access):
+            return _packed([requests.counts])
+        cost = cost_of_lanes(requests.addresses, requests.counts, site.width, self.arch)
+        return _packed([requests.counts, cost.sectors, cost.lines, cost.ideal_sectors])
 
 
 def active_lanes(active: np.ndarray) -> np.ndarray:

@@ -17,11 +17,11 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from memsim.access import relative_to_lowest
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.launch import Launch
 from memsim.model.choice import shared_cost
-from memsim.trace.requests import relative_to_lowest
 from memsim.trace.rows import distinct_rows
 from memsim.trace.trace import Trace
 

@@ -4,28 +4,26 @@ An address that is a sum of a block's part and a thread's part is never expanded
 part is equal modulo 128 bytes make the same requests, so one represents all. Loop iterations with the same
 parts are only counted. Memory does not grow with the launch: events are summed up as soon as they are many,
 and if an access makes too many different requests, or hardly repeats one, one of each kind that costs the
-same is kept (`Alike`).
+same is kept (`memsim.model.alike`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Chunk, Site, sides_of
+from memsim.access import PERIOD, AccessSide, Chunk, LaneRequests, Requests, Site, SiteRequests, sides_of
 from memsim.arch.units import WARP
 from memsim.state.poison import Poison
 from memsim.state.registers import Sum
 from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
-from memsim.trace.executions import Executions
 from memsim.trace.footprint import SECTOR_BITS, Marks
-from memsim.trace.kinds import Alike, kinds_of
-from memsim.trace.lane_requests import LaneRequests
-from memsim.trace.requests import PERIOD, SiteRequests
-from memsim.trace.rows import RequestRows, Requests
+from memsim.trace.rows import RequestRows
 from memsim.trace.site_records import (
     Again,
     SiteRecord,
@@ -36,8 +34,11 @@ from memsim.trace.site_records import (
     note_of_folded,
 )
 from memsim.trace.trace import AccessSite
-from memsim.trace.warp_counts import WarpCounts
+from memsim.trace.warp_counts import Executions, WarpCounts
 from memsim.trace.writers import OWNING, Writers
+
+#: What distinguishes requests of a site that do not cost the same: numbers [m, k].
+CostKey = Callable[[Site, Requests], np.ndarray]
 
 #: Bytes that 32 lanes of 16 bytes each access.
 PIECE = 512
@@ -64,7 +65,9 @@ class Recorder:
     immediately. crowded: twice the rows that were left when room was last made: many sites have many.
     """
 
-    def __init__(self, alike: Alike | None = None, *, apart: bool = False, everywhere: bool = False) -> None:
+    def __init__(
+        self, alike: CostKey | None = None, *, apart: bool = False, everywhere: bool = False
+    ) -> None:
         self.alike = alike
         self.is_apart = apart or everywhere
         self.shared_period = APART if self.is_apart else PERIOD
@@ -357,7 +360,7 @@ class Recorder:
         """Keep only the first of the site's requests of each kind that costs the same."""
         assert self.alike is not None
         before = len(record.rows)
-        record.rows = record.rows.fold(kinds_of(record.site, self.alike))
+        record.rows = record.rows.fold(partial(self.alike, record.site))
         self.kept_rows -= before - len(record.rows)
 
     # --- the trace ----------------------------------------------------------------------

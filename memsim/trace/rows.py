@@ -9,14 +9,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from memsim.access import Requests, SiteRequests
 from memsim.arch.units import WARP
-from memsim.trace.lane_requests import LaneRequests
-from memsim.trace.requests import SiteRequests
-
-Requests = SiteRequests | LaneRequests
 
 #: What distinguishes requests of a site: from requests to numbers [m, k].
 Tell = Callable[[Requests], np.ndarray]
+
 
 #: Requests that are processed together, so that their keys stay in the processor's cache.
 SLICE = 1 << 13

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import Site
+from memsim.access import Requests, Site
 from memsim.names.demangle import short_name
-from memsim.trace.rows import RequestRows, Requests
+from memsim.trace.rows import RequestRows
 from memsim.trace.trace import AccessSite
 
 #: Distinct requests of an access above which it is checked whether they repeat.

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.access import NONE
 from memsim.arch.units import WARP
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
 from memsim.state.registers import Sum, to_array
 from memsim.trace.events import Sides, block_classes, written_out
-from memsim.trace.requests import NONE
 
 PERIOD = 128
 PERIODS = (PERIOD, 32)  # of a copy's sides

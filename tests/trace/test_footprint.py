@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import memsim
 from lab.experiments import RATES
 from lab.rates.judge_rates import RateLaunch
-from memsim.access import Site
+from memsim.access import Site, SiteRequests
 from memsim.data import data_folder
 from memsim.instruction import Instruction
 from memsim.kernels import catalog, compiled
@@ -21,7 +21,6 @@ from memsim.state.registers import Sum
 from memsim.trace import footprint
 from memsim.trace.footprint import READS, WRITES, Footprint, Marks
 from memsim.trace.record import Recorder
-from memsim.trace.requests import SiteRequests
 from tests.simt.cuda import kernels_of
 
 BLOCKS, THREADS = 3, 4

@@ -5,13 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.access import Site
+from memsim.access import LaneRequests, Site, SiteRequests
 from memsim.arch import SM_90
 from memsim.instruction import Instruction
-from memsim.model.alike import SameCost, alike
-from memsim.trace.kinds import SPAN, kinds_of
-from memsim.trace.lane_requests import LaneRequests
-from memsim.trace.requests import SiteRequests
+from memsim.model.alike import SPAN, SameCost, alike
 
 RANDOM = np.random.default_rng(5)
 REQUESTS = 200
@@ -52,7 +49,7 @@ def test_a_subset(chosen: slice | np.ndarray) -> None:
 def test_the_cost_is_that_of_whole_warps(width: int, reach: int) -> None:
     by_lane, rows = requests(width, reach)
     expected = alike("global", "load", width, rows.addresses, rows.active, rows.partners, SM_90)
-    found = SameCost(SM_90).of_lanes("load", width, by_lane.addresses, by_lane.counts)
+    found = SameCost(SM_90)(Site(0, Instruction("LDG"), "load", "global", width), by_lane)
     assert np.array_equal(found, expected)
 
 
@@ -60,5 +57,5 @@ def test_far_apart_they_are_costed_by_warp() -> None:
     site = Site(0, Instruction("LDG"), "load", "global", 4)
     by_lane, rows = requests(4, SPAN)
     assert by_lane.span >= SPAN
-    tell = kinds_of(site, SameCost(SM_90))
-    assert np.array_equal(tell(by_lane), tell(rows))
+    tell = SameCost(SM_90)
+    assert np.array_equal(tell(site, by_lane), tell(site, rows))

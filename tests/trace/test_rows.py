@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memsim.access import SiteRequests
 from memsim.trace import rows as module
-from memsim.trace.requests import SiteRequests
 from memsim.trace.rows import RequestRows
 
 PERIODS = 128, 128

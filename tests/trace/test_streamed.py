@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.access import Site
+from memsim.access import Site, SiteRequests
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.arch import SM_90
@@ -22,7 +22,6 @@ from memsim.trace import record, site_records
 from memsim.trace.foreign import collect
 from memsim.trace.foreign.read import read_foreign
 from memsim.trace.record import Recorder
-from memsim.trace.requests import SiteRequests
 from memsim.trace.trace import Trace
 
 HEADER = """\

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from memsim.access import SiteRequests
 from memsim.arch.units import WARP
-from memsim.trace.requests import SiteRequests
 
 LANES = np.arange(WARP)
 

@@ -12,13 +12,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.access import Site
+from memsim.access import NONE, Site, SiteRequests
 from memsim.instruction import Instruction
 from memsim.launch import Launch
 from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
 from memsim.trace.record import Recorder
-from memsim.trace.requests import NONE, SiteRequests
 from memsim.trace.site_records import note_of_folded
 from memsim.trace.trace import Origin, Trace
 
