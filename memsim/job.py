@@ -20,7 +20,7 @@ from memsim.arguments import check_elements, describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import Launch, is_integer
-from memsim.trace.trace_source import TraceSource
+from memsim.trace.trace import TraceSource
 
 
 class KernelProvider(Protocol):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memsim.compile.compiled_file import Given
     from memsim.isa.executable import Executable, Parameter
     from memsim.sass.machine_code import MachineKernel
-    from memsim.trace.trace import Origin, Resources
+    from memsim.trace.trace_data import Origin, Resources
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Kernel:
     @cached_property
     def origin(self) -> Origin:
         """What was loaded: for which chip, and by which compiler."""
-        from memsim.trace.trace import Origin
+        from memsim.trace.trace_data import Origin
 
         module = self.machine.module
         digest = sha256(self.machine.image.code).hexdigest()
@@ -96,7 +96,7 @@ class Kernel:
     @property
     def resources(self) -> Resources | None:
         """The resources that a block needs."""
-        from memsim.trace.trace import Resources
+        from memsim.trace.trace_data import Resources
 
         return Resources(self.machine.registers, self.static_shared, self.machine.image.barriers)
 

@@ -22,7 +22,8 @@ from memsim.sketch.place import caller, line_of, shown_path, text_of
 from memsim.state.predicates import from_bools
 from memsim.state.registers import from_array
 from memsim.trace.record import Recorder
-from memsim.trace.trace import Origin, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import Origin
 
 
 @dataclass(frozen=True, eq=False)

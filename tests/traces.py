@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from memsim.arch import SM_90
 from memsim.launch import Launch
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import AccessSite
 
 LANES = np.arange(32)
 SOURCE = "// line 1\n  tile[i] = 1;\nx = tile[i];\nout[i] = x;\n"

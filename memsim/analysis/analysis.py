@@ -18,7 +18,8 @@ from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
 from memsim.counts import NO_WAVEFRONTS, InstructionCounts, Range, SiteCounts
 from memsim.errors import MemsimError
-from memsim.trace.trace import Origin, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import Origin
 from memsim.version import __version__
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
 from memsim.source.code_lines import code_line
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import AccessSite
 
 
 def rows_of_trace(trace: Trace) -> list[tuple[list[int], np.ndarray]]:

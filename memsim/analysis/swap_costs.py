@@ -17,7 +17,8 @@ from memsim.arch import Arch
 from memsim.counts import NO_WAVEFRONTS, Range, SiteCounts, total
 from memsim.model.operations import operation
 from memsim.model.swap_loops import WIDTHS, costliest_round, rounds_of_one_warp
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import AccessSite
 
 LOOP = "atomic_loop"
 SWAP = re.compile(r"ATOMS\.CAST\.SPIN(\.64)? \S+, \[[^]]+\], (?P<old>R[0-9]+)")

@@ -20,7 +20,8 @@ from memsim.model.choice import why_no_cost
 from memsim.model.counters import Counter, may_count_in
 from memsim.model.operations import operation
 from memsim.model.remote import limits_anywhere
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import AccessSite
 
 #: Opcodes of generic addresses, which may lie in any space.
 ANY_SPACE = frozenset(("LD", "ST", "ATOM", "RED", "REDS"))

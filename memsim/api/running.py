@@ -146,8 +146,7 @@ def trace_job(
     from memsim.model.alike import SameCost
     from memsim.names.demangle import short_name
     from memsim.trace.record import Recorder
-    from memsim.trace.trace import Trace
-    from memsim.trace.trace_source import TraceSource
+    from memsim.trace.trace import Trace, TraceSource
 
     chosen = _blocks(job)
     stands_for = None if apart or everywhere else SameCost(job.arch)

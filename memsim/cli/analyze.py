@@ -20,7 +20,7 @@ from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, say
 from memsim.errors import MemsimError
 from memsim.targets.target import is_file
-from memsim.trace.trace_source import SUFFIX, can_be_written, is_trace
+from memsim.trace.suffixes import SUFFIX, can_be_written, is_trace
 from memsim.views.analyze import terminal
 from memsim.views.analyze.next_command import next_command
 

@@ -28,8 +28,8 @@ from memsim.targets.analyze_targets import analyze_all
 from memsim.targets.locator import repository_root
 from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
+from memsim.trace.suffixes import is_trace
 from memsim.trace.trace import Trace
-from memsim.trace.trace_source import is_trace
 from memsim.views.compare import json, markdown, terminal
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {

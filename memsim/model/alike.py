@@ -112,8 +112,10 @@ class SameCost:
     arch: Arch
 
     def __call__(self, site: Site, requests: Requests) -> Counts:
-        """A row of numbers for each request, as `alike`. Loads and stores of global memory that are given lane
-        by lane are not written out, unless they are too far apart to be numbered together.
+        """A row of numbers for each request, as `alike`.
+
+        Loads and stores of global memory that are given lane by lane are not written out, unless they are too
+        far apart to be numbered together.
         """
         if isinstance(requests, LaneRequests) and site.space == "global" and requests.span < SPAN:
             return self.of_lanes(site, requests)

@@ -33,7 +33,8 @@ from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
 from memsim.state.registers import Sum, from_array
 from memsim.trace.record import Recorder
-from memsim.trace.trace import ArrayLayout, Origin, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import ArrayLayout, Origin
 
 Progress: TypeAlias = Callable[[float], None] | None
 Function: TypeAlias = Callable[[Thread], object]

@@ -28,8 +28,7 @@ from memsim.launch import Launch
 from memsim.sketch.execute import trace_function
 from memsim.sketch.place import line_of, user_mistakes
 from memsim.trace.record import Recorder
-from memsim.trace.trace import Trace
-from memsim.trace.trace_source import TraceSource
+from memsim.trace.trace import Trace, TraceSource
 
 
 @dataclass(frozen=True)

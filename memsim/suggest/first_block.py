@@ -10,7 +10,7 @@ from dataclasses import replace
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts, analyze_trace
 from memsim.api import running
 from memsim.job import Job
-from memsim.trace.trace_source import TraceFile
+from memsim.trace.trace import TraceFile
 
 MOST_REQUESTS = 20_000  # of a block; larger ones are skipped
 

@@ -17,7 +17,7 @@ from memsim.sweep.result_files import kept_in
 from memsim.sweep.results import Counts, VariantResult, counts_of, together
 from memsim.sweep.variants import Variant
 from memsim.targets.analyze_targets import analyze_all
-from memsim.trace.trace_source import TraceFile
+from memsim.trace.trace import TraceFile
 
 
 def sweep(

@@ -33,8 +33,7 @@ from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.store import Store, current, kept_in
 from memsim.targets.passed import own_code
-from memsim.trace.trace import Trace
-from memsim.trace.trace_source import TraceSource
+from memsim.trace.trace import Trace, TraceSource
 
 _FILE = re.compile(r"@([^+]*)")  # an array file in the text of an argument
 
@@ -271,6 +270,6 @@ def _read(store: Store, key: str | None) -> Trace | None:
     from memsim.trace import storage
 
     try:
-        return storage.read(content, "the trace that was kept")
+        return Trace(**vars(storage.read(content, "the trace that was kept")))
     except MemsimError:
         return None

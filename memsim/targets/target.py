@@ -20,7 +20,8 @@ from memsim.files import file_exists, folder_exists
 from memsim.job import Job
 from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
-from memsim.trace.trace_source import TraceFile, is_trace
+from memsim.trace.suffixes import is_trace
+from memsim.trace.trace import TraceFile
 
 if TYPE_CHECKING:
     from memsim.captured.launched import Launched

@@ -33,7 +33,7 @@ from memsim.trace.site_records import (
     joined_requests,
     note_of_folded,
 )
-from memsim.trace.trace import AccessSite
+from memsim.trace.trace_data import AccessSite
 from memsim.trace.warp_counts import Executions, WarpCounts
 from memsim.trace.writers import OWNING, Writers
 

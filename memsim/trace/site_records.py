@@ -12,7 +12,7 @@ import numpy as np
 from memsim.access import Requests, Site
 from memsim.names.demangle import short_name
 from memsim.trace.rows import RequestRows
-from memsim.trace.trace import AccessSite
+from memsim.trace.trace_data import AccessSite
 
 #: Distinct requests of an access above which it is checked whether they repeat.
 MANY_OF_SITE = 1 << 8

@@ -24,7 +24,7 @@ from memsim.launch import Launch, Natural, Positive
 from memsim.layout import Layout
 from memsim.npy import read_header
 from memsim.trace.footprint import Footprint
-from memsim.trace.trace import AccessSite, ArrayLayout, Origin, Resources, Trace
+from memsim.trace.trace_data import AccessSite, ArrayLayout, Origin, Resources, TraceData
 
 FORMAT = "memsim trace"
 SCHEMA = 4
@@ -87,7 +87,7 @@ class Header(msgspec.Struct):
     footprint: Footprint | None
 
 
-def save(trace: Trace, path: str | Path) -> None:
+def save(trace: TraceData, path: str | Path) -> None:
     """Write `trace` to `path`, replacing an existing file.
 
     Raises:
@@ -97,7 +97,7 @@ def save(trace: Trace, path: str | Path) -> None:
         write(trace, file)
 
 
-def write(trace: Trace, file: BinaryIO) -> None:
+def write(trace: TraceData, file: BinaryIO) -> None:
     """Writes `trace` into an open file."""
     header = np.frombuffer(json.dumps(_header(trace), default=int).encode("ascii"), np.uint8)
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
@@ -110,7 +110,7 @@ def write(trace: Trace, file: BinaryIO) -> None:
     )
 
 
-def load(path: str | Path) -> Trace:
+def load(path: str | Path) -> TraceData:
     """Reads a trace that `save` wrote.
 
     Raises:
@@ -123,7 +123,7 @@ def load(path: str | Path) -> Trace:
     return read(content, str(path))
 
 
-def read(content: bytes, name: str) -> Trace:
+def read(content: bytes, name: str) -> TraceData:
     """The trace in the bytes of a file; `name` is its name in errors.
 
     Raises:
@@ -179,7 +179,7 @@ def _array(
     return np.frombuffer(content, dtype).reshape(found)
 
 
-def _header(trace: Trace) -> dict[str, Any]:
+def _header(trace: TraceData) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -217,7 +217,7 @@ def _unpacked(packed: Packed) -> tuple[tuple[int, str, str, int], ...]:
 
 def _trace(
     header: Header, columns: dict[str, np.ndarray], writers: np.ndarray, executed: np.ndarray
-) -> Trace:
+) -> TraceData:
     """The trace, after checking that header and columns are consistent."""
     rows = len(columns["site"])
     launch = Launch(header.launch.grid, header.launch.block, header.launch.shared_bytes)
@@ -240,7 +240,7 @@ def _trace(
     listing = _unpacked(header.listing)
     _check(len(executed) in (0, len(listing)), "executions are not one for each instruction")
     _check(_inside(executed, 0, MOST_TIMES), "executed is out of range")
-    return Trace(
+    return TraceData(
         kernel=header.kernel,
         launch=launch,
         blocks_replayed=header.blocks_replayed,

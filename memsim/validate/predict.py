@@ -23,7 +23,8 @@ from memsim.model.choice import group_wavefronts, why_no_cost
 from memsim.model.local import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import AccessSite
 
 EXECUTED = "inst_executed"
 THREADS = "thread_inst_executed_true"

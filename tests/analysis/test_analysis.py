@@ -18,7 +18,8 @@ from memsim.model import SharedCost, bypass_access, copy_access, global_access, 
 from memsim.model.operations import operation
 from memsim.model.remote import remote_access
 from memsim.model.texture_fetches import texture_access
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import AccessSite
 from tests.traces import LANES, Request, make_trace, site, traces
 
 CLEAN = Request(LANES * 4, count=10)

@@ -11,7 +11,7 @@ from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.outcome import Checked
 from memsim.guard.select import parse_selector
-from memsim.trace.trace import AccessSite
+from memsim.trace.trace_data import AccessSite
 from tests.traces import LANES, Request, make_trace, site
 
 Access: TypeAlias = tuple[AccessSite, list[Request]]

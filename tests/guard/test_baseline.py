@@ -20,7 +20,8 @@ from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
 from memsim.guard.evaluate import GuardedKernel
-from memsim.trace.trace import Origin, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import Origin
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, checked, entry, out, shared, subject, unresolved
 from tests.traces import traces
 

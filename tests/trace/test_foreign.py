@@ -17,9 +17,8 @@ from memsim.analysis import analyze_trace
 from memsim.shown import ShownAnalysis
 from memsim.trace.foreign.blocks import BlocksSeen
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
-from memsim.trace.foreign.read import read_foreign
 from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
-from memsim.trace.tool_by_name import is_foreign
+from memsim.trace.suffixes import is_foreign
 from memsim.trace.trace import Trace
 from memsim.views.analyze.terminal import render
 from tests.traces import LANES, Request, make_trace, site, traces
@@ -238,7 +237,7 @@ def test_any_trace_that_is_whole_comes_back(trace: Trace, tmp_path: Path) -> Non
         return
     path = tmp_path / "t.traceg"
     write_accelsim(trace, path)
-    again = read_foreign(path)
+    again = Trace.load(path)
     alike = {"reduction": "atomic"}  # ATOMS is both
 
     def summed(of: Trace) -> dict[Any, Any]:

@@ -20,7 +20,7 @@ from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
-from memsim.trace.trace import Trace
+from memsim.trace.trace_data import TraceData
 
 DIM = re.compile(r"\((\d+),(\d+),(\d+)\)")
 #: Encodings of addresses: all of them, base and stride, base and differences.
@@ -47,7 +47,7 @@ class AccelSimReader:
         self.has_lines = False
         self.has_places = False
 
-    def read(self, lines: Iterator[tuple[int, str]]) -> Trace:
+    def read(self, lines: Iterator[tuple[int, str]]) -> TraceData:
         """The trace of all lines.
 
         Raises:
@@ -62,7 +62,7 @@ class AccelSimReader:
                 error.file, error.line = str(self.path), self.number or None
             raise
 
-    def read_all(self, lines: Iterator[tuple[int, str]]) -> Trace:
+    def read_all(self, lines: Iterator[tuple[int, str]]) -> TraceData:
         """As `read`, with Python's errors for missing, invalid or too large numbers."""
         inside = False
         for self.number, line in lines:
@@ -136,7 +136,7 @@ class AccelSimReader:
             )
         return self.instructions[key]
 
-    def trace(self) -> Trace:
+    def trace(self) -> TraceData:
         """The resulting trace."""
         lacks: tuple[str, ...] = ("names of arrays", "source files") if self.has_lines else LACKS
         lacks = (*lacks, *(ALL_DYNAMIC if self.launch.shared_bytes else ()))

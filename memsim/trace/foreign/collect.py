@@ -19,7 +19,7 @@ from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
 from memsim.trace.record import Recorder
 from memsim.trace.site_records import note_of_folded
-from memsim.trace.trace import Origin, Trace
+from memsim.trace.trace_data import Origin, TraceData
 
 BATCH = 1 << 14
 #: Or this many of each instruction, if there are many: a batch of few costs as much as one of hundreds.
@@ -153,7 +153,7 @@ class Collector:
             self.sites[key] = Site(len(self.sites), instruction, opcode.access, space, opcode.width)
         return self.sites[key]
 
-    def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> Trace:
+    def trace(self, kernel: str, launch: Launch, blocks: int, origin: Origin) -> TraceData:
         """The resulting trace. Its "source" is the list of the memory instructions that occur."""
         self.flush()
         sites, columns = self.recorder.columns()
@@ -172,7 +172,7 @@ class Collector:
             for number, site in zip(numbers, named, strict=True)
             if self.recorder.sites[number].rows.folded
         ]
-        return Trace(
+        return TraceData(
             kernel=kernel,
             launch=launch,
             blocks_replayed=blocks,

@@ -18,7 +18,7 @@ from memsim.trace.foreign.blocks import BlocksSeen, coordinates
 from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
-from memsim.trace.trace import Trace
+from memsim.trace.trace_data import TraceData
 
 LAUNCH = re.compile(
     r"LAUNCH - Kernel pc \S+ - Kernel name (?P<name>.*?) - (?:grid|kernel) launch id (?P<id>\d+)"
@@ -67,7 +67,7 @@ def read_nvbit(
     lines: Callable[[], Iterator[tuple[int, str]]],
     kernel: str | None,
     recorder: Callable[[], Recorder],
-) -> Trace:
+) -> TraceData:
     """The trace of one launch in the file.
 
     Args:
@@ -194,7 +194,7 @@ def _shape(kernel: TracedLaunch, seen: ExtentsSeen) -> Launch:
     return Launch(kernel.grid or seen.grid, kernel.block or (WARP * seen.warps, 1, 1), kernel.shared_bytes)
 
 
-def _trace(kernel: TracedLaunch, launch: Launch, blocks: int, path: Path, collector: Collector) -> Trace:
+def _trace(kernel: TracedLaunch, launch: Launch, blocks: int, path: Path, collector: Collector) -> TraceData:
     lacks: tuple[str, ...] = LACKS
     if kernel.grid is None or kernel.block is None:
         lacks = (*lacks, "grid and block (those that were seen are used)")

@@ -11,11 +11,13 @@ from memsim.trace.foreign.accelsim import AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
 from memsim.trace.foreign.stream import lines_of
 from memsim.trace.record import Recorder
-from memsim.trace.tool_by_name import NVBIT, suffix_of
-from memsim.trace.trace import Trace
+from memsim.trace.suffixes import NVBIT, suffix_of
+from memsim.trace.trace_data import TraceData
 
 
-def read_foreign(path: Path, kernel: str | None = None, recorder: Callable[[], Recorder] = Recorder) -> Trace:
+def read_foreign(
+    path: Path, kernel: str | None = None, recorder: Callable[[], Recorder] = Recorder
+) -> TraceData:
     """The trace in a file of Accel-Sim (`.traceg`) or of NVBit's mem_trace (`.txt`, `.log`, `.memtrace`).
 
     The file may be compressed (`.gz`, `.xz`).

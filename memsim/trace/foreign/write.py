@@ -18,8 +18,8 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE
 from memsim.trace.foreign.stream import OPENERS
-from memsim.trace.tool_by_name import WRITTEN, is_accelsim, plain_name
-from memsim.trace.trace import AccessSite, Trace
+from memsim.trace.suffixes import WRITTEN, is_accelsim, plain_name
+from memsim.trace.trace_data import AccessSite, TraceData
 
 #: The declared start of the windows of shared and local memory: multiples of 16 MiB, as on the chip.
 SHARED_BASE, LOCAL_BASE = 0x00007F0000000000, 0x00007F0002000000
@@ -37,7 +37,7 @@ BITS = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}
 MATRICES = {"ldmatrix": "LDSM.16.M88", "stmatrix": "STSM.16.M88"}
 
 
-def write_accelsim(trace: Trace, path: str | Path) -> None:
+def write_accelsim(trace: TraceData, path: str | Path) -> None:
     """Write `trace` to `path`, such as `kernel-1.traceg` or `kernel-1.traceg.xz`, replacing an existing file.
 
     Raises:
@@ -61,7 +61,7 @@ def write_accelsim(trace: Trace, path: str | Path) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def _lines(trace: Trace) -> Iterator[str]:
+def _lines(trace: TraceData) -> Iterator[str]:
     launch = trace.launch
     yield f"-kernel name = {trace.kernel}"
     yield "-kernel id = 1"
@@ -98,7 +98,7 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield from ("", "#END_TB")
 
 
-def _written_sites(trace: Trace) -> dict[int, int]:
+def _written_sites(trace: TraceData) -> dict[int, int]:
     """The sites to write, with a pc for each; a copy is written from its shared side."""
     sites = [
         number
@@ -108,7 +108,7 @@ def _written_sites(trace: Trace) -> dict[int, int]:
     return {number: 16 * place for place, number in enumerate(sites)}
 
 
-def _instructions(trace: Trace, row: int, pc: int) -> Iterator[str]:
+def _instructions(trace: TraceData, row: int, pc: int) -> Iterator[str]:
     site, active = trace.sites[trace.site[row]], trace.active[row]
     base = SHARED_BASE if site.space == "shared" else 0
     if site.op.startswith("cp_async"):
@@ -144,7 +144,7 @@ def _opcode(site: AccessSite, active: NDArray[np.bool_]) -> str:
     return name + BITS[site.width]
 
 
-def _shared_bytes(trace: Trace) -> int:
+def _shared_bytes(trace: TraceData) -> int:
     ends = [first + size for _, space, first, size in trace.arrays if space == "shared"]
     return max([trace.launch.shared_bytes, *ends])
 

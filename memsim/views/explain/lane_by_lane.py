@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memsim.analysis import SiteCounts
 from memsim.arch.units import LINE, SECTOR, WARP, WORD
 from memsim.source.declared import ArrayShape
-from memsim.trace.trace import ArrayLayout
+from memsim.trace.trace_data import ArrayLayout
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WORD
 from memsim.layout.nested import leaves
-from memsim.trace.trace import ArrayLayout
+from memsim.trace.trace_data import ArrayLayout
 from memsim.views.shape import declared_shape
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from memsim.analysis import analyze_trace
 from memsim.launch import Launch
-from memsim.trace.trace import AccessSite
+from memsim.trace.trace_data import AccessSite
 from memsim.views.analyze import terminal as text
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import Terminal

@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 
 from memsim.analysis import Analysis, InstructionCounts, analyze_trace
-from memsim.trace.trace import Origin, Trace
+from memsim.trace.trace import Trace
+from memsim.trace.trace_data import Origin
 from memsim.views.report import report_page
 from memsim.views.report.listing_view import (
     AROUND,

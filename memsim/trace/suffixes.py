@@ -1,9 +1,11 @@
-"""Recognizes the tool that wrote a trace by the file's name; a separate module to keep imports cheap."""
+"""What the name of a trace's file says: which tool wrote it, and whether memsim can."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+#: Of memsim's own format.
+SUFFIX = ".npz"
 ACCELSIM, NVBIT = (".traceg", ".trace"), (".txt", ".log", ".memtrace")
 #: Suffixes that memsim writes.
 WRITTEN = ACCELSIM[0]
@@ -29,3 +31,13 @@ def is_foreign(path: Path) -> bool:
 def is_accelsim(path: Path) -> bool:
     """Whether a file has the name of an Accel-Sim trace that memsim can write."""
     return suffix_of(path) == WRITTEN
+
+
+def can_be_written(path: Path) -> bool:
+    """Whether a trace can be saved under a name: in memsim's own format or in Accel-Sim's."""
+    return path.suffix == SUFFIX or is_accelsim(path)
+
+
+def is_trace(path: str | Path) -> bool:
+    """Whether a file's name is that of a trace, memsim's own or another tool's."""
+    return Path(path).suffix == SUFFIX or is_foreign(Path(path))
