@@ -38,9 +38,12 @@ def _section(name: str, thing: Any) -> str:
     text = f"## memsim.{name}\n\n{_described(name, thing)}"
     if not inspect.isclass(thing):
         return text
-    for member, value in sorted(vars(thing).items()):
-        # What a class in between or above says too is a protocol of memsim's own, such as that of arguments.
-        if member.startswith("_") or any(member in vars(base) for base in thing.__mro__[1:]):
+    # With those of the record that it is; what another class above says, too, is a protocol of memsim's own.
+    shown_of = [one for one in thing.__mro__ if one is thing or "__dataclass_fields__" in vars(one)]
+    others = [one for one in thing.__mro__ if one not in shown_of]
+    members = {name: value for one in reversed(shown_of) for name, value in vars(one).items()}
+    for member, value in sorted(members.items()):
+        if member.startswith("_") or any(member in vars(one) for one in others):
             continue
         held = value.fget if isinstance(value, property) else getattr(value, "__func__", value)
         if inspect.isfunction(held) and held.__doc__:
