@@ -12,7 +12,7 @@ from pathlib import Path
 from memsim.compile.cuda_source import compile_cuda
 from memsim.isa.executable import Executable, Parameter
 from memsim.kernel import Kernel
-from memsim.trace.trace import Origin
+from memsim.trace.trace_data import Origin
 from tests.ptx_front.inline import inline_calls
 from tests.ptx_front.lowering.lower import lower
 from tests.ptx_front.parser import parse
