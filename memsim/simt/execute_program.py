@@ -121,6 +121,6 @@ def execute_program(
         for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)
         if kernel.made_for:  # in PTX pointers are not followed
-            for reason in reasons_of_places(kernel, origins, memory, reached):
+            for reason in reasons_of_places(kernel, origins, memory, engine.machine.indexed, reached):
                 listener.uncertain(reason)
     return memory
