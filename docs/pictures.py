@@ -20,12 +20,11 @@ import numpy as np
 import memsim
 from docs.growth import page as growth
 from memsim import Analysis
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest
+from memsim.pictures.array_layouts import layouts
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, take_apart
 from memsim.views.explain.sentences import sentences
 from memsim.views.flow.ladder import ladder
 from memsim.views.heatmap.heat_rows import heat_rows
-from memsim.views.layout.data import layouts
 from studies.bench import page as speed
 
 if TYPE_CHECKING:
