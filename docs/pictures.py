@@ -40,7 +40,7 @@ COLOURS = 96
 @cache
 def patterns() -> Analysis:
     """One line for each way to use the banks."""
-    kernel = memsim.load(DOCS / "patterns" / "patterns.ptx")["patterns"]
+    kernel = memsim.load(DOCS / "patterns" / "patterns.cu", name="patterns.cu")["patterns"]
     return memsim.analyze(kernel, grid=1, block=(32, 32), args=[memsim.ArrayArg((1024,))])
 
 
