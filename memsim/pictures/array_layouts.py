@@ -1,6 +1,6 @@
 """Where the words of each shared array lie, and which thread wrote each.
 
-PTX does not know the types of elements, nor the arrays inside dynamic shared memory.
+Machine code does not know the types of elements, nor the arrays inside dynamic shared memory.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Declarations in CUDA source: names of kernel parameters, shapes of shared arrays, templates.
 
-PTX numbers parameters; people know them as `A`, `B` and `C`. PTX has an array's size but not its rows.
+Machine code numbers parameters; people know them as `A`, `B` and `C`. It has an array's size, not its rows.
 """
 
 from __future__ import annotations
