@@ -20,11 +20,10 @@ from memsim.isa.pairs import joined
 from memsim.isa.registry import Unsupported, known, require
 from memsim.isa.single import flushed
 from memsim.isa.words import packed
-from memsim.state.order import higher, lower
 from memsim.state.poison import Poison
 from memsim.state.predicates import both, either, invert, to_bools
 from memsim.state.registers import fit, from_array, ints, plus, to_array
-from memsim.state.rounding import Array, odd_sum
+from memsim.state.rounding import Array, higher, lower, odd_sum
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 

@@ -39,7 +39,7 @@ FAULTS = (
     ("isa/pairs", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
     ("isa/control", "from ..trace.trace import Trace", "from ..errors import MemsimError", "-> memsim.trace"),
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),
-    ("state/fma", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),
+    ("state/rounding", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),
     ("order/warp_clocks", "import memsim.isa.op", "import memsim.state.parts", "-> memsim.isa"),
     ("model/choice", "from memsim.simt import engine", "import memsim.errors", "-> memsim.simt"),
     (
