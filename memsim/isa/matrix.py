@@ -23,8 +23,9 @@ from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, checked, opcode, require
 from memsim.isa.words import packed
+from memsim.state.fma import fma64
 from memsim.state.registers import fit, from_array, ints, to_array
-from memsim.state.rounding import Array, fma64
+from memsim.state.rounding import Array
 
 Place = tuple[Array, Array]
 

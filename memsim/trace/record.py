@@ -19,8 +19,8 @@ import numpy as np
 from memsim.access import PERIOD, AccessSide, Chunk, LaneRequests, Requests, Site, SiteRequests, sides_of
 from memsim.arch.units import WARP
 from memsim.state.poison import Poison
-from memsim.state.predicates import ScatteredLanes
 from memsim.state.registers import Sum
+from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.footprint import SECTOR_BITS, Marks
 from memsim.trace.rows import RequestRows
@@ -129,12 +129,14 @@ class Recorder:
         elif other is not None and other.active is not False:  # what is copied from there
             self.marks.access(site.access, other.address, other.active)
         own_period, other_period = self.periods(site)
+        # In a loop an access often has the very parts of registers that it had before: their identity is the
+        # cheapest key. What is computed anew is recognised by content, in `tally_of_event`.
         key: Any = (site.index, *identity(address, active, own_period))
         if other is not None:
             key = (*key, *identity(other.address, other.active, other_period))
         tally = self.seen.get(key)
         if tally is None:
-            tally = self.seen[key] = self.tally(record, sides_of(address, active, other), key)
+            tally = self.seen[key] = self.tally_of_event(record, sides_of(address, active, other), key)
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)
@@ -151,7 +153,7 @@ class Recorder:
             self.marks.sectors(site.access, address >> SECTOR_BITS)
         rows = lanes.warps // self.warps
         of_warps = self.blocks[rows], self.first_warps[rows] + (lanes.warps - rows * self.warps)
-        self.expanded(record, LaneRequests(address, lanes.lanes & (WARP - 1), lanes.counts, *of_warps))
+        self.count_once_each(record, LaneRequests(address, lanes.lanes & (WARP - 1), lanes.counts, *of_warps))
 
     def requests(self, site: Site, requests: SiteRequests) -> None:
         """Count expanded requests."""
@@ -164,16 +166,16 @@ class Recorder:
             self.marks.sectors(site.access, made.addresses[made.active] >> SECTOR_BITS)
         elif made.partner is not None:
             self.marks.sectors(site.access, made.partner[made.partner >= 0] >> SECTOR_BITS)
-        self.expanded(record, made)
+        self.count_once_each(record, made)
 
-    def expanded(self, record: SiteRecord, made: Requests) -> None:
+    def count_once_each(self, record: SiteRecord, made: Requests) -> None:
         """Count requests that were made once each."""
         once = np.ones(len(made), np.int64)
         if record.rows.folded:
-            self.wait(record, Uncosted(None, made, once, len(made), 1))
+            self.postpone(record, Uncosted(None, made, once, len(made), 1))
         else:
-            tally = self.counted(record, made, once)
-            record.rows.made(tally.rows, tally.counts)
+            tally = self.count_rows(record, made, once)
+            record.rows.add_counts(tally.rows, tally.counts)
         record.requests += len(made)
         self.keep_bounded(record)
 
@@ -198,6 +200,7 @@ class Recorder:
         record.arrays |= arrays
         if site.space == "global":
             self.marks.stretches(site.access, start, length)
+        # Stretches of a length that start at the same place of a line make the same requests.
         shapes, index, times = np.unique(
             np.stack([start % PERIOD, length], 1), axis=0, return_index=True, return_counts=True
         )
@@ -208,9 +211,9 @@ class Recorder:
             active = (addresses >= low) & (addresses < high)
             whose = np.full(len(begins), self.blocks[block[i]]), np.full(len(begins), warp[i])
             requests = SiteRequests(addresses, active, None, *whose)
-            tally = self.counted(record, requests, np.full(len(begins), count))
+            tally = self.count_rows(record, requests, np.full(len(begins), count))
             record.requests += tally.requests
-            record.rows.made(tally.rows, tally.counts)
+            record.rows.add_counts(tally.rows, tally.counts)
         self.keep_bounded(record)
 
     def issued(self, site: Site, lanes: int) -> None:
@@ -266,19 +269,22 @@ class Recorder:
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
 
-    def tally(self, record: SiteRecord, sides: Sides, key: Any) -> Tally | Uncosted:
+    def tally_of_event(self, record: SiteRecord, sides: Sides, key: Any) -> Tally | Uncosted:
         """The requests of an event that was not seen before."""
         periods = self.periods(record.site)
         if record.rows.folded:
+            # Costing takes longer than hashing, but is hardly slower for thousands of requests than for one.
             made, weights = written_out(sides, periods, self.blocks, self.warps, self.first_warps)
             event = Uncosted(key, made, weights, int(weights.sum()))
-            self.wait(record, event)
+            self.postpone(record, event)
             return event
         contents = [content(*side, period) for side, period in zip(sides, periods)]
         key = None if None in contents else (record.site.index, *contents)
         if key is not None and key in self.by_content:
             return self.by_content[key]
-        tally = self.counted(record, *written_out(sides, periods, self.blocks, self.warps, self.first_warps))
+        tally = self.count_rows(
+            record, *written_out(sides, periods, self.blocks, self.warps, self.first_warps)
+        )
         self.tallies.append(tally)
         self.remembered += 500 + tally.rows.nbytes + tally.counts.nbytes
         if key is not None:
@@ -286,16 +292,16 @@ class Recorder:
             self.remembered += sum(len(part) for one in contents for part in one if isinstance(part, bytes))
         return tally
 
-    def counted(self, record: SiteRecord, requests: Requests, weights: np.ndarray) -> Tally:
+    def count_rows(self, record: SiteRecord, requests: Requests, weights: np.ndarray) -> Tally:
         """Requests that occurred `weights` times each, as rows of the site."""
         if self.is_scattered and not record.requests and not record.rows.folded:
-            self.fold(record)  # before its first
+            self.fold(record)  # before its first: the launch has shown that its accesses do not repeat
         before = len(record.rows)
         numbers, counts = record.rows.number(requests, weights)
         self.kept_rows += len(record.rows) - before
         return Tally(record.site.index, numbers, counts, int(weights.sum()))
 
-    def wait(self, record: SiteRecord, event: Uncosted) -> None:
+    def postpone(self, record: SiteRecord, event: Uncosted) -> None:
         """An event of a folded site, which is costed later, with others."""
         record.waiting.append(event)
         record.wait += len(event.weights)
@@ -303,7 +309,7 @@ class Recorder:
 
     # --- bounding memory -------------------------------------------------------------------
 
-    def cost(self, record: SiteRecord) -> None:
+    def cost_postponed(self, record: SiteRecord) -> None:
         """Assign rows to the waiting events of a folded site, and forget the events."""
         waiting, record.waiting, record.wait = record.waiting, [], 0
         for kind in (SiteRequests, LaneRequests):
@@ -311,8 +317,8 @@ class Recorder:
             if not events:
                 continue
             weights = np.concatenate([event.weights * event.hits for event in events])
-            tally = self.counted(record, joined_requests([event.made for event in events]), weights)
-            record.rows.made(tally.rows, tally.counts)
+            tally = self.count_rows(record, joined_requests([event.made for event in events]), weights)
+            record.rows.add_counts(tally.rows, tally.counts)
             self.remembered -= BYTES_OF_REQUEST * len(weights)
         for event in waiting:
             self.seen.pop(event.key, None)
@@ -320,7 +326,7 @@ class Recorder:
     def keep_bounded(self, record: SiteRecord) -> None:
         """Free memory after counting a site, if too much is stored."""
         if record.wait > BATCH:
-            self.cost(record)
+            self.cost_postponed(record)
         if self.alike is not None and self.kept_rows > MANY_ROWS and record.hardly_repeats:
             self.is_scattered = True
             self.forget()
@@ -332,13 +338,13 @@ class Recorder:
         """Sum up the events so far; if they recur, they are expanded again."""
         for record in self.sites.values():
             if record.waiting:
-                self.cost(record)
+                self.cost_postponed(record)
         self.forget_keys()
 
     def forget_keys(self) -> None:
         """Sum up events that have rows; no event so far is recognised any more."""
         for tally in self.tallies:
-            self.sites[tally.site].rows.made(tally.rows, tally.counts * tally.hits)
+            self.sites[tally.site].rows.add_counts(tally.rows, tally.counts * tally.hits)
             tally.forgotten = True
         self.tallies = []
         self.seen = {}
@@ -354,6 +360,7 @@ class Recorder:
         )
         while self.alike is not None and self.kept_rows > MOST_ROWS // 2 and unfolded:
             self.fold(unfolded.pop())
+        # What cannot be folded stays: without this, room would be made again at every access.
         self.crowded = 2 * self.kept_rows
 
     def fold(self, record: SiteRecord) -> None:
@@ -384,16 +391,16 @@ class Recorder:
         sites = np.repeat(np.arange(len(records), dtype=np.int32), [len(one) for one in made])
         return [access_site(record) for record in records], {
             "site": sites,
-            "count": joined([record.rows.counts for record in records], np.int64),
-            "addresses": joined([one.addresses for one in made], np.int64, (WARP,)),
-            "active": joined([one.active for one in made], np.bool_, (WARP,)),
-            "partner": joined([one.partners for one in made], np.int64, (WARP,)),
-            "block": joined([one.block for one in made], np.int64),
-            "warp": joined([one.warp for one in made], np.int32),
+            "count": concatenated([record.rows.counts for record in records], np.int64),
+            "addresses": concatenated([one.addresses for one in made], np.int64, (WARP,)),
+            "active": concatenated([one.active for one in made], np.bool_, (WARP,)),
+            "partner": concatenated([one.partners for one in made], np.int64, (WARP,)),
+            "block": concatenated([one.block for one in made], np.int64),
+            "warp": concatenated([one.warp for one in made], np.int32),
             "footprint": self.marks.footprint,
         }
 
 
-def joined(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
+def concatenated(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Arrays of rows of a shape concatenated, also if there are none."""
     return np.concatenate([np.zeros((0, *shape), dtype), *blocks]).astype(dtype, copy=False)

@@ -59,8 +59,8 @@ class GrowingColumn:
 class RequestRows:
     """Distinct requests in order of first occurrence.
 
-    tell: what distinguishes them. folded: only by cost. counts: how often each was made, as far as `made` was
-    called.
+    tell: what distinguishes them. folded: only by cost. counts: how often each was made, as far as
+    `add_counts` was called.
     """
 
     def __init__(self, tell: Tell, *, folded: bool = False) -> None:
@@ -85,7 +85,7 @@ class RequestRows:
         columns = self.addresses.array, self.active.array
         return SiteRequests(*columns, partner, self.block.array, self.warp.array)
 
-    def made(self, numbers: np.ndarray, times: np.ndarray) -> None:
+    def add_counts(self, numbers: np.ndarray, times: np.ndarray) -> None:
         """Add to the counts of these rows; a row may occur repeatedly."""
         missing = len(self) - len(self.counts)
         if missing > 0:
@@ -176,7 +176,7 @@ class RequestRows:
         """The rows that `tell` distinguishes, the first of each kind."""
         rows = RequestRows(tell, folded=True)
         if len(self):
-            rows.made(*rows.number(self.requests(), self.counts))
+            rows.add_counts(*rows.number(self.requests(), self.counts))
         return rows
 
 

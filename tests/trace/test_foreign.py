@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 import memsim
 from memsim.analysis import analyze_trace
 from memsim.shown import ShownAnalysis
-from memsim.trace.foreign.blocks import BlocksSeen
+from memsim.trace.foreign.collect import BlocksSeen
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
 from memsim.trace.suffixes import is_foreign

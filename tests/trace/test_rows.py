@@ -57,7 +57,7 @@ def test_rows_are_what_one_by_one_is_found(hashes: str, copies: bool, data: st.D
         patch.setattr(module, "SLICE", data.draw(st.sampled_from([1, 7, 4096])))
         rows = RequestRows(lambda requests: requests.relative(PERIODS))
         for event in events:
-            rows.made(*rows.number(event, np.full(len(event), 3)))
+            rows.add_counts(*rows.number(event, np.full(len(event), 3)))
     expected = told_one_by_one(events)
     assert list(zip(rows.counts, rows.block.array, rows.warp.array)) == [
         tuple(one) for one in expected.values()
@@ -78,7 +78,7 @@ def test_folded_rows_stand_for_all(data: st.DataObject) -> None:
     events = drawn(data, copies=False)
     rows = RequestRows(lambda requests: requests.relative(PERIODS))
     for event in events:
-        rows.made(*rows.number(event, np.ones(len(event), np.int64)))
+        rows.add_counts(*rows.number(event, np.ones(len(event), np.int64)))
     folded = rows.fold(lambda requests: requests.active.sum(1, keepdims=True))
     lanes = np.concatenate([event.active.sum(1) for event in events])
     numbers, counts = np.unique(lanes, return_counts=True)

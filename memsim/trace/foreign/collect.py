@@ -5,7 +5,9 @@ Only a batch and the distinct requests seen so far are held in memory.
 
 from __future__ import annotations
 
+from array import array
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.access import NONE, Site, SiteRequests
+from memsim.arch.units import WARP
+from memsim.errors import MemsimError
 from memsim.instruction import Instruction
 from memsim.launch import Launch
-from memsim.trace.foreign.batch import LANES, Batch
 from memsim.trace.foreign.opcodes import Opcode
 from memsim.trace.record import Recorder
 from memsim.trace.site_records import note_of_folded
@@ -34,6 +37,10 @@ LISTING = "instructions"
 ALL_DYNAMIC = ("how much of its shared memory is dynamic (all of it is assumed to be)",)
 NO_BASE = "its generic addresses may be in shared or global memory; the trace does not tell"
 NO_SIDES = "the trace does not tell which of its two addresses is in shared memory"
+#: Numbers that wait to be sorted in among the others.
+MANY = 1 << 16
+
+LANES = np.arange(WARP)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -41,6 +48,105 @@ class TracedInstruction(Instruction):
     """A memory instruction of the trace, one object for each."""
 
     opcode: Opcode
+
+
+class Batch:
+    """One instruction's requests in order, with the warps that made them.
+
+    They are expanded to arrays all at once, which is many times faster than one by one.
+    A number that is too large for its column raises `OverflowError` when it is added.
+    """
+
+    def __init__(self) -> None:
+        self.masks = array("I")
+        self.blocks = array("q")
+        self.warps = array("i")
+        self.in_steps = array("q")  # requests given by a stride
+        self.firsts = array("q")
+        self.strides = array("q")
+        self.in_full = array("q")  # requests with all addresses
+        self.addresses = array("q")
+
+    def __len__(self) -> int:
+        return len(self.masks)
+
+    def add_steps(self, mask: int, first: int, stride: int) -> None:
+        """The active lanes' addresses are `stride` bytes apart."""
+        self.in_steps.append(len(self.masks))
+        self.masks.append(mask)
+        self.firsts.append(first)
+        self.strides.append(stride)
+
+    def add_full(self, mask: int, addresses: Iterable[int]) -> None:
+        """One address for each active lane.
+
+        Raises:
+            ValueError: the numbers of addresses and active lanes differ.
+        """
+        before = len(self.addresses)
+        self.addresses.extend(addresses)
+        if len(self.addresses) - before != mask.bit_count():
+            del self.addresses[before:]
+            raise ValueError("the numbers of addresses and active lanes differ")
+        self.in_full.append(len(self.masks))
+        self.masks.append(mask)
+
+    def requests(self) -> SiteRequests:
+        """All of them; the address of an inactive lane is 0."""
+        masks = np.array(self.masks, np.int64)[:, None]
+        active = (masks >> LANES & 1).astype(np.bool_)
+        addresses = np.zeros(active.shape, np.int64)
+        rank = np.cumsum(active[self.in_steps], axis=1) - 1
+        firsts, strides = (np.array(each, np.int64)[:, None] for each in (self.firsts, self.strides))
+        addresses[self.in_steps] = np.where(active[self.in_steps], firsts + strides * rank, 0)
+        full = np.zeros((len(self.in_full), WARP), np.int64)
+        full[active[self.in_full]] = self.addresses
+        addresses[self.in_full] = full
+        blocks, warps = np.array(self.blocks, np.int64), np.array(self.warps, np.int32)
+        return SiteRequests(addresses, active, None, blocks, warps)
+
+
+def coordinates(text: str) -> tuple[int, int, int]:
+    """From `x,y,z`.
+
+    Raises:
+        ValueError: not three numbers.
+    """
+    x, y, z = map(int, text.split(","))
+    return x, y, z
+
+
+class BlocksSeen:
+    """The distinct blocks of a grid that occurred, by their coordinates."""
+
+    def __init__(self, grid: tuple[int, ...]) -> None:
+        self.grid = grid
+        self.known = np.zeros(0, np.int64)
+        self.fresh: set[int] = set()
+
+    def __len__(self) -> int:
+        self._settle()
+        return len(self.known)
+
+    def add(self, x: int, y: int, z: int) -> int:
+        """The linear number of a block, which is counted if it is new.
+
+        Raises:
+            MemsimError: the grid has no such block.
+        """
+        columns, rows, layers = self.grid
+        if not (0 <= x < columns and 0 <= y < rows and 0 <= z < layers):
+            raise MemsimError(f"it has a thread block ({x},{y},{z}) outside of the grid {self.grid}")
+        number = x + columns * (y + rows * z)
+        self.fresh.add(number)
+        if len(self.fresh) >= MANY:
+            self._settle()
+        return number
+
+    def _settle(self) -> None:
+        if self.fresh:
+            self.known = np.union1d(self.known, np.fromiter(self.fresh, np.int64))
+            self.fresh = set()
 
 
 class Collector:

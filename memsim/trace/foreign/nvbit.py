@@ -14,8 +14,14 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
-from memsim.trace.foreign.blocks import BlocksSeen, coordinates
-from memsim.trace.foreign.collect import ALL_DYNAMIC, Collector, TracedInstruction, made_from
+from memsim.trace.foreign.collect import (
+    ALL_DYNAMIC,
+    BlocksSeen,
+    Collector,
+    TracedInstruction,
+    coordinates,
+    made_from,
+)
 from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
 from memsim.trace.trace_data import TraceData
