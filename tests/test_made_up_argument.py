@@ -63,12 +63,9 @@ class Strided(Argument):
         return places.address().to_bytes(8, "little") + self.step.to_bytes(8, "little")
 
 
-del KINDS["strided"]  # other tests list the kinds
-
-
 @pytest.fixture(autouse=True)
 def only_here() -> Iterator[None]:
-    """The kind is known, as it is where its class is defined."""
+    """Other tests list the kinds."""
     KINDS["strided"] = Strided
     yield
     del KINDS["strided"]

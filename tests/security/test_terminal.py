@@ -71,6 +71,7 @@ NO_TARGET = {
     "probe",
     "init",
     "doctor",
+    "completion",
 }  # scripts, GPUs, and what is here
 WHOLE = (
     "list k.cu",

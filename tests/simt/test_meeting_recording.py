@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from memsim.api.module import Module
 from memsim.compile.toolkit import find_tool
 from memsim.data import data_folder
 from memsim.isa.op import Flow
-from tests.ptx_front.loading import PtxKernels, load_ptx
+from memsim.kernel import Kernel
+from tests.ptx_front.loading import load_ptx
 
 FOLDER = data_folder("traces") / "nvidia-h100-80gb-hbm3"
 FILES = ("1", "2")
@@ -31,7 +33,7 @@ def recording() -> Any:
 
 
 @cache
-def module(file: str) -> PtxKernels:
+def module(file: str) -> Mapping[str, Kernel]:
     return load_ptx(str(recording()[f"ptx_{file}"]))
 
 

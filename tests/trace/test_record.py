@@ -1,0 +1,239 @@
+"""The recorder, told of one event at a time: a launch of three blocks of two warps, and what it keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.access import AccessSide, Chunk, Site, SiteRequests
+from memsim.arch import SM_90
+from memsim.instruction import Instruction
+from memsim.model.alike import SameCost
+from memsim.state.parts import Part
+from memsim.state.poison import Poison
+from memsim.state.registers import Sum
+from memsim.state.scattered import ScatteredLanes
+from memsim.trace import record as module
+from memsim.trace import site_records
+from memsim.trace.footprint import Footprint
+from memsim.trace.record import Recorder
+from memsim.trace.trace_data import AccessSite
+
+BLOCKS, THREADS = 3, 64
+LOAD = Site(0, Instruction("LDG"), "load", "global", 4)
+STORE = Site(1, Instruction("STS"), "store", "shared", 4)
+#: Each thread its own word, and the first half of each block's threads.
+WORDS = Sum(0, v=Part(np.arange(THREADS)[None] * 4))
+FIRST_WARP = Part(np.arange(THREADS)[None] < 32)
+LANES = np.arange(THREADS)[None]
+ONE_BLOCK = Part(np.arange(BLOCKS)[:, None] == 1)
+NO_NAMES: frozenset[str] = frozenset()
+
+
+def chunk(first_block: int = 0) -> Chunk:
+    return Chunk(np.arange(first_block, first_block + BLOCKS), THREADS, np.zeros((BLOCKS, 1), np.int64))
+
+
+def recorder(alike: Any = None, **how: bool) -> Recorder:
+    found = Recorder(alike, **how)
+    found.start_chunk(chunk())
+    return found
+
+
+def only_site(of: Recorder) -> AccessSite:
+    (found,) = of.columns()[0]
+    return found
+
+
+def requests(of: Recorder) -> list[tuple[int, int, int, int]]:
+    """(count, block, warp, lowest address of an active lane) of each row."""
+    columns = of.columns()[1]
+    lowest = [int(row[on].min()) for row, on in zip(columns["addresses"], columns["active"], strict=True)]
+    where = (columns[name].tolist() for name in ("count", "block", "warp"))
+    return list(zip(*where, lowest, strict=True))
+
+
+def test_warps_whose_lanes_are_all_off_execute_an_access_and_make_no_request() -> None:
+    found = recorder()
+    found.access(LOAD, WORDS, True, FIRST_WARP, frozenset({"b", "a"}))
+    assert requests(found) == [(3, 0, 0, 0)]
+    site = only_site(found)
+    assert (site.instructions, site.array, site.unresolved) == (6, "a|b", None)
+
+
+def test_an_access_of_no_lane_is_executed_by_those_that_come_there() -> None:
+    found = recorder()
+    assert found.access(LOAD, 0, FIRST_WARP, False, frozenset({"a"})) is None
+    assert requests(found) == [] and (only_site(found).instructions, only_site(found).array) == (3, "")
+    assert found.marks.footprint == Footprint(0, 0)
+
+
+@pytest.mark.parametrize(("apart", "everywhere"), [(False, False), (True, False), (True, True)])
+@pytest.mark.parametrize("site", [LOAD, STORE])
+def test_what_lies_periods_apart_is_one_row_unless_it_is_asked_for_apart(
+    site: Site, apart: bool, everywhere: bool
+) -> None:
+    found = recorder(apart=apart, everywhere=everywhere)
+    for at in (0, 128, 4):
+        found.access(site, at, True, FIRST_WARP, NO_NAMES)
+    is_apart = everywhere if site is LOAD else apart
+    assert [row[0] for row in requests(found)] == ([3, 3, 3] if is_apart else [6, 3])
+
+
+def test_again_counts_the_same_once_more_until_events_are_forgotten() -> None:
+    found = recorder()
+    again = found.access(LOAD, WORDS, True, True, NO_NAMES)
+    assert again is not None and again() and again()
+    found.forget()
+    assert not again()
+    assert [row[0] for row in requests(found)] == [18]
+    assert only_site(found).instructions == 18
+
+
+def test_another_chunk_has_blocks_and_keys_of_its_own() -> None:
+    """A register's part may be the same object, and yet another number of blocks may have it."""
+    found = recorder()
+    found.access(LOAD, WORDS, True, True, NO_NAMES)
+    found.start_chunk(Chunk(np.array([7]), THREADS, np.array([[32]])))
+    found.access(LOAD, WORDS, True, True, NO_NAMES)
+    found.access(LOAD, 4096 + 4, True, FIRST_WARP, NO_NAMES)
+    assert requests(found) == [(6 + 2, 0, 0, 0), (1, 7, 1, 4100)]
+    assert only_site(found).instructions == 6 + 2 + 2
+
+
+def test_unknown_addresses_are_executions_without_a_request() -> None:
+    found = recorder()
+    found.unknown(LOAD, Poison("first", None), True, FIRST_WARP)
+    found.unknown(LOAD, Poison("second", None), FIRST_WARP, ONE_BLOCK)
+    found.lost(LOAD, 4, "third")
+    site = only_site(found)
+    assert (site.instructions, site.unresolved_requests, site.unresolved) == (6 + 3 + 4, 3 + 2 + 4, "first")
+    assert requests(found) == []
+
+
+def test_single_lanes_are_requests_of_their_warps() -> None:
+    """Lanes 3 and 102 of the chunk's 6 warps: lane 3 of block 0's first warp, lane 6 of block 1's second."""
+    found = recorder()
+    found.scattered(LOAD, np.array([512, 1028]), ScatteredLanes(np.array([3, 102])), 5, frozenset({"a"}))
+    assert requests(found) == [(1, 0, 0, 512), (1, 1, 1, 1028)]
+    columns = found.columns()[1]
+    assert [np.flatnonzero(row).tolist() for row in columns["active"]] == [[3], [6]]
+    assert only_site(found).instructions == 5 and found.marks.footprint == Footprint(2, 0)
+
+
+def test_stretches_are_requests_of_512_bytes_and_their_rest() -> None:
+    """Two of 528 bytes, at places of a line that are the same, and one of 32."""
+    found = recorder()
+    start, length = np.array([16, 1024 + 16, 64]), np.array([528, 528, 32])
+    block, warp = np.array([1, 2, 2]), np.array([1, 0, 0])
+    found.stretches(LOAD, frozenset({"a"}), start, length, block, warp)
+    found.issued(LOAD, 3)
+    columns = found.columns()[1]
+    # sorted by place and length; a request covers 32 pieces of 16 bytes from the start of a line on
+    assert columns["active"].sum(1).tolist() == [31, 2, 2]
+    assert columns["count"].tolist() == [2, 2, 1] and columns["block"].tolist() == [1, 1, 2]
+    assert only_site(found).lanes == 3
+    assert found.marks.footprint == Footprint(34, 0)
+
+
+def test_both_sides_of_a_copy_are_marked_where_they_are_global() -> None:
+    found = recorder()
+    copy = Site(1, Instruction("LDGSTS"), "cp_async", "shared", 4)
+    other = AccessSide(Sum(4096, v=Part(np.arange(THREADS)[None] * 4)), FIRST_WARP)
+    found.access(copy, WORDS, True, True, NO_NAMES, other)
+    assert found.marks.footprint == Footprint(4, 0)
+    partner = found.columns()[1]["partner"]
+    assert [(row.min(), row.max()) for row in partner] == [(4096, 4096 + 31 * 4), (-1, -1)]
+
+
+def test_expanded_requests_without_a_lane_are_executed_only() -> None:
+    found = recorder()
+    addresses = np.arange(32)[None].repeat(2, 0) * 4
+    active = np.array([[True] * 32, [False] * 32])
+    found.requests(LOAD, SiteRequests(addresses, active, None, np.array([2, 1]), np.array([1, 0])))
+    assert requests(found) == [(1, 2, 1, 0)] and only_site(found).instructions == 2
+
+
+def test_too_many_requests_are_folded_to_one_of_each_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rotated lanes: each is a request of its own, and costs what the others do; strided ones do not."""
+    monkeypatch.setattr(module, "MOST_ROWS", 8)
+    found = recorder(SameCost(SM_90))
+    for step, rotations in ((4, 10), (32, 5)):
+        for rotation in range(rotations):
+            words = Part((LANES + rotation) % 32 * step)
+            for _ in range(2):
+                found.access(LOAD, Sum(0, v=words), True, FIRST_WARP, NO_NAMES)
+    assert [row[0] for row in requests(found)] == [2 * 10 * BLOCKS, 2 * 5 * BLOCKS]
+    assert "all but one of the requests" in found.notes[-1]
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+def test_an_access_that_hardly_repeats_is_folded_at_once(
+    repeats: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its good twin makes each of its requests three times, and keeps them all."""
+    monkeypatch.setattr(module, "MANY_ROWS", 4)
+    monkeypatch.setattr(site_records, "MANY_OF_SITE", 4)
+    found = Recorder(SameCost(SM_90))
+    found.start_chunk(Chunk(np.array([0]), 32, np.zeros((1, 1), np.int64)))
+    for rotation in range(12):
+        words = Part((LANES[:, :32] + rotation) % 32 * 4)
+        again = found.access(LOAD, Sum(0, v=words), True, True, NO_NAMES)
+        assert not repeats or (again is not None and again() and again())
+    assert found.is_scattered != repeats and len(requests(found)) == (12 if repeats else 1)
+
+
+def test_room_is_not_made_at_every_access_where_nothing_can_be_folded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "MOST_ROWS", 4)
+    found, made = recorder(), []
+    make_room = found.make_room
+    monkeypatch.setattr(found, "make_room", lambda: (made.append(1), make_room()))
+    for rotation in range(32):
+        found.access(LOAD, Sum(0, v=Part((LANES + rotation) % 32 * 4)), True, True, NO_NAMES)
+    assert len(made) == 3 and len(requests(found)) == 32
+
+
+def test_notes_say_what_was_seen_and_where_nothing_was_counted() -> None:
+    found = recorder()
+    found.noted("reads outside of every array", FIRST_WARP)
+    found.uncounted("texture request", ONE_BLOCK)
+    found.passed_by("k.cu:9")
+    assert found.notes == [
+        "reads outside of every array (3 requests)",
+        "instructions after k.cu:9, a branch on an unknown value that decides no access",
+    ]
+    assert found.uncounted_requests == {"texture request": 2}
+    assert not len(found.executions.of(4))
+
+
+@pytest.mark.parametrize(
+    ("masks", "ran", "alike"),
+    [
+        ((True,), [6, 6, 0], True),
+        ((FIRST_WARP,), [3, 3, 0], True),
+        ((ONE_BLOCK,), [2, 2, 0], False),
+        ((True, ONE_BLOCK), [8, 8, 0], False),
+        ((False,), [0, 0, 0], True),
+    ],
+)
+def test_executions_by_instruction_and_whether_blocks_are_alike(
+    masks: tuple[Any, ...], ran: list[int], alike: bool
+) -> None:
+    found = recorder()
+    for mask in masks:
+        found.executed(0, 2, mask)
+    assert found.executions.of(3).tolist() == ran and found.executions.blocks_alike == alike
+
+
+@pytest.mark.parametrize(("second", "alike"), [(FIRST_WARP, True), (True, False), (None, False)])
+def test_chunks_are_alike_if_each_of_their_blocks_executed_the_same(second: Any, alike: bool) -> None:
+    """The second one has a block, the first one has three."""
+    found = recorder()
+    found.executed(0, 2, FIRST_WARP)
+    found.start_chunk(Chunk(np.array([3]), THREADS, np.zeros((1, 1), np.int64)))
+    found.executed(*((0, 2, second) if second is not None else (0, 1, FIRST_WARP)))
+    assert found.executions.blocks_alike == alike
