@@ -8,7 +8,6 @@ schema 1, from before that, is read as it is.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import zipfile
 from collections.abc import Callable
@@ -49,7 +48,8 @@ def write_recording(recording: Any, path: Path, replaces: bool = False) -> None:
         write_record({"schema": JSON_SCHEMA, **fields}, path, replaces)
         return
     arrays: dict[str, Any] = {name: np.stack(rows) for name, rows in alike.items()}
-    arrays["head"] = np.array(json.dumps({"schema": ARRAYS_SCHEMA, **fields}))
+    head = msgspec.json.encode({"schema": ARRAYS_SCHEMA, **fields})
+    arrays["head"] = np.frombuffer(head, np.uint8)  # as text, it would have four bytes a character
     draft = path.with_suffix(f".{os.getpid()}.tmp{ARRAYS}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +72,8 @@ def read_recording(path: Path, kind: type[R], what: str, earlier: Earlier[R] | N
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)
-        head = json.loads(str(arrays["head"]))
+        head = arrays["head"]
+        head = msgspec.json.decode(head.tobytes() if head.dtype == np.uint8 else str(head))
         schema = head.pop("schema")
         if schema == ARRAYS_SCHEMA:
             return msgspec.convert(head, kind, dec_hook=lambda _, place: arrays[place[0]][place[1]])
@@ -82,7 +83,7 @@ def read_recording(path: Path, kind: type[R], what: str, earlier: Earlier[R] | N
         raise MemsimError(f"cannot read the recording: {error.strerror or error}", file=str(path)) from None
     except (
         *(ValueError, KeyError, IndexError, TypeError, EOFError),
-        *(zipfile.BadZipFile, msgspec.ValidationError),
+        *(zipfile.BadZipFile, msgspec.MsgspecError),
     ) as error:
         raise MemsimError(f"not a recording {what}: {error}", file=str(path)) from None
     raise MemsimError(

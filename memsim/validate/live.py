@@ -52,18 +52,7 @@ EVERYTHING = (
 #: Counters of wgmma, of copies by TMA, and of distributed shared memory, and the opcodes that need them; in a
 #: cluster generic accesses do, too.
 OF_HOPPER = tuple(counter.metric for counter in COUNTERS if counter.seldom)
-ON_HOPPER = {
-    "HGMMA",
-    "QGMMA",
-    "IGMMA",
-    "UTMALDG",
-    "UTMASTG",
-    "UTMAREDG",
-    "UBLKCP",
-    "UBLKRED",
-    "STAS",
-    "REDAS",
-}
+ON_HOPPER = frozenset("HGMMA QGMMA IGMMA UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED STAS REDAS".split())
 SECTION = ("--section", "SourceCounters")
 
 
