@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -64,7 +65,8 @@ def test_results_are_those_of_the_chip(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_HIGH])
 def test_more_results_are_those_of_the_chip(name: str) -> None:
-    assert differing(name, iter((*OTHERS, *range(5, 4096, 41)))) == []
+    some = (*OTHERS, *range(5, 4096, 41))
+    assert differing(name, iter(range(4096) if "MEMSIM_ALL_ARGUMENTS" in os.environ else some)) == []
 
 
 def test_both_boards_computed_the_same() -> None:
