@@ -22,9 +22,8 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
-from memsim.compile import build
-from memsim.compile.build import MISSING, NOT_COMPILED
-from memsim.compile.cuda_source import compile_cubin
+from memsim.compile import cuda_source
+from memsim.compile.cuda_source import MISSING, NOT_COMPILED, compile_cubin
 from memsim.compile.prepare import prepare
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
@@ -71,7 +70,7 @@ def main() -> None:
 
 def hide_nvcc() -> None:
     """No nvcc, and no CUDA toolkit: what pip brings is all there is."""
-    build.find_nvcc = lambda: None
+    cuda_source.find_nvcc = lambda: None
     for name in ("CUDA_HOME", "CUDA_PATH"):
         os.environ.pop(name, None)
 
@@ -146,7 +145,7 @@ def _is_dropped(path: Path, text: str, kernel: KernelSource) -> bool:
     changed = "\n".join([*lines[: place + 1], "#error it is compiled", *lines[place + 1 :]])
     source, options, _ = prepare(path, (), None)
     try:
-        build.build(replace(source, text=changed), options, "sm_90", machine_code=True)
+        cuda_source.build(replace(source, text=changed), options, "sm_90", machine_code=True)
     except MemsimError:
         return False
     return True

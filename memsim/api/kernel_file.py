@@ -69,7 +69,7 @@ class KernelFile:
 
     def _module(self, arch: Arch) -> Module:
         from memsim.compile.compile_cache import what_is_read
-        from memsim.compile.paths import resolved
+        from memsim.compile.options import resolved
 
         path = self.folder / self.file
         if not file_exists(path):

@@ -1,4 +1,4 @@
-"""Loading a module: CUDA source, PTX, or a file with machine code in it."""
+"""Loading a module: CUDA source, PTX, or a file with machine code in it, and its sources."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memsim.api.module import Module
-from memsim.api.source_texts import SourceTexts, texts_beside
 from memsim.arch import ARCHS, SM_90, Arch, get_arch, plain_name
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_text
@@ -16,6 +15,13 @@ from memsim.files import file_exists, read_text
 if TYPE_CHECKING:
     from memsim.compile.compiled_file import Given
     from memsim.sass.machine_code import MachineKernel, MachineModule
+
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from memsim.boundary import Boundary
+from memsim.compile.shown_sources import may_be_shown, shown_text, source_folders
 
 SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc")
 BINARY_SUFFIXES = (
@@ -253,3 +259,35 @@ def _machine_module(machine: MachineModule, texts: SourceTexts) -> Module:
     source = [texts.called or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
     named = tuple(dict.fromkeys((*files, *source, *own)))
     return Module(machine.kernels, {**texts.of(named), **own}, named=named)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTexts:
+    """Looks source files up by the names that code has for them.
+
+    folders: where they may lie. file: what was loaded, beside which they are looked for first; None for a
+    text. called: its display name, if it has one.
+    """
+
+    folders: Boundary
+    file: Path | None = None
+    called: str | None = None
+
+    def of(self, names: Iterable[str]) -> dict[str, str]:
+        """The texts of those that can be found and may be shown."""
+        found = {name: self.find(name) for name in names}
+        texts = {name: shown_text(path, self.folders) for name, path in found.items() if path is not None}
+        return {name: text for name, text in texts.items() if text is not None}
+
+    def find(self, name: str) -> Path | None:
+        """The file that code names so; None if there is none that may be shown."""
+        near = [self.file.parent / name, self.file.parent / Path(name).name] if self.file else []
+        if self.file and self.called and not Path(self.called).is_absolute():
+            near = [self.file.parents[len(Path(self.called).parts) - 1] / name]
+        candidates = (path for path in (*near, Path(name)) if file_exists(path))
+        return next((path for path in candidates if may_be_shown(path, self.folders)), None)
+
+
+def texts_beside(file: Path | None, called: str | None = None, options: Sequence[str] = ()) -> SourceTexts:
+    """The sources of a target: `file`, which is `called` so, compiled with `options`."""
+    return SourceTexts(source_folders(file, options), file, called)

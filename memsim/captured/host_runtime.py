@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from memsim.arch import SM_90
-from memsim.sass.fatbin import HEADER, read_fatbins
+from memsim.sass.binary import HEADER, read_fatbins
 
 SUCCESS, NO_DRIVER, UNKNOWN = 0, 35, 999  # cudaError of driver_types.h
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.api import loading, running
-from memsim.api.source_texts import SourceTexts
+from memsim.api.loading import SourceTexts
 from memsim.argument_types import StructFields
 from memsim.argument_types.allocations import Copies
 from memsim.argument_types.argument import argument_of

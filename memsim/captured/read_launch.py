@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 
 from memsim.api import loading
-from memsim.api.source_texts import texts_beside
+from memsim.api.loading import texts_beside
 from memsim.argument_types.argument import ArgumentDocument, value_of
 from memsim.boundary import boundary_of
 from memsim.captured.launch_document import LaunchDocument

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from memsim.api.source_texts import texts_beside
+from memsim.api.loading import texts_beside
 from memsim.arch.units import WARP
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions

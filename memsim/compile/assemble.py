@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from memsim.compile.libraries import NVJITLINK
-from memsim.compile.library_process import call_library
+from memsim.compile.libraries import NVJITLINK, call_library
 from memsim.compile.prepare import Compiled
 from memsim.compile.toolkit import find_tools, tool_release
 from memsim.errors import MemsimError

@@ -3,21 +3,41 @@
 A cubin's line tables contain paths: those of headers as they are, so that its bytes depend on the folder if a
 header of the user's has code; that of the source itself in a folder of no meaning. Code, constants and sizes
 do not depend on the folder.
+
+The compiler is NVRTC, then NVRTC with host code removed, then nvcc: the first that succeeds. If none does,
+the most helpful error is raised.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from memsim.compile.build import build
-from memsim.compile.file_names import rename_files
+from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
+from memsim.compile.failure import (
+    compile_error,
+    false_assertions,
+    makes_no_code,
+    needs_host,
+    only_false_assertions,
+    refused_instances,
+    squeezed,
+)
+from memsim.compile.file_names import Names, rename_files
+from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.included_files import included_files
-from memsim.compile.prepare import Compiled, prepare
+from memsim.compile.launching_text import launching_text
+from memsim.compile.nvcc import find_nvcc, run_nvcc
+from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
+from memsim.compile.options import for_nvrtc
+from memsim.compile.prepare import Compiled, CompilerInput, prepare
+from memsim.compile.shown_sources import shown_log, shown_source
 from memsim.errors import MemsimError
+from memsim.source.syntax import macros
 
 _CHIP = re.compile(r"sm_\d+[af]?")
 
@@ -70,3 +90,164 @@ def compile_cuda(
     read, options, _ = prepare(source, options, name)
     built = build(read, options, arch, machine_code=False, instances=instances)
     return rename_files(built.code.decode(), built.names)
+
+
+SET_ASIDE = "host code set aside"
+MISSING = "headers that were not found, and that no kernel needs"
+NOT_COMPILED = "launched in the source but not compiled"
+
+
+#: Chips that every supported release, 12.0 and later, can compile for.
+NVRTC_KNOWS = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_90a")
+
+
+def build(
+    source: CompilerInput,
+    options: Sequence[str],
+    arch: str,
+    *,
+    machine_code: bool,
+    compiler: str | None = None,
+    instances: Sequence[str] = (),
+) -> Compiled:
+    """Compile a source with the first compiler that accepts it.
+
+    Args:
+        arch: the chip, `sm_90`.
+        machine_code: make a cubin rather than PTX.
+        compiler: "nvrtc" or "nvcc"; None for any.
+        instances: of the source's kernel templates, `transpose<float, 8>`.
+
+    Raises:
+        MemsimError: no such compiler; an unknown option; code that does not compile, with the place of the
+            first error and the compiler's log.
+    """
+    nvcc = find_nvcc() if compiler != "nvrtc" else None
+    if compiler == "nvcc" and nvcc is None:
+        raise MemsimError("nvcc is not installed", hint="install the CUDA toolkit, or compile with NVRTC")
+    if compiler == "nvcc" or not (arch in NVRTC_KNOWS or makes_code_for(arch)):
+        if nvcc is None:
+            raise makes_no_code("NVRTC", arch)
+        return run_nvcc(nvcc, source, options, arch, machine_code, instances)
+
+    taken, ignored = for_nvrtc(options)
+    kept = list(taken) if machine_code else [f"-arch={arch.replace('sm_', 'compute_')}", *taken]
+    chip = arch if machine_code else None
+    path = source.neutral_name if machine_code else source.true_name
+    names = Names(((path, source.name), (source.true_name, source.name)))
+    first = run_nvrtc(source.text, path, kept, chip, instances=instances)
+    if first.ptx is not None:
+        return _made(first, arch, names, ignored, "")
+    device, second, notes = _set_aside(source, path, kept, chip, instances)
+    refused = _false_assertions(source, path, kept, chip) if second.ptx is not None and device.asserts else ""
+    if second.ptx is not None and not refused:
+        return _made(second, arch, names, (*ignored, *notes), f", {SET_ASIDE}")
+    if nvcc is not None:
+        try:
+            return run_nvcc(nvcc, source, options, arch, machine_code, instances)
+        except MemsimError:
+            pass  # NVRTC's error about the device code is more useful
+    own = first if not needs_host(source.text, first.log) else second
+    missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
+    log = shown_log(refused or own.log, source, options, (path, source.true_name))
+    text = shown_source(source, options)
+    raise compile_error(text, names.renamed(log), source.name, missing, instances)
+
+
+def _made(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:
+    ptx = program.ptx or ""
+    release = release_of(ptx)
+    made_by = f"NVRTC {release}" if release else "NVRTC"
+    code = ptx.encode() if program.cubin is None else program.cubin
+    return Compiled(code, made_by + how, arch, names.renamed(program.log), names, notes=tuple(notes))
+
+
+def _set_aside(
+    source: CompilerInput, path: str, options: Sequence[str], chip: str | None, instances: Sequence[str]
+) -> tuple[DeviceCode, NvrtcResult, list[str]]:
+    """NVRTC's output for the device code alone, with the instances that the source itself launches."""
+    from memsim.source.launches import instances_of
+
+    launched = list(instances) or list(instances_of(launching_text(source.text, source.folder, options)))
+    device = device_code(source.text, path, source.folder, options, " ".join(launched))
+
+    def run(chosen: Sequence[str], more: Sequence[str] = device.options) -> NvrtcResult:
+        return run_nvrtc(device.text, path, [*options, *more], chip, device.headers, chosen)
+
+    program = run(launched)
+    if program.ptx is None and DYNAMIC in program.log:
+        device = with_constants(device, path, program.log)
+        program = run(launched)
+    if program.ptx is None and DYNAMIC in program.log:
+        # nvcc folds a host constant in device code, NVRTC does not.
+        without = [option for option in device.options if option != "-default-device"]
+        program, plain = run(launched, without), program
+        program = program if program.ptx is not None else plain
+    notes = [f"{name} was found in {place}" for name, place in device.found.items()]
+    if device.missing:
+        notes.append(f"{MISSING}: {', '.join(device.missing)}")
+    once = cache(run)
+    # An error that is of no instance is there without any, too.
+    if program.ptx is None and launched and not instances and once(()).ptx is not None:
+        fitting = _fitting(once, tuple(launched), program.log, _written(device))
+        good = once(fitting)
+        if good.ptx is not None:
+            program = good
+            failed = [instance for instance in launched if instance not in fitting]
+            notes.append(f"{NOT_COMPILED}: {', '.join(failed)}")
+    return device, program, notes
+
+
+def _false_assertions(source: CompilerInput, path: str, options: Sequence[str], chip: str | None) -> str:
+    """What NVRTC says of assertions outside of functions that are false.
+
+    They are compiled by themselves: what they name may be of the host, and no kernel needs it. One that the
+    compiler cannot read counts as true: of a class with a member that it does not know it has no size.
+    """
+
+    def log_of(asserted: Assertion) -> str:
+        device = device_code(source.text, path, source.folder, options, asserted=asserted)
+        chosen = [*options, *device.options]
+        return run_nvrtc(device.text, path, chosen, chip, device.headers).log
+
+    log = log_of(EVERY)
+    if only_false_assertions(log):
+        return log
+    alone = (log_of(place) for place in false_assertions(log))
+    return "\n".join(filter(only_false_assertions, alone))
+
+
+def _written(device: DeviceCode) -> Callable[[str], str]:
+    """How NVRTC's log writes an instance: without spaces, and macros by their values."""
+    values: dict[str, str] = {}
+    for text in (device.text, *device.headers.values()):
+        values.update(macros(text))
+
+    def write(instance: str) -> str:
+        return squeezed(re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]).strip(), instance))
+
+    return write
+
+
+def _fitting(
+    run: Callable[[tuple[str, ...]], NvrtcResult],
+    instances: tuple[str, ...],
+    log: str,
+    written: Callable[[str], str],
+) -> tuple[str, ...]:
+    """The instances that compile, if they do not compile all together, according to the log."""
+    refused = refused_instances(log)
+    unnamed = tuple(instance for instance in instances if written(instance) not in refused)
+    if len(unnamed) < len(instances):
+        return _those_of(run, unnamed, written)
+    middle = len(instances) // 2
+    halves = (instances[:middle], instances[middle:]) if middle else ()
+    return tuple(instance for half in halves for instance in _those_of(run, half, written))
+
+
+def _those_of(
+    run: Callable[[tuple[str, ...]], NvrtcResult], instances: tuple[str, ...], written: Callable[[str], str]
+) -> tuple[str, ...]:
+    """The instances that compile."""
+    tried = run(instances)
+    return instances if tried.ptx is not None else _fitting(run, instances, tried.log, written)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memsim.compile.paths import include_folders
+from memsim.compile.options import include_folders
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.files import file_exists, read_bytes
 

@@ -1,6 +1,8 @@
 """Reads a `.cu` file and the files that it includes.
 
 There is no preprocessing: an `#include` counts whether or not it is compiled, and one of a macro is not seen.
+`literal_includes` reads the lines so that none escapes (what a compiler opens, it may also print): there,
+lines in comments that begin as directives do count.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from memsim.compile.paths import include_folders
+from memsim.compile.options import include_folders
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes
 
@@ -69,3 +71,24 @@ def included_by(
             continue
         with suppress(OSError, MemsimError):
             yield path, read_bytes(path).decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+
+
+# A backslash, or the trigraph of one, at the end of a line joins the next one to it.
+_SPLICE = re.compile(r"(?:\\|\?\?/)[^\S\n]*\n")
+# Only blanks and comments may stand before a directive; one that ends there may have begun anywhere. Behind
+# the `#`, a comment may hide any directive.
+_DIRECTIVE = re.compile(
+    r"^(?:[^\n]*\*/)?[^\S\n]*(?:\#|%:|\?\?=)[^\S\n]*(?:/\*|(?:include|import|embed)[^\n]*)", re.M
+)
+_LITERAL = re.compile(r'[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)[^\n]*')
+
+
+def literal_includes(text: str) -> list[str] | None:
+    """The names of the files that a text includes; None if one of them is not written out.
+
+    That is so of a macro's, and of a line that is written to look like another one.
+    """
+    text = text.replace("\r", "\n")
+    joined, written = _DIRECTIVE.findall(_SPLICE.sub("", text)), {*_DIRECTIVE.findall(text)}
+    found = [_LITERAL.fullmatch(line) if line in written else None for line in joined]
+    return [name[1] or name[2] for name in found if name is not None] if all(found) else None

@@ -1,6 +1,6 @@
 """A program that calls NVIDIA's compiler libraries, so that a crash or an endless compilation is its own.
 
-It reads what `memsim.compile.library_process` writes, and answers with byte strings, each after its length in
+It reads what `memsim.compile.libraries` writes, and answers with byte strings, each after its length in
 8 bytes; none if the library cannot be loaded. It imports nothing of memsim, so that it starts at once.
 """
 

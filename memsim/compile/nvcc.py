@@ -10,7 +10,7 @@ from pathlib import Path
 from memsim.compile.failure import UNSUPPORTED, compile_error, makes_no_code
 from memsim.compile.file_names import Names, rename
 from memsim.compile.prepare import Compiled, CompilerInput
-from memsim.compile.shown_log import shown_log, shown_text
+from memsim.compile.shown_sources import shown_log, shown_source
 from memsim.compile.toolkit import find_tool, tool_release
 from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
@@ -66,7 +66,7 @@ def run_nvcc(
     refused = UNSUPPORTED.search(log)
     if refused is not None:
         raise makes_no_code("nvcc", f"sm_{refused[1]}")
-    raise compile_error(shown_text(source, options), log, source.name, {}, instances)
+    raise compile_error(shown_source(source, options), log, source.name, {}, instances)
 
 
 def _instantiated(instances: Sequence[str]) -> str:

@@ -9,9 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from memsim.compile.libraries import NVRTC
+from memsim.compile.libraries import NVRTC, call_library
 from memsim.compile.library_calls import COMPILATION
-from memsim.compile.library_process import call_library
 from memsim.compile.toolkit import NVRTC_WHEEL, header_folders
 from memsim.errors import MemsimError
 

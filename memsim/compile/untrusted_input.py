@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath
 
 from memsim.boundary import confinement
-from memsim.compile.include_lines import literal_includes
-from memsim.compile.paths import INCLUDE, SHORT, include_folders, split
+from memsim.compile.included_files import literal_includes
+from memsim.compile.options import INCLUDE, SHORT, include_folders, split
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 

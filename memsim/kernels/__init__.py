@@ -9,9 +9,8 @@ from functools import cache
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels.dispatch import Dispatcher
-from memsim.kernels.family import Family
 from memsim.kernels.file import read_catalog
-from memsim.kernels.spec import Spec
+from memsim.kernels.spec import Family, Spec
 
 __all__ = ["Dispatcher", "Family", "Spec", "by_article", "catalog", "compiled", "read_catalog"]
 

@@ -3,6 +3,9 @@
 `pick` is the kernel for all of a product. Two launches can be faster: `pieces` divides the rows of C where
 the blocks of one kernel would leave the last wave half empty. A size that the chosen kernel rejects is
 rejected.
+
+Time estimates choose. Their constants were measured on one chip and serve this choice only; lower bounds
+are in `memsim.bound`.
 """
 
 from __future__ import annotations
@@ -15,13 +18,50 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.job import Job
-from memsim.kernels.family import PART_UNIT, REFERENCES, Arrays, Family, Size
-from memsim.kernels.pace import Adding, Pace
-from memsim.kernels.spec import Spec
+from memsim.kernels.spec import PART_UNIT, REFERENCES, Arrays, Family, Size, Spec
 
 if TYPE_CHECKING:
     from memsim.shown import ShownAnalysis
     from memsim.trace.trace import Trace
+
+
+MULTIPROCESSORS = 132  # of the chip on which the constants were measured, an H200
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The time estimate of a kernel whose blocks all do the same.
+
+    start: nanoseconds of a block besides its lines. line: nanoseconds per line of K if each multiprocessor
+    has one block, two, ... up to as many as fit.
+    """
+
+    start: float
+    line: tuple[float, ...]
+
+    @property
+    def wave(self) -> int:
+        """As many blocks as fit the chip at a time."""
+        return MULTIPROCESSORS * len(self.line)
+
+    def nanoseconds(self, blocks: int, lines: int) -> float:
+        """Of all blocks, in as many waves as needed; the last may not fill the multiprocessors."""
+        waves, rest = divmod(-(-blocks // MULTIPROCESSORS), len(self.line))
+        full = waves * (self.start + lines * self.line[-1])
+        return full + (self.start + lines * self.line[rest - 1] if rest else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """The time estimate of adding parts: nanoseconds per launch, and per float read or written."""
+
+    start: float
+    each: float
+
+    def nanoseconds(self, parts: int, floats: int) -> float:
+        """For so many parts of so many floats; zero for a single part."""
+        return self.start + (2 * parts + 1) * floats * self.each if parts > 1 else 0.0
+
 
 PARTS = "parts"  # the name of the size by which kernels of a family split K among blocks
 DIVIDED = "K"

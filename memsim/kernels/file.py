@@ -25,10 +25,8 @@ else:
     import tomli as tomllib
 
 from memsim.errors import MemsimError
-from memsim.kernels.dispatch import Dispatcher, KernelChoice, SumOfParts
-from memsim.kernels.family import REFERENCES, Family
-from memsim.kernels.pace import Adding, Pace
-from memsim.kernels.spec import Spec
+from memsim.kernels.dispatch import Adding, Dispatcher, KernelChoice, Pace, SumOfParts
+from memsim.kernels.spec import REFERENCES, Family, Spec
 from memsim.launch import dim3
 
 TABLES = {"articles", "families", "kernels"}

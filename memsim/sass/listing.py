@@ -64,7 +64,7 @@ def read_listing(
     """The kernels of a listing, by name, in its order.
 
     file_name: gives the display name of a source file. places: source places by line of the PTX, where known
-    better than by the listing (`memsim.sass.attributed_lines`); the listing must have the PTX's lines then.
+    better than by the listing (`memsim.sass.machine_code`); the listing must have the PTX's lines then.
 
     Raises:
         MemsimError: a register or number that is out of range, or a missing opcode.

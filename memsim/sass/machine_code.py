@@ -12,10 +12,8 @@ from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.executable import CompiledKernel, Executable, Parameter
 from memsim.isa.op import Program
-from memsim.sass.attributed_lines import assembly_places
-from memsim.sass.cubin import read_cubin
+from memsim.sass.cubin import Cubin, Image, read_cubin
 from memsim.sass.decode import decode
-from memsim.sass.image import Cubin, Image
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 from memsim.source.library_files import Frame
@@ -205,3 +203,33 @@ def _parameters(image: Image, declared: tuple[Parameter, ...] | None) -> tuple[P
     if declared is not None and [parameter.size for parameter in declared] == sizes:
         return tuple(replace(one, offset=p.offset) for one, p in zip(declared, image.parameters))
     return image.parameters
+
+
+_FILE = re.compile(r'^\s*\.file\s+(\d+)\s+"([^"]*)"(?:\s+"([^"]*)")?')
+_LOC = re.compile(r"^\s*\.loc\s+(\d+)\s+(\d+)")
+
+
+def assembly_places(ptx: str) -> Mapping[int, Frame]:
+    """PTX line -> (file, line) of the source, for inline assembly whose `.loc`s are wrong.
+
+    LLVM increments the line for each line of the assembly text, as if the text stood in the source like that.
+    Only the first `.loc` in it is right.
+    """
+    files: dict[str, str] = {}
+    found: dict[int, tuple[str, int]] = {}
+    first: tuple[str, int] | None = None
+    inside = wrong = False
+    for number, line in enumerate(ptx.splitlines(), 1):
+        if match := _FILE.match(line):
+            files[match[1]] = match[2]
+        elif line.endswith("// begin inline asm"):
+            inside, first, wrong = True, None, False
+        elif line.endswith("// end inline asm"):
+            inside = False
+        elif inside and (match := _LOC.match(line)):
+            place = match[1], int(match[2])
+            first = first or place
+            wrong = place != first
+        elif inside and wrong and first is not None:
+            found[number] = first
+    return {number: (files[file], line) for number, (file, line) in found.items() if file in files}

@@ -25,7 +25,7 @@ from memsim.api.running import Progress, trace_job
 from memsim.argument_types.argument import argument_of
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.boundary import confinement
-from memsim.compile.paths import resolved
+from memsim.compile.options import resolved
 from memsim.compile.toolkit import find_tool, find_tools, identity
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
@@ -109,7 +109,7 @@ def _is_read_by_nvrtc_alone(job: Job) -> bool:
     """
     if not isinstance(job.kernel, KernelFile) or _is_compiled(job.kernel):
         return True
-    from memsim.compile.build import SET_ASIDE
+    from memsim.compile.cuda_source import SET_ASIDE
 
     compiler = job.loaded.origin.compiler
     return not ("nvcc" in compiler or SET_ASIDE in compiler)

@@ -16,7 +16,7 @@ from typing import Any
 from memsim.captured.launch_document import LAUNCH
 from memsim.captured.read_launch import is_launch
 from memsim.compile.launching_text import read_launching_text
-from memsim.compile.paths import resolved
+from memsim.compile.options import resolved
 from memsim.errors import MemsimError
 from memsim.targets.offers import Offer, offers
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memsim.api.kernel_file import KernelFile
 from memsim.boundary import allow
-from memsim.compile.paths import moved
+from memsim.compile.options import moved
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.job import Job

@@ -15,7 +15,7 @@ from math import prod
 
 from memsim.api.kernel_file import KernelFile
 from memsim.compile.launching_text import read_launching_text
-from memsim.compile.paths import resolved
+from memsim.compile.options import resolved
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.elements import ElementType, element

@@ -237,7 +237,7 @@ def _completed(
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
         from memsim.compile.launching_text import read_launching_text
-        from memsim.compile.paths import resolved
+        from memsim.compile.options import resolved
         from memsim.targets.completed import completed
 
         try:

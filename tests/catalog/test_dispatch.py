@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, catalog, compiled
-from memsim.kernels.dispatch import PARTS, KernelChoice, SumOfParts
-from memsim.kernels.family import PART_UNIT, REFERENCES
-from memsim.kernels.pace import MULTIPROCESSORS, Adding, Pace
+from memsim.kernels.dispatch import MULTIPROCESSORS, PARTS, Adding, KernelChoice, Pace, SumOfParts
+from memsim.kernels.spec import PART_UNIT, REFERENCES
 from tests.catalog.test_results import rounding_bound
 from tests.few import few
 

@@ -43,7 +43,7 @@ OTHER = "__global__ void other(double *x) { x[0] = 1; }\n"
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+    monkeypatch.setattr("memsim.compile.cuda_source.find_nvcc", lambda: None)
     (tmp_path / "mine.cu").write_text(SOURCE)
     return tmp_path / "mine.cu"
 

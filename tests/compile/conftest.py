@@ -7,4 +7,4 @@ import pytest
 
 @pytest.fixture
 def no_nvcc(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+    monkeypatch.setattr("memsim.compile.cuda_source.find_nvcc", lambda: None)

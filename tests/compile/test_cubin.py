@@ -44,7 +44,7 @@ def test_a_chip_that_no_compiler_knows_is_told(
     made: Callable[..., Compiled | str], with_nvcc: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not with_nvcc:
-        monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+        monkeypatch.setattr("memsim.compile.cuda_source.find_nvcc", lambda: None)
     compiler = "nvcc" if with_nvcc else "NVRTC"
     with pytest.raises(MemsimError, match=f"the installed {compiler} does not support sm_12") as caught:
         made(GOOD, arch="sm_12")
@@ -144,7 +144,7 @@ def test_an_error_has_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     error = caught.value
     assert (error.file, error.line, error.column) == ("mine/scale.cu", 4, 24)
     assert error.message == 'does not compile: identifier "FACTOR" is undefined'
-    monkeypatch.setattr("memsim.compile.build.find_nvcc", lambda: None)
+    monkeypatch.setattr("memsim.compile.cuda_source.find_nvcc", lambda: None)
     with pytest.raises(MemsimError, match="nvcc is not installed"):
         compile_cubin(GOOD, compiler="nvcc")
 

@@ -63,7 +63,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
         asked.append(tuple(more.get("instances", values[5] if len(values) > 5 else ())))
         return run_nvrtc(*values, **more)
 
-    monkeypatch.setattr("memsim.compile.build.run_nvrtc", run)
+    monkeypatch.setattr("memsim.compile.cuda_source.run_nvrtc", run)
     return asked
 
 

@@ -15,8 +15,7 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
 from memsim.sass import binary
-from memsim.sass.binary import cubins_in
-from memsim.sass.fatbin import LZ4, ZSTD, read_fatbins
+from memsim.sass.binary import LZ4, ZSTD, cubins_in, read_fatbins
 
 SOURCE = 'extern "C" __global__ void copy(float *x) { x[threadIdx.x] = x[threadIdx.x + 1]; }\n'
 

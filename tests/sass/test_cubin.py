@@ -11,9 +11,8 @@ import pytest
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter, Pointer
-from memsim.sass.cubin import read_cubin
+from memsim.sass.cubin import Cubin, read_cubin
 from memsim.sass.elf import Relocation
-from memsim.sass.image import Cubin
 
 SOURCE = """\
 __constant__ float table[64] = {1, 2, 3};

@@ -12,8 +12,8 @@ from memsim.argument_types import ArrayArg
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.errors import MemsimError
-from memsim.sass.attributed_lines import assembly_places
 from memsim.sass.listing import by_itself, own_text, read_listing
+from memsim.sass.machine_code import assembly_places
 from memsim.source.library_files import own_frames
 from memsim.views.analyze.terminal import render
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile.include_lines import literal_includes
+from memsim.compile.included_files import literal_includes
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.compile.prepare import prepare
-from memsim.compile.shown_log import LEFT_OUT, shown_log
+from memsim.compile.shown_sources import LEFT_OUT, shown_log
 from tests.security.conftest import Place, Run
 
 KERNEL = 'extern "C" __global__ void k(float *o) { o[threadIdx.x] = own_name; }\n'

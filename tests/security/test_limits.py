@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from memsim.boundary import boundary_of, confined_to
-from memsim.compile import assemble, library_process
+from memsim.compile import assemble, libraries
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.programs import run_program
@@ -78,7 +78,7 @@ def test_a_library_that_crashes_is_an_error(tmp_path: Path, monkeypatch: pytest.
     """A stack that overflows in NVRTC ends its process, and not ours."""
     program = tmp_path / "crash.py"
     program.write_text("import os; os.abort()\n")
-    monkeypatch.setattr(library_process, "_PROGRAM", program)
+    monkeypatch.setattr(libraries, "_PROGRAM", program)
     with pytest.raises(MemsimError, match="NVRTC crashed"):
         compile_cubin(KERNEL.replace("SUM", ""))
 

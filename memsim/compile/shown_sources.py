@@ -1,16 +1,58 @@
-"""What of a compiler's log may be shown: compilers print lines and names of all that a source includes."""
+"""Which source files of a target are shown: in reports, in errors of compilers, beside a saved launch.
+
+Compilers print lines and names of all that a source includes: of their logs a part is shown.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 
-from memsim.boundary import Boundary, regular_file
-from memsim.compile.include_lines import literal_includes
-from memsim.compile.included_files import included_files
+from memsim.boundary import Boundary, boundary_of, project_of, regular_file
+from memsim.compile.included_files import included_files, literal_includes
+from memsim.compile.options import include_folders, of_build
 from memsim.compile.prepare import CompilerInput
-from memsim.compile.source_folders import may_be_shown, source_folders
+from memsim.errors import MemsimError
+from memsim.files import read_bytes
+from memsim.source.library_files import in_library
+
+
+def source_folders(path: Path | None, options: Sequence[str] = ()) -> Boundary:
+    """Where the sources of a target may lie: in its folder, in its repository, or in a folder given by `-I`.
+
+    Also in the repository that the command was given in: what was compiled may lie elsewhere.
+
+    path: the target's file; None for a text. options: for the compiler.
+    """
+    folder = Path() if path is None else path.parent
+    told = [] if path is None else of_build(path.absolute())[0]
+    projects = (project_of(folder), project_of(Path()))
+    found = boundary_of(folder, *filter(None, projects), *include_folders([*told, *options]))
+    own = None if path is None else regular_file(path)
+    # A build system may link to the source; a link to what is no source shows nothing of it.
+    is_source = path is not None and own is not None and own.suffix == path.suffix != ""
+    return replace(found, files=(own,)) if own is not None and is_source else found
+
+
+def may_be_shown(path: Path, folders: Boundary) -> bool:
+    """Whether a file that a source or its code names lies in these folders, or is a library's header."""
+    if folders.holds(path):
+        return True
+    real = regular_file(path)
+    return real is not None and in_library(real.as_posix())
+
+
+def shown_text(path: Path, folders: Boundary) -> str | None:
+    """The text of a source file that may be shown; None for any other, and one that cannot be read."""
+    if may_be_shown(path, folders):
+        with suppress(OSError, MemsimError):
+            return read_bytes(path).decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    return None
+
 
 # The first line about a place: `k.cu(12): error: text` of NVRTC and nvcc, `k.cu:12:5: error: text` of gcc.
 _PLACE = re.compile(r"(?P<file>.+?)(?:\(\d+\)|:\d+(?::\d+)?): (?:[a-z]+ )*(?:error|warning|note|remark)\b")
@@ -19,7 +61,7 @@ _BYTE = re.compile(rb"\\(\d{3})")  # as NVRTC writes one that is not ASCII
 LEFT_OUT = "(the line is in a file outside of the project; -I allows its folder)"
 
 
-def shown_text(source: CompilerInput, options: Sequence[str]) -> str:
+def shown_source(source: CompilerInput, options: Sequence[str]) -> str:
     """The text of a source as far as its lines may be shown: "" for a link to what is no source."""
     return source.text if _is_shown(source, source_folders(source.path, options)) else ""
 
