@@ -17,8 +17,7 @@ from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeRecording, newest_code_of_each, replay
-from memsim.validate.compare_instructions import CodeComparison
-from memsim.validate.verdicts import VERDICTS, MetricComparison
+from memsim.validate.compare_instructions import VERDICTS, CodeComparison, MetricComparison
 from memsim.views.markdown_text import table
 
 TRACES = data_folder("traces")

@@ -14,7 +14,7 @@ from docs.pictures import PICTURES
 from lab.experiments import PROBE
 from lab.probe.judge_probe import judge_probe
 from memsim.data import data_folder
-from memsim.validate.verdicts import EXACT, NOISE, UNMODELLED
+from memsim.validate.compare_instructions import EXACT, NOISE, UNMODELLED
 
 CHIP = "nvidia-h200"
 

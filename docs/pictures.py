@@ -20,12 +20,11 @@ import numpy as np
 import memsim
 from docs.growth import page as growth
 from memsim import Analysis
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest
+from memsim.pictures.array_layouts import layouts
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, take_apart
 from memsim.views.explain.sentences import sentences
 from memsim.views.flow.ladder import ladder
 from memsim.views.heatmap.heat_rows import heat_rows
-from memsim.views.layout.data import layouts
 from studies.bench import page as speed
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ COLOURS = 96
 @cache
 def patterns() -> Analysis:
     """One line for each way to use the banks."""
-    kernel = memsim.load(DOCS / "patterns" / "patterns.ptx")["patterns"]
+    kernel = memsim.load(DOCS / "patterns" / "patterns.cu", name="patterns.cu")["patterns"]
     return memsim.analyze(kernel, grid=1, block=(32, 32), args=[memsim.ArrayArg((1024,))])
 
 

@@ -201,7 +201,7 @@ class Report:
         return {**about, "verdict": self.headline, self.records: found}
 
 
-def said(holds: bool) -> str:
+def verdict_cell(holds: bool) -> str:
     """The last cell of a row."""
     return "holds" if holds else "differs"
 

@@ -111,7 +111,7 @@ def launches(cubin: Path, plan: Path) -> None:
                 cupy.cuda.Device().synchronize()
 
 
-def recorded(cubin: Path, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
+def record_arrays(cubin: Path, folder: Path) -> Iterator[tuple[str, np.ndarray]]:
     """Name and contents of each array; kernels with the same metrics are measured in one run."""
     rng, profiler = np.random.default_rng(SEED), find_profiler()
     tables = {kernel: table_of(kernel, rng) for kernel in KERNELS}
@@ -155,7 +155,7 @@ def main() -> None:
         head = {**about, "ncu": find_profiler().version, "base": BASE}
         path = given.folder / device.slug / "requests.npz"
         path.parent.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Any] = dict(recorded(cubin, Path(scratch)))
+        arrays: dict[str, Any] = dict(record_arrays(cubin, Path(scratch)))
         with path.open("xb") as file:
             np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
     print(f"recorded: {path}")

@@ -36,14 +36,14 @@ def write_recording(recording: Any, path: Path, replaces: bool = False) -> None:
     """
     alike: dict[str, list[np.ndarray]] = {}
 
-    def lifted(value: object) -> object:
+    def to_place(value: object) -> object:
         if not isinstance(value, np.ndarray):
             raise NotImplementedError(f"no field of a recording: {value!r}")
         name = "_".join(map(str, (value.dtype, *value.shape)))
         alike.setdefault(name, []).append(value)
         return name, len(alike[name]) - 1
 
-    fields = msgspec.to_builtins(recording, enc_hook=lifted)
+    fields = msgspec.to_builtins(recording, enc_hook=to_place)
     if path.suffix != ARRAYS:
         write_record({"schema": JSON_SCHEMA, **fields}, path, replaces)
         return

@@ -9,7 +9,7 @@ import numpy as np
 
 from memsim.arch.units import LINE, WARP
 from memsim.instruction import Instruction
-from memsim.state.by_mask import select
+from memsim.state.parts import select
 from memsim.state.sums import Int
 
 #: The model is invariant if all addresses of a request move by this many bytes.

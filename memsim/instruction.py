@@ -11,10 +11,7 @@ _CONDITION = re.compile(r"\], !?(U?P[0-9])$")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A source line; `callers` are the lines into which it was inlined, innermost first.
-
-    file: "" for PTX without line information, whose own line it is then.
-    """
+    """A source line; `callers` are the lines into which it was inlined, innermost first."""
 
     file: str
     line: int
@@ -50,10 +47,8 @@ class Instruction:
 
     @property
     def where(self) -> str:
-        """`kernel.cu:12`, or `PTX:12`, or the address."""
-        return (
-            f"{self.source.file or 'PTX'}:{self.source.line}" if self.source else f"address {self.address:#x}"
-        )
+        """`kernel.cu:12`, or the address."""
+        return f"{self.source.file}:{self.source.line}" if self.source else f"address {self.address:#x}"
 
 
 def guard_of(sass: str) -> str:

@@ -109,7 +109,7 @@ class Kernel:
     @cached_property
     def _declared(self) -> tuple[tuple[str, str], ...]:
         """C type and name of each parameter in the source; empty if unknown."""
-        from memsim.source.declared import parameters
+        from memsim.source.kernels import parameters
 
         count = len(self.parameters)
         found = (parameters(text, self.name, self.title) for text in self.sources.values())

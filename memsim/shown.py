@@ -94,8 +94,8 @@ class ShownAnalysis(Analysis):
         Raises:
             MemsimError: no such access, or it could not be analyzed.
         """
+        from memsim.pictures.worst_request import take_apart
         from memsim.views.explain.choose import chosen
-        from memsim.views.explain.data import take_apart
         from memsim.views.explain.terminal import write
         from memsim.views.labels import access
         from memsim.views.plain import plain_line

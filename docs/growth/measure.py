@@ -21,7 +21,7 @@ import numpy as np
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -66,10 +66,10 @@ def _compiled(name: str, folder: Path) -> Any:
     return memsim.load(folder / "kernels.cubin")[name]
 
 
-def stepped(suffix: str) -> Callable[[int, Path], Analysis]:
+def stepped(steps: int, folder: Path) -> Analysis:
     """A kernel of so many steps, unrolled; one block."""
-    return lambda steps, folder: memsim.analyze(
-        memsim.load(folder / f"steps_{steps}.{suffix}", code="ptx" if suffix == "ptx" else None)["steps"],
+    return memsim.analyze(
+        memsim.load(folder / f"steps_{steps}.cubin")["steps"],
         grid=1,
         block=THREADS,
         args=[memsim.ArrayArg((4096,)), memsim.ArrayArg((THREADS,))],
@@ -84,8 +84,7 @@ SERIES: dict[str, tuple[Callable[[int, Path], Analysis], tuple[int, ...]]] = {
     "copy": (copied, tuple(4**power for power in range(0, 11, 2))),
     "gather": (gathered, tuple(4**power for power in range(0, 9, 2))),
     "patterns": (patterned, (1, 8, 64, 512, 4096, 32768, WARPS)),
-    "sass": (stepped("cubin"), STEPS),
-    "ptx": (stepped("ptx"), STEPS),
+    "sass": (stepped, STEPS),
 }
 
 
@@ -101,19 +100,14 @@ def one(series: str, quantity: int, folder: Path) -> None:
     print(json.dumps({"requests": requests, "cpu_s": round(seconds, 3), "peak_mib": peak // 1024}))
 
 
-def prepare(folder: Path) -> dict[str, dict[int, int]]:
+def prepare(folder: Path) -> dict[int, int]:
     """Compiles what is measured, which takes no part in it. Back: how many instructions each length has."""
     (folder / "kernels.cubin").write_bytes(compile_cubin(SOURCE).code)
-    lengths: dict[str, dict[int, int]] = {"sass": {}, "ptx": {}}
+    lengths = {}
     for steps in STEPS:
-        options = [f"-DSTEPS={steps}"]
-        cubin, ptx = folder / f"steps_{steps}.cubin", folder / f"steps_{steps}.ptx"
-        cubin.write_bytes(compile_cubin(SOURCE, options).code)
-        text = compile_cuda(SOURCE, options)
-        ptx.write_text(text, "utf-8")
-        lengths["sass"][steps] = len(memsim.load(cubin)["steps"].listing)
-        body = text[text.index(".entry steps") :]
-        lengths["ptx"][steps] = sum(line.strip().endswith(";") for line in body.splitlines())
+        cubin = folder / f"steps_{steps}.cubin"
+        cubin.write_bytes(compile_cubin(SOURCE, [f"-DSTEPS={steps}"]).code)
+        lengths[steps] = len(memsim.load(cubin)["steps"].listing)
     return lengths
 
 
@@ -136,7 +130,7 @@ def measure() -> None:
                     best = min(best or found, found, key=lambda each: each["cpu_s"])
                     if found["cpu_s"] > SHORT_S:
                         break
-                at = lengths.get(series, {}).get(quantity, quantity)
+                at = lengths[quantity] if series == "sass" else quantity
                 points[series].append({"at": at, **best})
                 print(series, points[series][-1], flush=True)
     record = {

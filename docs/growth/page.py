@@ -34,7 +34,7 @@ PANELS = {
         "blocks of 256 threads", {"copy": "y[i] = x[i]", "gather": "y[i] = x[idx[i]], random"}
     ),
     "growth_patterns": Panel(f"distinct requests in {WARPS:,} warps", {"patterns": "y[i] = x[idx[i]]"}),
-    "growth_code": Panel("instructions of the kernel", {"sass": "machine code", "ptx": "PTX"}),
+    "growth_code": Panel("instructions of the kernel", {"sass": "machine code"}),
 }
 INTRODUCTION = f"""\
 ## How time and memory grow

@@ -136,7 +136,7 @@ def _pipe(loop: Loop, since: int) -> dict[str, Any]:
     each = loop.accumulators or 1
     chains = loop.chains
     held = [[f"%c{number * each + i}" for i in range(each)] for number in range(chains)]
-    body = [loop.written(registers, "%x", "%x") for registers in held]
+    body = [loop.on_registers(registers, "%x", "%x") for registers in held]
     factor = "f64" if loop.type == "double" else "b32" if loop.accumulators else kind
     registers = f".reg .{kind} %c<{chains * each}>;\n.reg .{factor} %x;"
     start = [_moved(f"%c{i}", kind, "%lane") for i in range(chains * each)] + [_moved("%x", factor, "%zero")]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from lab.clock.clock_programs import ACCESSES, ACTIVE_BIT, PIPES
-from lab.experiment import said
+from lab.experiment import verdict_cell
 from lab.probe.instructions import ProbedInstruction
 from lab.recordings import JSON_SCHEMA
 from memsim.arch import ARCHS, SM_90, Arch
@@ -157,7 +157,14 @@ class ByClock:
     def cells(self) -> tuple[str, ...]:
         """Its row of the table."""
         equal = f"{self.equal:,} of {self.compared:,}"
-        return self.name, self.what, equal, _range(self.predicted), _range(self.exact), said(self.holds)
+        return (
+            self.name,
+            self.what,
+            equal,
+            _range(self.predicted),
+            _range(self.exact),
+            verdict_cell(self.holds),
+        )
 
     def differences(self) -> Iterator[str]:
         """The patterns that differ, in a line."""

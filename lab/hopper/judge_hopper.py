@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from lab.experiment import said
+from lab.experiment import verdict_cell
 from lab.hopper import block_rules, cluster_rules, lane_rules
 from lab.hopper.hopper_launch import Counters, Expected, HopperLaunch, HopperRecording, Parts
 
@@ -36,7 +36,7 @@ class HopperHeld:
     @property
     def cells(self) -> tuple[str, ...]:
         """Its row of the table."""
-        return self.name, f"{self.equal:,} of {self.compared:,}", said(self.holds)
+        return self.name, f"{self.equal:,} of {self.compared:,}", verdict_cell(self.holds)
 
     def differences(self) -> Iterator[str]:
         """The counters that differ, as far as they are told."""

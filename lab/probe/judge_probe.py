@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lab.experiment import said
+from lab.experiment import verdict_cell
 from lab.probe.instructions import EMPTY, INSTRUCTIONS, ProbedInstruction
 from lab.probe.run_probe import CONFLICTS, GLOBAL, WAVEFRONTS, Probed, ProbeRecording
 from memsim.arch import ARCHS, SM_90, Arch
@@ -68,7 +68,7 @@ class Held:
     def cells(self) -> tuple[str, ...]:
         """Its row of the table."""
         access = f"{self.space} {self.op.replace('_', '.')} {self.width} B"
-        return self.name, access, _sums(self.figures), _sums(self.counters), said(self.holds)
+        return self.name, access, _sums(self.figures), _sums(self.counters), verdict_cell(self.holds)
 
     def differences(self) -> Iterator[str]:
         """The figures and counters that differ somewhere."""

@@ -50,7 +50,7 @@ class Loop:
         """How many independent chains of registers there are in a round."""
         return CHAINS // 2 if self.accumulators else CHAINS
 
-    def written(self, held: Sequence[str], x: str, y: str) -> str:
+    def on_registers(self, held: Sequence[str], x: str, y: str) -> str:
         """The instruction of arithmetic on registers of these names: a chain's own, and two others."""
         text = self.ptx.replace("$x", x)
         if not self.accumulators:
@@ -64,11 +64,7 @@ ISSUE, ALU, FMA, FP64, XU = "instruction issue", "ALU pipe", "FMA pipe", "FP64 p
 TENSOR, DATA, TAGS, UNIFORM = "tensor pipe", "L1 data stage", "L1 tag stage", "uniform pipe"
 
 
-def _words(unit: str, **ptx: str) -> list[Loop]:
-    return [Loop(name, "unsigned", text, unit) for name, text in ptx.items()]
-
-
-def _floats(unit: str, kind: str, **ptx: str) -> list[Loop]:
+def _arithmetic(unit: str, kind: str = "unsigned", **ptx: str) -> list[Loop]:
     return [Loop(name, kind, text, unit) for name, text in ptx.items()]
 
 
@@ -90,14 +86,14 @@ def _group(form: str, shape: str, registers: int, kind: str = "float", more: str
 
 
 LOOPS = (
-    *_floats(
+    *_arithmetic(
         ISSUE,
         "float",
         ffma="fma.rn.f32 $0,$0,$1,$1;",
         fadd="add.rn.f32 $0,$0,$1;",
         fmul="mul.rn.f32 $0,$0,$1;",
     ),
-    *_words(
+    *_arithmetic(
         FMA,
         imad="mad.lo.u32 $0,$0,$1,$1;",
         imad_hi="mad.hi.u32 $0,$0,$1,$1;",
@@ -106,14 +102,14 @@ LOOPS = (
     Loop(
         "imad_wide", "unsigned long long", "{.reg .u32 a,b; mov.b64 {a,b},$0; mad.wide.u32 $0,a,b,$1;}", FMA
     ),
-    *_words(
+    *_arithmetic(
         ISSUE,
         hfma2="fma.rn.f16x2 $0,$0,$1,$1;",
         hadd2="add.rn.f16x2 $0,$0,$1;",
         hmul2="mul.rn.f16x2 $0,$0,$1;",
     ),
-    *_floats(ALU, "float", fmnmx="min.f32 $0,$0,$1;"),
-    *_words(
+    *_arithmetic(ALU, "float", fmnmx="min.f32 $0,$0,$1;"),
+    *_arithmetic(
         ALU,
         iadd3="add.u32 $0,$0,$1;",
         lop3="lop3.b32 $0,$0,$1,$2,0x96;",
@@ -127,21 +123,21 @@ LOOPS = (
         hmnmx2="min.f16x2 $0,$0,$1;",
         vote="{.reg .pred p; setp.ne.u32 p,$0,$1; vote.sync.ballot.b32 $0,p,-1;}",
     ),
-    *_words(
+    *_arithmetic(
         XU,
         popc="popc.b32 $0,$0;",
         flo="bfind.u32 $0,$0;",
         brev="brev.b32 $0,$0;",
         f2i="{.reg .f32 f; mov.b32 f,$0; cvt.rni.s32.f32 $0,f;}",
     ),
-    *_floats(
+    *_arithmetic(
         XU,
         "float",
         ex2="ex2.approx.ftz.f32 $0,$0;",
         rsq="rsqrt.approx.ftz.f32 $0,$0;",
         frnd="cvt.rni.f32.f32 $0,$0;",
     ),
-    *_floats(
+    *_arithmetic(
         FP64,
         "double",
         dfma="fma.rn.f64 $0,$0,$1,$1;",
@@ -195,7 +191,7 @@ def _kernel(loop: Loop) -> str:
 
 def _plain_body(loop: Loop) -> str:
     letter, _ = TYPES[loop.type]
-    text = loop.written(["%0"], "%1", "%2")
+    text = loop.on_registers(["%0"], "%1", "%2")
     steps = [
         f'asm volatile("{text}" : "+{letter}"(a{i}) : "{letter}"(x), "{letter}"(y));'
         for _ in range(REPEATS)
@@ -210,7 +206,7 @@ def _matrix_body(loop: Loop) -> str:
     letter, _ = TYPES[loop.type]
     other = "d" if loop.type == "double" else "r"
     chains, count = loop.chains, loop.accumulators
-    text = loop.written([f"%{i}" for i in range(count)], f"%{count}", "")
+    text = loop.on_registers([f"%{i}" for i in range(count)], f"%{count}", "")
     steps = []
     for _ in range(REPEATS):
         for i in range(chains):

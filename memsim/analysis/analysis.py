@@ -61,7 +61,7 @@ class Analysis:
 
     @cached_property
     def instructions(self) -> tuple[tuple[InstructionCounts, ...], ...]:
-        """For each row of `sites`, its machine instructions by address; none for PTX."""
+        """For each row of `sites`, its machine instructions by address."""
         trace = self.trace
         found = []
         for members, requests in rows_of_trace(trace):

@@ -101,7 +101,7 @@ def _counter_of_others(metric: str) -> Counter:
 
 
 def _opcodes(trace: Trace) -> frozenset[str]:
-    """Opcodes of the kernel's machine code, with or without a warp that executes them; none for PTX."""
+    """Opcodes of the kernel's machine code, with or without a warp that executes them."""
     words = (text.split() for _, text, _, _ in trace.listing)
     instructions = (next((word for word in line if not word.startswith("@")), "") for line in words)
     return frozenset(instruction.split(".")[0] for instruction in instructions)
@@ -210,7 +210,7 @@ def bypass_totals(trace: Trace, arch: Arch) -> dict[str, Count]:
 
 
 def constant_requests(trace: Trace, sites: Sequence[SiteCounts]) -> dict[str, Count]:
-    """`idc__requests` of a kernel that loads constants at an index; {} for any other, and for PTX.
+    """`idc__requests` of a kernel that loads constants at an index; {} for any other.
 
     Not certain if an indexed load is unresolved, or if a guard may switch off a load at a fixed address in a
     whole warp: it then makes no request, and the trace does not tell how often. Source: docs/model.md.

@@ -53,7 +53,6 @@ VERBS = {
     "probe": ("probe", "probe", "Write a program that measures a GPU without a profiler."),
     "init": ("init", "init", "Create a memsim.toml for the kernels in a folder."),
     "doctor": ("doctor", "doctor", "Show which tools and devices memsim finds."),
-    "completion": ("completion", "completion", "Print a shell completion script."),
 }
 
 

@@ -12,9 +12,9 @@ from memsim.analysis import Analysis
 from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.options import PICTURE
 from memsim.cli.output import save_picture, say
+from memsim.pictures.worst_request import take_apart
 from memsim.views.explain import terminal
 from memsim.views.explain.choose import chosen
-from memsim.views.explain.data import take_apart
 from memsim.views.labels import access
 from memsim.views.plot import Plots
 from memsim.views.suggest.advice import what_would_help

@@ -35,8 +35,7 @@ from memsim.validate.code_recording import (
     size_of,
 )
 from memsim.validate.compare_instructions import CodeComparison, compare_code
-from memsim.validate.from_report import profiles_in
-from memsim.validate.live import measure, recorded_name
+from memsim.validate.live import measure, profiles_in, recorded_name
 
 FAILED, MISSING = 1, 2
 REFUSED = {

@@ -57,9 +57,7 @@ def compiled_source(
         return make()
     # What was compiled by trust is looked at anew where there is none.
     how = [compiler, list(instances), confinement() is not None]
-    made = _kept(["source", called, arch, how, read], make, _by_nvrtc)
-    assert made is not None
-    return made
+    return _kept(["source", called, arch, how, read], make, _by_nvrtc)
 
 
 def assembled(ptx: str, arch: str, name: str) -> Compiled:
@@ -111,8 +109,8 @@ def _is_plain(text: str) -> bool:
 
 
 def _kept(
-    parts: list[Any], make: Callable[[], Compiled | None], may_be_kept: Callable[[Compiled], bool]
-) -> Compiled | None:
+    parts: list[Any], make: Callable[[], Compiled], may_be_kept: Callable[[Compiled], bool]
+) -> Compiled:
     store = current()
     if store is None:
         return make()
@@ -124,7 +122,7 @@ def _kept(
         except msgspec.DecodeError:  # of another version of memsim
             pass
     made = make()
-    if made is not None and may_be_kept(made):
+    if may_be_kept(made):
         with suppress(UnicodeEncodeError):  # a name or comment that is not UTF-8
             store.put(key, msgspec.msgpack.encode(made))
     return made

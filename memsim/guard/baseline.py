@@ -53,8 +53,8 @@ ACCESS = re.compile(r"(shared|global|local|constant|texture) (\w+) ([0-9]{1,9}) 
 class Entry:
     """A kernel in the baseline. The rows have no file and line 0.
 
-    arguments: the kernel's arguments in a line; None if unknown. read: what was analyzed (machine code or
-    PTX) and which compiler made it; None if the trace does not say. files: for a compiled file its digest and
+    arguments: the kernel's arguments in a line; None if unknown. read: what was analyzed and which
+    compiler made it; None if the trace does not say. files: for a compiled file its digest and
     those of its sources, by name; empty if it is older than a source. cycles: the lower bound of each unit;
     empty if it is an estimate.
     """

@@ -17,7 +17,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.source.statements import SourceStatement, statement_at
 
 _COMMENT = re.compile(r"//.*|/\*.*?(?:\*/|$)")
-_OTHER_LANGUAGES = (".py", ".ptx")
+_OTHER_LANGUAGES = (".py",)
 _SUMS = (
     "requests",
     "wavefronts",

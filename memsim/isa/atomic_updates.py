@@ -20,11 +20,10 @@ from memsim.isa.pairs import joined
 from memsim.isa.registry import Unsupported, known, require
 from memsim.isa.single import flushed
 from memsim.isa.words import packed
-from memsim.state.order import higher, lower
 from memsim.state.poison import Poison
 from memsim.state.predicates import both, either, invert, to_bools
 from memsim.state.registers import fit, from_array, ints, plus, to_array
-from memsim.state.rounding import Array, odd_sum
+from memsim.state.rounding import Array, higher, lower, odd_sum
 from memsim.state.space_bytes import SpaceBytes, loaded, to_store
 from memsim.state.sums import Int
 
@@ -204,7 +203,7 @@ def updated(
 ) -> list[Array]:
     """Update memory; returns the elements as each lane found them."""
     if shape.registers == 4 and shape.count == 2:
-        return exchanged(store, address, active, operation, values)
+        return store.exchange_pairs(address, active, operation, values)
     size = np.dtype(shape.element).itemsize
     old = []
     for i in range(shape.count):
@@ -215,25 +214,4 @@ def updated(
             there = store.load(at, np.float32, active)
             how = change if may_be_tiny(there) else None
         old.append(store.update(at, shape.element, active, operation, operands, returns, how))
-    return old
-
-
-def exchanged(
-    store: SpaceBytes, address: Int, active: Any, operation: str, values: list[list[Array]]
-) -> list[Array]:
-    """16-byte exchange, or compare and swap, lane by lane."""
-    for word in (address, plus(address, 8)):
-        store.check(word, np.uint64, active)
-    view = store.view(np.uint64)
-    index = np.broadcast_to(store.positions(address, np.uint64, active), store.shape)
-    rows = np.broadcast_to(np.asarray(store.row_of()), store.shape)
-    operands = [[np.broadcast_to(word, store.shape) for word in value] for value in values]
-    old = [np.zeros(store.shape, np.uint64) for _ in range(2)]
-    for lane in zip(*np.nonzero(np.broadcast_to(to_bools(active), store.shape))):
-        row, at = rows[lane], index[lane]
-        there = view[row, at], view[row, at + 1]
-        old[0][lane], old[1][lane] = there
-        expected = tuple(word[lane] for word in operands[0])
-        if operation == "exch" or there == expected:
-            view[row, at], view[row, at + 1] = (word[lane] for word in operands[-1])
     return old

@@ -128,7 +128,7 @@ def build_atomic(form: Form, binder: Binder) -> Run:
         for slot in written if answer is None else [*written, answer]:
             machine.write(slot, poison, active)
 
-    # Also for PTX: other types have no instruction of their own on shared memory.
+    # Other types have no instruction of their own on shared memory.
     loops = spins or (operation not in ("exch", "cas") and shape not in WORDS)
     if space == "shared":
         access = "atomic_inc" if counts_up else "atomic_cas" if operation == "cas" else access

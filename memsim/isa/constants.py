@@ -13,7 +13,7 @@ from memsim.isa.op import Constant, Effect, Form, Op, Register
 from memsim.isa.registry import checked
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.registers import fit, from_array, plus, unsigned
+from memsim.state.registers import fit, from_array, plus, to_array, unsigned
 
 
 def loads(letter: str) -> Callable[[Form], str]:
@@ -58,8 +58,12 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
             if op.touches:
                 machine.lose(op, "load", "constant", width, poison, active)
             address = None
-        if address is not None and op.touches:
-            machine.touch(op, "load", "constant", width, address, active)
+        if address is not None:
+            lanes = machine.full(active)
+            places = np.broadcast_to(to_array(address), lanes.shape)[lanes]
+            machine.indexed.setdefault(op.index, set()).update(np.unique(places).tolist())
+            if op.touches:
+                machine.touch(op, "load", "constant", width, address, active)
         for i, slot in enumerate(slots):
             if slot is None or not data:
                 continue

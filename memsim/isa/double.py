@@ -11,11 +11,8 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
 from memsim.isa.single import COMPARED, MODES, comparison, mode_of
-from memsim.state import exact
-from memsim.state.fma import fma64
-from memsim.state.order import higher, lower
 from memsim.state.predicates import from_bools, to_bools
-from memsim.state.rounding import Array
+from memsim.state.rounding import Array, fma64, higher, lower, round_exactly
 
 #: Every register operand is a pair.
 PAIRS = dict.fromkeys(range(4), 2)
@@ -35,7 +32,7 @@ def arithmetic(form: BoundForm, *reads: FloatReader) -> Compute:
     def compute(r: Registers) -> Any:
         values = [read(r) for read in reads]
         found = operation(*values)
-        return from_double(found if mode == "rn" else exact.rounded(name, mode, found, *values))
+        return from_double(found if mode == "rn" else round_exactly(name, mode, found, *values))
 
     return compute
 

@@ -17,11 +17,10 @@ from memsim.isa.op import Effect, Predicate, Register
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.isa.registry import require
 from memsim.state.partial import Partial, known_in, merged
-from memsim.state.parts import Part
+from memsim.state.parts import EVERY_LANE, NO_LANE, Part
 from memsim.state.poison import Poison, poisoned
 from memsim.state.predicates import either, from_bools, to_bools
 from memsim.state.registers import Sum, fit, from_array, to_array, unsigned
-from memsim.state.warp_words import EVERY_LANE, NO_LANE
 
 LANES = np.arange(WARP)
 

@@ -23,9 +23,8 @@ from memsim.isa.pairs import from_double
 from memsim.isa.readers import Binder, Registers
 from memsim.isa.registry import Compute, Unsupported, checked, opcode, require
 from memsim.isa.words import packed
-from memsim.state.fma import fma64
 from memsim.state.registers import fit, from_array, ints, to_array
-from memsim.state.rounding import Array
+from memsim.state.rounding import Array, fma64
 
 Place = tuple[Array, Array]
 

@@ -77,8 +77,6 @@ def effect_of(form: Form) -> Effect:
 def build_mbarrier(form: Form, binder: Binder) -> Any:
     """The operation on the object."""
     names = form.modifiers
-    if form.opcode == "SYNCS" and "TRANS64" not in names and names[:1] != ("EXCH",) and "CCTL" not in names:
-        return _of_ptx(form)
     place = binder.short_address(address_of(form)[1])
     after = form.operands[address_of(form)[0] + 1 :]
     act: Act = _forgets
@@ -238,19 +236,3 @@ def _arrive(read: Reader, counts: str, names: tuple[str, ...]) -> Act:
 def _word(lanes: MbarrierLanes, column: np.ndarray) -> Any:
     """A register with these words, uint32 [m]."""
     return from_array(lanes.spread(column.view(np.int32).astype(np.int64)))
-
-
-def _of_ptx(form: Form) -> Any:
-    """As PTX is lowered: a wait succeeds, and nothing else is known."""
-    waits = "PHASECHK" in form.modifiers
-
-    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
-        machine.noted(NOTED, active)
-        if waits:
-            machine.order.block_barrier(active)
-        poison = Poison(f"the state of an mbarrier ({form.name})", op)
-        for slot in targets_of(form, op.record):
-            if slot is not None:
-                machine.write(slot, True if waits and slot == _answer(form) else poison, active)
-
-    return run

@@ -80,6 +80,7 @@ class MemoryMachine(Protocol):
 
     in_flight: Any
     order: OrderListener
+    indexed: dict[int, set[int]]
 
     def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None: ...
 

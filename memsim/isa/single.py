@@ -13,12 +13,10 @@ from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.op import Constant, Form, Operand, Register
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
 from memsim.isa.registry import Unsupported, require
-from memsim.state.fma import fma32
-from memsim.state.order import higher, lower, saturated
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, from_floats
-from memsim.state.rounding import Array, narrow, odd_sum
+from memsim.state.rounding import Array, fma32, higher, lower, narrow, odd_sum, saturated
 
 MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
 #: Modifiers of float32 arithmetic.

@@ -24,10 +24,10 @@ from memsim.isa.matrix import cut, elements, integer_product, matrix, places, te
 from memsim.isa.op import UNIFORM, Form, Op, Predicate, Register, Special
 from memsim.isa.readers import Binder
 from memsim.isa.registry import Unsupported, checked, opcode, require
-from memsim.state.descriptors import Descriptor, descriptor_of
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
 from memsim.state.rounding import Array
+from memsim.state.tensors import Descriptor, descriptor_of
 
 #: Types of A and B that are named after that of the result.
 _NAMED = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8")

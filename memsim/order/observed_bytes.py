@@ -12,6 +12,7 @@ from memsim.order.order_listener import Mask
 from memsim.order.shared_order import SharedOrder
 from memsim.state.poison import Poison
 from memsim.state.predicates import to_bools
+from memsim.state.registers import plus
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 from memsim.state.updates import Change
@@ -73,9 +74,20 @@ class ObservedBytes(SpaceBytes):
         change: Change | None = None,
     ) -> np.ndarray:
         found = super().update(address, dtype, active, operation, values, returns, change)
+        self._tell_update(address, dtype, active, operation)
+        return found
+
+    def exchange_pairs(
+        self, address: Int, active: Mask, operation: str, values: list[list[np.ndarray]]
+    ) -> list[np.ndarray]:
+        found = super().exchange_pairs(address, active, operation, values)
+        for word in (address, plus(address, 8)):
+            self._tell_update(word, np.uint64, active, operation)
+        return found
+
+    def _tell_update(self, address: Int, dtype: type, active: Mask, operation: str) -> None:
         with self._as_accessed():
             self._order.update(*self._elements(address, dtype), active, operation)
-        return found
 
     def put(
         self, row: int, address: np.ndarray, values: np.ndarray, why: tuple[np.ndarray, Poison] | None

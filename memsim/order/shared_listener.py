@@ -111,7 +111,7 @@ class SharedListener(OrderListener):
             clocks.learn(rows[at], warps[at], clocks.holder(("over", column)))
 
     def copy_to_phase(self, column: int, row: int, warp: int) -> None:
-        self.order.sends(row, warp, self._clocks.agent(("copies", column)))
+        self.order.set_sender(row, warp, self._clocks.agent(("copies", column)))
 
     def store_later(
         self, store: SpaceBytes, address: Int, dtype: type, active: Mask, columns: np.ndarray | None = None

@@ -8,7 +8,7 @@ the word is loaded later, before it is stored to again.
 Lanes of one warp that have diverged are not ordered either, until they run together again (lane_order.py).
 
 Where all blocks access the same addresses, one row of words stands for all of them, until two warps meet in
-it, or lanes diverge. Any barrier that a warp of the block waits at counts as one of all warps.
+it, or lanes diverge.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ import numpy as np
 
 from memsim.arch.units import WARP, WORD
 from memsim.order.lane_order import SEVERAL, LaneOrder
-from memsim.order.mark_groups import MarkGroups
 from memsim.order.race import Race
 from memsim.order.warp_clocks import COPIES, WarpClocks
 from memsim.order.word_marks import (
@@ -38,6 +37,7 @@ from memsim.order.word_marks import (
     STICKY,
     WHO,
     Access,
+    MarkGroups,
     WordMarks,
     by_others,
     instructions,
@@ -56,8 +56,8 @@ MOST_ACCESSES = 1000
 class SharedOrder:
     """The accesses to the shared memory of the running blocks.
 
-    now: the index of the instruction that makes them. partly: from the start something else than barriers of
-    whole blocks may order accesses.
+    now: the index of the instruction that makes them. partly: from the start something else than block
+    barriers may order accesses.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class SharedOrder:
         self.clocks.pass_barrier(blocks)
 
     def partly(self) -> WarpClocks:
-        """The clocks, where something else than a barrier of whole blocks orders accesses."""
+        """The clocks, where something else than a block barrier orders accesses."""
         self._split()
         self.clocks.use()
         return self.clocks
@@ -110,7 +110,7 @@ class SharedOrder:
         stored = self._stored[access.words]
         late = self._unordered(self._stored, access) | (stored & WHO == DIFFERENT)
         if late.any():
-            if not self._is_split:
+            if not self._is_split:  # the row may be of accesses by different blocks: look at each
                 self._split()
                 self.load(index, size, active)
                 return
@@ -131,6 +131,7 @@ class SharedOrder:
         stored, words, own = self._stored, access.words, access.own
         before = stored[words]
         if not (self._unordered(stored, access) | self._unordered(self._loaded, access)).any():
+            # Nobody was there before; whether lanes of this store meet is seen from the marks that stay.
             stored[words] = own
             if (stored[words] == own).all():
                 stored.note(access, np.zeros(len(words), bool), 0)
@@ -156,6 +157,8 @@ class SharedOrder:
         self._late_store(access, ~same)
         stored[words] = own
         replaced = by_others(stored[words], access)
+        # Stores of one value may change places. Not if it is unknown what is there (others may have stored
+        # another value, atomics any), and not with warps of other blocks: `SAME` knows those of one block.
         who = before & WHO
         strange = np.isin(who, (DIFFERENT, ATOMICS, ADDERS)) | _are_foreign(who) | _are_foreign(own & WHO)
         differ = (others & (~same | strange)) | ~stays | (replaced & _are_foreign(own & WHO))
@@ -186,6 +189,8 @@ class SharedOrder:
         alike = np.array([self._operations.get(int(one)) == operation for one in numbers])[which]
         alike &= operation in COMMUTE
         others = self._unordered(stored, access)
+        # Atomics that are alike may change places, but not with a store that the warp made before its atomic
+        # and since the last synchronization: the mark keeps the store's instruction, which is like no atomic.
         after_store = recent & ~alike & ~others & ((before ^ own) & WHO == 0)
         by = MOST_INSTRUCTIONS << INSTRUCTION
         own = np.where(after_store, own & ~by | before & by, own)
@@ -196,6 +201,7 @@ class SharedOrder:
         if operation not in COMMUTE:
             _, which, count = np.unique(words, return_inverse=True, return_counts=True)
             differ |= count[which] > 1
+        # Which store was the last one still shows in the result, unless that replaces it.
         differ |= (before & WHO == DIFFERENT) & (operation != "exch")
         joins = others & ~differ & of_same_warp(before, own)
         several = (others & ~joins) | replaced
@@ -212,11 +218,12 @@ class SharedOrder:
         """The last store is done when agents (B, T) tell so; None: `cp.async`, when its warp waits for it."""
         self.partly()
         access = self._access(index, size, active)
+        # Only where the store met nobody: what others left unordered stays so when the copy is done.
         plain = self._stored[access.words] & ~SOME_LANES == access.own
         who = self._of_lanes(COPIES + self.warps if agents is None else agents, size, active)[plain]
         self._stored[access.words[plain]] = STICKY | access.own[plain] & ~WHO | who
 
-    def sends(self, row: int, warp: int, agent: int) -> None:
+    def set_sender(self, row: int, warp: int, agent: int) -> None:
         """A warp of a block makes copies that are done when the agent tells so."""
         self._sender = row, warp, agent
 
@@ -227,6 +234,8 @@ class SharedOrder:
             return
         self._split()
         words = row * self._columns + places // self._unit
+        # The copy comes after what its warp did before (PTX ISA 8.9.1.1), so loads are late only by others;
+        # from then on it is an access by its agent, which the mbarrier tells of.
         of_row, warp, agent = self._sender
         mark = int(self.clocks.ages[row]) << AGE | (self.now & MOST_INSTRUCTIONS) << INSTRUCTION
         if of_row == row:
@@ -240,8 +249,10 @@ class SharedOrder:
         self.partly()
         held = self.warps
         self.warps, self._foreign = agents, rows
-        yield
-        self.warps, self._foreign = held, None
+        try:
+            yield
+        finally:
+            self.warps, self._foreign = held, None
 
     def _unordered(self, marks: WordMarks, access: Access) -> np.ndarray:
         """Which accesses are not ordered after those that made the marks of their words."""
@@ -259,7 +270,7 @@ class SharedOrder:
         if self.clocks.are_used:
             maybe = np.flatnonzero(found & ~of_warp)
             rows, own = access.words[maybe] // self._columns, access.own[maybe] & WHO
-            found[maybe] = ~self._groups.known(self.clocks, before[maybe], rows, own)
+            found[maybe] = ~self._groups.are_known(self.clocks, before[maybe], rows, own)
         return found
 
     def _meet(self, marks: WordMarks, access: Access, before: np.ndarray, kind: int) -> None:
@@ -268,7 +279,7 @@ class SharedOrder:
         marks[words] = own
         others = by_others(before, access)
         if not others.any() and (marks[words] == own).all():
-            return
+            return  # as mostly: nobody else was there, and no two warps are
         marks[words] = before
         who = own & WHO
         for one in np.unique(who):
@@ -276,22 +287,23 @@ class SharedOrder:
             mine = Access(words[at], own[at], access.since[at])
             held = marks[mine.words]
             apart = self._unordered(marks, mine) & ~of_same_warp(held, mine.own)
-            marks[mine.words] = self._groups.joined(held, mine.own, apart, kind)
+            marks[mine.words] = self._groups.join_marks(held, mine.own, apart, kind)
 
     def _late_loads(self, words: np.ndarray, own: np.ndarray, stored: np.ndarray) -> None:
         """Loads of what other warps or lanes store at any time."""
         if self._members is not None:
+            # A warp that stored the value itself finds it, whichever of the stores comes last.
             members = self._members[words] >> (own & WHO & 31).astype(np.uint32) & 1 != 0
             members &= own & WHO < COPIES
             late = ~((stored & WHO == SAME) & members)
             own, stored = own[late], stored[late]
-        for store, who, by_lanes in instructions(self._groups.of_one(stored), own):
+        for store, who, by_lanes in instructions(self._groups.one_of_each(stored), own):
             self._tell(Race(self.now, store, who == DIFFERENT, by_lanes))
 
     def _late_store(self, access: Access, changes: np.ndarray) -> None:
         """Stores, some of which change what others have loaded."""
         late = self._unordered(self._loaded, access) & changes
-        marks = self._groups.of_one(self._loaded[access.words[late]])
+        marks = self._groups.one_of_each(self._loaded[access.words[late]])
         for load, _, by_lanes in instructions(marks, access.own[late]):
             self._tell(Race(load, self.now, False, by_lanes))
 
@@ -330,8 +342,8 @@ class SharedOrder:
             def divided(array: np.ndarray) -> np.ndarray:
                 return np.repeat(array, count)
 
-            self._stored, self._loaded = self._stored.changed(divided), self._loaded.changed(divided)
-            self._of_all = self._of_all[0].changed(divided), self._of_all[1].changed(divided)
+            self._stored, self._loaded = self._stored.with_words(divided), self._loaded.with_words(divided)
+            self._of_all = self._of_all[0].with_words(divided), self._of_all[1].with_words(divided)
             if self._members is not None:
                 self._members = divided(self._members)
         if index.shape[0] > 1 or self.lanes.made is not None:
@@ -344,7 +356,7 @@ class SharedOrder:
         self._is_split = True
         blocks = self.shape[0]
         self._stored, self._loaded = (
-            marks.changed(lambda one: np.tile(one, blocks)) for marks in self._of_all
+            marks.with_words(lambda one: np.tile(one, blocks)) for marks in self._of_all
         )
         now = self.now
         for instruction, stores, index, size, active in self._of_some:

@@ -1,4 +1,8 @@
-"""Marks of words of shared memory: which warp stored to a word last, or loaded from it, when and how."""
+"""Marks of words of shared memory: which warp stored to a word last, or loaded from it, when and how.
+
+A word has one mark for stores and one for loads. Where each of several accesses has to be ordered before what
+follows, it stands for a group of marks.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.order.lane_order import LANES, SEVERAL
+from memsim.order.warp_clocks import COPIES, WarpClocks
 
 #: A mark is a number: from bit 31 on, its age; the instruction; whether only some lanes of a warp ran; and
 #: who, an agent of warp_clocks.py. Bit 62: no barrier of the block orders it.
 STICKY, AGE, INSTRUCTION, SOME_LANES = 1 << 62, 31, 11, 1 << 10
 WHO, MOST_INSTRUCTIONS, MOST_AGE = SOME_LANES - 1, (1 << (AGE - INSTRUCTION)) - 1, (1 << 62 - AGE) - 1
 #: Who, if not one agent: several that loaded, or whose atomics may change places, and whose marks are a group
-#: of mark_groups.py; or else atomics of several that may change places; several that stored the same value;
+#: of `MarkGroups`; or else atomics of several that may change places; several that stored the same value;
 #: several that loaded; several warps or lanes that stored different values.
 LOADERS, ADDERS, ATOMICS, SAME, LOADS, DIFFERENT = range(WHO - 5, WHO + 1)
 
@@ -57,7 +62,7 @@ class WordMarks:
         several = (own & ~WHO) | LOADS
         marks = np.where(others, several, own)
         self[words] = marks
-        lost = self[words] != marks
+        lost = self[words] != marks  # of the access itself, several warps loaded these words
         if lost.any():
             self[words[lost]] = several[lost]
 
@@ -73,8 +78,8 @@ class WordMarks:
         self[words] |= SOME_LANES
         self.made[words] = access.made[some] | np.where(joins, before, 0)
 
-    def changed(self, change: Callable[[np.ndarray], np.ndarray]) -> WordMarks:
-        """With other numbers of words."""
+    def with_words(self, change: Callable[[np.ndarray], np.ndarray]) -> WordMarks:
+        """The same with more words, into which `change` spreads the columns of all."""
         return WordMarks(change(self.marks), None if self.made is None else change(self.made))
 
 
@@ -102,3 +107,65 @@ def instructions(marks: np.ndarray, own: np.ndarray) -> list[tuple[int, int, boo
     """(instruction, who, whether some lanes of the same warp) of marks."""
     each = np.unique(marks << 1 | of_same_warp(marks, own)).tolist()
     return [(one >> INSTRUCTION + 1 & MOST_INSTRUCTIONS, one >> 1 & WHO, bool(one & 1)) for one in each]
+
+
+#: The marks that one stands for.
+Marks = frozenset[int]
+
+
+class MarkGroups:
+    """The marks in each group, by its number, which stands in place of an instruction."""
+
+    def __init__(self) -> None:
+        self._groups: list[Marks] = []
+        self._numbers: dict[Marks, int] = {}
+
+    def members(self, mark: int) -> Marks:
+        """The marks that one stands for."""
+        is_group = LOADERS <= mark & WHO <= LOADERS + 1
+        return self._groups[mark >> INSTRUCTION & MOST_INSTRUCTIONS] if is_group else frozenset((mark,))
+
+    def join_marks(self, before: np.ndarray, own: np.ndarray, apart: np.ndarray, kind: int) -> np.ndarray:
+        """The marks `own` of a warp [n], where `apart` together with those of others before."""
+        found: np.ndarray = own.copy()
+        for pair in {*zip(before[apart].tolist(), own[apart].tolist())}:
+            found[apart & (before == pair[0]) & (own == pair[1])] = self._mark_of_both(*pair, kind)
+        return found
+
+    def _mark_of_both(self, before: int, own: int, kind: int) -> int:
+        others = (mark for mark in self.members(before) if (mark ^ own) & WHO)
+        marks = frozenset((*others, own))
+        number = self._numbers.setdefault(marks, len(self._groups))
+        if number == len(self._groups):
+            self._groups.append(marks)
+        return max(mark >> AGE for mark in marks) << AGE | number << INSTRUCTION | kind
+
+    def are_known(
+        self, clocks: WarpClocks, marks: np.ndarray, rows: np.ndarray, own: np.ndarray
+    ) -> np.ndarray:
+        """Whether agents `own` [n] of blocks [n] know of all accesses for which marks [n] stand."""
+        who, ages = marks & WHO, marks >> AGE & MOST_AGE
+        holders = np.where(own < COPIES, own, clocks.foreign)
+        one = np.where(who < LOADERS, who, 0)
+        found: np.ndarray = (who < LOADERS) & (clocks.known[rows, holders, one] >= ages)
+        found |= (who == own) | ((who < COPIES) & (own < COPIES) & (ages < clocks.bases[rows]))
+        groups = (who == LOADERS) | (who == LOADERS + 1)
+        for mark in np.unique(marks[groups]).tolist():
+            at = np.flatnonzero(marks == mark)
+            found[at] = True
+            for member in self.members(mark):
+                found[at] &= self.are_known(clocks, np.full(len(at), member), rows[at], own[at])
+        return found
+
+    def one_of_each(self, marks: np.ndarray) -> np.ndarray:
+        """Marks, those of groups replaced by one of their members."""
+        found: np.ndarray = marks.copy()
+        groups = (marks & WHO >= LOADERS) & (marks & WHO <= LOADERS + 1)
+        for mark in np.unique(marks[groups]).tolist():
+            found[marks == mark] = min(self.members(mark))
+        return found
+
+    def instructions(self, marks: np.ndarray) -> np.ndarray:
+        """The instruction, or one of them, that made each mark."""
+        found: np.ndarray = self.one_of_each(marks) >> INSTRUCTION & MOST_INSTRUCTIONS
+        return found

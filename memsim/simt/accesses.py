@@ -51,7 +51,8 @@ class Accesses(Lanes):
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
     access, and what reports that again. spinning: by instruction, lanes that go round a loop again. order: is
-    told of what may matter to the order of accesses. reads_idle: as `Warps` of isa/lanes.py.
+    told of what may matter to the order of accesses. reads_idle: as `Warps` of isa/lanes.py. indexed: by
+    load of a constant at an index, where in the bank it read.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Accesses(Lanes):
         self.reads_idle = False
         self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
         self.spinning: dict[int, Any] = {}
+        self.indexed: dict[int, set[int]] = {}
         self.order = OrderListener()
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:

@@ -15,11 +15,10 @@ from memsim.access import Chunk
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.launch import Launch
-from memsim.state.parts import Part
+from memsim.state.parts import Part, warp_words
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
-from memsim.state.warp_words import warp_words
 
 
 class Rows(Protocol):

@@ -37,6 +37,10 @@ class Segment:
     size: int
 
 
+#: A guard or a predicate operand of control flow: the slots that it reads, and how.
+Condition = tuple[list[int], Callable[[list[Any]], "bool | Part"]]
+
+
 class Code:
     """The executable form of a program. `needed`: instructions whose values are needed, all of them if None.
 
@@ -58,7 +62,7 @@ class Code:
         self.externals = externals
         self.needed = needed
         self.cluster = cluster
-        self.conditions: dict[int, Callable[[list[Any]], bool | Part]] = {}
+        self.conditions: dict[int, list[Condition]] = {}
         self.values: dict[int, Callable[[list[Any]], Any]] = {}
         self.votes: dict[int, Callable[[list[Any]], Any]] = {}
         self.barrier_operands: dict[int, tuple[Any, Any]] = {}
@@ -159,7 +163,6 @@ class Code:
     def _bind_control(self, op: Op) -> None:
         """Bind the operands of a control instruction."""
         predicates = [operand for operand in op.form.operands if isinstance(operand, Predicate)]
-        guard = self.binder.guard(op.guard)
         if op.flow is Flow.BLOCK_BARRIER:
             if predicates:
                 self.votes[op.index] = self.binder.predicate(predicates[-1])
@@ -173,13 +176,11 @@ class Code:
             parity = self.binder.unsigned_word(op.form.operands[place + 1])
             self.phases[op.index] = self.binder.short_address(operand), parity
             predicates = []
-        conditions = [guard, *(self.binder.guard(predicate) for predicate in predicates)]
-        present = [read for read in conditions if read is not None]
-        if len(present) == 1:
-            self.conditions[op.index] = present[0]
-        elif present:
-            a, b = present[:2]
-            self.conditions[op.index] = lambda r: both(a(r), b(r))
+        for predicate in (op.guard, *predicates):
+            read = self.binder.guard(predicate)
+            if predicate is not None and read is not None:
+                slots = [] if predicate.slot is None else [predicate.slot]
+                self.conditions.setdefault(op.index, []).append((slots, read))
         self._bind_value(op)
 
     def _bind_value(self, op: Op) -> None:

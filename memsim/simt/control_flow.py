@@ -6,6 +6,7 @@ Waiting is in convergence.py and block_barriers.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.op import PREDICATE, Flow, Label, Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
-from memsim.simt.code import Code
+from memsim.simt.code import Code, Condition
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import place_in_source, refused, unknown_branch
 from memsim.simt.groups import Groups
@@ -95,10 +96,23 @@ class Control:
         """Where guard and predicate operand of a control-flow instruction hold.
 
         Raises:
-            Poisoned: that is unknown in a lane.
+            Poisoned: one of them is unknown in a lane where the other holds.
         """
-        read = self.code.conditions.get(op.index)
-        return True if read is None else self.machine.known_value(op, read)
+        conditions = self.code.conditions.get(op.index, [])
+        try:
+            return self._all_hold(op, conditions)
+        except Poisoned:
+            if len(conditions) < 2:
+                raise
+        return self._all_hold(op, conditions[::-1])
+
+    def _all_hold(self, op: Op, conditions: list[Condition]) -> bool | Part:
+        """Where conditions hold; each need be known only where those before it do."""
+        found: bool | Part = True
+        for slots, read in conditions:
+            if found is not False:
+                found = both(found, self.machine.known_value(op, read, found, slots))
+        return found
 
     def _pass_by(self, op: Op, poison: Poison) -> int | None:
         """Lanes in which a branch is unknown go where its ways end, if neither makes an access: all that the
@@ -110,10 +124,11 @@ class Control:
         region = region_of(self.code.dataflow, op, ())
         if region is None or len(region.waits) != 1 or not region.waits <= set(self.code.segments):
             raise unknown_branch(op, poison)
-        read, mask = self.code.conditions[op.index], self.machine.mask
+        mask, registers = self.machine.mask, self.machine.slots
+        reads = [read for _, read in self.code.conditions[op.index]]
         try:
             taken, known = where_known(
-                self.machine.slots, slots_of(op.reads), lambda: read(self.machine.slots)
+                registers, slots_of(op.reads), lambda: reduce(both, [read(registers) for read in reads])
             )
         except Poisoned:
             taken, known = False, False

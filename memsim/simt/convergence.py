@@ -23,7 +23,7 @@ from memsim.simt.faults import place_in_source, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.simt.yielded_lanes import YieldedLanes
-from memsim.state.by_mask import select
+from memsim.state.parts import select
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 

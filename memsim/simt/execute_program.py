@@ -120,7 +120,6 @@ def execute_program(
         reached = engine.reached()
         for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)
-        if kernel.made_for:  # in PTX pointers are not followed
-            for reason in reasons_of_places(kernel, origins, memory, reached):
-                listener.uncertain(reason)
+        for reason in reasons_of_places(kernel, origins, memory, engine.machine.indexed, reached):
+            listener.uncertain(reason)
     return memory

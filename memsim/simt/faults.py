@@ -12,7 +12,7 @@ from memsim.state.poison import Poison
 def place_in_source(op: Op) -> dict[str, Any]:
     """The place of an instruction, for errors."""
     if op.source is not None:
-        return {"file": op.source.file or "PTX", "line": op.source.line}
+        return {"file": op.source.file, "line": op.source.line}
     return {"file": f"machine code at {op.address:#x}"}
 
 

@@ -22,9 +22,8 @@ from memsim.simt.steps import Step
 from memsim.state.partial import Partial, merged
 from memsim.state.parts import Part
 from memsim.state.poison import Poison
-from memsim.state.predicates import from_bools
+from memsim.state.predicates import ScatteredLanes, from_bools
 from memsim.state.registers import Sum, from_array, to_array
-from memsim.state.scattered import ScatteredLanes
 from memsim.state.sums import Int
 
 #: The lanes are gathered if there are this many times as many threads.

@@ -18,7 +18,7 @@ from memsim.launch import Launch
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.constant_banks import constant_banks
-from memsim.simt.cooperative import is_cooperative, workspace_of, workspace_roots
+from memsim.simt.cooperative import workspace_of, workspace_roots
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.emulated_places import EmulatedPlaces
 from memsim.simt.launch_checks import cluster_of
@@ -105,12 +105,7 @@ def _variables(kernel: Executable, memory: Memory) -> dict[int, Buffer]:
 
 
 def _spaces_of_roots(kernel: Executable, pointers: Mapping[int, Buffer]) -> dict[int, str]:
-    """The state space of the memory that each root points to, "" for numbers, as far as it is known.
-
-    In PTX, whose windows of generic addresses are numbers in the code, only of the grid's workspace.
-    """
-    if not kernel.made_for:
-        return dict.fromkeys(workspace_roots(kernel), "global") if is_cooperative(kernel) else {}
+    """The state space of the memory that each root points to, "" for numbers, as far as it is known."""
     front = arch_of_code(kernel.made_for).front
     found = {SHARED_WINDOW_ROOT: "shared"}
     for parameter in kernel.parameters:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from memsim.arch import arch_of_code
 from memsim.isa.executable import Executable
@@ -18,13 +19,18 @@ OF_CODE = OF_STACK = 4
 
 
 def reasons_of_places(
-    kernel: Executable, origins: Origins, memory: Memory, reached: Container[int]
+    kernel: Executable,
+    origins: Origins,
+    memory: Memory,
+    indexed: Mapping[int, Iterable[int]],
+    reached: Container[int],
 ) -> Iterator[str]:
     """Why counts depend on where arrays, functions or the stack lie in memory; call it after the launch.
 
-    reached: the instructions that warps came to.
+    indexed: as `PlacedSources`. reached: the instructions that warps came to.
     """
-    found = decided_by_places(origins.dataflow, sources_of(kernel, origins, memory), reached)
+    sources = replace(sources_of(kernel, origins, memory), indexed=indexed)
+    found = decided_by_places(origins.dataflow, sources, reached)
     for op, names in found:
         what = "the branch" if op.effect is Effect.CONTROL else "the address"
         verb = "lie" if len(names) > 1 else "lies"

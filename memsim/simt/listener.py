@@ -10,7 +10,7 @@ import numpy as np
 from memsim.access import AccessSide, Chunk, Site
 from memsim.isa.op import Op
 from memsim.state.poison import Poison
-from memsim.state.scattered import ScatteredLanes
+from memsim.state.predicates import ScatteredLanes
 from memsim.state.sums import Int
 
 

@@ -6,7 +6,7 @@ only while they are live.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from memsim.simt.special_registers import special_register
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
 from memsim.state.partial import merged, on_known_lanes
+from memsim.state.parts import Part
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, to_bools
 from memsim.state.registers import to_array
@@ -132,18 +133,27 @@ class Machine(Accesses):
             )
         return found[0]
 
-    def known_value(self, op: Op, read: Callable[[list[Any]], Any]) -> Any:
-        """An operand of a control-flow instruction in all lanes of the group.
+    def known_value(
+        self,
+        op: Op,
+        read: Callable[[list[Any]], Any],
+        lanes: bool | Part = True,
+        slots: Iterable[int] | None = None,
+    ) -> Any:
+        """An operand of a control-flow instruction in these lanes of the group, of all that it reads `slots`.
 
         Raises:
-            Poisoned: it is unknown in a lane.
+            Poisoned: it is unknown in one of them.
         """
         try:
             return read(self.slots)
         except Poisoned as unknown:
-            slots = slots_of(op.reads)
             found, known = on_known_lanes(
-                self.slots, slots, lambda: self.mask, lambda: read(self.slots), unknown.poison
+                self.slots,
+                slots_of(op.reads) if slots is None else slots,
+                lambda: both(self.mask, lanes),
+                lambda: read(self.slots),
+                unknown.poison,
             )
             if known is not True:
                 raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memsim.isa.moves import named_by
@@ -44,7 +44,8 @@ class PlacedOperands:
 
     state: of registers by slot. constants: by bank and offset. symbols: the two words of addresses in the
     code, by name. code: those of an instruction. since: the instruction that wrote a predicate register.
-    guard: that of the instruction.
+    indexed: where in its bank an instruction read that loads a constant at an index. guard: that of the
+    instruction.
     """
 
     state: Mapping[int, Value]
@@ -52,6 +53,7 @@ class PlacedOperands:
     symbols: Mapping[str, tuple[Value, Value]]
     code: tuple[Value, Value]
     since: Mapping[int, int]
+    indexed: Iterable[int] = ()
     guard: Predicate | None = None
 
     def word(self, operand: Operand, more: int = 0) -> Value:
@@ -356,14 +358,15 @@ def _side(product: Product, operand: Operand, high: bool) -> tuple[tuple[object,
 
 
 def _loaded(form: Form, words: PlacedOperands, count: int) -> Results:
-    """PlacedOperands of a constant bank: of one place of it, or of one that differs, beginning there."""
+    """Words of a constant bank: at one place of it, or at those that an index came to."""
     place = next(operand for operand in form.operands if isinstance(operand, Constant))
-    found = [words.word(place, more) for more in range(count)]
+    indexed = place.register is not None and place.register.slot is not None
+    starts = sorted(words.indexed) if indexed else [place.offset]
+    known = words.constants
+    at = [[known.get((place.bank, (start & ~3) + 4 * more)) for start in starts] for more in range(count)]
     if {"U8", "S8", "U16", "S16"} & set(form.modifiers):
-        return [other(found)]
-    if place.register is None or place.register.slot is None:
-        return found
-    return [chosen(("at", place), [value, None]) for value in found]
+        return [other(value for values in at for value in values)]
+    return [chosen(("at", place), values) if values else None for values in at]
 
 
 def _of_predicates(form: Form, words: PlacedOperands) -> Results:
@@ -377,6 +380,11 @@ def _of_predicates(form: Form, words: PlacedOperands) -> Results:
             ]
         )
     ]
+
+
+def _to_predicates(form: Form, words: PlacedOperands) -> Results:
+    """Bits of a register: the predicates before are not among them, though the form names them all."""
+    return [other([words.word(form.operands[1])])] * len(named_by(0x7F))
 
 
 #: By opcode, without the U of those on uniform registers.
@@ -396,6 +404,7 @@ RULES: dict[str, Rule] = {
     "ISETP": _compared,
     "P2R": _of_predicates,
     "P2UR": _of_predicates,
+    "R2P": _to_predicates,
 }
 
 

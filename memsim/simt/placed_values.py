@@ -50,13 +50,15 @@ class PlacedSources:
     """The addresses that a launch hands to its kernel.
 
     constants: words of constant banks, by bank and offset. symbols: by name of what the code names. code:
-    of an instruction. tables: the roots of arrays that contain pointers.
+    of an instruction. tables: the roots of arrays that contain pointers. indexed: by load of a constant at an
+    index, where in the bank it read.
     """
 
     constants: Mapping[tuple[int, int], Value]
     symbols: Mapping[str, tuple[Value, Value]]
     code: tuple[Value, Value]
     tables: int
+    indexed: Mapping[int, Iterable[int]] = field(default_factory=dict)
 
 
 def decided_by_places(
@@ -68,7 +70,7 @@ def decided_by_places(
     """
     stored = StoredPlaces()
     while True:
-        found = _Followed(graph, sources, stored)
+        found = _Followed(graph, sources, stored, reached)
         found.run()
         if found.stored == stored:
             return [(graph.ops[at], names) for at, names in sorted(found.decided.items()) if at in reached]
@@ -170,8 +172,11 @@ def _those(slots: dict[int, Kept], live: int) -> dict[int, Kept]:
 class _Followed:
     """One iteration; `stored` may grow."""
 
-    def __init__(self, graph: Dataflow, sources: PlacedSources, stored: StoredPlaces) -> None:
+    def __init__(
+        self, graph: Dataflow, sources: PlacedSources, stored: StoredPlaces, reached: Container[int]
+    ) -> None:
         self.graph = graph
+        self.reached = reached
         self.sources = sources
         self.stored = replace(stored)
         self.ends = dict(graph.basic_blocks)
@@ -205,8 +210,8 @@ class _Followed:
                 continue
             self.entry[place] = held.at(-1)
             for way in self._through(place, held):
-                if way[0] not in self.ends:
-                    continue
+                if way[0] not in self.ends or way[0] not in self.reached:
+                    continue  # what no warp executes makes nothing of a pointer
                 arrives = self._on(way, place, held).at(self.graph.live[way[0]])
                 arrivals = self.arrivals.setdefault(way, {})
                 if way not in self.entry or arrivals.get(place) != arrives:
@@ -276,7 +281,12 @@ class _Followed:
         state = {**held.slots, **held.under.get(guard, {})} if guard is not None else held.slots
         targets = targets_of(op.form, op.record)
         words = PlacedOperands(
-            state, self.sources.constants, self.sources.symbols, self.sources.code, held.since
+            state,
+            self.sources.constants,
+            self.sources.symbols,
+            self.sources.code,
+            held.since,
+            self.sources.indexed.get(op.index, ()),
         )
         if op.effect is Effect.MEMORY:
             values = self._memory(op, words, len(targets))

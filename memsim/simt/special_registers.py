@@ -68,8 +68,6 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
         return cluster[0] * cluster[1] * cluster[2]
     if name == "SR_SMEMSZ":
         return align(shared_bytes, SHARED_UNIT)
-    if name == "SR_DYNAMICSMEMSZ":  # of PTX only
-        return launch.shared_bytes
     if name in ("SR_SWINHI", "SR_SWINLO"):
         return SHARED_WINDOW >> 32 if name.endswith("HI") else 0
     return Poison(f"{name} is not known before the kernel runs on a chip", None)

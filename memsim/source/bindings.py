@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from memsim.source.kernels import template_parameters
 from memsim.source.syntax import Tree
-from memsim.source.values import split
+from memsim.source.text import split
 
 if TYPE_CHECKING:
     from tree_sitter import Node

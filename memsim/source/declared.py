@@ -1,7 +1,4 @@
-"""Declarations in CUDA source: names of kernel parameters, shapes of shared arrays, templates.
-
-PTX numbers parameters; people know them as `A`, `B` and `C`. PTX has an array's size but not its rows.
-"""
+"""Declarations in CUDA source: constants, and shapes of shared arrays, of which machine code has the size."""
 
 from __future__ import annotations
 
@@ -11,54 +8,8 @@ from dataclasses import dataclass
 from math import prod
 
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.syntax import one_branch
-from memsim.source.values import constants, split, value_of
-
-
-def parameters(text: str, kernel: str, instance: str = "") -> tuple[tuple[str, str], ...]:
-    """(C type, name) of the parameters of `kernel` (plain or mangled) in its definition, such as
-    (`const float *`, `A`); () if not found.
-
-    instance: the demangled name of a template's instance, `tile<float, 32>`: its arguments are substituted.
-    """
-    code = one_branch(text)
-    for match in re.finditer(r"__global__\b[^;{}]*?\b(\w+)\s*\(", code):
-        name, start = match.group(1), match.end()
-        while re.fullmatch(r"__\w+__", name):  # __launch_bounds__(128), __cluster_dims__(2)
-            behind = re.compile(r"\b(\w+)\s*\(").search(code, closing(code, start))
-            if behind is None:
-                break
-            name, start = behind.group(1), behind.end()
-        if name == kernel or f"{len(name)}{name}" in kernel:
-            given = template_arguments(text, instance)
-            parts = filter(str.strip, split(code[start : closing(code, start) - 1]))
-            return tuple((_type(part, given), _last_name(part)) for part in parts)
-    return ()
-
-
-def closing(text: str, start: int, opened: str = "(") -> int:
-    """Index after the parenthesis, or other bracket, that closes the one before `start`."""
-    closed, depth = {"(": ")", "{": "}"}[opened], 1
-    for index in range(start, len(text)):
-        depth += (text[index] == opened) - (text[index] == closed)
-        if depth == 0:
-            return index + 1
-    return len(text)
-
-
-def _type(declaration: str, given: Mapping[str, str]) -> str:
-    """`const T *__restrict__ A` -> `const float *`, where `float` is given for `T`."""
-    declared, _, extents = declaration.split("=")[0].partition("[")
-    kept = re.sub(r"\b(?:__restrict__|__restrict|__grid_constant__)\b", " ", declared)
-    kind = kept[: kept.rfind(_last_name(declaration))] + ("*" if extents else "")
-    kind = re.sub(r"\s*\*\s*", " *", re.sub(r"\s+", " ", kind).strip()).replace("* *", "**")
-    return re.sub(r"\w+", lambda word: given.get(word[0], word[0]), kind)
-
-
-def _last_name(declaration: str) -> str:
-    """`const float *__restrict__ A` -> `A`."""
-    names = re.findall(r"\w+", declaration.split("=")[0].split("[")[0])
-    return names[-1] if names else ""
+from memsim.source.text import without_comments
+from memsim.source.values import constants, value_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,31 +78,6 @@ def declarations(
             yield Declaration(ArrayShape(extents, element), match.span(2), tuple(spans), scope)
 
 
-def template_constants(text: str, kernel: str) -> dict[str, int]:
-    """The values of the integer parameters, by name, of a template instance."""
-    values = template_arguments(text, kernel)
-    return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
-
-
-def template_arguments(text: str, kernel: str) -> dict[str, str]:
-    """The template arguments, by parameter name, of an instance.
-
-    `kernel`: as demangled, `tile<float, 32>`; {} unless it is an instance of a template of the source.
-    """
-    plain, _, inside = kernel.partition("<")
-    if not inside:
-        return {}
-    arguments = split(inside[: inside.rfind(">")])
-    head = re.search(
-        rf"\btemplate\s*<([^;{{}}]*?)>\s*(?:static\s+|inline\s+)*__global__\b[^;{{}}]*\b{re.escape(plain)}\s*\(",
-        without_comments(text),
-    )
-    if head is None:
-        return {}
-    names = [_last_name(parameter) for parameter in split(head[1])]
-    return {name: argument.strip() for name, argument in zip(names, arguments)}
-
-
 def _end_of_block(code: str, start: int) -> int:
     """The end of the block that contains `start`; the end of the text outside of all blocks."""
     depth = 0
@@ -173,10 +99,3 @@ def definition(text: str, name: str) -> tuple[int, int] | None:
     )
     spans = [match.span(1) for match in (*macros, *declared)]
     return spans[0] if len(spans) == 1 else None
-
-
-def without_comments(text: str) -> str:
-    """The text with comments replaced by blanks, so that positions stay valid."""
-    return re.sub(
-        r"//[^\n]*|/\*.*?\*/", lambda comment: re.sub(r"[^\n]", " ", comment[0]), text, flags=re.DOTALL
-    )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
+from memsim.source.text import lines_by_condition
+
 _DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
-_CONDITION = re.compile(r"[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else|endif)\b[ \t]*(\w*)")
 
 # `#define LIB_KERNEL(BOUND) __global__ void __launch_bounds__(BOUND)`: what is in front of a kernel's name.
 _HEAD = re.compile(
@@ -38,21 +39,12 @@ def with_macros(text: str, macros: Mapping[str, str]) -> str:
     """
     if not macros:
         return text
-    lines: list[str] = []
-    groups: list[tuple[bool, bool] | None] = []  # (shown, one was before); None: not about these macros
-    for line in text.split("\n"):
-        found = _CONDITION.match(line)
-        directive, name = (found[1], found[2]) if found else ("", "")
-        if directive.startswith("if"):
-            is_shown = directive == "ifdef"
-            groups.append((is_shown, is_shown) if name in macros and directive != "if" else None)
-        is_ours = bool(found and groups and groups[-1] is not None)
-        if directive in ("elif", "else") and groups and groups[-1] is not None:
-            groups[-1] = (not groups[-1][1], groups[-1][1])
-        is_hidden = any(group is not None and not group[0] for group in groups)
-        if directive == "endif" and groups:
-            groups.pop()
-        lines.append("" if is_ours or is_hidden else line)
-    left = "\n".join(lines)
+
+    def decide(directive: str, condition: str, number: int) -> bool | None:
+        is_known = directive != "if" and condition.partition(" ")[0] in macros
+        return directive == "ifdef" if is_known else None
+
+    lines = lines_by_condition(text, decide)
+    left = "\n".join("" if is_ours or False in groups else line for line, is_ours, groups in lines)
     there = set(_DEFINED.findall(left))
     return left + "".join(f"\n#define {name} {value}" for name, value in macros.items() if name not in there)

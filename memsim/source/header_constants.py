@@ -10,10 +10,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from memsim.source.declared import without_comments
+from memsim.source.text import CONDITION, lines_by_condition, without_comments
 from memsim.source.values import DECLARED, DEFINE, MACRO, RETURNS, declared_pairs
 
-_CONDITION = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(.*)")
 _UNDEFINED = re.compile(r"!\s*defined\s*\(?\s*(\w+)\s*\)?\s*")
 _SCOPE = re.compile(r"(?:inline\s+)?namespace\b[\w:\s]*|extern\s*\"C\"\s*")
 _MARK = re.compile(r"[{};]")
@@ -45,20 +44,16 @@ def _definitions(text: str) -> Iterator[tuple[str, str]]:
 
 def _by_condition(code: str) -> tuple[str, str]:
     """The code that is compiled in any case, and the rest."""
-    parts: tuple[list[str], list[str]] = ([], [])
-    is_sure: list[bool] = []  # of each open condition, whether its branch is compiled in any case
     lines = code.split("\n")
-    for number, line in enumerate(lines):
-        found = _CONDITION.match(line)
-        if found is None:
-            parts[not all(is_sure)].append(line)
-        elif found[1] == "endif":
-            del is_sure[-1:]
-        elif found[1] in ("elif", "else"):
-            is_sure[-1:] = [False]
-        else:
-            following = next((one for one in lines[number + 1 :] if one.strip()), "")
-            is_sure.append(_asks_for(found[1], found[2].strip(), following))
+
+    def decide(directive: str, condition: str, number: int) -> bool | None:
+        following = next((one for one in lines[number + 1 :] if one.strip()), "")
+        return _asks_for(directive, condition, following) or None
+
+    parts: tuple[list[str], list[str]] = ([], [])
+    for line, _, groups in lines_by_condition(code, decide):
+        if not CONDITION.match(line):
+            parts[not all(groups)].append(line)
     kept, rest = ("\n".join(part) for part in parts)
     return kept, rest
 

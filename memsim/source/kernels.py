@@ -9,14 +9,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree, is_fragment, parse, parse_declarations, place_of
+from memsim.source.text import NO_CODE, split
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _KEPT_OUT = re.compile(r"\b(?:__restrict__|__restrict|restrict|__grid_constant__)\b")
+#: What ends a declaration in front of another.
+_ENDS = (";", "}", "{", "compound_statement", "function_definition", "declaration")
 _FOLDERS = ("declaration_list", "translation_unit", "ERROR")
 
 
@@ -97,6 +101,41 @@ def kernels(text: str) -> tuple[KernelSource, ...]:
     return tuple(replace(kernel, file=file, line=line) for kernel, (file, line) in zip(ordered, places))
 
 
+def parameters(text: str, kernel: str, instance: str = "") -> tuple[tuple[str, str], ...]:
+    """(C type, name) of the parameters of `kernel` (plain or mangled) in its definition, such as
+    (`const float *`, `A`); () if not found.
+
+    instance: the demangled name of a template's instance, `tile<float, 32>`: its arguments are substituted.
+    """
+    named = (one for one in kernels(text) if one.plain == kernel or f"{len(one.plain)}{one.plain}" in kernel)
+    found = next(named, None)
+    if found is None:
+        return ()
+    given = template_arguments(text, instance)
+    types = (re.sub(r"\w+", lambda word: given.get(word[0], word[0]), one.type) for one in found.parameters)
+    return tuple(zip(types, (one.name for one in found.parameters)))
+
+
+def template_constants(text: str, instance: str) -> dict[str, int]:
+    """The values of the integer parameters, by name, of a template's instance; as `template_arguments`."""
+    values = template_arguments(text, instance)
+    return {name: int(value) for name, value in values.items() if re.fullmatch(r"\d+", value)}
+
+
+def template_arguments(text: str, instance: str) -> dict[str, str]:
+    """The template arguments, by parameter name, of an instance.
+
+    `instance`: as demangled, `tile<float, 32>`; {} unless it is an instance of a template of the source.
+    """
+    name, _, inside = instance.partition("<")
+    plain = name.rpartition("::")[2]
+    found = next((one for one in kernels(text) if one.plain == plain and one.template), None)
+    if found is None or not inside:
+        return {}
+    arguments = split(inside[: inside.rfind(">")])
+    return {parameter.name: argument.strip() for parameter, argument in zip(found.template, arguments)}
+
+
 def _in(tree: Tree, node: Node, namespace: str, *, reparse: bool = True) -> Iterator[KernelSource]:
     """The kernels in a node; `anew`: code that failed to parse is parsed again, piece by piece."""
     children = node.named_children
@@ -109,9 +148,16 @@ def _in(tree: Tree, node: Node, namespace: str, *, reparse: bool = True) -> Iter
             body = inner.child_by_field_name("body")
             inner = body if body is not None else inner.named_children[-1]
         if inner.type == "function_definition":
-            kernel = _kernel(tree, child, inner, template, namespace)
-            if kernel is not None:
-                yield kernel
+            body, declarator = inner.child_by_field_name("body"), inner.child_by_field_name("declarator")
+            if body is not None and declarator is not None:
+                head = tree.content[child.start_byte : body.start_byte]
+                yield from _kernel(tree, head, declarator, template, namespace)
+        elif inner.type == "function_declarator" and node.type == "ERROR":  # its body cannot be parsed
+            before = list(takewhile(lambda one: one.type not in _ENDS, _before(inner)))
+            start = before[-1].start_byte if before else inner.start_byte
+            lists = (one for one in before if one.type == "template_parameter_list")
+            head = tree.content[start : inner.start_byte]
+            yield from _kernel(tree, head, inner, next(lists, None), namespace)
         elif inner.type == "namespace_definition":
             name = inner.child_by_field_name("name")
             body = inner.child_by_field_name("body")
@@ -122,29 +168,32 @@ def _in(tree: Tree, node: Node, namespace: str, *, reparse: bool = True) -> Iter
             yield from _in(tree, inner, namespace, reparse=reparse)
 
 
+def _before(node: Node) -> Iterator[Node]:
+    """The siblings in front of a node, the nearest first."""
+    while (before := node.prev_sibling) is not None:
+        yield before
+        node = before
+
+
 def _kernel(
-    tree: Tree, whole: Node, function: Node, template: Node | None, namespace: str
-) -> KernelSource | None:
-    body, declarator = function.child_by_field_name("body"), function.child_by_field_name("declarator")
-    if body is None or declarator is None or declarator.type != "function_declarator":
-        return None
-    head = tree.content[whole.start_byte : body.start_byte]
-    name, parameters = (
-        declarator.child_by_field_name("declarator"),
-        declarator.child_by_field_name("parameters"),
-    )
-    if b"__global__" not in head or name is None or parameters is None:
-        return None
-    return KernelSource(
-        namespace + tree.text(name),
-        tuple(
-            _parameter(tree, child)
-            for child in parameters.named_children
-            if child.type.endswith("parameter_declaration") and tree.text(child) != "void"
-        ),
-        template_parameters(template) if template is not None else (),
-        name.start_point.row + 1,
-    )
+    tree: Tree, head: bytes, declarator: Node, template: Node | None, namespace: str
+) -> Iterator[KernelSource]:
+    """The function, if it is a kernel. head: what is in front of its parameters, or of its body."""
+    name = declarator.child_by_field_name("declarator")
+    parameters = declarator.child_by_field_name("parameters")
+    is_function = declarator.type == "function_declarator"
+    is_kernel = is_function and b"__global__" in NO_CODE.sub(b"", head)
+    if is_kernel and name is not None and parameters is not None:
+        yield KernelSource(
+            namespace + tree.text(name),
+            tuple(
+                _parameter(tree, child)
+                for child in parameters.named_children
+                if child.type.endswith("parameter_declaration") and tree.text(child) != "void"
+            ),
+            template_parameters(template) if template is not None else (),
+            name.start_point.row + 1,
+        )
 
 
 def _parameter(tree: Tree, node: Node) -> SourceParameter:

@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memsim.source.bindings import binding, function_around, names_of_templates, substituted
-from memsim.source.declared import closing, without_comments
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
+from memsim.source.text import closing, split, without_comments
 from memsim.source.values import (
     changes,
     compiled,
@@ -24,7 +24,6 @@ from memsim.source.values import (
     functions,
     initializers,
     scope_at_end,
-    split,
     value_of,
     variables,
 )
@@ -310,7 +309,7 @@ class _LaunchReader:
             declared = [found for found in re.finditer(opened, self.around) if seen(found.start())]
             if declared:
                 start = declared[-1].end()
-                end = closing(self.around, start, self.around[start - 1])
+                end = closing(self.around, start, self.around[start - 1]) or len(self.around)
                 if re.search(_CHANGED % (name, name), self.around[end:]):
                     return (Size(text, None, None),)
                 inside = self.around[start : end - 1]

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memsim.source.declared import without_comments
 from memsim.source.syntax import parse
+from memsim.source.text import without_comments
 
 if TYPE_CHECKING:
     from tree_sitter import Node

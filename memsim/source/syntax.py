@@ -18,18 +18,11 @@ from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
 from memsim.source.branches import Cut, cuts
+from memsim.source.text import NO_CODE, closing, split
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-_PIECES = re.compile(
-    rb"//[^\n]*|/\*.*?\*/"
-    rb'|\bR"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"'
-    rb'|"(?:\\.|[^"\\\n])*"'
-    rb"|'(?:\\.|[^'\\\n])*'"
-    rb"|^[ \t]*#(?:\\\r?\n|[^\n])*",
-    re.DOTALL | re.MULTILINE,
-)
 _FUNCTION_LIKE = re.compile(
     r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^)\n]*)\)((?:\\\r?\n|[^\n])*<<<(?:\\\r?\n|[^\n])*)", re.MULTILINE
 )
@@ -101,7 +94,7 @@ def parse(text: str) -> Tree:
     masked = _QUALIFIER.sub(lambda found: found[1] + blank(found[2]), masked)
     root = _parser().parse(masked).root_node
     if root.has_error:
-        code = _PIECES.sub(lambda piece: blank(piece[0]), masked)
+        code = _code_of(masked)
         found = tuple(cuts(code, directives(masked)))
         quiet = _blanked(masked, (place for cut in found for place in cut.hidden))
         other = _parser().parse(quiet).root_node if found else root
@@ -110,26 +103,16 @@ def parse(text: str) -> Tree:
     return Tree(content, masked, root, calls)
 
 
-@lru_cache(maxsize=64)
-def one_branch(text: str) -> str:
-    """The code of a source: comments, strings and directives are blank, and of each group of branches that
-    cuts something all but the first.
-    """
-    content = text.encode("utf-8")
-    code = _PIECES.sub(lambda piece: blank(piece[0]), content)
-    hidden = (place for cut in cuts(code, directives(content)) for place in cut.hidden)
-    return _blanked(code, hidden).decode("utf-8")
-
-
 def _with_specifiers(content: bytes) -> bytes:
     """The content with a specifier that the parser knows in place of each that it does not: attributes of
     kernels, and macros for execution spaces.
     """
     if not _ATTRIBUTE.search(content) and not _EXECUTION_SPACE.search(content):
         return content
-    code = _PIECES.sub(lambda piece: blank(piece[0]), content)
+    code = _code_of(content)
     left = bytearray(content)
-    places = [(one.start(), _closing(code, one.end()) or one.end()) for one in _ATTRIBUTE.finditer(code)]
+    text = code.decode("latin-1")  # places in it are those of bytes
+    places = [(one.start(), closing(text, one.end()) or one.end()) for one in _ATTRIBUTE.finditer(code)]
     places += [one.span() for one in _EXECUTION_SPACE.finditer(code)]
     for start, end in places:
         left[start:end] = _SPECIFIER + blank(content[start + len(_SPECIFIER) : end])
@@ -151,6 +134,11 @@ def _unparsed(node: Node) -> int:
     return sum(map(_unparsed, node.children)) if node.has_error else 0
 
 
+def _code_of(content: bytes) -> bytes:
+    """The content with comments, strings and directives blanked."""
+    return NO_CODE.sub(lambda piece: blank(piece[0]), content)
+
+
 def blank(content: bytes) -> bytes:
     """Replace everything but line breaks by spaces."""
     return _VISIBLE.sub(b" ", content)
@@ -160,7 +148,7 @@ def parse_declarations(tree: Tree, start: int, end: int) -> Iterator[Node]:
     """The nodes of [start, end), parsed declaration by declaration: an error in one does not affect the
     others.
     """
-    code = _PIECES.sub(lambda piece: blank(piece[0]), tree.masked[start:end])
+    code = _code_of(tree.masked[start:end])
     quiet = bytearray(tree.masked)
     for at, until, _ in directives(tree.masked[start:end]):
         quiet[start + at : start + until] = blank(tree.masked[start + at : start + until])
@@ -225,29 +213,18 @@ def macro_calls(text: str) -> Iterator[tuple[int, str, str]]:
     One level deep, with `##` and `__VA_ARGS__`.
     """
     text = text.encode("ascii", "replace").decode()
-    code = _PIECES.sub(lambda piece: blank(piece[0]), text.encode()).decode()
+    code = _code_of(text.encode()).decode()
     for define in _FUNCTION_LIKE.finditer(text):
         name, body = define[1], define[3].replace("\\\n", " ").replace("\\\r\n", " ")
         parameters = [parameter.strip() for parameter in define[2].split(",")]
         for found in re.finditer(rf"\b{name}\s*\(", code):
-            end = _closing(code.encode(), found.end())
+            end = closing(code, found.end())
             if end == 0:
                 continue
             before = code.rfind("\n}", 0, found.start()) + 2
-            arguments = _arguments(text[found.end() : end - 1])
+            arguments = [part.strip() for part in split(text[found.end() : end - 1], "([{", ")]}")]
             around = code[code.find("{", before) + 1 : found.start()]
             yield code.count("\n", 0, found.start()) + 1, around, _expand(body, parameters, arguments)
-
-
-def _arguments(inside: str) -> list[str]:
-    parts, depth = [""], 0
-    for character in inside:
-        depth += (character in "([{") - (character in ")]}")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return [part.strip() for part in parts]
 
 
 def _expand(body: str, parameters: list[str], arguments: list[str]) -> str:
@@ -260,7 +237,7 @@ def _expand(body: str, parameters: list[str], arguments: list[str]) -> str:
 
 def directives(content: bytes) -> Iterator[tuple[int, int, bytes]]:
     """The preprocessor directives: the bytes of each, and its name (`ifdef`)."""
-    for piece in _PIECES.finditer(content):
+    for piece in NO_CODE.finditer(content):
         found = _DIRECTIVE.match(piece[0])
         if found is not None:
             yield piece.start(), piece.end(), found[1]
@@ -287,14 +264,15 @@ def _parser() -> Parser:
 
 def _standalone_calls(content: bytes) -> Iterator[Call]:
     """Calls such as `CHECK(x)` alone on their lines, without a semicolon."""
-    code = _PIECES.sub(lambda piece: blank(piece[0]), content)
+    code = _code_of(content)
+    text = code.decode("latin-1")
     last = 0
     for found in _CALL.finditer(code):
         name = found["name"]
         before = code[last : found.start()].rstrip()[-1:]
         if name in _KEYWORDS or before not in (b"", b";", b"{", b"}", b":"):
             continue
-        end = _closing(code, found.end())
+        end = closing(text, found.end())
         after = code[end:].lstrip(b" \t\r")
         if end == 0 or (after and not after.startswith(b"\n")):
             continue
@@ -304,13 +282,3 @@ def _standalone_calls(content: bytes) -> Iterator[Call]:
             continue
         last = end
         yield Call(found.start("name"), end, name.decode())
-
-
-def _closing(code: bytes, start: int) -> int:
-    """The position after the parenthesis that closes the one before `start`; 0 if none does."""
-    depth = 1
-    for found in re.compile(rb"[()]").finditer(code, start):
-        depth += 1 if found[0] == b"(" else -1
-        if depth == 0:
-            return found.end()
-    return 0

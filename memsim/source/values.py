@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import accumulate
 
 from memsim.source.expressions import Formula, Number, evaluate
+from memsim.source.text import CONDITION, lines_by_condition, split
 
 #: `#define NAME value`, `const int a = 1, b = 2;`, `#define NAME(a) ...` and `name(int a) { return ...; }`.
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
@@ -22,7 +23,6 @@ _VARIABLE = re.compile(
     r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t|uint|ushort|ulong)\s+(\w[^;{}]*);"
 )
 _INITIALIZED = re.compile(r"\s*(\w+)\s*(?:=|(?=\{))(.*)", re.DOTALL)
-_BRANCH = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(\w*)[ \t]*")
 
 MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\(([^()\n]*)\)[ \t]+(.+)$", re.MULTILINE)
 RETURNS = re.compile(
@@ -103,25 +103,16 @@ def scope_at_end(code: str) -> Callable[[int], bool]:
 
 
 def compiled(code: str, defined: Mapping[str, object]) -> str:
-    """The code with branches of `#ifdef` and `#ifndef` that `defined` excludes replaced by blanks."""
-    lines: list[str] = []
-    taken: list[bool | None] = []  # None: both branches of an #if
-    for line in code.split("\n"):
-        branch = _BRANCH.match(line)
-        if branch is None:
-            lines.append("" if False in taken else line)
-            continue
-        kind, name = branch[1], branch[2]
-        if kind in ("ifdef", "ifndef"):
-            taken.append((name in defined) == (kind == "ifdef"))
-        elif kind == "if":
-            taken.append(None)
-        elif kind == "else" and taken and taken[-1] is not None:
-            taken[-1] = not taken[-1]
-        elif kind == "endif" and taken:
-            taken.pop()
-        lines.append("")
-    return "\n".join(lines)
+    """The code with directives, and branches of `#ifdef` and `#ifndef` that `defined` excludes, replaced by
+    blanks.
+    """
+
+    def decide(directive: str, condition: str, number: int) -> bool | None:
+        is_defined = re.match(r"\w*", condition)[0] in defined  # type: ignore[index]
+        return None if directive == "if" else is_defined == (directive == "ifdef")
+
+    lines = lines_by_condition(code, decide)
+    return "\n".join("" if CONDITION.match(line) or False in groups else line for line, _, groups in lines)
 
 
 def value_of(
@@ -147,15 +138,3 @@ def functions(code: str) -> dict[str, Formula]:
 def _parameters(declared: str) -> tuple[str, ...]:
     """`const int a, int b` -> `a`, `b`."""
     return tuple(words[-1] for part in declared.split(",") if (words := re.findall(r"\w+", part)))
-
-
-def split(text: str) -> list[str]:
-    """Split at commas outside of any bracket."""
-    parts, depth = [""], 0
-    for character in text:
-        depth += (character in "(<[{") - (character in ")>]}")
-        if character == "," and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts

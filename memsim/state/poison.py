@@ -33,7 +33,7 @@ class Poison:
 
 
 def place_of(instruction: Instruction) -> str:
-    """`kernel.cu:12`, or `PTX:12`, or the address of machine code."""
+    """`kernel.cu:12`, or the address of machine code."""
     return f"{'' if instruction.source else 'machine code at '}{instruction.where.removeprefix('address ')}"
 
 

@@ -1,15 +1,15 @@
-"""Predicates of many threads: a `bool`, or a `Part` if threads differ."""
+"""Predicates of many threads: a `bool`, or a `Part` if threads differ; and some lanes by their positions."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.state.parts import Part
+from memsim.state.parts import EVERY_LANE, NO_LANE, Part, warp_words
 from memsim.state.poison import poisoned
-from memsim.state.warp_words import EVERY_LANE, NO_LANE, warp_words
 
 
 def predicate(value: Any) -> bool | Part:
@@ -88,3 +88,32 @@ def invert(a: bool | Part) -> bool | Part:
     if not isinstance(a, Part):
         return not a
     return from_words(~a.words) if is_of_warps(a.shape[1]) else from_bools(~a.array)
+
+
+class ScatteredLanes:
+    """Some lanes of a chunk of rows. lanes: their positions in (rows, threads) [n], ascending."""
+
+    def __init__(self, lanes: np.ndarray) -> None:
+        self.lanes = lanes
+
+    def __len__(self) -> int:
+        return len(self.lanes)
+
+    @cached_property
+    def _is_first(self) -> np.ndarray:
+        """Whether it is the first of its warp [n]."""
+        of_warps = self.lanes // WARP
+        found: np.ndarray = np.ones(len(of_warps), np.bool_)
+        np.not_equal(of_warps[1:], of_warps[:-1], out=found[1:])
+        return found
+
+    @cached_property
+    def warps(self) -> np.ndarray:
+        """The warps that have one of the lanes, by number in the chunk [w]."""
+        found: np.ndarray = self.lanes[self._is_first] // WARP
+        return found
+
+    @cached_property
+    def counts(self) -> np.ndarray:
+        """How many of the lanes each of these warps has [w]."""
+        return np.diff(np.flatnonzero(self._is_first), append=len(self))

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.by_mask import select
-from memsim.state.parts import Part
+from memsim.state.parts import Part, select
 from memsim.state.poison import Poison, poisoned
 from memsim.state.predicates import from_bools, predicate, to_bools
 

@@ -10,7 +10,7 @@ import numpy as np
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
-from memsim.state.registers import Sum, floats, from_array, ints, to_array
+from memsim.state.registers import Sum, floats, from_array, ints, plus, to_array
 from memsim.state.updates import Change, update_elements
 
 
@@ -252,6 +252,32 @@ class SpaceBytes:
         seen = update_elements(view.reshape(-1), places, operation, b, c, returns, change)
         if seen is not None:
             old[mask] = seen
+        return old
+
+    def exchange_pairs(
+        self, address: int | Sum, active: bool | Part, operation: str, values: list[list[np.ndarray]]
+    ) -> list[np.ndarray]:
+        """16-byte exchange (`exch`), or compare and swap (`cas`), lane by lane; returns what was there.
+
+        values: of each operand the lower and the upper word, which broadcast to (B, T).
+
+        Raises:
+            Poisoned: a value is unknown.
+        """
+        for word in (address, plus(address, 8)):
+            self.check(word, np.uint64, active)
+        view = self.view(np.uint64).reshape(-1)
+        index = self.positions(address, np.uint64, active)
+        places = np.broadcast_to(self._places(self.view(np.uint64), index), self.shape)
+        operands = [[np.broadcast_to(word, self.shape) for word in value] for value in values]
+        old = [np.zeros(self.shape, np.uint64) for _ in range(2)]
+        for lane in zip(*np.nonzero(np.broadcast_to(to_bools(active), self.shape))):
+            at = places[lane]
+            there = view[at], view[at + 1]
+            old[0][lane], old[1][lane] = there
+            expected = tuple(word[lane] for word in operands[0])
+            if operation == "exch" or there == expected:
+                view[at], view[at + 1] = (word[lane] for word in operands[-1])
         return old
 
     def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:

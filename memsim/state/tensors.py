@@ -1,7 +1,12 @@
-"""Tensors in global memory as described by tensor maps, and their boxes in shared memory.
+"""Tensors as described by tensor maps, and matrices by the 64-bit descriptors of `wgmma`: where elements lie.
 
-Dimensions are counted from the innermost. Source: PTX ISA, "Tensors", tiled mode without interleave, element
-strides of 1; swizzled positions were measured on an H200 (docs/model.md).
+Of a tensor in global memory, boxes are in shared memory. Dimensions are counted from the innermost. Source:
+PTX ISA, "Tensors", tiled mode without interleave, element strides of 1; swizzled positions were measured on
+an H200 (docs/model.md).
+
+A matrix in shared memory has rows, of M or of N, and k. Source: PTX ISA, "Matrix descriptor" and "Canonical
+layouts"; what a stride counts if rows are contiguous, and that the swizzle applies to the address itself, was
+measured on an H200 (tests/model/test_group_products.py).
 """
 
 from __future__ import annotations
@@ -16,6 +21,8 @@ from memsim.errors import MemsimError
 
 #: Bytes of a row of shared memory -> how many bits from bit 7 on are XORed into those from bit 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+#: Swizzle span in bytes, by the descriptor's mode; 16 is no swizzle.
+_SPANS = (16, 128, 64, 32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,3 +106,51 @@ def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
     bits = SWIZZLES[swizzle]
     found: np.ndarray = address ^ ((address >> 7 & ((1 << bits) - 1)) << 4)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Descriptor:
+    """Fields of a descriptor, in bytes.
+
+    leading, stride: PTX ISA's leading and stride dimension byte offset. span: contiguous bytes that are
+    swizzled together, 16 without swizzle. base: the base offset as stored, in units of 128 bytes.
+    """
+
+    start: int
+    leading: int
+    stride: int
+    span: int
+    base: int
+
+    def places(self, rows: np.ndarray, k: int, size: int, side_by_side: bool) -> np.ndarray:
+        """The addresses of the first bytes of elements, int64 [rows, k].
+
+        size: bytes per element. side_by_side: elements of a column of k are contiguous (`tnspA`, `tnspB`),
+        not those of a row.
+        """
+        row, depth = rows[:, None], np.arange(k)[None, :]
+        if not side_by_side:
+            byte = depth * size
+            found = row % 8 * self.span + row // 8 * self.stride
+            found = found + byte % self.span + byte // self.span * self.leading
+        else:
+            byte = row * size
+            across, deeper = (self.stride, self.leading) if self.span == 16 else (self.leading, self.stride)
+            found = byte % self.span + byte // self.span * across
+            found = found + depth % 8 * self.span + depth // 8 * deeper
+        place: np.ndarray = self.start + found
+        if self.span == 16:
+            return place
+        lines = self.base << 7  # the pattern starts so many 128-byte lines later
+        return np.asarray(swizzled(place - lines, self.span) + lines)
+
+
+def descriptor_of(word: int) -> Descriptor:
+    """The fields of a descriptor."""
+    return Descriptor(
+        start=(word & 0x3FFF) << 4,
+        leading=(word >> 16 & 0x3FFF) << 4,
+        stride=(word >> 32 & 0x3FFF) << 4,
+        span=_SPANS[word >> 62],
+        base=word >> 49 & 7,
+    )

@@ -15,7 +15,7 @@ from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch
-from memsim.source.declared import without_comments
+from memsim.source.text import without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import edited, replayed, source_of
 from memsim.suggest.renumbering import Renumbering

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis
-from memsim.source.declared import Declaration, declarations, without_comments
+from memsim.source.declared import Declaration, declarations
+from memsim.source.text import without_comments
 from memsim.source.values import constants
 from memsim.suggest.tiles import Tile
 

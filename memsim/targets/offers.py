@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from memsim.source.declared import closing, without_comments
 from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
-from memsim.source.values import constants, functions, split, value_of
+from memsim.source.text import closing, split, without_comments
+from memsim.source.values import constants, functions, value_of
 
 
 @dataclass(frozen=True, slots=True)

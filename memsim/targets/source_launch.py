@@ -22,7 +22,7 @@ from memsim.source.elements import ElementType, element
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import LaunchSource, Size, launches
-from memsim.source.values import split
+from memsim.source.text import split
 from memsim.targets.offers import Offer, offer_of, unnamed
 
 _ARRAY = re.compile(r"[a-z]+(\d+)(?:m\d\w*)?\[([\d, ]+)\](?:=.*)?")

@@ -12,10 +12,9 @@ import numpy as np
 
 from memsim.access import NONE, AccessSide, SiteRequests
 from memsim.arch.units import WARP
-from memsim.state.parts import Part
+from memsim.state.parts import Part, warp_words
 from memsim.state.predicates import to_bools
 from memsim.state.registers import Sum, to_array, wrap_int
-from memsim.state.warp_words import warp_words
 
 #: That of the site, and for a copy the other one.
 Sides = list[AccessSide]

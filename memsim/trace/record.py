@@ -19,8 +19,8 @@ import numpy as np
 from memsim.access import PERIOD, AccessSide, Chunk, LaneRequests, Requests, Site, SiteRequests, sides_of
 from memsim.arch.units import WARP
 from memsim.state.poison import Poison
+from memsim.state.predicates import ScatteredLanes
 from memsim.state.registers import Sum
-from memsim.state.scattered import ScatteredLanes
 from memsim.trace.events import Sides, content, identity, written_out
 from memsim.trace.footprint import SECTOR_BITS, Marks
 from memsim.trace.rows import RequestRows

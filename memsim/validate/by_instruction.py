@@ -8,19 +8,17 @@ from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
 from memsim.validate.compare_instructions import (
+    DIFFERENT,
     DIFFERS,
     EQUAL,
-    CodeComparison,
-    InstructionRow,
-    expected,
-)
-from memsim.validate.verdicts import (
-    DIFFERENT,
     EXACT,
     NOISE,
     UNMODELLED,
     VERDICTS,
+    CodeComparison,
+    InstructionRow,
     MetricComparison,
+    expected,
 )
 from memsim.version import __version__
 from memsim.views.screen import Screen

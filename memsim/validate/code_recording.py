@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -46,7 +46,6 @@ RECORD_ALL = "memsim validate --all --live --record"
 RAGGED = "ragged"
 ODD = (331, 269, 147, 3)  # not a multiple of any tile; K in three parts, if a kernel splits it
 LAUNCHED = ("kernel", "grid", "block")  # stored once, not in each profile
-Size = Annotated[dict[str, Positive], Meta(min_length=1)]
 Figure = Natural | None
 
 
@@ -101,25 +100,6 @@ class EncodedProfile(msgspec.Struct):
             raise ValueError(f"{', '.join(sorted(missing))} missing")
 
 
-class RecordingFile(msgspec.Struct):
-    """A `CodeRecording` in a file. Only those with correct results are recorded."""
-
-    schema: Literal[1]
-    name: Text
-    size: Size | None
-    date: Date
-    ncu: Text
-    device: Device
-    code: CodeOrigin
-    launch: CodeLaunchRecord
-    result: ResultCheck | None
-    profiles: Annotated[list[EncodedProfile], Meta(min_length=1)]
-
-    def __post_init__(self) -> None:
-        if self.result is not None and not self.result.right:
-            raise ValueError("the result is not right")
-
-
 @dataclass(frozen=True, slots=True)
 class CodeRecording:
     """One launch of machine code on a GPU.
@@ -129,10 +109,10 @@ class CodeRecording:
     profiles: each run of the profiler; the first has the metrics of every instruction.
     """
 
-    name: str
-    size: dict[str, int] | None
-    date: str
-    ncu: str
+    name: Text
+    size: Annotated[dict[str, Positive], Meta(min_length=1)] | None
+    date: Date
+    ncu: Text
     device: Device
     code: CodeOrigin
     launch: CodeLaunchRecord
@@ -169,12 +149,11 @@ class CodeRecording:
         """
         told = check_record(record, SCHEMA, RecordingFile, file)
         launched = {name: getattr(told.launch, name) for name in LAUNCHED}
-        fields = msgspec.structs.asdict(told)
-        del fields["schema"]
-        fields["profiles"] = tuple(
+        profiles = (
             CodeProfile.from_dict({**launched, **msgspec.structs.asdict(one)}) for one in told.profiles
         )
-        return CodeRecording(**fields)
+        about = (told.name, told.size, told.date, told.ncu, told.device, told.code, told.launch, told.result)
+        return CodeRecording(*about, tuple(profiles))
 
     def save(self, path: Path) -> None:
         """Write a new file atomically.
@@ -183,6 +162,17 @@ class CodeRecording:
             MemsimError: the file exists, or cannot be written.
         """
         write_record(self.to_dict(), path)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingFile(CodeRecording):
+    """A `CodeRecording` as a file has it. Only those with correct results are recorded."""
+
+    profiles: Annotated[tuple[EncodedProfile, ...], Meta(min_length=1)]  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.result is not None and not self.result.right:
+            raise ValueError("the result is not right")
 
 
 def load_code_recording(path: Path) -> CodeRecording:

@@ -10,7 +10,7 @@ import numpy as np
 from memsim.argument_types import ArrayArg, ArrayTable, TensorMap, Texture
 from memsim.argument_types.allocations import allocation
 from memsim.argument_types.array_arg import made
-from memsim.validate.driver_calls import driver, encoded
+from memsim.validate.driver_calls import driver, encode_map
 
 
 class DeviceMemory:
@@ -40,14 +40,16 @@ class DeviceMemory:
         """The address of an array's first element, or of a table, which is made of its arrays' addresses."""
         if isinstance(argument, ArrayTable):
             each = [0 if array is None else self.address(array) for array in argument.arrays]
-            return self._table(np.frombuffer(argument.content(each, self.encoded), np.dtype(argument.dtype)))
+            return self._table(
+                np.frombuffer(argument.content(each, self.encode_map), np.dtype(argument.dtype))
+            )
         found, offset = self.place(argument)
         return address_of(found) + offset
 
-    def encoded(self, one: TensorMap, address: int) -> bytes:
+    def encode_map(self, one: TensorMap, address: int) -> bytes:
         """The bytes of a tensor map over an array at an address."""
         self._library = self._library or driver()
-        return encoded(self._library, one, address)
+        return encode_map(self._library, one, address)
 
     def _host(self, array: np.ndarray | ArrayArg) -> tuple[Any, np.ndarray]:
         self._hosts[id(array)] = array, made(array)
@@ -77,7 +79,7 @@ class DevicePlaces:
 
     def tensor_map(self, one: TensorMap, array: int, at: int) -> bytes:
         """As the driver encodes it."""
-        return self._memory.encoded(one, array)
+        return self._memory.encode_map(one, array)
 
 
 def address_of(array: Any) -> int:

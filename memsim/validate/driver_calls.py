@@ -36,7 +36,7 @@ def driver() -> Any:
         raise MemsimError(str(error)) from None
 
 
-def encoded(library: Any, one: TensorMap, address: int) -> bytes:
+def encode_map(library: Any, one: TensorMap, address: int) -> bytes:
     """The bytes of a tensor map over an array whose first element is at `address`.
 
     Raises:

@@ -1,9 +1,12 @@
-"""Measures launches of machine code on this machine's GPU with Nsight Compute.
+"""Measures launches of machine code with Nsight Compute on this machine's GPU, or finds them in reports.
 
 The cubin that was analyzed is run as it is. The profiler runs the launches several times: the first run
 collects the metrics of all instructions and all counters, in several passes over each kernel. Then, for each
 kind of shared access in a kernel, one run collects the counters that must come from the same pass, because
 arbitration differs between passes.
+
+In a report, a launch is found by name and shape, and checked by its instructions. Reports do not contain
+arguments, so these cannot be compared.
 """
 
 from __future__ import annotations
@@ -12,10 +15,12 @@ import json
 import re
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from memsim.argument_types import ArrayArg, Texture
+from memsim.arguments import describe
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -25,11 +30,17 @@ from memsim.names.kernel_names import plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device
-from memsim.validate.launch_args import in_words, pack
-from memsim.validate.profiler import LaunchCounter, Profiler, Progress, find_profiler, run_under_ncu
+from memsim.validate.profiler import (
+    LaunchCounter,
+    Profiler,
+    Progress,
+    find_profiler,
+    read_code_report,
+    run_under_ncu,
+)
 from memsim.validate.profiles import CONFLICTS, ONE_PASS, WAVEFRONTS, CodeProfile
 from memsim.validate.recording_files import now
-from memsim.validate.run_cubin import PLAN, Step
+from memsim.validate.run_cubin import PLAN, Step, pack
 
 PROGRAM = "memsim.validate.run_cubin"
 
@@ -54,6 +65,7 @@ EVERYTHING = (
 OF_HOPPER = tuple(counter.metric for counter in COUNTERS if counter.seldom)
 ON_HOPPER = frozenset("HGMMA QGMMA IGMMA UTMALDG UTMASTG UTMAREDG UBLKCP UBLKRED STAS REDAS".split())
 SECTION = ("--section", "SourceCounters")
+SHOWN_BYTES = 32  # of a struct given as bytes
 
 
 def recorded_name(job: Job) -> str:
@@ -61,11 +73,6 @@ def recorded_name(job: Job) -> str:
     if isinstance(job.kernel, Spec):
         return job.kernel.name
     return re.sub(r"\W+", "_", plain_name(demangle(job.loaded.name)))
-
-
-def machine_of(job: Job) -> MachineKernel:
-    """The kernel's machine code."""
-    return job.loaded.machine
 
 
 def opcodes(machine: MachineKernel) -> dict[int, str]:
@@ -84,7 +91,7 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     Raises:
         MemsimError: CuPy, driver, GPU, ncu, its reader or permission missing; a kernel that fails.
     """
-    machines = [machine_of(job) for job in jobs]
+    machines = [job.loaded.machine for job in jobs]
     device, profiler = this_device(), find_profiler()
     check_chip(device)
     counter = LaunchCounter(len(jobs) * (1 + len(ONE_PASS)), progress)
@@ -164,7 +171,7 @@ def _run(
 def _step(job: Job, number: int, folder: Path) -> Step:
     """The job in the form of the program's input; its cubin is in `folder`."""
     cubin = f"{number}.cubin"
-    (folder / cubin).write_bytes(machine_of(job).module.code)
+    (folder / cubin).write_bytes(job.loaded.machine.module.code)
     shape = job.launch
     return Step(
         cubin=cubin,
@@ -181,7 +188,7 @@ def _step(job: Job, number: int, folder: Path) -> Step:
 
 def _chosen_cluster(job: Job) -> tuple[int, ...] | None:
     """The blocks of a cluster where the launch chooses them; None if the code does, or there are none."""
-    machine = machine_of(job)
+    machine = job.loaded.machine
     cluster = job.launch.cluster or machine.image.cluster
     stated = read_module(machine.module.code).kernels[machine.name].image.cluster
     return None if cluster == stated else cluster
@@ -217,3 +224,74 @@ def _recording(
 
 def _asked(metrics: Sequence[str]) -> tuple[str, str]:
     return "--metrics", ",".join(metrics)
+
+
+def in_words(value: Any) -> str:
+    """An argument in a line: `f32[1024,1024]`, `random, seed 1` if that matters, `1024`, `0x0300...`."""
+    if isinstance(value, Texture):
+        return f"texture over {in_words(value.array)}"
+    if isinstance(value, (bytes, bytearray)):
+        return f"{len(value)} bytes 0x{value[:SHOWN_BYTES].hex()}" + "..." * (len(value) > SHOWN_BYTES)
+    if isinstance(value, ArrayArg) and value.seed and value.fill == "random":
+        return f"{describe(replace(value, seed=0))} seed {value.seed}"
+    return describe(value)
+
+
+def profiles_in(paths: Sequence[Path], job: Job) -> list[CodeProfile]:
+    """The profiles of the launch in the reports; the first has metrics of instructions, if any has.
+
+    Of several matching launches the first in each report is used.
+
+    Raises:
+        MemsimError: a report cannot be read, has no such launch, or is of other code.
+    """
+    profiles = [_profile_in(path, job) for path in paths]
+    profiles.sort(key=lambda profile: not profile.figures)
+    if not any(profile.counters or profile.figures for profile in profiles):
+        raise MemsimError(
+            "the reports have no metric that memsim predicts",
+            file=str(paths[0]),
+            hint=f"{command_line()} measures it",
+        )
+    return profiles
+
+
+def _profile_in(path: Path, job: Job) -> CodeProfile:
+    found = read_code_report(path)
+    machine, shape = job.loaded.machine, job.launch
+    named = [profile for profile in found if profile.kernel == machine.name]
+    if not named:
+        there = ", ".join(dict.fromkeys(demangle(profile.kernel) for profile in found))
+        raise MemsimError(
+            f"there is no launch of {demangle(machine.name)} in the report",
+            file=str(path),
+            hint=f"it has {there}" if there else "it has no launches",
+        )
+    fitting = [
+        profile
+        for profile in named
+        if profile.grid in (None, shape.grid) and profile.block in (None, shape.block)
+    ]
+    if not fitting:
+        there = ", ".join(dict.fromkeys(f"--grid {_by(p.grid)} --block {_by(p.block)}" for p in named))
+        raise MemsimError(
+            f"no launch of {demangle(machine.name)} in the report has grid {_by(shape.grid)} and block "
+            f"{_by(shape.block)}",
+            file=str(path),
+            hint=f"it has {there}",
+        )
+    first = fitting[0]
+    if not first.figures:
+        return first
+    aligned = first.starting_at(opcodes(machine))
+    if aligned is None:
+        raise MemsimError(
+            f"{demangle(machine.name)} has other machine code in the report",
+            file=str(path),
+            hint="pass the cubin or executable that ran; another compiler generates other code",
+        )
+    return aligned
+
+
+def _by(shape: Sequence[int] | None) -> str:
+    return ",".join(map(str, shape or ()))

@@ -33,13 +33,13 @@ Column = tuple[int | None, ...]
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
 CONFLICTS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared"
-ARBITRATION = "l1tex__data_bank_conflicts_type_arbitration.sum"
+CONTENDED = "l1tex__data_bank_conflicts_type_arbitration.sum"
 
 # Kinds of shared access, and the counters of one pass that distinguish conflicts from arbitration. ncu 2025.3
 # does not collect arbitration in the same pass as the counters of atomics.
 ONE_PASS = {
-    ("shared load", "shared ldmatrix"): (f"{WAVEFRONTS}_op_ld.sum", f"{CONFLICTS}_op_ld.sum", ARBITRATION),
-    ("shared store", "shared stmatrix"): (f"{WAVEFRONTS}_op_st.sum", f"{CONFLICTS}_op_st.sum", ARBITRATION),
+    ("shared load", "shared ldmatrix"): (f"{WAVEFRONTS}_op_ld.sum", f"{CONFLICTS}_op_ld.sum", CONTENDED),
+    ("shared store", "shared stmatrix"): (f"{WAVEFRONTS}_op_st.sum", f"{CONFLICTS}_op_st.sum", CONTENDED),
     ("shared atomic",): (f"{WAVEFRONTS}_op_atom.sum", f"{CONFLICTS}_op_atom.sum"),
 }
 # Opcode as ncu prints it -> access, as far as it tells; textures are not recognized.

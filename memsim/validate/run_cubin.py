@@ -15,11 +15,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from memsim.argument_types import ArrayTable, Texture, Texture1D
+from memsim.argument_types.argument import documents_of
 from memsim.argument_types.array_arg import made
+from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
+from memsim.captured.launch_document import LAUNCH
+from memsim.captured.read_launch import arguments_of
+from memsim.captured.write_launch import described
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.names.demangle import demangle
@@ -27,7 +33,6 @@ from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.device import load_cupy
 from memsim.validate.device_memory import DeviceMemory, DevicePlaces
 from memsim.validate.driver_calls import launch_clusters
-from memsim.validate.launch_args import unpack
 from memsim.validate.profiler import answer
 
 PLAN = "plan.json"
@@ -53,6 +58,18 @@ class Step:
     cluster: tuple[int, ...] | None = None
     catalogue: str = ""
     size: tuple[int, ...] = ()
+
+
+def pack(args: Sequence[Any], folder: Path) -> list[Any]:
+    """Arguments as `launch.json` has them; existing arrays are written to `folder`, which is made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    packed: list[Any] = msgspec.to_builtins(described(as_arguments(args), folder), enc_hook=np.generic.item)
+    return packed
+
+
+def unpack(records: Sequence[Any], folder: Path) -> list[Any]:
+    """The inverse of `pack`."""
+    return arguments_of(documents_of(records, "$"), folder / LAUNCH)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -11,10 +11,9 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.validate.by_instruction import ComparedKernel, headline, passed
 from memsim.validate.code_recording import CodeRecording
-from memsim.validate.compare_instructions import CodeComparison, compare_code
+from memsim.validate.compare_instructions import CodeComparison, MetricComparison, compare_code
 from memsim.validate.live import measure
 from memsim.validate.profiler import Progress
-from memsim.validate.verdicts import MetricComparison
 
 #: Measured, and not predicted: clocks are as they are.
 TIME = "gpu__time_duration.sum"

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
+from memsim.pictures.array_layouts import layouts
+from memsim.pictures.worst_request import SharedRequest, take_apart
 from memsim.views.explain.choose import worst_site
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import SharedRequest
-from memsim.views.layout.data import layouts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from pkgutil import resolve_name
 
 PACKAGE = Path(__file__).parents[2] / "memsim"
 UNITS = PACKAGE / "arch" / "units.py"
-FORMATS = ("data", "terminal", "figure", "page", "json", "markdown")
+FORMATS = ("terminal", "figure", "page", "json", "markdown")
 
 
 def classes(folder: Path) -> dict[str, list[str]]:
@@ -60,7 +60,7 @@ def test_no_two_modules_have_the_same_name() -> None:
 
 
 def test_a_second_module_of_a_name_is_found(tmp_path: Path) -> None:
-    names = ("guard/check.py", "cli/check.py", "views/check/data.py", "views/flow/data.py", "isa/__init__.py")
+    names = ("guard/check.py", "cli/check.py", "views/check/page.py", "views/flow/page.py", "isa/__init__.py")
     for name in (*names, "ptx/__init__.py", "ptx/lowering/moves.py", "isa/moves.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

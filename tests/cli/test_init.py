@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from memsim.cli import main
 from memsim.targets.project import read_project
 from tests.cli.conftest import Run
 
@@ -101,10 +102,11 @@ def test_a_folder_without_kernels(memsim: Run, project: Path) -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion(memsim: Run, shell: str) -> None:
-    done = memsim("completion", shell)
-    assert done.code == 0 and "_MEMSIM_COMPLETE" in done.out
-    assert memsim("completion tcsh").code == 2
+def test_completion(shell: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("_MEMSIM_COMPLETE", f"{shell}_source")
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 0 and f"_MEMSIM_COMPLETE={shell}_complete" in capsys.readouterr().out
 
 
 INSTANCE = """\

@@ -49,6 +49,7 @@ class Machine:
         self.slots: list[Any] = [None] * (SLOTS + 2)
         self.memory = self
         self.order = OrderListener()
+        self.indexed: dict[int, set[int]] = {}
         self.mask: Any = True
         self.threads = LANES
         self.shape = 1, LANES

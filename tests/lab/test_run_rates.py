@@ -94,8 +94,8 @@ def test_what_is_counted_together() -> None:
 
 def test_an_instruction_is_written_on_the_registers_that_it_is_given() -> None:
     word = Loop("add", "unsigned", "lop3.b32 $0,$0,$1,$2;", "ALU pipe")
-    assert word.written(["%c3"], "%x", "%y") == "lop3.b32 %c3,%c3,%x,%y;"
+    assert word.on_registers(["%c3"], "%x", "%y") == "lop3.b32 %c3,%c3,%x,%y;"
     many = Loop("mma", "float", "mma {$0,$1,$10},{$x};", "tensor pipe", accumulators=11)
     held = [f"r{number + 50}" for number in range(11)]
-    assert many.written(held, "%x", "") == "mma {r50,r51,r60},{%x};"
+    assert many.on_registers(held, "%x", "") == "mma {r50,r51,r60},{%x};"
     assert (word.chains, many.chains) == (8, 4)

@@ -73,6 +73,14 @@ TWINS = {
         __pipeline_memcpy_async(a + id, in + me, 4); __pipeline_commit(); __pipeline_wait_prior(0);
         HERE
         out[a[127 - id]] = 1;""",
+    "exchange_of_16_bytes": """
+        a[id] = 0;
+        __syncthreads();
+        if (id == 0) asm volatile("{ .reg .b128 r, q; mov.b128 q, {%1, %1};"
+            "atom.exch.shared.b128 r, [%0], q; }" ::
+            "r"((unsigned)__cvta_generic_to_shared(a)), "l"((long long)in[me]) : "memory");
+        HERE
+        out[v[id ^ 32]] = 1;""",
 }
 #: Kernels, and whether they are certain: they need no barrier, or one does not help.
 OTHERS = {
@@ -143,7 +151,7 @@ LANES = {
 HEAD = """
 #include <cuda_pipeline.h>
 #define KERNEL(name, ...) extern "C" __global__ void name(int *out, const int *in) { \\
-    __shared__ int a[256]; __shared__ int b[256]; \\
+    __shared__ __align__(16) int a[256]; __shared__ int b[256]; \\
     int id = threadIdx.x, me = blockIdx.x * 128 + id, lane = id & 31, w = id - lane; \\
     volatile int *v = a; (void)b; (void)me; (void)v; (void)w; __VA_ARGS__ }
 """

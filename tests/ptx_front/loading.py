@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 from memsim.compile.cuda_source import compile_cuda
 from memsim.isa.executable import Executable, Parameter
 from memsim.kernel import Kernel
+from memsim.names.kernel_names import resolve
+from memsim.sass.machine_code import MachineKernel
 from memsim.trace.trace_data import Origin
 from tests.ptx_front.inline import inline_calls
 from tests.ptx_front.lowering.lower import lower
@@ -60,18 +63,24 @@ class PtxKernel(Kernel):
         return ()
 
 
-def load_ptx(source: str | Path) -> Mapping[str, Kernel]:
+class PtxKernels(dict[str, Kernel]):
+    """The kernels of PTX; one is named as in `memsim.Module`."""
+
+    def __init__(self, module: PtxModule, sources: Mapping[str, str]) -> None:
+        machines = {entry: cast("MachineKernel", LoweredMachine(module, entry)) for entry in module.entries}
+        super().__init__({entry: PtxKernel(entry, made, sources) for entry, made in machines.items()})
+
+    def __missing__(self, name: str) -> Kernel:
+        return self[resolve(list(self), name)]
+
+
+def load_ptx(source: str | Path) -> PtxKernels:
     """The kernels of a text, or of a file."""
-    text, name = (source.read_text(), str(source)) if isinstance(source, Path) else (source, "PTX")
+    text, name = (source.read_text("utf-8"), str(source)) if isinstance(source, Path) else (source, "PTX")
     module = parse(text, name)
-    sources = {} if module.files else {module.path: module.text}
-    return {entry: PtxKernel(entry, LoweredMachine(module, entry), sources) for entry in module.entries}  # type: ignore[arg-type]
+    return PtxKernels(module, {} if module.files else {module.path: module.text})
 
 
-def load_cuda(text: str, options: Sequence[str] = (), name: str = "k.cu") -> Mapping[str, Kernel]:
+def load_cuda(text: str, options: Sequence[str] = (), name: str = "k.cu") -> PtxKernels:
     """The kernels of CUDA source, by the PTX that NVRTC makes of it."""
-    module = parse(compile_cuda(f"{text}\n", options, name=name), name)
-    return {
-        entry: PtxKernel(entry, LoweredMachine(module, entry), {name: text})  # type: ignore[arg-type]
-        for entry in module.entries
-    }
+    return PtxKernels(parse(compile_cuda(f"{text}\n", options, name=name), name), {name: text})

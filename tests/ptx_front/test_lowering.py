@@ -112,7 +112,7 @@ def test_ptx_without_line_information_is_its_own_source(tmp_path: Path) -> None:
     for source, file, code in (
         (tmp_path / "k.ptx", str(tmp_path / "k.ptx"), "st.shared.u32\t[tile], %r1;"),
         (text, "PTX", "st.shared.u32\t[tile], %r1;"),
-        (named, "", ""),
+        (named, "PTX", ""),
     ):
         (site,) = analyze(load_ptx(source)["k"], *launch).sites
         assert (site.file, site.line, site.source) == (file, 11, code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 
 import numpy as np
@@ -15,8 +14,7 @@ from memsim.arch import ARCHS
 from memsim.compile.nvcc import find_nvcc
 from memsim.compile.nvrtc import makes_code_for
 from memsim.errors import MemsimError
-from memsim.kernel import Kernel
-from tests.ptx_front.loading import load_cuda
+from tests.ptx_front.loading import PtxKernels, load_cuda
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, RandomKernel, random_kernel
 
@@ -26,7 +24,7 @@ CHIPS = [pytest.param(chip, marks=() if chip == "sm_90" else pytest.mark.slow) f
 
 
 @cache
-def kernels(seeds: range, chip: str, code: str = "sass") -> Mapping[str, Kernel] | Module:
+def kernels(seeds: range, chip: str, code: str = "sass") -> PtxKernels | Module:
     if not makes_code_for(chip) and find_nvcc() is None:
         pytest.skip(f"no compiler for {chip}")
     text = PRELUDE + "".join(random_kernel(seed).text for seed in seeds)
@@ -34,7 +32,7 @@ def kernels(seeds: range, chip: str, code: str = "sass") -> Mapping[str, Kernel]
     return load_cuda(text, options) if code == "ptx" else from_text(text, options, arch=chip)
 
 
-def results(module: Mapping[str, Kernel] | Module, made: RandomKernel) -> tuple[list[int], list[int]]:
+def results(module: PtxKernels | Module, made: RandomKernel) -> tuple[list[int], list[int]]:
     """What memsim computes: y and z."""
     x, y = np.array(made.x, np.uint64), np.zeros(max(1, len(made.y)), np.uint64)
     z = np.zeros(len(made.z), np.uint64)

@@ -71,7 +71,6 @@ NO_TARGET = {
     "probe",
     "init",
     "doctor",
-    "completion",
 }  # scripts, GPUs, and what is here
 WHOLE = (
     "list k.cu",

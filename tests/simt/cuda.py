@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from memsim.api.loading import from_text
 from memsim.api.module import Module
 from memsim.kernel import Kernel
-from tests.ptx_front.loading import load_cuda
+from tests.ptx_front.loading import PtxKernels, load_cuda
 
 #: Instructions of sm_90 as functions of CUDA: addresses, mbarriers, copies in bulk, blocks of a cluster.
 HOPPER = """
@@ -47,6 +46,6 @@ def machine_kernel(text: str, name: str = "k") -> Kernel:
 
 
 @cache
-def kernels_of(text: str, code: str | None = None, *options: str) -> Module | Mapping[str, Kernel]:
+def kernels_of(text: str, code: str | None = None, *options: str) -> Module | PtxKernels:
     """All kernels of `text`."""
     return load_cuda(text, options) if code == "ptx" else from_text(text, options, name="k.cu")

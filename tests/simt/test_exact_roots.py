@@ -8,7 +8,7 @@ import pytest
 from memsim.isa.multi_function import FUNCTIONS
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
-from memsim.state.fma import fma32
+from memsim.state.rounding import fma32
 from tests.simt.listings import listing
 
 #: As nvcc 13 compiles `out[(int)sqrtf(x)] = 0`.

@@ -14,9 +14,8 @@ from memsim.simt.gathered_lanes import Gathered, Own, is_sparse, plain
 from memsim.state.partial import Partial
 from memsim.state.parts import Part
 from memsim.state.poison import Poison
-from memsim.state.predicates import from_bools, to_bools
+from memsim.state.predicates import ScatteredLanes, from_bools, to_bools
 from memsim.state.registers import Sum, from_array, to_array
-from memsim.state.scattered import ScatteredLanes
 from tests.benchmarks.irregular import SOURCE, case
 from tests.few import few
 from tests.trace.test_whole_kernels import assert_same

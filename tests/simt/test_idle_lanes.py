@@ -20,6 +20,8 @@ KERNEL(address, OF(20), if (lane < 16) out[x & 255] = 1;)
 KERNEL(address_good, OF(5), if (lane < 16) out[x & 255] = 1;)
 KERNEL(branch, OF(20), if (x & 1) out[id] = 1;)
 KERNEL(branch_good, OF(5), if (x & 1) out[id] = 1;)
+KERNEL(exit_under_a_guard, OF(lane < 8 ? 20 : 5), if (lane >= 8 && (x & 1)) return; out[id] = 1;)
+KERNEL(exit_without, OF(lane < 8 ? 20 : 5), if (lane >= 6 && (x & 1)) return; out[id] = 1;)
 KERNEL(unused, x + __shfl_down_sync(0xffff, x, 8), if (lane < 8) out[x & 255] = 1;)
 KERNEL(half_used, x + __shfl_down_sync(0xffff, x, 8), if (lane < 9) out[x & 255] = 1;)
 """
@@ -35,11 +37,11 @@ def _is_known(name: str) -> bool:
     return all(site.requests is not None for site in analyze_trace(found).sites) and not found.uncertain
 
 
-@pytest.mark.parametrize("name", ["address_good", "branch_good", "unused"])
+@pytest.mark.parametrize("name", ["address_good", "branch_good", "exit_under_a_guard", "unused"])
 def test_what_takes_part_is_known(name: str) -> None:
     assert _is_known(name)
 
 
-@pytest.mark.parametrize("name", ["address", "branch", "half_used"])
+@pytest.mark.parametrize("name", ["address", "branch", "exit_without", "half_used"])
 def test_what_does_not_take_part_is_unknown(name: str) -> None:
     assert not _is_known(name)

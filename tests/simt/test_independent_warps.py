@@ -11,7 +11,7 @@ import memsim
 from memsim.api.module import Module
 from memsim.api.running import trace
 from memsim.simt import engine, execute_program, warp_rows
-from memsim.state.by_mask import select
+from memsim.state.parts import select
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
 from tests.few import few

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,7 @@ from memsim.api.module import Module
 from memsim.compile.toolkit import find_tool
 from memsim.data import data_folder
 from memsim.isa.op import Flow
-from memsim.kernel import Kernel
-from tests.ptx_front.loading import load_ptx
+from tests.ptx_front.loading import PtxKernels, load_ptx
 
 FOLDER = data_folder("traces") / "nvidia-h100-80gb-hbm3"
 FILES = ("1", "2")
@@ -33,7 +31,7 @@ def recording() -> Any:
 
 
 @cache
-def module(file: str) -> Mapping[str, Kernel]:
+def module(file: str) -> PtxKernels:
     return load_ptx(str(recording()[f"ptx_{file}"]))
 
 

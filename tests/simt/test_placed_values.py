@@ -45,6 +45,11 @@ UNCERTAIN = {
     "bits": (BITS, "o[((u64)o >> 8 & 7) + i * 8] = i;", "arg0"),
     "branch_on_a_bit": (BITS, "if ((u64)o & 0x100) o[i] = 1; else o[i * 2] = 2;", "arg0"),
     "hash": (BITS, "o[(unsigned)((u64)(o + i) * 2654435761u) >> 22] = i;", "arg0"),
+    "what_a_way_makes_of_a_pointer": (
+        "(P o, P a, int n)",
+        "unsigned x = 0; for (int k = 0; k < n; k++) x += (u64)a >> 9; o[x & 255] = i;",
+        "arg0 and arg1",
+    ),
     "bits_of_the_stack": (
         BITS,
         "volatile int x[4]; x[i & 3] = i; o[((u64)(void *)x >> 8 & 7) * i] = x[0];",
@@ -118,6 +123,10 @@ CERTAIN = {
     "stack": (
         "(P o, int n)",
         "int x[64]; for (int k = 0; k < n; k++) x[k + i & 63] = k; o[i] = x[n & 63];",
+    ),
+    "a_way_that_no_warp_takes": (
+        "(P o, P a, int n)",
+        "unsigned x = 0; for (int k = 9; k < n; k++) x += (u64)a >> 9; o[x & 255] = i;",
     ),
     "function": ("(P o, int n)", "int (*p)(int) = n ? f : g; o[i] = p(i) > 0;"),
 }
@@ -196,3 +205,30 @@ def test_what_is_written_under_a_guard_is_known_in_its_lanes(more: str, certain:
     sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None), 0)
     found = decided_by_places(graph, sources, range(len(graph.ops)))
     assert (not found) == certain
+
+
+CARRY = "LEA R3, P0, R1, R6, 0x2\n"
+INDEXED = "LDC R3, c[0x0][R1+0x210]\n SHF.R.U32.HI R2, RZ, 0xa, R3"
+
+
+@pytest.mark.parametrize(
+    ("more", "indexed", "certain"),
+    [
+        (CARRY + "@P0 MOV R2, 0x3", (), False),
+        (CARRY + "R2P PR, R1, 0x7f\n @P0 MOV R2, 0x3", (), True),
+        (CARRY + "R2P PR, R1, 0x7e\n @P0 MOV R2, 0x3", (), False),
+        ("R2P PR, R6, 0x1\n @P0 MOV R2, 0x3", (), False),
+        (INDEXED, (0x218, 0x21C), True),
+        (INDEXED, (0x210, 0x218), False),
+    ],
+)
+def test_predicates_of_a_number_and_constants_at_an_index(
+    more: str, indexed: tuple[int, ...], certain: bool
+) -> None:
+    text = f"LDC.64 R6, c[0x0][0x210]\n MOV R2, 0x1\n {more}\n LDS R5, [R2]\n EXIT"
+    graph = Dataflow(decode(listing(text)))
+    graph.needed()
+    low, high = first_byte("o", "o")
+    pointer = {(0, 0x210): low, (0, 0x214): high}
+    sources = PlacedSources(pointer, {}, (None, None), 0, {op.index: indexed for op in graph.ops})
+    assert (not decided_by_places(graph, sources, range(len(graph.ops)))) == certain

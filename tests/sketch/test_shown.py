@@ -12,9 +12,9 @@ import pytest
 import memsim
 from memsim import GlobalArray, Layout, SharedArray
 from memsim.analysis import Analysis
+from memsim.pictures.array_layouts import layouts
 from memsim.sketch import Thread
 from memsim.trace.trace import Trace
-from memsim.views.layout.data import layouts
 
 XOR = SharedArray("tile", Layout.xor(32, 32))
 PADDED = SharedArray("tile", Layout.padded(32, 32))

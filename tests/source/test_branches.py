@@ -7,8 +7,7 @@ import pytest
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.host_code import set_aside
 from memsim.sass.cubin import read_cubin
-from memsim.source.declared import parameters
-from memsim.source.kernels import kernels
+from memsim.source.kernels import kernels, parameters
 from memsim.source.syntax import parse
 
 ATTRIBUTES = """

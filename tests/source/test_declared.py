@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.declared import ArrayShape, array_shape, declarations, parameters, template_constants
-from memsim.source.kernels import kernels
+from memsim.source.declared import ArrayShape, array_shape, declarations
+from memsim.source.kernels import kernels, parameters, template_constants
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
@@ -85,3 +85,19 @@ def test_a_name_that_is_defined_twice_is_no_constant() -> None:
     once = "const int N = 4;\n__shared__ int tile[N];"
     assert array_shape(once, "tile", 16) == ArrayShape((4,), 4)
     assert array_shape(f"void f() {{ const int N = 8; }}\n{once}", "tile", 16) is None
+
+
+def test_a_kernel_whose_body_cannot_be_parsed_has_its_parameters() -> None:
+    text = (
+        "__global__ void k(const float *a, int n) { START if (n) { LOOP(1) f(a); } else {\n#pragma unroll 1\n"
+    )
+    text += "for (;;) f(a); } }\ntemplate <typename T> // not __global__\n__device__ T f(T a) { return a; }\n"
+    assert [kernel.signature for kernel in kernels(text)] == ["k(const float *a, int n)"]
+    assert parameters(text, "k") == (("const float *", "a"), ("int", "n"))
+
+
+def test_an_instance_in_a_namespace_is_one_of_the_template() -> None:
+    text = "namespace ns { template <typename T, int N> __global__ void k(T *a) { a[N] = 1; } }"
+    assert template_constants(text, "ns::k<float, 8>") == {"N": 8}
+    assert parameters(text, "_ZN2ns1kIfLi8EEEvPT_", "ns::k<float, 8>") == (("float *", "a"),)
+    assert template_constants(text, "ns::other<float, 8>") == {}

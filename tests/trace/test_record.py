@@ -13,8 +13,8 @@ from memsim.instruction import Instruction
 from memsim.model.alike import SameCost
 from memsim.state.parts import Part
 from memsim.state.poison import Poison
+from memsim.state.predicates import ScatteredLanes
 from memsim.state.registers import Sum
-from memsim.state.scattered import ScatteredLanes
 from memsim.trace import record as module
 from memsim.trace import site_records
 from memsim.trace.footprint import Footprint

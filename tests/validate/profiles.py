@@ -8,7 +8,6 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.job import Job
 from memsim.validate.compare_instructions import accesses_by_address
-from memsim.validate.live import machine_of
 from memsim.validate.predict import predict
 from memsim.validate.profiles import CODE_METRICS, CodeProfile, Counted
 
@@ -27,7 +26,7 @@ def profiled(job: Job, metrics: Sequence[str] | None = None) -> CodeProfile:
         address: predict(accesses, analysis.arch)
         for address, accesses in accesses_by_address(analysis.trace).items()
     }
-    ops = list(machine_of(job).program.ops)
+    ops = list(job.loaded.machine.program.ops)
     while ops[-1].form.opcode in PADDING:
         ops.pop()
     return CodeProfile(

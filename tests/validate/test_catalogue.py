@@ -11,7 +11,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.kernels import Spec, compiled
 from memsim.validate.code_recording import RAGGED, code_paths, load_code_recording, replay, size_of
-from memsim.validate.verdicts import NOISE, UNMODELLED
+from memsim.validate.compare_instructions import NOISE, UNMODELLED
 from studies.kernel_ptx import ptx_of
 from tests.few import KERNELS, few
 from tests.ptx_front.loading import load_ptx

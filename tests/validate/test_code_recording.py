@@ -19,7 +19,7 @@ from memsim.validate.code_recording import (
     newest_code,
     newest_code_of_each,
 )
-from memsim.validate.live import machine_of, opcodes
+from memsim.validate.live import opcodes
 from memsim.validate.profiles import SOURCE_METRICS
 from tests.few import few
 from tests.schema import changed
@@ -56,7 +56,7 @@ def test_every_recording_that_ships_is_whole(path: Path) -> None:
 
 
 def test_code_is_known_by_its_instructions() -> None:
-    profile, mine = profiled(LAUNCH), opcodes(machine_of(LAUNCH))
+    profile, mine = profiled(LAUNCH), opcodes(LAUNCH.loaded.machine)
     assert profile.starting_at(mine) == profile
     moved = replace(
         profile,
@@ -65,7 +65,7 @@ def test_code_is_known_by_its_instructions() -> None:
         figures={name: (0, 0, *column) for name, column in profile.figures.items()},
     )
     assert moved.starting_at(mine) == profile  # a function in front of it
-    assert profile.starting_at(opcodes(machine_of(compiled()["kernel_v4"].job((8, 8, 8))))) is None
+    assert profile.starting_at(opcodes(compiled()["kernel_v4"].job((8, 8, 8)).loaded.machine)) is None
     short = replace(
         profile,
         addresses=profile.addresses[:-1],

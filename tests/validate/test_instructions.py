@@ -14,17 +14,21 @@ from memsim.kernels import catalog, compiled
 from memsim.validate.code_recording import replay
 from memsim.validate.compare_instructions import (
     ARBITRATION,
+    DIFFERENT,
     DIFFERS,
     EQUAL,
+    EXACT,
+    NOISE,
     PARTLY,
     UNCERTAIN,
+    UNMODELLED,
+    WITHIN,
     CodeComparison,
     InstructionRow,
     compare_code,
+    counter_figures,
 )
-from memsim.validate.profiles import ARBITRATION as CONTENDED
-from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, Counted
-from memsim.validate.verdicts import DIFFERENT, EXACT, NOISE, UNMODELLED, WITHIN, counter_figures
+from memsim.validate.profiles import CONTENDED, SOURCE_METRICS, CodeProfile, Counted
 from tests.validate.conftest import recorded
 from tests.validate.profiles import profiled
 

@@ -16,9 +16,15 @@ import pytest
 
 from memsim.captured.read_launch import read_launch
 from memsim.validate.code_recording import load_code_recording
-from memsim.validate.compare_instructions import ARBITRATION, EQUAL, PARTLY, CodeComparison, compare_code
+from memsim.validate.compare_instructions import (
+    ARBITRATION,
+    EQUAL,
+    PARTLY,
+    UNMODELLED,
+    CodeComparison,
+    compare_code,
+)
 from memsim.validate.predict import EXECUTED, THREADS
-from memsim.validate.verdicts import UNMODELLED
 
 ARCHIVE = Path(__file__).parent / "data" / "hopper_launches.tar.xz"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"

@@ -25,9 +25,10 @@ from memsim.validate import live, run_cubin
 from memsim.validate import profiler as ncu
 from memsim.validate.compare_instructions import DIFFERS, compare_code
 from memsim.validate.device import Device
-from memsim.validate.launch_args import in_words, pack, unpack
+from memsim.validate.live import in_words
 from memsim.validate.profiler import Profiler
 from memsim.validate.profiles import CodeProfile
+from memsim.validate.run_cubin import pack, unpack
 from tests.validate.fake_gpu import (
     CubinFunction,
     CUDARuntimeError,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.validate.profiles import ARBITRATION, ONE_PASS, CodeProfile, Counted
-from memsim.validate.verdicts import counter_figures
+from memsim.validate.compare_instructions import counter_figures
+from memsim.validate.profiles import CONTENDED, ONE_PASS, CodeProfile, Counted
 
 WAVEFRONTS, CONFLICTS = ONE_PASS["shared atomic",]
 
 
 def profile(**counters: int) -> CodeProfile:
-    names = {"wavefronts": WAVEFRONTS, "conflicts": CONFLICTS, "arbitration": ARBITRATION}
+    names = {"wavefronts": WAVEFRONTS, "conflicts": CONFLICTS, "arbitration": CONTENDED}
     return CodeProfile(
         "k", None, None, 1, {names[key]: Counted(value, "") for key, value in counters.items()}
     )

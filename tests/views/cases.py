@@ -9,6 +9,7 @@ import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.kernels import catalog
+from memsim.shown import ShownAnalysis
 from tests.traces import LANES, Request, make_trace, site
 
 COLLIDE = LANES // 2 * 4 + LANES % 2 * 2048
@@ -24,15 +25,15 @@ class Terminal(StringIO):
 
 
 @cache
-def kernel(name: str) -> Analysis:
+def kernel(name: str) -> ShownAnalysis:
     """A catalogue kernel at a small size."""
     spec = catalog()[name]
     return spec.analyze(size=SMALL[len(spec.family.sizes)])
 
 
-def mixed() -> Analysis:
+def mixed() -> ShownAnalysis:
     """A conflict, a clean wide load, a scattered and a coalesced global access, an atomic, an unknown row."""
-    return analyze_trace(
+    record = analyze_trace(
         make_trace(
             (site(op="store", line=2), [Request(COLLIDE, count=3), Request(COLLIDE + 64, count=2)]),
             (site(width=16, line=3), [Request(LANES * 16, count=5)]),
@@ -45,6 +46,7 @@ def mixed() -> Analysis:
             writers=np.arange(1000, dtype=np.int32) % 64,
         )
     )
+    return ShownAnalysis.of(record)
 
 
 def many(sites: int) -> Analysis:

@@ -11,12 +11,11 @@ from matplotlib.collections import PolyCollection
 from matplotlib.patches import FancyArrowPatch
 
 from memsim.errors import MemsimError
+from memsim.pictures.array_layouts import layouts
+from memsim.pictures.bank_use import bank_use
+from memsim.pictures.data_flow import flow
+from memsim.pictures.worst_request import SharedRequest, take_apart
 from memsim.views import canvas
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import SharedRequest
-from memsim.views.flow.data import flow
-from memsim.views.heatmap.data import bank_use
-from memsim.views.layout.data import layouts
 from tests.views.cases import kernel, mixed
 
 

@@ -10,11 +10,10 @@ import pytest
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
+from memsim.pictures.bank_use import bank_use
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.views.explain import terminal as request
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.heatmap import terminal as heatmap
-from memsim.views.heatmap.data import bank_use
 from memsim.views.heatmap.heat_rows import heat_rows
 from tests.views.cases import Terminal, kernel, mixed
 

@@ -15,7 +15,7 @@ from memsim.views.labels import count, dim3, lane_names
 
 if TYPE_CHECKING:
     from memsim.guard.outcome import Finding, Outcome
-    from memsim.views.explain.lane_by_lane import GlobalRequest, RequestOrigin, SharedRequest
+    from memsim.pictures.worst_request import GlobalRequest, RequestOrigin, SharedRequest
 
 
 def with_lanes(outcome: Outcome) -> Outcome:
@@ -34,8 +34,7 @@ def worst_request(analysis: Analysis, site: SiteCounts) -> str:
     """The conflicting lanes of the row's most expensive request; "" if unknown or not decided by lanes."""
     if not (site.wavefronts or site.sectors) or not site.operation.is_of_lanes:
         return ""
-    from memsim.views.explain.data import take_apart
-    from memsim.views.explain.lane_by_lane import SharedRequest
+    from memsim.pictures.worst_request import SharedRequest, take_apart
 
     number = next(i for i, other in enumerate(analysis.sites) if _place(other) == _place(site))
     request = take_apart(analysis, number)

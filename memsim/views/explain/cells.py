@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import cos, pi, sin
 
 from memsim.arch.units import BANKS, WARP
-from memsim.views.explain.lane_by_lane import SharedRequest
+from memsim.pictures.worst_request import SharedRequest
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memsim.arch.units import BANKS, WARP
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.canvas import CODE, count_colours, new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, colour_of_count, ink_on
 from memsim.views.explain.cells import Cell, lane_cells, line_cells, ring
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.explain.sentences import sentences, word_name
 from memsim.views.labels import access, dim3, ranges
 

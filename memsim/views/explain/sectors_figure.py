@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.arch.units import LINE, SECTOR
+from memsim.pictures.worst_request import GlobalRequest
 from memsim.views.canvas import new_figure, style
 from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
 from memsim.views.explain.figure import write_head
-from memsim.views.explain.lane_by_lane import GlobalRequest
 from memsim.views.explain.sentences import line_name, sentences
 from memsim.views.labels import lane_names
 from memsim.views.tables import cut

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP, WORD
-from memsim.views.explain.lane_by_lane import BankMeeting, GlobalRequest, RequestOrigin, SharedRequest
+from memsim.pictures.worst_request import BankMeeting, GlobalRequest, RequestOrigin, SharedRequest
 from memsim.views.labels import count, dim3, lane_names, ranges
 
 WAVEFRONT_BYTES = LINE

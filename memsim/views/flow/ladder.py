@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.analysis import Analysis
-from memsim.views.flow.data import FlowNode, flow
+from memsim.pictures.data_flow import FlowNode, flow
 from memsim.views.labels import access, count, file_names, percent, size
 
 SIDES = ("global", "shared")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
-from memsim.views.heatmap.data import BankUse, bank_use
+from memsim.pictures.bank_use import BankUse, bank_use
 from memsim.views.labels import access, each, file_names
 
 SCALE = "ways: different words in the same bank; 1 is conflict-free"

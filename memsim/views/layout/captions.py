@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from memsim.arch.units import BANKS, WARP
-from memsim.views.layout.data import WordLayout
+from memsim.pictures.array_layouts import WordLayout
 
 MOST_ROWS, MOST_COLUMNS = 64, 144  # a picture shows the first of them and says so
 CAPTION = "colour: bank; in a cell: warp:lane of the thread that wrote the word first"

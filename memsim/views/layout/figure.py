@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from memsim.arch.units import BANKS
+from memsim.pictures.array_layouts import WordLayout
 from memsim.views.canvas import new_figure, style
 from memsim.views.colours import BANK_STEPS, colour_of_bank, ink_on
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
-from memsim.views.layout.data import WordLayout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,28 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.pictures.array_layouts import WordLayout, layouts
+from memsim.pictures.proposal_banks import Look, looks
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.suggest.proposals import Advice, advise
 from memsim.views.analyze.limits import limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.bound import terminal as bounds
 from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
 from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import lanes_of_warp_0
 from memsim.views.layout.captions import CAPTION, caption, owner, shown
-from memsim.views.layout.data import WordLayout, layouts
 from memsim.views.pages import environment
 from memsim.views.report.access_tables import LESS, WORDS, access_tables
 from memsim.views.report.before_after import before_after
 from memsim.views.report.listing_view import listing
 from memsim.views.report.source_view import files
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
-from memsim.views.suggest.looks import Look, looks
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -11,7 +11,7 @@ from memsim.suggest.staging import Staging
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.wider import Wider
 from memsim.views.labels import count, file_names
-from memsim.views.suggest.layout_changes import change_name, formula
+from memsim.views.suggest.advice import change_name, formula
 
 ARROW = "->"
 

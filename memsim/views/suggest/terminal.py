@@ -7,6 +7,7 @@ from dataclasses import fields
 from operator import itemgetter
 
 from memsim.arch.units import BANKS
+from memsim.pictures.proposal_banks import BeforeAndAfter, picture
 from memsim.suggest.edit import Edit
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
 from memsim.suggest.prove import Proof
@@ -14,10 +15,8 @@ from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count, file_names
 from memsim.views.plain import plain_line
-from memsim.views.suggest.advice import room_of
+from memsim.views.suggest.advice import change_name, formula, room_of
 from memsim.views.suggest.by_hand import ARROW, by_hand
-from memsim.views.suggest.data import BeforeAndAfter, picture
-from memsim.views.suggest.layout_changes import change_name, formula
 
 MOST_LINES = 24  # changed lines that are shown of a proposal
 MOST_SITES = 12  # rows of the table before and after

@@ -29,12 +29,11 @@ _SPECIALS = {
     "cluster_ctarank": "SR_CgaCtaId",
     "cluster_nctarank": "SR_CgaSize",
     "total_smem_size": "SR_SMEMSZ",
-    "dynamic_smem_size": "SR_DYNAMICSMEMSZ",
 }
 
 
-#: The workspace of a cooperative launch in front of the parameters: the upper and the lower half.
-_ENVIRONMENT = {"envreg1": 0x44, "envreg2": 0x48}
+#: In front of the parameters: bytes of dynamic shared memory, the halves of a cooperative launch's workspace.
+_ENVIRONMENT = {"dynamic_smem_size": 0x2C, "envreg1": 0x44, "envreg2": 0x48}
 
 
 @dataclass(frozen=True, slots=True)

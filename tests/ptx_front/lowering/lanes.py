@@ -167,8 +167,8 @@ def lower_object(asm: Assembler, instruction: PtxInstruction) -> None:
     places = [one for one in instruction.operands if isinstance(one, ptx.PtxAddress)]
     at = address(asm, places[0], "shared")
     if waits:
-        asm.emit("SYNCS.PHASECHK", asm.target_predicate(first), at)
+        asm.emit("MBARRIER.WAIT", asm.target_predicate(first), at)
     elif isinstance(first, ptx.PtxRegister):
-        asm.emit("SYNCS.ARRIVE", asm.target(first), at)
+        asm.emit("MBARRIER", asm.target(first), at)
     else:
-        asm.emit("SYNCS.ARRIVE", at)
+        asm.emit("MBARRIER", at)

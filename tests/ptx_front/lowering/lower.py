@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tests.ptx_front.expanded_floats
 import tests.ptx_front.expanded_integers
+import tests.ptx_front.expanded_mbarrier
 import tests.ptx_front.expanded_video
 import tests.ptx_front.lowering.atomics
 import tests.ptx_front.lowering.comparisons
@@ -62,7 +63,7 @@ def lower(module: PtxModule, function: Function) -> Executable:
     last = max((one.offset + one.size for one in function.parameters), default=0)
     return Executable(
         name=function.name,
-        program=_program(asm, assembly, "" if module.files else module.path),
+        program=_program(asm, assembly, module.path),
         parameters=function.parameters,
         parameter_base=PARAMETER_BASE,
         parameter_size=last,
@@ -82,7 +83,7 @@ def lower(module: PtxModule, function: Function) -> Executable:
 
 
 def _program(asm: Assembler, assembly: Assembly, own: str) -> Program:
-    """The program; own: the PTX's path if it names no source, so that its own lines are the source's."""
+    """The program; own: the PTX's path, whose lines stand for those of a source that it does not name."""
     ops = [_op(asm, assembly, index, one, own) for index, one in enumerate(asm.emitted)]
     return Program(
         name=asm.function.name,

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 
 from memsim.analysis import analyze_trace
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, take_apart
 from memsim.trace.trace import Trace
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest
 from memsim.views.explain.sentences import collision_line, sentences
 from tests.traces import LANES, Request, make_trace, site, traces
 from tests.views.cases import COLLIDE, kernel

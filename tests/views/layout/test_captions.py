@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from memsim.pictures.array_layouts import WordLayout
 from memsim.views.layout.captions import MOST_COLUMNS, MOST_ROWS, caption, shown
-from memsim.views.layout.data import WordLayout
 
 
 def array(rows: int, columns: int, declared: bool = True) -> WordLayout:

@@ -11,19 +11,19 @@ import pytest
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
+from memsim.pictures.array_layouts import layouts
+from memsim.pictures.bank_use import bank_use
+from memsim.pictures.data_flow import flow
 from memsim.views.explain.choose import worst_site
-from memsim.views.flow.data import flow
-from memsim.views.heatmap.data import bank_use
 from memsim.views.heatmap.page import heatmap_page
-from memsim.views.layout.data import layouts
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.listing_view import listing
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, request_page
 from memsim.views.report.source_view import AROUND, LONG, files
+from tests.pictures.test_local_request import ARRAY, SPILL, TABLE
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
-from tests.views.explain.test_local import ARRAY, SPILL, TABLE
 
 VOID = {"meta", "link", "br", "rect", "path", "circle", "stop", "wbr", "input"}
 PAGE_BYTES = 4_000_000

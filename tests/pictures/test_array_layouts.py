@@ -9,8 +9,8 @@ import pytest
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.kernels import catalog
-from memsim.views.explain.data import take_apart
-from memsim.views.layout.data import layouts
+from memsim.pictures.array_layouts import layouts
+from memsim.pictures.worst_request import take_apart
 from tests.traces import LANES, Request, make_trace, site
 
 

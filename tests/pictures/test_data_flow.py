@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
+from memsim.pictures.data_flow import REGISTERS, FlowNode, flow
 from memsim.trace.trace import Trace
-from memsim.views.flow.data import REGISTERS, FlowNode, flow
 from tests.traces import LANES, Request, make_trace, site, traces
 
 

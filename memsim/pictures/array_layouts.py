@@ -1,6 +1,6 @@
 """Where the words of each shared array lie, and which thread wrote each.
 
-PTX does not know the types of elements, nor the arrays inside dynamic shared memory.
+Machine code does not know the types of elements, nor the arrays inside dynamic shared memory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WORD
 from memsim.layout.nested import leaves
+from memsim.source.declared import ArrayShape, array_shape
+from memsim.source.kernels import template_constants
+from memsim.trace.trace import Trace
 from memsim.trace.trace_data import ArrayLayout
-from memsim.views.shape import declared_shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,3 +89,15 @@ def _words_apart(array: ArrayLayout) -> int | None:
         return None
     row = steps[1] * array.element
     return row // WORD if row % WORD == 0 else None
+
+
+def declared_shape(trace: Trace, name: str, size: int) -> ArrayShape | None:
+    """The shape of the shared array `name` of `size` bytes; None where no source file declares it so.
+
+    Extents may be constants of the source, and of a template the parameters of the instance that is launched.
+    """
+    for text in trace.sources.values():
+        shape = array_shape(text, name, size, template_constants(text, trace.kernel))
+        if shape is not None:
+            return shape
+    return None

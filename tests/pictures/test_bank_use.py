@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
+from memsim.pictures.bank_use import bank_use
 from memsim.trace.trace import Trace
-from memsim.views.heatmap.data import bank_use
 from tests.model.oracle import COUNTS_LANES, groups, pairs_hold, words_of
 from tests.traces import LANES, Request, make_trace, site, traces
 

@@ -17,9 +17,8 @@ from memsim.launch import Launch
 from memsim.model import global_access
 from memsim.model.choice import shared_cost
 from memsim.model.local import local_access
+from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.trace.trace import Trace
-from memsim.views.explain.data import take_apart
-from memsim.views.explain.lane_by_lane import GlobalRequest, SharedRequest, conflict_graph
 from tests.traces import LANES, Request, make_trace, site, traces
 
 COLLIDE = LANES // 2 * 4 + LANES % 2 * 2048
