@@ -23,7 +23,8 @@ class WarpClocks:
 
     ages: int64 [B], of accesses that are made now. bases [B]: all warps of the block know of all that its
     warps accessed before this age. known: int64 [B, holders, agents]; holders are warps, then those of other
-    blocks together, then whatever knowledge is told to.
+    blocks together, then whatever knowledge is told to. is_full: some
+    agents share a number, so that what is known of one proves nothing.
     """
 
     def __init__(self, blocks: int, warps: int) -> None:
@@ -31,13 +32,14 @@ class WarpClocks:
         self.ages: np.ndarray = np.ones(blocks, np.int64)
         self.bases: np.ndarray = np.ones(blocks, np.int64)
         self.known: np.ndarray = np.zeros((blocks, 0, 0), np.int64)
+        self.is_full = False
         self._holders: dict[Hashable, int] = {}
         self._agents: dict[Hashable, int] = {}
         self._commits: np.ndarray | None = None
 
     @property
     def are_used(self) -> bool:
-        """Whether anything but barriers of whole blocks has ordered accesses."""
+        """Whether anything but block barriers has ordered accesses."""
         return self.known.size > 0
 
     def use(self) -> None:
@@ -50,7 +52,8 @@ class WarpClocks:
         self.use()
         if key not in self._agents:
             first = self.known.shape[2]
-            self._agents[key] = first if first + count <= MOST_AGENTS else MOST_AGENTS - count
+            self.is_full |= first + count > MOST_AGENTS
+            self._agents[key] = min(first, MOST_AGENTS - count)
             self._grow(2, self._agents[key] + count - first)
         return self._agents[key]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.order.lane_order import LANES, SEVERAL
-from memsim.order.warp_clocks import COPIES, WarpClocks
+from memsim.order.warp_clocks import COPIES, OTHERS, WarpClocks
 
 #: A mark is a number: from bit 31 on, its age; the instruction; whether only some lanes of a warp ran; and
 #: who, an agent of warp_clocks.py. Bit 62: no barrier of the block orders it.
@@ -148,6 +148,8 @@ class MarkGroups:
         holders = np.where(own < COPIES, own, clocks.foreign)
         one = np.where(who < LOADERS, who, 0)
         found: np.ndarray = (who < LOADERS) & (clocks.known[rows, holders, one] >= ages)
+        if clocks.is_full:
+            found &= who < OTHERS
         found |= (who == own) | ((who < COPIES) & (own < COPIES) & (ages < clocks.bases[rows]))
         groups = (who == LOADERS) | (who == LOADERS + 1)
         for mark in np.unique(marks[groups]).tolist():
