@@ -24,7 +24,7 @@ from memsim.state.poison import Poison
 from memsim.state.predicates import both, either, invert, to_bools
 from memsim.state.registers import fit, from_array, ints, plus, to_array
 from memsim.state.rounding import Array, higher, lower, odd_sum
-from memsim.state.space_bytes import SpaceBytes, loaded, to_store
+from memsim.state.space_bytes import SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
 
 _OPERATIONS = {
@@ -152,7 +152,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
         bits = [array.astype(np.int64) for array in arrays]
         return [packed(pair, 16) for pair in zip(bits[::2], bits[1::2])]
     if np.dtype(shape.element).itemsize == 4:
-        return [loaded(array if array.dtype.kind == "f" else array.view(np.int32)) for array in arrays]
+        return [as_register(array if array.dtype.kind == "f" else array.view(np.int32)) for array in arrays]
     wholes = [np.ascontiguousarray(array).view(np.int64) for array in arrays]
     return [
         word for whole in wholes for word in (fit(from_array(whole), 32), fit(from_array(whole >> 32), 32))

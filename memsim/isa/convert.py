@@ -16,7 +16,7 @@ from memsim.isa.registry import require
 from memsim.isa.single import MODES, flushed, mode_of
 from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array, unsigned
-from memsim.state.rounding import Array, directed, integer_sum, narrow, to_odd
+from memsim.state.rounding import Array, integer_sum, narrow, round_directed, to_odd
 from memsim.state.sums import Int, low_bits, s64, u64
 
 _INTEGERS = {f"{sign}{bits}": (sign == "S", bits) for sign in "US" for bits in (8, 16, 32, 64)}
@@ -87,7 +87,7 @@ def int_to_float(form: BoundForm, read: IntReader) -> Compute:
             return written(array.astype(np.float64), to, mode)  # exact
         total, error = integer_sum(array)
         if to == "F64":
-            return from_double(total if mode == "rn" else directed(total, error, mode))
+            return from_double(total if mode == "rn" else round_directed(total, error, mode))
         return written(to_odd(total, error), to, mode)
 
     return compute

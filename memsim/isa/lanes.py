@@ -16,7 +16,7 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.op import Effect, Predicate, Register
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.isa.registry import require
-from memsim.state.partial import Partial, known_in, merged
+from memsim.state.partial import Partial, known_in, merge_lanes
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part
 from memsim.state.poison import Poison, poisoned
 from memsim.state.predicates import either, from_bools, to_bools
@@ -86,7 +86,7 @@ def shuffle(form: BoundForm, value: Register, by: IntReader, clamp: IntReader) -
             valid, source = sources(mode, to_array(distance), to_array(limits), warps.threads)
         moved = gathered(0 if slot is None else r[slot], source, warps)
         idle = lanes_without(source, warps)
-        return valid, moved if idle is False else merged(idle, Poison(f"{name} {IDLE}", None), moved)
+        return valid, moved if idle is False else merge_lanes(idle, Poison(f"{name} {IDLE}", None), moved)
 
     return compute
 

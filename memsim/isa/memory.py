@@ -33,7 +33,7 @@ from memsim.state.partial import Partial, or_zero
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import from_array, plus, to_array
-from memsim.state.space_bytes import SpaceBytes, loaded, to_store
+from memsim.state.space_bytes import SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
 
 
@@ -72,7 +72,7 @@ def build_load(form: Form, binder: Binder) -> Run:
             known = active if lost is False else both(active, invert(lost))
             if known is not False:
                 found = store.load(at, element, known)
-                value: Any = loaded(found) if size == 4 else from_array(found.astype(np.int64))
+                value: Any = as_register(found) if size == 4 else from_array(found.astype(np.int64))
                 machine.write(slot, value, known)
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)

@@ -16,7 +16,7 @@ from memsim.isa.registry import Unsupported, require
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, from_floats
-from memsim.state.rounding import Array, fma32, higher, lower, narrow, odd_sum, saturated
+from memsim.state.rounding import Array, fma32, higher, lower, narrow, odd_sum, saturate_float
 
 MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
 #: Modifiers of float32 arithmetic.
@@ -67,7 +67,7 @@ def finish(
                 precise = exact(*(value.astype(np.float64) for value in values))
                 small = np.abs(narrow(precise / TINY, np.float32, mode_of(form))) < 1
                 found = np.where(small, np.copysign(np.float32(0), found), found)
-        return saturated(found) if saturate else found
+        return saturate_float(found) if saturate else found
 
     return run
 

@@ -37,7 +37,7 @@ from memsim.isa.readers import Binder
 from memsim.isa.registry import Touches, Unsupported, opcode
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
-from memsim.state.tensors import Tensor, swizzled
+from memsim.state.tensors import Tensor, swizzle_address
 
 
 def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()) -> tuple[int, ...]:
@@ -212,7 +212,7 @@ def box_places(one: Tensor, first: int, corner: tuple[int, ...]) -> tuple[np.nda
     column = np.arange(one.box[0] * one.element)
     inside = (column >= start[:, None]) & (column < end[:, None])
     linear = first + np.arange(len(address))[:, None] * one.pitch + column
-    there = swizzled(linear, one.swizzle)
+    there = swizzle_address(linear, one.swizzle)
     return there.reshape(-1), (address[:, None] + column).reshape(-1), inside.reshape(-1)
 
 

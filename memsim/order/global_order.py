@@ -57,13 +57,13 @@ class GlobalOrder:
         written = self.written[cells]
         if written.any():
             self.reads_back = True
-            if unordered(written, who).any():
+            if are_unordered(written, who).any():
                 self.depends = True
                 return
         read = self.read[cells]
         self.read[cells] = who
         winner = self.read[cells]
-        of_others = unordered(read, who)
+        of_others = are_unordered(read, who)
         several = of_others | (winner != who)
         if several.any():
             of_blocks = (of_others & (read >> BLOCK != who >> BLOCK)) | (winner >> BLOCK != who >> BLOCK)
@@ -71,12 +71,12 @@ class GlobalOrder:
             self.read[cells[of_blocks]] = SEVERAL
 
     def _writes(self, cells: np.ndarray, who: np.ndarray) -> None:
-        if unordered(self.read[cells], who).any():
+        if are_unordered(self.read[cells], who).any():
             self.depends = True
             return
         written = self.written[cells]
         self.written[cells] = who
-        several = unordered(written, who) | (self.written[cells] != who)
+        several = are_unordered(written, who) | (self.written[cells] != who)
         if several.any():
             self.written[cells[several]] = SEVERAL
 
@@ -117,7 +117,7 @@ def accesses_by(block: np.ndarray, barriers: np.ndarray, thread: np.ndarray) -> 
     return found
 
 
-def unordered(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
+def are_unordered(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
     """Where there was an access (not 0) that is not ordered with this one."""
     found: np.ndarray = (earlier != 0) & (earlier != who)
     if found.any():

@@ -18,7 +18,7 @@ from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, refused, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
-from memsim.state.partial import merged
+from memsim.state.partial import merge_lanes
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import from_array, to_array
@@ -202,8 +202,8 @@ class BlockBarriers:
             found = every if "AND" in op.form.modifiers else yes.any(1, keepdims=True)
             answer, count = from_bools(found), from_array(np.where(found, -1, 0).astype(np.int64))
         slots = self.machine.slots
-        slots[COUNT_SLOT] = merged(where, count, slots[COUNT_SLOT])
-        slots[ANSWER_SLOT] = merged(where, answer, slots[ANSWER_SLOT])
+        slots[COUNT_SLOT] = merge_lanes(where, count, slots[COUNT_SLOT])
+        slots[ANSWER_SLOT] = merge_lanes(where, answer, slots[ANSWER_SLOT])
 
     def deadlock(self) -> MemsimError | None:
         """The error for a barrier that some threads never reach; None if no thread waits at one."""

@@ -19,7 +19,7 @@ from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import Step
-from memsim.state.partial import Partial, merged
+from memsim.state.partial import Partial, merge_lanes
 from memsim.state.parts import Part
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, from_bools
@@ -120,7 +120,7 @@ class Gathered(ScatteredLanes):
         mine, theirs = array_of(value), array_of(held)
         if mine is None or theirs is None or mine.dtype != theirs.dtype:
             found = self.scattered(value)
-            return merged(self.mask, plain(found), plain(held)) if is_read else found
+            return merge_lanes(self.mask, plain(found), plain(held)) if is_read else found
         if not isinstance(held, Own):
             if not is_read:
                 return self.scattered(value)

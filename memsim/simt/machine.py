@@ -23,7 +23,7 @@ from memsim.simt.slot_bits import slots_of
 from memsim.simt.special_registers import special_register
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
-from memsim.state.partial import merged, on_known_lanes
+from memsim.state.partial import merge_lanes, on_known_lanes
 from memsim.state.parts import Part
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, to_bools
@@ -82,15 +82,15 @@ class Machine(Accesses):
         whole = active is True or active is self.mask
         if self.protected >> slot & 1:
             if self.before is None:
-                registers[slot] = merged(both(self.mask, active), value, registers[slot])
+                registers[slot] = merge_lanes(both(self.mask, active), value, registers[slot])
                 return
             self.before.setdefault(slot, registers[slot])
-        registers[slot] = value if whole else merged(active, value, registers[slot])
+        registers[slot] = value if whole else merge_lanes(active, value, registers[slot])
 
     def settle(self) -> None:
         """Restore overwritten slots in lanes outside of the running group."""
         for slot, held in (self.before or {}).items():
-            self.slots[slot] = merged(self.mask, self.slots[slot], held)
+            self.slots[slot] = merge_lanes(self.mask, self.slots[slot], held)
         self.before = None
 
     def special(self, name: str) -> Any:

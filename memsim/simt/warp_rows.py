@@ -17,7 +17,7 @@ from memsim.simt.active_lanes import PlacedRows, Rows
 from memsim.simt.convergence import Meeting
 from memsim.simt.gathered_lanes import Own, plain
 from memsim.simt.groups import Group
-from memsim.state.partial import Partial, merged
+from memsim.state.partial import Partial, merge_lanes
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, from_words, to_bools, to_words
 from memsim.state.registers import Sum, from_array, plus, to_array, wrap_int
@@ -144,7 +144,7 @@ def joined(states: Sequence[WarpRows]) -> WarpRows:
         for one, count, end in zip(ones, counts, ends):
             own = np.zeros((total, 1), bool)
             own[end - count : end] = True
-            found = merged(Part(own), moved(one, total, end - count, count), found)
+            found = merge_lanes(Part(own), moved(one, total, end - count, count), found)
         return found
 
     def groups(each: Sequence[list[Group]]) -> list[Group]:

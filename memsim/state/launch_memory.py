@@ -31,7 +31,7 @@ def _span(array: Any) -> Span | None:
     return min(low, first), max(high, last)
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _merge_spans(spans: Sequence[Span]) -> list[Span]:
     """The spans, with overlapping ones merged."""
     regions: list[Span] = []
     for start, end in sorted(spans):
@@ -95,7 +95,7 @@ class Memory:
         memory.
         """
         spans = [_span(array) for _, array in buffers]
-        regions = _joined([span for span in spans if span is not None])
+        regions = _merge_spans([span for span in spans if span is not None])
         starts: dict[Span, int] = {}
         names: dict[Span, dict[int, str]] = {}
 

@@ -45,7 +45,7 @@ def covers(known: bool | Part, lanes: bool | Part) -> bool:
     return not (to_bools(lanes) & ~to_bools(known)).any()
 
 
-def merged(where: bool | Part, new: Any, old: Any) -> Any:
+def merge_lanes(where: bool | Part, new: Any, old: Any) -> Any:
     """A register with `new` in the lanes `where` and `old` in the others."""
     if where is True:
         return new
@@ -122,6 +122,3 @@ def where_known(
         for slot, value in partial:
             registers[slot] = value
     return result, known
-
-
-__all__ = ["Partial", "covers", "known_in", "merged", "on_known_lanes", "or_zero", "split", "where_known"]

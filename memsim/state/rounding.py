@@ -59,7 +59,7 @@ def integer_sum(array: Array) -> tuple[Array, Array]:
     return two_sum(high, (array & array.dtype.type(0xFFFFFFFF)).astype(np.float64))
 
 
-def directed(total: Array, error: Array, mode: str) -> Array:
+def round_directed(total: Array, error: Array, mode: str) -> Array:
     """`total + error`, of which `total` is the nearest f64, rounded in a mode other than `rn`."""
     passed = {"rz": (error != 0) & ((error > 0) != (total > 0)), "rm": error < 0, "rp": error > 0}[mode]
     return np.where(passed, np.nextafter(total, _TOWARDS[mode]), total)
@@ -217,6 +217,6 @@ def higher(a: Array, b: Array) -> Array:
     return select((a > b) | np.isnan(b) | ((a == b) & np.signbit(b)), a, b)
 
 
-def saturated(array: Array) -> Array:
+def saturate_float(array: Array) -> Array:
     """Clamped to [0, 1]; NaN and -0 become +0."""
     return np.where(array > 0, np.minimum(array, 1), 0).astype(array.dtype)

@@ -307,7 +307,7 @@ def of_active(index: np.ndarray, active: bool | Part) -> np.ndarray:
     return one + (index - one) * mask  # type: ignore[no-any-return]
 
 
-def loaded(array: np.ndarray) -> Any:
+def as_register(array: np.ndarray) -> Any:
     """A loaded element as a register value."""
     if array.dtype.kind == "f":
         return array

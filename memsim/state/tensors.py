@@ -101,7 +101,7 @@ def _c_steps(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     return tuple(size * prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
-def swizzled(address: np.ndarray, swizzle: int) -> np.ndarray:
+def swizzle_address(address: np.ndarray, swizzle: int) -> np.ndarray:
     """Swizzled positions of bytes that would be at `address` without swizzle, int64."""
     bits = SWIZZLES[swizzle]
     found: np.ndarray = address ^ ((address >> 7 & ((1 << bits) - 1)) << 4)
@@ -142,7 +142,7 @@ class Descriptor:
         if self.span == 16:
             return place
         lines = self.base << 7  # the pattern starts so many 128-byte lines later
-        return np.asarray(swizzled(place - lines, self.span) + lines)
+        return np.asarray(swizzle_address(place - lines, self.span) + lines)
 
 
 def descriptor_of(word: int) -> Descriptor:

@@ -19,7 +19,7 @@ from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import _decoded
 from memsim.sass.operands import parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
-from memsim.state.partial import merged, split
+from memsim.state.partial import merge_lanes, split
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -76,7 +76,7 @@ class Machine:
     def write(self, slot: int, value: Any, active: Any) -> None:
         old = self.slots[slot]
         fresh = old is None and not isinstance(value, Poison)
-        self.slots[slot] = value if active is True or fresh else merged(active, value, old)
+        self.slots[slot] = value if active is True or fresh else merge_lanes(active, value, old)
 
     def touch(
         self, op: Any, kind: str, space: str, width: int, address: Any, active: Any, other: Any = None

@@ -15,7 +15,7 @@ from memsim.kernels import compiled as shipped
 from memsim.launch import SPILLS
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
-from memsim.state.partial import NEVER_WRITTEN, Partial, merged
+from memsim.state.partial import NEVER_WRITTEN, Partial, merge_lanes
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
@@ -121,7 +121,7 @@ class Slots:
         self.slots: list[Any] = [None] * count
 
     def write(self, slot: int, value: Any, active: Any) -> None:
-        self.slots[slot] = merged(active, value, self.slots[slot])
+        self.slots[slot] = merge_lanes(active, value, self.slots[slot])
 
 
 FIRST_TWO = from_bools(np.array([[True, True, False, False]]))
