@@ -222,6 +222,7 @@ def test_constants_at_an_index() -> None:
     for lane, found in enumerate(machine.word("R4")):
         assert found == int.from_bytes(bank[4 + 4 * (lane % 8) :][:4], "little")
     assert machine.touched == [("load", "constant", 4)]
+    assert [*machine.indexed.values()] == [{4 + 4 * one for one in range(8)}]
     machine.run("LDC R4, c[0x3][R2]", banks={3: bank[:8]}, R2=each(list(range(0, 128, 4))))
     with pytest.raises(Poisoned):
         machine.word("R4")
