@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from memsim.guard.statement_rows import rows_by_statement
 from memsim.launch import Launch, Natural
 
 SCHEMA = 1
+FILES = "files"  # the key whose keys are names of files
 WRITE_IT = "memsim baseline rewrites it"
 
 HEADER = f"""\
@@ -34,19 +35,52 @@ HEADER = f"""\
 schema = {SCHEMA}
 """
 
-# Key in the file -> field of `SiteCounts`, in the order of the file; None is left out.
-COUNTS = {
-    "instructions": "instructions",
-    "requests": "requests",
-    "wavefronts": "wavefronts",
-    "conflicts": "conflicts",
-    "ways": "max_ways",
-    "ideal_wavefronts": "ideal_wavefronts",
-    "sectors": "sectors",
-    "lines": "lines",
-    "ideal_sectors": "ideal_sectors",
-}
 ACCESS = re.compile(r"(shared|global|local|constant|texture) (\w+) ([0-9]{1,9}) B")
+
+
+class BaselineRow(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """An access in the file: its statement, what it accesses, and its counts, fields of `SiteCounts`; None is
+    left out.
+    """
+
+    code: str
+    access: Annotated[str, msgspec.Meta(pattern=f"^{ACCESS.pattern}$")]
+    array: str
+    instructions: Natural
+    requests: Natural | None = None
+    wavefronts: Natural | None = None
+    conflicts: Natural | None = None
+    max_ways: Natural | None = msgspec.field(name="ways", default=None)
+    ideal_wavefronts: Natural | None = None
+    sectors: Natural | None = None
+    lines: Natural | None = None
+    ideal_sectors: Natural | None = None
+    unresolved: str | None = None
+
+
+#: Key in the file -> field of `SiteCounts`, in the order of the file.
+COUNTS = {
+    key: name
+    for key, name in zip(BaselineRow.__struct_encode_fields__, BaselineRow.__struct_fields__)
+    if name not in ("code", "access", "array", "unresolved")
+}
+
+
+class Guarded(msgspec.Struct, omit_defaults=True):
+    """A kernel in the file."""
+
+    launch: str
+    arguments: str | None = None
+    read: str | None = None
+    files: dict[str, str] = {}
+    cycles: dict[str, Natural] = {}
+    sites: list[BaselineRow] = []
+
+
+class BaselineDocument(msgspec.Struct):
+    """The file."""
+
+    kernels: Annotated[dict[str, Guarded], msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,68 +139,33 @@ def render(entries: Mapping[str, Entry]) -> str:
 
 
 def _table(name: str, entry: Entry) -> str:
-    rows = [", ".join(f"{key} = {value}" for key, value in _row(site)) for site in entry.sites]
-    sites = "".join(f"  {{ {row} }},\n" for row in rows)
-    given = "" if entry.arguments is None else f"arguments = {_string(entry.arguments)}\n"
-    read = "" if entry.read is None else f"read = {_string(entry.read)}\n"
-    digests = ", ".join(f"{_string(file)} = {_string(digest)}" for file, digest in entry.files)
-    files = f"files = {{ {digests} }}\n" if entry.files else ""
-    units = ", ".join(f"{unit} = {cycles}" for unit, cycles in entry.cycles)
-    bounds = f"cycles = {{ {units} }}\n" if units else ""
-    head = f"\n[kernels.{_string(name)}]\nlaunch = {_string(entry.launch)}\n"
-    return f"{head}{given}{read}{files}{bounds}sites = [\n{sites}]\n"
+    sites = "".join(f"  {_toml(row)},\n" for row in msgspec.to_builtins([*map(_row, entry.sites)]))
+    kernel = Guarded(entry.launch, entry.arguments, entry.read, dict(entry.files), dict(entry.cycles))
+    keys = "".join(
+        f"{key} = {_toml(value, key == FILES)}\n" for key, value in msgspec.to_builtins(kernel).items()
+    )
+    return f"\n[kernels.{_string(name)}]\n{keys}sites = [\n{sites}]\n"
 
 
-def _row(site: SiteCounts) -> Iterator[tuple[str, str]]:
-    yield "code", _string(site.statement)
-    yield "access", _string(f"{site.space} {site.op} {site.width} B")
-    yield "array", _string(site.array)
-    for key, field in COUNTS.items():
-        count = getattr(site, field)
-        if count is not None:
-            yield key, str(count)
-    if site.unresolved is not None:
-        yield "unresolved", _string(site.unresolved)
+def _row(site: SiteCounts) -> BaselineRow:
+    counts = {name: getattr(site, name) for name in COUNTS.values()}
+    access = f"{site.space} {site.op} {site.width} B"
+    return BaselineRow(site.statement, access, site.array, **counts, unresolved=site.unresolved)
+
+
+def _toml(value: str | int | dict[str, Any], is_quoted: bool = False) -> str:
+    """In one line. is_quoted: whether keys are, which may be no words."""
+    if isinstance(value, str):
+        return _string(value)
+    if isinstance(value, int):
+        return str(value)
+    pairs = ((_string(key) if is_quoted else key, _toml(one)) for key, one in value.items())
+    return f"{{ {', '.join(f'{key} = {one}' for key, one in pairs)} }}"
 
 
 def _string(text: str) -> str:
     """A TOML string: JSON's escapes are TOML's, except for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
-
-
-class BaselineRow(msgspec.Struct, forbid_unknown_fields=True):
-    """An access in the file."""
-
-    code: str
-    access: Annotated[str, msgspec.Meta(pattern=f"^{ACCESS.pattern}$")]
-    array: str
-    instructions: Natural
-    requests: Natural | None = None
-    wavefronts: Natural | None = None
-    conflicts: Natural | None = None
-    ways: Natural | None = None
-    ideal_wavefronts: Natural | None = None
-    sectors: Natural | None = None
-    lines: Natural | None = None
-    ideal_sectors: Natural | None = None
-    unresolved: str | None = None
-
-
-class Guarded(msgspec.Struct):
-    """A kernel in the file."""
-
-    launch: str
-    sites: list[BaselineRow]
-    arguments: str | None = None
-    read: str | None = None
-    files: dict[str, str] = {}
-    cycles: dict[str, Natural] = {}
-
-
-class BaselineDocument(msgspec.Struct):
-    """The file."""
-
-    kernels: Annotated[dict[str, Guarded], msgspec.Meta(min_length=1)]
 
 
 def parse(text: str, file: str) -> dict[str, Entry]:
@@ -225,7 +224,7 @@ def _site(row: BaselineRow) -> SiteCounts:
         width=int(access[3]),
         array=row.array,
         unresolved=row.unresolved,
-        **{field: getattr(row, key) for key, field in COUNTS.items()},
+        **{name: getattr(row, name) for name in COUNTS.values()},
     )
     if site.unresolved is None and not _complete(site):
         raise ValueError(f"counts of {shown(site.source)} are missing")
