@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.capture import fenced
-from memsim.captured.read_launch import read_launch
+from memsim.captured.saved_launch import read_launch
 from memsim.views.markdown_text import table
 
 MEASURED = Path(__file__).parent / "validation" / "captured.json"

@@ -18,8 +18,7 @@ from memsim.argument_types.array_arg import ArrayArgument
 from memsim.argument_types.parameter import Parameter
 from memsim.arguments import describe
 from memsim.captured.launched import Launched
-from memsim.captured.read_launch import read_launch
-from memsim.captured.write_launch import write_launch
+from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel

@@ -18,7 +18,7 @@ CORPUS = Path(__file__).resolve().parents[1] / "tests" / "captured" / "corpus"
 sys.path[:0] = [str(CORPUS.parents[2]), str(CORPUS)]
 
 import memsim  # noqa: E402
-from memsim.captured.write_launch import write_launch  # noqa: E402
+from memsim.captured.saved_launch import write_launch  # noqa: E402
 
 
 def main() -> None:

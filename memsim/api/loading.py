@@ -148,7 +148,7 @@ def _from_source(
     """
     from memsim.compile.compile_cache import compiled_source
     from memsim.sass.machine_code import read_module
-    from memsim.source.given_macros import with_kernel_heads
+    from memsim.source.outside_definitions import with_kernel_heads
 
     source: str | Path = path
     if text is not None:  # a line break tells a text from a path

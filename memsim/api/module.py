@@ -82,8 +82,8 @@ class Module:
 
     def only_templates(self, plain: str | None = None) -> MemsimError | None:
         """The error for a template without an instance, the first of this name; None if there is none."""
-        from memsim.source.given_macros import with_kernel_heads
         from memsim.source.kernels import kernels
+        from memsim.source.outside_definitions import with_kernel_heads
 
         for file, text in self.sources.items():
             for kernel in kernels(with_kernel_heads(text, self.sources.values())):

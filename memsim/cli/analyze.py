@@ -113,7 +113,7 @@ def analyze(
     analysis = analysis_of(ctx, target, job)
     if save_launch is not None:
         from memsim.captured.launched import Launched
-        from memsim.captured.write_launch import write_launch
+        from memsim.captured.saved_launch import write_launch
 
         write_launch(Launched.of(job), save_launch)
     if save_trace is not None:

@@ -8,8 +8,8 @@ import click
 
 from memsim.boundary import confinement
 from memsim.captured.launched import Launched
+from memsim.captured.saved_launch import write_launch
 from memsim.captured.script import run_script
-from memsim.captured.write_launch import write_launch
 from memsim.cli.output import say
 from memsim.errors import MemsimError
 from memsim.views.labels import dim3

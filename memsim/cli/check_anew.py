@@ -21,8 +21,8 @@ from memsim.job import Job
 from memsim.kernels import Spec, catalog
 from memsim.targets.base_branch import project_against
 from memsim.targets.cache import is_known_before
-from memsim.targets.locator import locator, repository_root
 from memsim.targets.project_check import check_project
+from memsim.targets.revision import locator, repository_root
 from memsim.views.check import terminal
 from memsim.views.check.colliding_lanes import with_lanes
 from memsim.views.check.findings import Locate

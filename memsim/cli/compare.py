@@ -25,8 +25,7 @@ from memsim.files import file_exists, read_json
 from memsim.guard.comparison import Comparisons, Side, compare, compare_all, side_of, side_of_document
 from memsim.job import Job
 from memsim.targets.analyze_targets import analyze_all
-from memsim.targets.locator import repository_root
-from memsim.targets.revision import files_at, is_revision, targets_at, with_headers_of
+from memsim.targets.revision import files_at, is_revision, repository_root, targets_at, with_headers_of
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
 from memsim.trace.suffixes import is_trace
 from memsim.trace.trace import Trace

@@ -15,7 +15,7 @@ from memsim.cli.progress import progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep
-from memsim.sweep.result_files import kept_in
+from memsim.sweep.results import kept_in
 from memsim.sweep.sweep_table import write
 from memsim.sweep.variants import variants
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from memsim.compile.included_files import included_by, included_files
 from memsim.compile.options import macros_of, of_build
 from memsim.files import read_bytes
-from memsim.source.given_macros import with_kernel_heads, with_macros
-from memsim.source.header_constants import with_header_constants
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
+from memsim.source.outside_definitions import with_header_constants, with_kernel_heads, with_macros
 
 
 def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:

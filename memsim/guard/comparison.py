@@ -12,9 +12,8 @@ import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
-from memsim.guard.align import SitePair, align
 from memsim.guard.baseline import describe_launch, launch_of
-from memsim.guard.changes import Change, change_of
+from memsim.guard.changes import Change, SitePair, align, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE
 from memsim.guard.statement_rows import rows_by_statement
 from memsim.launch import Launch, Natural, Positive

@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 
-from memsim.analysis import Analysis, SiteCounts
+from memsim.analysis import Analysis, Range, SiteCounts
 from memsim.errors import MemsimError
-from memsim.guard.align import SitePair, align
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
 from memsim.guard.budget import BASELINE, Budget
-from memsim.guard.changes import change_of
+from memsim.guard.changes import SitePair, align, change_of
 from memsim.guard.cycles import WHOLE, check_certain, cycles_of, shown
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
 from memsim.guard.statement_rows import rows_by_statement
-from memsim.guard.worse_end import at_worse_end, opposite
+
+UPPER = ("<=", "<")
+LOWER = (">=", ">")
+
+
+def at_worse_end(site: SiteCounts, relation: str) -> SiteCounts:
+    """The row with the most of each count if a budget limits it from above, with the fewest if from below.
+
+    Unresolved if nothing limits a count, or if the budget asks for one number. It keeps its ranges.
+    """
+    if not site.ranges:
+        return site
+    ends = {name: _end(limits, relation) for name, limits in site.ranges.items()}
+    if None in ends.values():
+        return site.with_counts(ends, site.unresolved or _why(site.ranges), site.ranges)
+    return site.with_counts(_complete(site, ends), None, site.ranges)
+
+
+def opposite(relation: str) -> str:
+    """The relation for the other side of a comparison."""
+    return {"<=": ">=", "<": ">", ">=": "<=", ">": "<"}.get(relation, relation)
+
+
+def _end(limits: Range, relation: str) -> int | None:
+    if limits.least == limits.most:
+        return limits.least
+    return limits.most if relation in UPPER else limits.least if relation in LOWER else None
+
+
+def _why(ranges: Mapping[str, Range]) -> str:
+    name, limits = next(iter(ranges.items()))
+    return f"{name.replace('_', ' ')}: {limits}: {limits.why}"
+
+
+def _complete(site: SiteCounts, ends: Mapping[str, int | None]) -> dict[str, int | None]:
+    """Other counts that follow: wavefronts of a copy rise with its conflicts."""
+    found = dict(ends)
+    more = (found.get("conflicts") or 0) - (site.conflicts or 0)
+    if "wavefronts" not in found and site.wavefronts is not None:
+        found["wavefronts"] = site.wavefronts + more
+    return found
+
 
 # Reasons for unmatched accesses.
 ALONE = {

@@ -5,7 +5,7 @@ preprocessing; they are hidden from the parser and returned beside the tree. So 
 asterisk (`float *RESTRICT in`), macros for execution spaces before some types
 (`HOST_DEVICE vec<T, 4> zero()`), and attributes of kernels that the parser does not know
 (`__cluster_dims__(2)`). There is no preprocessing: both branches of an `#if` are in the tree, unless it cuts
-a declaration or a block (`memsim.source.branches`).
+a declaration or a block (`memsim.source.text`).
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
-from memsim.source.branches import Cut, cuts
-from memsim.source.text import NO_CODE, closing, split
+from memsim.source.text import NO_CODE, Cut, closing, cuts, split
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser

@@ -1,9 +1,109 @@
-"""CUDA source as text: without comments, split at commas, up to a bracket, without what is not compiled."""
+"""CUDA source as text: without comments, split at commas, up to a bracket, and its conditional groups.
+
+A group, `#if` to `#endif`, may cut a declaration or a block:
+
+    #if __CUDA_ARCH__ < 700
+    __global__ __launch_bounds__(256, 2)
+    #else
+    __global__ __launch_bounds__(512, 1)
+    #endif
+    void kernel(float *out) {
+
+Both branches one after the other are no C++; any one of them is. The first branch then stands for all.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+#: The bytes of a directive, and its name.
+Directive = tuple[int, int, bytes]
+
+_OPENS = (b"if", b"ifdef", b"ifndef")
+_TURNS = (b"elif", b"elifdef", b"elifndef", b"else")
+_CLOSE = {b"}": b"{", b")": b"(", b"]": b"["}
+_BRACKET = re.compile(rb"[][{}()]")
+_ENDS = (b";", b"{", b"}", b":", b",", b"")
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A group that cuts something: the bytes [start, end) of it, and those to hide from a parser."""
+
+    start: int
+    end: int
+    hidden: tuple[tuple[int, int], ...]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The directives of one group so far, and the cuts inside of it."""
+
+    directives: list[Directive]
+    inside: list[Cut] = field(default_factory=list)
+
+
+def cuts(code: bytes, directives: Iterable[Directive]) -> list[Cut]:
+    """The groups that cut something. Hidden are their directives and all branches but the first.
+
+    code: the source with its directives, comments and strings blanked.
+    """
+    open_groups = [_Group([])]
+    for directive in directives:
+        name = directive[2]
+        if name in _OPENS:
+            open_groups.append(_Group([directive]))
+        elif len(open_groups) > 1 and name in _TURNS:
+            open_groups[-1].directives.append(directive)
+        elif len(open_groups) > 1 and name == b"endif":
+            group = open_groups.pop()
+            group.directives.append(directive)
+            open_groups[-1].inside += _cuts_of(code, group)
+    return [cut for group in open_groups for cut in group.inside]
+
+
+def _cuts_of(code: bytes, group: _Group) -> list[Cut]:
+    """The cuts of a group that is complete: itself with what it has inside, or what it has inside."""
+    first, second, last = group.directives[0], group.directives[1], group.directives[-1]
+    branches = [(left[1], right[0]) for left, right in pairwise(group.directives)]
+    inside = [place for cut in group.inside for place in cut.hidden]
+    if _is_between(code, first[0]) and all(_is_whole(_left(code, branch, inside)) for branch in branches):
+        return group.inside
+    hidden = [place for place in inside if place[1] <= second[0]]
+    return [Cut(first[0], last[1], (first[:2], *hidden, (second[0], last[1])))]
+
+
+def _is_between(code: bytes, place: int) -> bool:
+    """Whether a statement, or an item of a list in braces, may begin at a place."""
+    since = max(code.rfind(mark, 0, place) for mark in (b";", b"{", b"}")) + 1
+    before = code[since:place]
+    return before.count(b"(") <= before.count(b")") and before.rstrip()[-1:] in _ENDS
+
+
+def _is_whole(code: bytes) -> bool:
+    """Whether it closes what it opens, and ends where a statement or an item of a list may."""
+    waiting = []
+    for found in _BRACKET.finditer(code):
+        bracket = found[0]
+        if bracket not in _CLOSE:
+            waiting.append(bracket)
+        elif not waiting or waiting.pop() != _CLOSE[bracket]:
+            return False
+    return not waiting and code.rstrip()[-1:] in _ENDS
+
+
+def _left(code: bytes, branch: tuple[int, int], hidden: Iterable[tuple[int, int]]) -> bytes:
+    """The code of a branch without what is hidden in it."""
+    start, end = branch
+    left = bytearray(code[start:end])
+    for first, last in hidden:
+        if start <= first and last <= end:
+            left[first - start : last - start] = b" " * (last - first)
+    return bytes(left)
+
 
 _QUOTED = (
     r'\bR"(?P<mark>[^()\s]{0,16})\(.*?\)(?P=mark)"'

@@ -1,7 +1,8 @@
-"""Analyzes variants in local processes or on a cluster, except those already in the results file.
+"""Analyzes variants in local processes or on a Dask scheduler, except those already in the results file.
 
 A launch may be split by blocks, so that one launch keeps many processes busy; the counts of the parts are
-added.
+added. Workers of a scheduler need memsim and the same files at the same paths. It needs distributed (`pip
+install distributed`).
 """
 
 from __future__ import annotations
@@ -9,15 +10,60 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.sweep.cluster import counted_by
-from memsim.sweep.result_files import kept_in
-from memsim.sweep.results import Counts, VariantResult, counts_of, together
+from memsim.sweep.results import Counts, VariantResult, counts_of, kept_in, together
 from memsim.sweep.variants import Variant
-from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.analyze_targets import analyze_all, analyze_job
 from memsim.trace.trace import TraceFile
+
+PATIENCE = 10  # seconds to wait for the scheduler
+
+
+def count_job(job: Job) -> Counts:
+    """The counts of a job, or the reason why there are none."""
+    try:
+        return counts_of(analyze_job(job, None))
+    except MemsimError as error:
+        return Counts(error=str(error).partition("\n")[0])
+
+
+def counted_by(address: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Counts]]:
+    """(number of the job, its counts), in order of completion.
+
+    Raises:
+        MemsimError: distributed is missing, the scheduler does not respond, or a worker fails.
+    """
+    distributed = _distributed()
+    try:
+        client = distributed.Client(address, timeout=PATIENCE)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise MemsimError(
+            f"no Dask scheduler answers at {address}: {error}",
+            hint="such as tcp://10.0.0.1:8786; `dask scheduler` prints its own",
+        ) from None
+    with client:
+        futures = client.map(count_job, jobs, pure=False)
+        numbers = {future.key: number for number, future in enumerate(futures)}
+        for future in distributed.as_completed(futures):
+            try:
+                counts = future.result()
+            except Exception as error:  # such as memsim missing, or a worker killed
+                raise MemsimError(
+                    f"a worker of {address} could not analyze {jobs[numbers[future.key]].name}: {error}",
+                    hint="its Python needs the same memsim, and the files at the same paths",
+                ) from None
+            yield numbers[future.key], counts
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise MemsimError("a Dask scheduler needs distributed", hint="pip install distributed") from None
+    return distributed
 
 
 def sweep(

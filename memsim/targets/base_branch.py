@@ -22,9 +22,8 @@ from memsim.guard.baseline import Entry
 from memsim.guard.judge import restricted
 from memsim.guard.outcome import Problem
 from memsim.targets.config_tables import ConfigTable
-from memsim.targets.locator import repository_root
 from memsim.targets.project import OWN_FILE, SHARED_FILE, Base, Project, read_project
-from memsim.targets.revision import is_revision, text_at
+from memsim.targets.revision import is_revision, repository_root, text_at
 from memsim.targets.source_launch import launching_text_of
 
 

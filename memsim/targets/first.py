@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.captured.launch_document import LAUNCH
-from memsim.captured.read_launch import is_launch
+from memsim.captured.saved_launch import is_launch
 from memsim.compile.launching_text import read_launching_text
 from memsim.compile.options import resolved
 from memsim.errors import MemsimError

@@ -1,6 +1,8 @@
-"""A project at a git revision: its files in a temporary folder, and its targets.
+"""A project in its git repository: its targets and files at a revision, and the paths that reports show.
 
-The repository is only read: no checkout, no worktree, no lock. Submodules are not supported.
+Of a revision, the files are in a temporary folder. The repository is only read: no checkout, no worktree, no
+lock. Submodules are not supported. Paths are relative to the repository or to the working folder, with
+slashes, absolute only for files elsewhere.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import io
 import subprocess
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,26 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.targets.project import Project, read_project
+
+
+def repository_root(folder: Path) -> Path:
+    """The nearest enclosing folder of a git repository; else the folder itself."""
+    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), folder)
+
+
+def locator(targets: Sequence[Job], root: Path) -> Callable[[str, str], str]:
+    """A function of a target's name and a file that its accesses name ("": the target's own)."""
+    by_name = {target.name: target for target in targets}
+
+    def locate(kernel: str, file: str) -> str:
+        source = by_name[kernel].kernel if kernel in by_name else None
+        path = (Path(file) if source is None else source.folder / (file or source.file)).absolute()
+        try:
+            return path.resolve().relative_to(root.resolve()).as_posix()
+        except ValueError:
+            return path.as_posix()
+
+    return locate
 
 
 def is_revision(repository: Path, name: str) -> bool:

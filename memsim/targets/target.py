@@ -167,7 +167,7 @@ def file_job(
     if kind is CACHED:
         return _cached_job(file, said, folder, where, spell)
     if kind is LAUNCHED:
-        from memsim.captured.read_launch import read_launch
+        from memsim.captured.saved_launch import read_launch
 
         return launched_job(read_launch(folder / file), said, spell)
     unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")

@@ -24,8 +24,7 @@ from memsim.argument_types.array_arg import made
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
 from memsim.captured.launch_document import LAUNCH
-from memsim.captured.read_launch import arguments_of
-from memsim.captured.write_launch import described
+from memsim.captured.saved_launch import arguments_of, described
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.names.demangle import demangle

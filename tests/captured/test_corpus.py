@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.captured.launched import Launched
-from memsim.captured.read_launch import read_launch
+from memsim.captured.saved_launch import read_launch
 from tests.captured.compiled import CUTE, WARP, check
 
 CORPUS = Path(__file__).with_name("corpus")

@@ -13,7 +13,7 @@ import pytest
 
 from docs.capture import folded
 from docs.python_kernels import RECORDED, printed
-from memsim.captured.read_launch import read_launch
+from memsim.captured.saved_launch import read_launch
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")

@@ -26,8 +26,7 @@ from memsim.argument_types import (
 )
 from memsim.captured.launch_document import schema
 from memsim.captured.launched import Launched, snapshot
-from memsim.captured.read_launch import read_launch
-from memsim.captured.write_launch import write_launch
+from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel

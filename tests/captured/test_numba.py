@@ -16,8 +16,7 @@ pytestmark = pytest.mark.filterwarnings("default")
 
 from numba import cuda, float32  # noqa: E402
 
-from memsim.captured.read_launch import read_launch  # noqa: E402
-from memsim.captured.write_launch import write_launch  # noqa: E402
+from memsim.captured.saved_launch import read_launch, write_launch  # noqa: E402
 
 
 @cuda.jit

@@ -15,9 +15,8 @@ import pytest
 
 from memsim.boundary import boundary_of, confined_to
 from memsim.captured.launched import Launched
-from memsim.captured.read_launch import read_launch
+from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.captured.saved_listing import MOST_PER_BYTE
-from memsim.captured.write_launch import write_launch
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
 from tests.cli.conftest import Run, memsim

@@ -12,7 +12,7 @@ import pytest
 import memsim
 from memsim.argument_types import ArrayArg, TensorMap
 from memsim.captured.launched import Launched
-from memsim.captured.read_launch import read_launch
+from memsim.captured.saved_launch import read_launch
 from memsim.errors import MemsimError
 
 triton = pytest.importorskip("triton")

@@ -10,8 +10,7 @@ import pytest
 
 import memsim
 from memsim.captured.launched import Launched
-from memsim.captured.read_launch import read_launch
-from memsim.captured.write_launch import write_launch
+from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.errors import MemsimError
 from tests.captured.compiled import WARP, check
 

@@ -30,8 +30,7 @@ from memsim.api.running import trace_job
 from memsim.argument_types import ArrayArg
 from memsim.arguments import describe, read_arguments
 from memsim.captured.launched import Launched
-from memsim.captured.read_launch import read_launch
-from memsim.captured.write_launch import write_launch
+from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.data import data_folder
 from memsim.guard import baseline
 from memsim.guard.budget import parse_budget

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.analysis import SiteCounts
-from memsim.guard.align import align
-from memsim.guard.changes import change_of
+from memsim.guard.changes import align, change_of
 from tests.guard.test_select import SITE
 
 

@@ -120,7 +120,7 @@ LAUNCHES = """
     import pytest
     from pathlib import Path
     from memsim.captured import session
-    from memsim.captured.read_launch import read_launch
+    from memsim.captured.saved_launch import read_launch
 
     @contextlib.contextmanager
     def capturing(keep, arch):

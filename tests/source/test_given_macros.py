@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.given_macros import with_kernel_heads, with_macros
 from memsim.source.kernels import kernels
 from memsim.source.launches import instances_of, launches
+from memsim.source.outside_definitions import with_kernel_heads, with_macros
 from memsim.source.values import constants
 
 GUARDED = """\

@@ -62,7 +62,7 @@ def test_a_scheduler_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("memsim.sweep.cluster.PATIENCE", 0.2)
+    monkeypatch.setattr("memsim.sweep.analyze_variants.PATIENCE", 0.2)
     assert main([*TRANSPOSES, "--scheduler", "tcp://127.0.0.1:1"]) == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
 

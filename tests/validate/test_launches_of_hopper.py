@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.captured.read_launch import read_launch
+from memsim.captured.saved_launch import read_launch
 from memsim.validate.code_recording import load_code_recording
 from memsim.validate.compare_instructions import (
     ARBITRATION,

@@ -1,17 +1,62 @@
-"""What a header defines that a launch may need: constants, macros, and functions of one expression.
+"""What is defined elsewhere for a text that is only read, not preprocessed.
 
-Only what is outside of functions and types, and compiled in any case: not what is in a branch of an `#if`,
-except for one that only asks whether what it then defines is still undefined (an include guard, a default).
+Macros of the command line (`-DTILE=32`), and what a header defines that a launch may need: constants, macros,
+and functions of one expression. Of a header only what is outside of functions and types, and compiled in any
+case: not what is in a branch of an `#if`, except for one that only asks whether what it then defines is still
+undefined (an include guard, a default).
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from memsim.source.text import CONDITION, lines_by_condition, without_comments
 from memsim.source.values import DECLARED, DEFINE, MACRO, RETURNS, declared_pairs
+
+_DEFINED = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", re.MULTILINE)
+
+# `#define LIB_KERNEL(BOUND) __global__ void __launch_bounds__(BOUND)`: what is in front of a kernel's name.
+_HEAD = re.compile(
+    r"^[ \t]*#[ \t]*define[ \t]+(\w+)(?:\([^)\n]*\))?(?=[ \t])([^{};<#\n]*__global__[^{};<#\n]*)$",
+    re.MULTILINE,
+)
+
+
+def with_kernel_heads(text: str, texts: Iterable[str]) -> str:
+    """The text with `__global__` in place of macros that these texts define as what a kernel begins with."""
+    heads = {
+        name: "__global__ void" if "void" in body.split() else "__global__"
+        for one in texts
+        for name, body in _HEAD.findall(one)
+    }
+    if not heads:
+        return text
+    used = re.compile(
+        rf"^(?![ \t]*#)(.*?)\b({'|'.join(heads)})\b(?:[ \t]*\([^()\n]*\))?(?=\s+\w)", re.MULTILINE
+    )
+    return used.sub(lambda found: f"{found[1]}{heads[found[2]]}", text)
+
+
+def with_macros(text: str, macros: Mapping[str, str]) -> str:
+    """The text as the compiler reads it when these macros are defined, by name.
+
+    Of `#ifdef` and `#ifndef` of one of them, what is not compiled is blank; a macro that the text then does
+    not define itself is defined behind it. Lines keep their places.
+    """
+    if not macros:
+        return text
+
+    def decide(directive: str, condition: str, number: int) -> bool | None:
+        is_known = directive != "if" and condition.partition(" ")[0] in macros
+        return directive == "ifdef" if is_known else None
+
+    lines = lines_by_condition(text, decide)
+    left = "\n".join("" if is_ours or False in groups else line for line, is_ours, groups in lines)
+    there = set(_DEFINED.findall(left))
+    return left + "".join(f"\n#define {name} {value}" for name, value in macros.items() if name not in there)
+
 
 _UNDEFINED = re.compile(r"!\s*defined\s*\(?\s*(\w+)\s*\)?\s*")
 _SCOPE = re.compile(r"(?:inline\s+)?namespace\b[\w:\s]*|extern\s*\"C\"\s*")
