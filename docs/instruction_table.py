@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import chain
 
 import memsim.sass.decode  # noqa: F401  (registers the opcodes)
 from memsim.arch import SM_90
-from memsim.isa.op import Effect, Flow, Form
+from memsim.isa.definitions import DEFINITIONS, Definition, Touches
+from memsim.isa.op import Effect, Flow
 from memsim.isa.reach import written_by
-from memsim.isa.registry import RECORDS, OpcodeRecord, Touches
 from memsim.views.markdown_text import table
 
-#: Modifiers that say what an opcode touches: the forms that the table shows.
-FORMS = {"UBLKCP": ("S.G", "G.S", "S.S"), "UBLKRED": ("G.S", "S.S"), "CCTL": ("RML2",)}
 #: How the accesses of state spaces are shown that depend on more than the opcode.
 BESIDE = {
     ("texture", "executed"): "texture fetch: [counted](#textures) by the kind of texture",
@@ -24,51 +24,40 @@ EXECUTED, NOT_EXECUTED = "executed", "not executed"
 
 def instruction_table() -> str:
     """All opcodes that memsim knows, by what becomes of them."""
-    machine = (record for record in RECORDS.values() if not _is_of_tests(record))
-    records = sorted(machine, key=lambda record: record.opcode)
-    executed = [record for record in records if record.build is not None]
-    known = [record for record in records if record.build is None and record.flow is None]
+    forms = sorted(chain(*DEFINITIONS.values()), key=lambda one: one.opcode)
+    executed = [one for one in forms if one.build is not None and one.build.__module__.startswith("memsim.")]
+    known = [one for one in forms if not {one.opcode} & {other.opcode for other in executed} and not one.flow]
     rows = [
-        (
-            EXECUTED,
-            _names(r for r in executed if r.effect in (Effect.ALU, Effect.LANES) or callable(r.effect)),
-            "",
-            "",
-        ),
-        (EXECUTED, _names(r for r in records if r.flow not in (None, Flow.UNKNOWN)), "", ""),
+        (EXECUTED, _names(one for one in executed if one.effect in (Effect.ALU, Effect.LANES)), "", ""),
+        (EXECUTED, _names(one for one in forms if one.flow not in (None, Flow.UNKNOWN)), "", ""),
         *_accesses(executed, EXECUTED),
         *_accesses(known, NOT_EXECUTED),
-        (NOT_EXECUTED, _names(r for r in known if r.effect is Effect.ALU), "", "its registers"),
-        ("an error", _names(r for r in records if r.flow is Flow.UNKNOWN), "", ""),
-        ("no effect", _names(r for r in records if r.effect is Effect.NONE) + ", other `CCTL`", "", ""),
+        (NOT_EXECUTED, _names(one for one in known if one.effect is Effect.ALU), "", "its registers"),
+        ("an error", _names(one for one in forms if one.flow is Flow.UNKNOWN), "", ""),
+        ("no effect", _names(one for one in known if one.effect is Effect.NONE), "", ""),
         (NOT_EXECUTED, "any other", "all spaces: a row, not analyzed", "its registers, all memory"),
     ]
     return table(("memsim", "opcodes", "accesses", "what becomes unknown"), rows, "llll") + "\n"
 
 
-def _is_of_tests(record: OpcodeRecord) -> bool:
-    """Did a test add it to the table?"""
-    return record.build is not None and not record.build.__module__.startswith("memsim.")
+def _names(forms: Iterable[Definition]) -> str:
+    return " ".join(dict.fromkeys(f"`{one.opcode}`" for one in forms))
 
 
-def _names(records: Iterable[OpcodeRecord]) -> str:
-    return " ".join(f"`{record.opcode}`" for record in records)
-
-
-def _accesses(records: Iterable[OpcodeRecord], what: str) -> list[tuple[str, str, str, str]]:
-    """A row for each way to access memory."""
+def _accesses(forms: Sequence[Definition], what: str) -> list[tuple[str, str, str, str]]:
+    """A row for each way to access memory; opcodes with several ways are shown with what their forms need."""
     rows: dict[tuple[str, str], list[str]] = {}
-    for record in records:
-        if record.effect is not Effect.MEMORY and not callable(record.effect):
-            continue
-        for name in FORMS.get(record.opcode, ("",)):
-            form = Form(record.opcode, tuple(filter(None, name.split("."))), ())
-            touches = record.touches_of(form)
-            lost = ["its registers"] if record.results else []
-            lost += [f"{space} memory" for space in sorted(written_by(touches))]
-            key = _said(touches, what), ", ".join(lost) if what == NOT_EXECUTED else ""
-            rows.setdefault(key, []).append(f"`{form.name}`")
-    return [(what, " ".join(names), said, lost) for (said, lost), names in rows.items()]
+    ways = {(one.opcode, one.touches) for one in forms if one.effect is Effect.MEMORY}
+    several = Counter(opcode for opcode, _ in ways)
+    for one in forms:
+        if one.effect is Effect.MEMORY:
+            lost = [f"{space} memory" for space in sorted(written_by(one.touches))]
+            if isinstance(one.signature, str) and not one.signature.startswith("<-"):
+                lost.insert(0, "its registers")
+            name = ".".join((one.opcode, *one.needs)) if several[one.opcode] > 1 else one.opcode
+            key = _said(one.touches, what), ", ".join(lost) if what == NOT_EXECUTED else ""
+            rows.setdefault(key, []).append(f"`{name}`")
+    return [(what, " ".join(dict.fromkeys(names)), said, lost) for (said, lost), names in rows.items()]
 
 
 def _said(touches: Touches, what: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from memsim.access import AccessSide
+from memsim.isa.definitions import BoundForm, define, executes
 from memsim.isa.memory_access import (
     HINTS,
     OUTSIDE,
@@ -18,30 +19,23 @@ from memsim.isa.memory_access import (
     own_shared,
     register_count,
 )
-from memsim.isa.op import Address, Effect, Form, Immediate, Op, Predicate
-from memsim.isa.readers import Binder
-from memsim.isa.registry import known, opcode, require
+from memsim.isa.op import Effect, Op
+from memsim.isa.readers import IntReader, PredicateReader
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert, to_bools
 from memsim.state.registers import plus, times, to_array
 from memsim.state.sums import Int, low_bits
 
+_COPY = " ".join((*HINTS, "BYPASS", "64", "128", "ACCESS", "ZFILL"))
 
-@opcode("LDGSTS", results="", touches=(("cp_async", "global"), ("cp_async", "shared")))
-def build_copy(form: Form, binder: Binder) -> Run:
+
+@executes("LDGSTS", "<- a A P?", _COPY, touches=(("cp_async", "global"), ("cp_async", "shared")))
+def build_copy(form: BoundForm, into: IntReader, origin: IntReader, reads: PredicateReader | None) -> Run:
     """`cp.async`: `.BYPASS` is `.cg`; lanes with a false predicate operand write zeros and read nothing.
 
     `.ZFILL`: the low bits of the global address are the number of bytes at the end that are zero-filled
     instead of read.
     """
-    known(form, *HINTS, "BYPASS", "64", "128", "ACCESS", "ZFILL")
-    addresses = [operand for operand in form.operands if isinstance(operand, Address)]
-    predicates = [operand for operand in form.operands if isinstance(operand, Predicate)]
-    require(len(predicates) <= 1 and len(addresses) + len(predicates) == len(form.operands))
-    to, of = addresses
-    into = binder.short_address(to)
-    origin = binder.address(of)
-    reads = binder.predicate(predicates[0]) if predicates else None
     width = 4 * register_count(form)
     access = "cp_async_cg" if "BYPASS" in form.modifiers else "cp_async"
     fills = "ZFILL" in form.modifiers
@@ -90,8 +84,8 @@ def build_copy(form: Form, binder: Binder) -> Run:
     return run
 
 
-@opcode("LDGDEPBAR", results="", effect=Effect.MEMORY)
-def build_commit(form: Form, binder: Binder) -> Run:
+@executes("LDGDEPBAR", "<-", None, effect=Effect.MEMORY)
+def commit_copies(form: BoundForm) -> Run:
     """`cp.async.commit_group`."""
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
@@ -101,16 +95,12 @@ def build_commit(form: Form, binder: Binder) -> Run:
     return run
 
 
-@opcode("DEPBAR", results="", effect=Effect.MEMORY)
-def build_wait(form: Form, binder: Binder) -> Run:
-    """`cp.async.wait_group`: `DEPBAR.LE SB0, n` waits until at most n groups of copies are in flight.
+define("DEPBAR", "<-", None, effect=Effect.NONE)  # waits for registers
 
-    Other forms wait for registers.
-    """
-    count = form.operands[-1] if form.modifiers == ("LE",) else None
-    if not isinstance(count, Immediate):
-        return lambda machine, op, active, data: None
-    left = int(count.value)
+
+@executes("DEPBAR.LE", "<- S?I", effect=Effect.MEMORY)
+def wait_for_copies(form: BoundForm, _: Any, left: int) -> Run:
+    """`cp.async.wait_group`: `DEPBAR.LE SB0, n` waits until at most n groups of copies are in flight."""
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
         machine.in_flight.wait(machine.mask, left)

@@ -9,7 +9,6 @@ the code that ptxas 13.0 generates for sm_90:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,11 @@ import numpy as np
 from memsim.arch.units import WORD
 from memsim.errors import MemsimError
 from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
+from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory import storing
-from memsim.isa.memory_access import Move, address_of, register_count, shape_of, slots_of
-from memsim.isa.op import Form, Op, Register
-from memsim.isa.readers import Binder
-from memsim.isa.registry import checked, opcode, require
+from memsim.isa.memory_access import Move, of_size, shape_of, slots_of
+from memsim.isa.op import Address, Op, Register
+from memsim.isa.unsupported import checked, require
 from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert
@@ -30,47 +29,29 @@ from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 
 
-def _data(form: Form) -> Register:
-    """The register behind the address, which has no offset.
+def checked_place(address: Address) -> Register:
+    """The register of the place, behind which is that of the mbarrier: the address has nothing else.
 
     Raises:
-        Unsupported: there is none.
+        Unsupported: it has.
     """
-    place, address = address_of(form)
-    require(place == 0 and len(form.operands) == 2)
-    require(address.base is not None and address.base.slot is not None)
     require(not address.offset and address.uniform is None)
-    return checked(form.operands[1], Register)
+    register = checked(address.base, Register)
+    require(register.slot is not None)
+    return register
 
 
-def _widths(form: Form) -> dict[int, int]:
-    return {1: register_count(form)}
-
-
-def _barrier(form: Form) -> list[int]:
-    """The register that holds the address of the mbarrier, behind that of the place."""
-    base = address_of(form)[1].base
-    return [] if base is None or base.slot is None else [base.slot + 1]
-
-
-def async_opcode(name: str, access: str) -> Callable[[Any], Any]:
-    """Register what completes at an mbarrier."""
-    touches = ((access, "shared"),)
-    return opcode(name, results="", widths=_widths, steers=True, touches=touches, also_read=_barrier)
-
-
-@async_opcode("STAS", "async_store")
-def build_async_store(form: Form, binder: Binder) -> Any:
+@executes("STAS", of_size("<- A R#"), None, steers=True, touches=(("async_store", "shared"),))
+def build_async_store(form: BoundForm, _: Any, source: Register) -> Any:
     element, count, width = shape_of(form)
-    source = _data(form)
-    return _asynchronous(form, binder, "async_store", width, storing(slots_of(source, count), element))
+    return _asynchronous(form, "async_store", width, storing(slots_of(source, count), element))
 
 
-@async_opcode("REDAS", "async_reduction")
-def build_async_reduction(form: Form, binder: Binder) -> Any:
+@executes("REDAS", of_size("<- A R#"), None, steers=True, touches=(("async_reduction", "shared"),))
+def build_async_reduction(form: BoundForm, _: Any, source: Register) -> Any:
     operation, shape = atomic_shape(form)
     require(operation not in ("", "exch", "cas"))
-    change, source = change_of(form, operation, shape), _data(form)
+    change = change_of(form, operation, shape)
 
     def move(machine: Any, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         values, known, why = [], active, Poison("", op)
@@ -83,13 +64,13 @@ def build_async_reduction(form: Form, binder: Binder) -> Any:
         if sure is not False and values:
             updated(store, address, sure, operation, change, shape, values, False)
 
-    return _asynchronous(form, binder, "async_reduction", 4 * shape.registers, move)
+    return _asynchronous(form, "async_reduction", 4 * shape.registers, move)
 
 
-def _asynchronous(form: Form, binder: Binder, access: str, width: int, move: Move) -> Any:
+def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Any:
     """The frame of both. width: bytes of a lane, which its mbarrier gets to know of."""
-    slot = address_of(form)[1].base.slot  # type: ignore[union-attr]
-    place, barrier = (binder.word(Register(slot + i)) for i in range(2))  # type: ignore[operator]
+    slot = checked_place(checked(form.sources[0], Address)).slot or 0
+    place, barrier = (form.binder.word(Register(slot + i)) for i in range(2))
 
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm
 from memsim.isa.float_formats import of_bits, to_bits
 from memsim.isa.memory_access import HINTS, MemoryMachine
 from memsim.isa.op import Form, Immediate, Operand, Register
 from memsim.isa.pairs import joined
-from memsim.isa.registry import Unsupported, known, require
 from memsim.isa.single import flushed
+from memsim.isa.unsupported import Unsupported, require
 from memsim.isa.words import packed
 from memsim.state.poison import Poison
 from memsim.state.predicates import both, either, invert, to_bools
@@ -66,13 +67,13 @@ WORDS = (_KINDS["32"], _KINDS["S32"])
 _ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
 
 
-def atomic_shape(form: Form) -> tuple[str, AtomicOperand]:
+def atomic_shape(form: Form | BoundForm) -> tuple[str, AtomicOperand]:
     """(operation, operand shape); "" if it names none.
 
     Raises:
         Unsupported: an unknown modifier.
     """
-    known(form, *_ATOMIC_HINTS, *_OPERATIONS, *_KINDS)
+    require(set(form.modifiers) <= _ATOMIC_HINTS | _OPERATIONS.keys() | _KINDS.keys())
     operation = next((_OPERATIONS[name] for name in form.modifiers if name in _OPERATIONS), "")
     kinds = [name for name in form.modifiers if name in _KINDS]
     shape = _KINDS[kinds[-1]] if kinds else _KINDS["32"]
@@ -100,7 +101,7 @@ HALF_CHANGES: dict[tuple[str, str], Change] = {
 _NEVER_TINY = np.float32(2.0**-100)
 
 
-def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None:
+def change_of(form: Form | BoundForm, operation: str, shape: AtomicOperand) -> Change | None:
     """The update of an element, unless it is numpy's own operation.
 
     Raises:

@@ -20,10 +20,11 @@ from memsim.isa.atomic_updates import (
     spread,
     updated,
 )
-from memsim.isa.memory_access import GenericAtomic, MemoryMachine, Run, address_of, forget_memory, framed
-from memsim.isa.op import Form, Op, Predicate, Register
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, opcode, require
+from memsim.isa.definitions import BoundForm, executes
+from memsim.isa.memory_access import GenericAtomic, MemoryMachine, Run, forget_memory, framed
+from memsim.isa.op import Form, Op, Operand, Register
+from memsim.isa.readers import IntReader
+from memsim.isa.unsupported import Unsupported, require
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert, to_bools
@@ -32,43 +33,27 @@ from memsim.state.rounding import Array
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 
-
-def _atomic_widths(form: Form) -> dict[int, int]:
-    try:
-        _, shape = atomic_shape(form)
-        place, _ = address_of(form)
-    except Unsupported:
-        return {}
-    return {i: shape.registers for i in range(len(form.operands)) if i != place}
-
-
-#: Opcode -> access and state space.
 _ATOMICS = {
     **{"ATOMG": ("atomic", "global"), "ATOMS": ("atomic", "shared"), "ATOM": ("atomic", "generic")},
     **{"RED": ("reduction", "global"), "REDG": ("reduction", "global"), "REDS": ("reduction", "shared")},
 }
 
 
-def build_atomic(form: Form, binder: Binder) -> Run:
+def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run:
     """Read-modify-write: of several lanes with the same address each sees what those before it left.
 
     With a predicate result, an atomic on shared memory through a generic address is not performed: the
     predicate tells whether it was, and if not, a loop performs it.
     """
     access, space = _ATOMICS[form.opcode]
-    returns = access == "atomic"
     named, shape = atomic_shape(form)
-    place, _ = address_of(form)
-    sources = [operand for operand in form.operands[place + 1 :] if not isinstance(operand, Predicate)]
-    results = [operand for operand in form.operands[:place] if isinstance(operand, Register)]
-    predicates = [operand for operand in form.operands[:place] if isinstance(operand, Predicate)]
+    sources = [operand for operand in form.sources[1:3] if operand is not None]
     counts_up = "POPC" in form.modifiers
     spins = "CAST" in form.modifiers  # part of a loop: it may have to be retried
     operation = "add" if counts_up and named == "inc" else named
     require(operation)
     change = change_of(form, operation, shape)
-    target = results[0].slot if returns and results else None
-    answer = predicates[0].slot if returns and predicates else None
+    answer, target = (getattr(operand, "slot", None) for operand in (*form.results, None, None)[:2])
     written = [] if target is None else [target + i for i in range(shape.registers)]
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
@@ -137,7 +122,7 @@ def build_atomic(form: Form, binder: Binder) -> Run:
     own = "atomic_cas" if operation == "cas" else "atomic"
     generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade", own)
     width = 4 * shape.registers
-    return framed(form, binder, space, access, width, move, forget, generic=generic, spins=spins)
+    return framed(address, form.binder, space, access, width, move, forget, generic=generic, spins=spins)
 
 
 def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Any) -> Any:
@@ -155,6 +140,16 @@ def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, 
     return from_bools((on & ~(meets & earlier).any(axis=2)).reshape(machine.shape))
 
 
+def _signature(form: Form) -> str:
+    """As wide as the elements; a predicate tells whether an atomic was performed."""
+    try:
+        count = atomic_shape(form)[1].registers
+    except Unsupported:
+        count = 1
+    kind, space = _ATOMICS[form.opcode]
+    written = f"P?R{count}?" if kind == "atomic" else ""
+    return f"{written} <- {'a' if space == 'shared' else 'A'} V{count}? V{count}? P?"
+
+
 for _name, _touched in _ATOMICS.items():
-    _results = "P?R?" if _touched[0] == "atomic" else ""
-    opcode(_name, results=_results, widths=_atomic_widths, touches=(_touched,))(build_atomic)
+    executes(_name, _signature, None, touches=(_touched,))(build_atomic)

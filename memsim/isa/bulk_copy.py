@@ -23,7 +23,6 @@ from memsim.isa.bulk_issue import (
     STORES,
     UNIT,
     Issue,
-    behind,
     between,
     complete,
     completes_at,
@@ -33,35 +32,24 @@ from memsim.isa.bulk_issue import (
     move,
     multicast,
     several,
-    slot_of,
     wide,
 )
-from memsim.isa.op import Form, Op
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, opcode, require
+from memsim.isa.definitions import BoundForm, Touches, define, executes
+from memsim.isa.op import Op
 from memsim.state.space_bytes import SpaceBytes
 
-
-def _touches(form: Form) -> Touches:
-    loads = MULTICASTS if several(form) else LOADS
-    ways: dict[tuple[str, ...], Touches] = {("S", "G"): loads, ("G", "S"): STORES, ("S", "S"): INSIDE}
-    return ways.get(form.modifiers[:2], (*LOADS, *STORES))
+define("UBLKCP", "<- T2TT", None, steers=True, touches=(*LOADS, *STORES))  # others are not executed
 
 
-@opcode(
-    "UBLKCP",
-    results="",
-    steers=True,
-    also_read=behind(lambda form: (2, 2, 1) if form.modifiers[:2] == ("S", "G") else (2, 1, 1)),
-    touches=_touches,
-)
-def build_bulk_copy(form: Form, binder: Binder) -> Any:
-    ways, rest = form.modifiers[:2], form.modifiers[2:]
-    if ways in (("G", "S"), ("S", "S")) and not rest:
-        return from_shared(form, binder, _touches(form), move)
-    require(ways == ("S", "G") and set(rest) <= {"MULTICAST"})
-    to, of, count = (slot_of(form, place) for place in range(3))
+@executes("UBLKCP.G.S", "<- T2TT", steers=True, touches=STORES)
+@executes("UBLKCP.S.S", "<- T2TT", steers=True, touches=INSIDE)
+def copy_from_shared(form: BoundForm, to: int, of: int, count: int) -> Any:
+    return from_shared(form, (to, of, count), STORES if "G" in form.given else INSIDE, move)
 
+
+@executes("UBLKCP.S.G", "<- T2T2T", steers=True, touches=LOADS)
+@executes("UBLKCP.S.G.MULTICAST", "<- T2T2T", steers=True, touches=MULTICASTS)
+def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Any:
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
         place, _, low, high, words = issue.words
         source, length = wide(low, high), (words & 0xFFFF) * UNIT
@@ -80,18 +68,19 @@ def build_bulk_copy(form: Form, binder: Binder) -> Any:
 
         deliver(machine, op, issue, length, ranks, write if data else None)
 
-    return copies(binder, [to, to + 1, of, of + 1, count], _touches(form), act, 1)
+    touches = MULTICASTS if several(form) else LOADS
+    return copies(form.binder, [to, to + 1, of, of + 1, count], touches, act, 1)
 
 
 #: Writes bytes of one space to another, as `move`.
 Write = Callable[[SpaceBytes, int, np.ndarray, SpaceBytes, int, np.ndarray, Op], None]
 
 
-def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> Any:
+def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touches, write: Write) -> Any:
     """A copy or reduction from shared memory to global memory, or to that of a block of the cluster, where it
     completes at an mbarrier.
     """
-    to, of, count = (slot_of(form, place) for place in range(3))
+    to, of, count = operands
     access, space = touches[0]
     in_global = space == "global"
 
@@ -118,4 +107,4 @@ def from_shared(form: Form, binder: Binder, touches: Touches, write: Write) -> A
             blocks, places = machine.in_cluster(issue.block, second)
             complete(machine, blocks, places, length)
 
-    return copies(binder, [to, to + 1, of, count], touches, act, None if in_global else 1)
+    return copies(form.binder, [to, to + 1, of, count], touches, act, None if in_global else 1)

@@ -15,9 +15,10 @@ import numpy as np
 
 from memsim.arch.units import LINE
 from memsim.errors import MemsimError
-from memsim.isa.op import Address, Form, Op, Register
+from memsim.isa.definitions import BoundForm, Touches
+from memsim.isa.op import Form, Op, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, Unsupported, require
+from memsim.isa.unsupported import require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import to_array, unsigned
 from memsim.state.space_bytes import SpaceBytes
@@ -31,7 +32,7 @@ UNIT = 16
 Deliver = Callable[[int, int, int], None]
 
 
-def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
+def dimensions(form: Form | BoundForm, also: frozenset[str] = frozenset()) -> int:
     """Of a tensor, from the modifier `2D`.
 
     Raises:
@@ -41,34 +42,6 @@ def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
     found = [int(match[1]) for match in sizes if match]
     require(len(found) == 1 and set(form.modifiers) <= {f"{found[0]}D", "MULTICAST", *also})
     return found[0]
-
-
-def slot_of(form: Form, place: int) -> int:
-    """The first of the consecutive uniform registers of an operand.
-
-    Raises:
-        Unsupported: the operand is not a uniform register.
-    """
-    operand = form.operands[place]
-    register = operand.uniform if isinstance(operand, Address) else operand
-    require(not isinstance(operand, Address) or (operand.base is None and not operand.offset))
-    if not isinstance(register, Register) or register.slot is None:
-        raise Unsupported
-    return register.slot
-
-
-def behind(counts: Callable[[Form], tuple[int, ...]]) -> Callable[[Form], list[int]]:
-    """The registers after each named one, which the form does not name."""
-
-    def slots(form: Form) -> list[int]:
-        try:
-            return [
-                slot_of(form, place) + i for place, count in enumerate(counts(form)) for i in range(count)
-            ]
-        except (Unsupported, IndexError):
-            return []
-
-    return slots
 
 
 @dataclass(frozen=True)
@@ -105,7 +78,7 @@ def wide(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return found
 
 
-def several(form: Form) -> bool:
+def several(form: Form | BoundForm) -> bool:
     """Is it a multicast to several blocks of the cluster?"""
     return "MULTICAST" in form.modifiers
 

@@ -20,11 +20,11 @@ import numpy as np
 
 from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
 from memsim.isa.bulk_copy import from_shared
-from memsim.isa.bulk_issue import UNIT, behind
-from memsim.isa.op import Form, Op
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, Unsupported, opcode, require
-from memsim.isa.tensor_copy import box_places, coordinates_from, to_tensor
+from memsim.isa.bulk_issue import UNIT
+from memsim.isa.definitions import BoundForm, Touches, define, executes
+from memsim.isa.op import Op
+from memsim.isa.tensor_copy import box_places, tensor_operands, to_tensor
+from memsim.isa.unsupported import Unsupported, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor
@@ -74,7 +74,7 @@ def combine(name: str, operation: str) -> Combine | None:
     return Combine(element, UPDATE[key])
 
 
-def named(form: Form) -> tuple[str, str]:
+def named(form: BoundForm) -> tuple[str, str]:
     """(operation, type of the elements) of a `UBLKRED`.
 
     Raises:
@@ -118,35 +118,24 @@ def reduce(
     to.put(row, at, after.view(np.uint8), unknown)
 
 
-@opcode(
-    "UBLKRED",
-    results="",
-    steers=True,
-    also_read=behind(lambda form: (2, 1, 1)),
-    touches=lambda form: {("G", "S"): TO_GLOBAL, ("S", "S"): TO_SHARED}.get(
-        form.modifiers[:2], (*TO_GLOBAL, *TO_SHARED)
-    ),
-)
-def build_bulk_reduction(form: Form, binder: Binder) -> Any:
-    require(form.modifiers[:2] in (("G", "S"), ("S", "S")))
+define("UBLKRED", "<- T2TT", None, steers=True, touches=(*TO_GLOBAL, *TO_SHARED))  # others are not executed
+
+
+@executes("UBLKRED.G.S", "<- T2TT", None, steers=True, touches=TO_GLOBAL)
+@executes("UBLKRED.S.S", "<- T2TT", None, steers=True, touches=TO_SHARED)
+def bulk_reduction(form: BoundForm, to: int, of: int, count: int) -> Any:
     operation, name = named(form)
     how = combine(name, operation)
     if how is None:
         raise Unsupported
     touches = TO_GLOBAL if form.modifiers[0] == "G" else TO_SHARED
-    return from_shared(form, binder, touches, partial(reduce, how))
+    return from_shared(form, (to, of, count), touches, partial(reduce, how))
 
 
-@opcode(
-    "UTMAREDG",
-    results="",
-    steers=True,
-    touches=TO_GLOBAL,
-    also_read=behind(lambda form: coordinates_from(form, 1, OPERATIONS)),
-)
-def build_tensor_reduction(form: Form, binder: Binder) -> Any:
+@executes("UTMAREDG", tensor_operands(1, OPERATIONS), None, steers=True, touches=TO_GLOBAL)
+def tensor_reduction(form: BoundForm, of: int, map_at: int) -> Any:
     (operation,) = OPERATIONS & set(form.modifiers) or ("",)
-    return to_tensor(form, binder, TO_GLOBAL, partial(reduce_box, operation), OPERATIONS)
+    return to_tensor(form, (of, map_at), TO_GLOBAL, partial(reduce_box, operation), OPERATIONS)
 
 
 def reduce_box(

@@ -14,7 +14,7 @@ import numpy as np
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.op import Immediate
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, from_array, to_array

@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.memory_access import MemoryMachine, Run, register_count, shape_of, slots_of
-from memsim.isa.op import Constant, Effect, Form, Op, Register
-from memsim.isa.registry import checked
+from memsim.isa.memory_access import MemoryMachine, Run, of_size, shape_of, slots_of
+from memsim.isa.op import Constant, Effect, Op, Register
+from memsim.isa.unsupported import checked
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import fit, from_array, plus, to_array, unsigned
-
-
-def loads(letter: str) -> Callable[[Form], str]:
-    """The signature of a load, by the size that its form names."""
-    return lambda form: f"R{register_count(form)} <- {letter}"
-
 
 #: An indexed load is a memory access. Only those by lanes are counted.
 INDEXED = {"LDC": (("load", "constant"),), "LDCU": (), "ULDC": ()}
 
 
-@executes("LDC LDCU ULDC", loads("C"), None)
+@executes("LDC LDCU ULDC", of_size("R# <- C"), None)
 def load_constant(form: BoundForm, source: Constant) -> Compute:
     element, count, _ = shape_of(form)
     size = np.dtype(element).itemsize
@@ -80,4 +73,4 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
 
 
 for _name, _touches in INDEXED.items():
-    executes(_name, loads("c"), None, touches=_touches, effect=Effect.MEMORY)(indexed_constant)
+    executes(_name, of_size("R# <- c"), None, touches=_touches, effect=Effect.MEMORY)(indexed_constant)

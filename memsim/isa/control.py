@@ -6,55 +6,45 @@ Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters o
 
 from __future__ import annotations
 
-from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.mbarrier import is_wait
-from memsim.isa.op import Barrier, Effect, Flow, Form, Op, Operand
+from memsim.isa.definitions import BoundForm, Compute, define, executes
+from memsim.isa.op import Barrier, Effect, Flow, Op, Operand
 from memsim.isa.readers import IntReader
-from memsim.isa.registry import control, silent
 
 #: Functions of the driver, whose code no file has.
 DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
-control("EXIT", flow=Flow.EXIT)
-control("BRA", flow=Flow.BRANCH)
-control("BRX", flow=Flow.INDEXED, widths={0: 2})
-control("CALL", flow=Flow.CALL, widths={0: 2})
-control("RET", flow=Flow.RETURN, widths={0: 2})
-control("BSSY", flow=Flow.SET_BARRIER)
-control("BSYNC", flow=Flow.WAIT_BARRIER)
-control("BREAK", flow=Flow.LEAVE_BARRIER)
-control("WARPSYNC", flow=Flow.WARP_SYNC)
-control("BAR", flow=Flow.BLOCK_BARRIER)
-control("UCGABAR_ARV", flow=Flow.ARRIVE_CLUSTER)
-control("UCGABAR_WAIT", flow=Flow.WAIT_CLUSTER)
-control("BPT", flow=Flow.TRAP)
-control("YIELD", flow=Flow.YIELD)
-control("ENDCOLLECTIVE", flow=Flow.END_COLLECTIVE)
-control("NANOSLEEP", flow=Flow.SLEEP)
-control("KILL", "JMP", "JMX", "JMXU", "BRXU", "RTT", "SETLMEMBASE", "SETCTAID", flow=Flow.UNKNOWN)
+
+def control(names: str, flow: Flow, signature: str = "<-", modifiers: str | None = None) -> None:
+    """Define instructions of control flow."""
+    define(names, signature, modifiers, effect=Effect.CONTROL, flow=flow)
 
 
-def flow_of(form: Form, flow: Flow) -> Flow | None:
-    """What a control-flow instruction does, by its modifiers; None if this form has no effect."""
-    modifiers = form.modifiers
-    if flow is Flow.WAIT_PHASE:
-        return flow if is_wait(form) else None
-    if form.opcode == "BRA":
-        if modifiers == ("DIV",):
-            return Flow.BRANCH_DIVERGED
-        if modifiers == ("U", "ANY"):
-            return Flow.BRANCH_ANY
-        return Flow.BRANCH if modifiers in ((), ("U",)) else Flow.UNKNOWN
-    if form.opcode == "BPT" and modifiers != ("TRAP",):
-        return Flow.UNKNOWN
-    return flow
-
+control("EXIT", Flow.EXIT)
+control("BRA", Flow.BRANCH, modifiers="U")
+control("BRA.DIV", Flow.BRANCH_DIVERGED, modifiers="")
+control("BRA.U.ANY", Flow.BRANCH_ANY, modifiers="")
+control("BRX", Flow.INDEXED, "<- R2")
+control("CALL", Flow.CALL, "<- R2?")
+control("RET", Flow.RETURN, "<- R2")
+control("BSSY", Flow.SET_BARRIER, "<- B+L")
+control("BSYNC", Flow.WAIT_BARRIER, "<- P?B")
+control("BREAK", Flow.LEAVE_BARRIER, "<- P?B+")
+control("WARPSYNC", Flow.WARP_SYNC)
+control("BAR", Flow.BLOCK_BARRIER)
+control("UCGABAR_ARV", Flow.ARRIVE_CLUSTER)
+control("UCGABAR_WAIT", Flow.WAIT_CLUSTER)
+control("BPT.TRAP", Flow.TRAP, modifiers="")
+control("BPT", Flow.UNKNOWN)
+control("YIELD", Flow.YIELD)
+control("ENDCOLLECTIVE", Flow.END_COLLECTIVE)
+control("NANOSLEEP", Flow.SLEEP)
+control("KILL JMP JMX JMXU BRXU RTT SETLMEMBASE SETCTAID", Flow.UNKNOWN)
 
 # Memory order, caches, time and power: no value, address or branch depends on them here. Only opcodes in this
 # list are silent; tests/isa/test_silent.py checks it against NVIDIA's table.
-silent("NOP", "PMTRIG", "PREEXIT", "ACQBULK", "SETMAXREG", "WARPGROUP", "WARPGROUPSET")
-silent("MEMBAR", "FENCE", "ERRBAR", "CGAERRBAR")
-silent("CCTLL", "CCTLT", "UTMACCTL", "UTMACMDFLUSH", "UTMAPF", "UBLKPF")
+define("NOP PMTRIG PREEXIT ACQBULK SETMAXREG WARPGROUP WARPGROUPSET", "<-", None, effect=Effect.NONE)
+define("MEMBAR FENCE ERRBAR CGAERRBAR", "<-", None, effect=Effect.NONE)
+define("CCTLL CCTLT UTMACCTL UTMACMDFLUSH UTMAPF UBLKPF", "<-", None, effect=Effect.NONE)
 
 
 def is_fence_of_system(op: Op) -> bool:

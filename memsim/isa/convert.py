@@ -12,8 +12,8 @@ from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byt
 from memsim.isa.op import Form, Register
 from memsim.isa.pairs import from_double, halved
 from memsim.isa.readers import FloatReader, IntReader, Registers
-from memsim.isa.registry import require
 from memsim.isa.single import MODES, flushed, mode_of
+from memsim.isa.unsupported import require
 from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.rounding import Array, integer_sum, narrow, round_directed, to_odd

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from memsim.isa.op import Effect, Flow, Form, Operand
 from memsim.isa.readers import Binder
-from memsim.isa.registry import RECORDS, OpcodeRecord, Unsupported
 from memsim.isa.signature import KINDS, Matched, Signature, signature, slots_of, targets_of
+from memsim.isa.unsupported import Unsupported
 
 #: Computes an instruction's results from the register file: one value for each slot that it writes.
 Compute = Callable[..., Any]
@@ -29,7 +29,8 @@ Build = TypeVar("Build", bound=Builder)
 class BoundForm:
     """A form that is prepared for a launch.
 
-    results, sources: operands of the signature, None for missing ones.
+    results, sources: operands of the signature, None for missing ones. targets: the slots that are written,
+    one for each register of a result; None for RZ and PT.
     """
 
     opcode: str
@@ -37,6 +38,7 @@ class BoundForm:
     given: frozenset[str]
     results: tuple[Operand | None, ...]
     sources: tuple[Operand | None, ...]
+    targets: tuple[int | None, ...]
     binder: Binder
 
     @property
@@ -114,6 +116,12 @@ class Meaning:
         """Its effect beyond registers."""
         return self.definition.effect
 
+    @property
+    def flow(self) -> Flow | None:
+        """What it does to control flow; of unknown modifiers nobody knows it."""
+        flow = self.definition.flow
+        return flow if flow is None or self.definition.allows(self.form) else Flow.UNKNOWN
+
     def bind(self, binder: Binder) -> Any:
         """What executes the form in a launch.
 
@@ -128,9 +136,8 @@ class Meaning:
             None if one is None else KINDS[token.kind].bind(binder, one) for token, one in self.sources
         ]
         results, sources = (tuple(one for _, one in side) for side in (self.results, self.sources))
-        form = BoundForm(
-            self.form.opcode, self.form.modifiers, frozenset(self.form.modifiers), results, sources, binder
-        )
+        opcode, modifiers = self.form.opcode, self.form.modifiers
+        form = BoundForm(opcode, modifiers, frozenset(modifiers), results, sources, self.targets, binder)
         made = build(form, *operands)
         if None not in results or self.definition.effect is Effect.MEMORY:
             return made
@@ -146,20 +153,35 @@ def keeping(compute: Compute, places: list[int]) -> Compute:
     return lambda *state: [compute(*state)[place] for place in places]
 
 
-def meaning_of(form: Form) -> Meaning | None:
-    """What a form means; None if no definition of its opcode writes such results."""
+#: All state spaces.
+ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
+
+#: An unknown opcode: it may do anything to all memory and to all registers that it names.
+STRANGER = Definition("?", (), "P?R4?P? <- V4V4V4", effect=Effect.MEMORY, touches=ANY_ACCESS, known=False)
+
+
+def meaning_of(form: Form) -> Meaning:
+    """What a form means. One whose results are those of no definition of its opcode may do anything."""
     every = DEFINITIONS.get(form.opcode, [])
     having = [one for one in every if one.has(form)]
-    for one in having:
-        if one.allows(form) and (found := one.signature_of(form).match(form)):
+    allowing = [one for one in having if one.allows(form)]
+    for one in allowing:
+        if found := one.signature_of(form).match(form):
             return Meaning(form, one, *found, one.build is not None)
     for one in having:
         if found := one.signature_of(form).match(form):
             return Meaning(form, one, *found, False)
-    for one in [*having, *reversed(every)]:
+    for one in [*allowing, *having, *reversed(every)]:
         if found := one.signature_of(form).match_results(form):
             return Meaning(form, one, *found, False)
-    return None
+    return not_executed(form, STRANGER)
+
+
+def not_executed(form: Form, definition: Definition) -> Meaning:
+    """A form of which only its results are known."""
+    found = definition.signature_of(form).match_results(form)
+    assert found is not None
+    return Meaning(form, definition, *found, False)
 
 
 def define(
@@ -176,29 +198,6 @@ def define(
         made = Definition(opcode, tuple(needs), signature, allowed, **fields)
         DEFINITIONS.setdefault(opcode, []).append(made)
         DEFINITIONS[opcode].sort(key=lambda one: -len(one.needs))
-        RECORDS[opcode] = _record(opcode)
-
-
-def _record(opcode: str) -> OpcodeRecord:
-    def meant(form: Form) -> Meaning:
-        found = meaning_of(form)
-        if found is None:
-            raise Unsupported
-        return found
-
-    def touched(form: Form) -> Touches:
-        found = meaning_of(form)
-        return found.definition.touches if found else max(one.touches for one in DEFINITIONS[opcode])
-
-    return OpcodeRecord(
-        opcode,
-        build=lambda form, binder: meant(form).bind(binder),
-        results="?",
-        effect=lambda form: (meaning_of(form) or DEFINITIONS[opcode][0]).effect,
-        touches=touched,
-        flow=DEFINITIONS[opcode][0].flow,
-        steers=DEFINITIONS[opcode][0].steers,
-    )
 
 
 def executes(

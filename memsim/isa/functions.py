@@ -14,7 +14,7 @@ from memsim.isa.float_formats import to_bits
 from memsim.isa.multi_function import FUNCTIONS, OF_HIGH
 from memsim.isa.op import Immediate, Op, Operand, Register
 from memsim.isa.readers import FloatReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.state.registers import fit, from_array, to_array
 
 

@@ -15,8 +15,8 @@ from memsim.isa.comparisons import COMBINE
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.float_formats import NAN, to_bits
 from memsim.isa.readers import PredicateReader, Registers
-from memsim.isa.registry import require
 from memsim.isa.single import COMPARED, ordering, pick, signed, with_signs
+from memsim.isa.unsupported import require
 from memsim.isa.words import packed
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum

@@ -15,7 +15,7 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.op import Immediate, Operand, Register
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.isa.words import computes, fields, packed
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools

@@ -15,7 +15,7 @@ from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.op import Effect, Predicate, Register
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.state.partial import Partial, known_in, merge_lanes
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part
 from memsim.state.poison import Poison, poisoned

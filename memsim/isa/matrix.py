@@ -14,14 +14,15 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, Warps, by_warp, flat
 from memsim.isa.matrix_unknown import results_known, unknown_in, unknown_numbers, with_zeros
 from memsim.isa.memory_access import slots_of
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.pairs import from_double
-from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, Unsupported, checked, opcode, require
+from memsim.isa.readers import IntReader, Registers
+from memsim.isa.unsupported import Unsupported, checked, require
 from memsim.isa.words import packed
 from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.rounding import Array, fma64
@@ -47,7 +48,7 @@ class FragmentLayout:
         Unsupported: an unsupported shape or type.
     """
 
-    def __init__(self, form: Form) -> None:
+    def __init__(self, form: Form | BoundForm) -> None:
         shape, *types = form.modifiers or ("",)
         require(shape in _SHAPES[form.opcode] and set(types) <= _TYPES[form.opcode])
         self.rows, self.k = _SHAPES[form.opcode][shape]
@@ -69,14 +70,14 @@ class FragmentLayout:
         self.place_c = rows[:, :count], columns[:, :count]
 
 
-def _widths(form: Form) -> dict[int, int]:
+def _signature(form: Form) -> str:
     try:
         layout = FragmentLayout(form)
     except Unsupported:
-        return {0: 8, 1: 16, 2: 8, 3: 8}
+        return "R8 <- R16 R8 R8"
     a, b, c = (place[0].shape[1] for place in (layout.place_a, layout.place_b, layout.place_c))
     result = registers(c, layout.result)
-    return {0: result, 1: registers(a, layout.a), 2: registers(b, layout.b), 3: result}
+    return f"R{result} <- R{registers(a, layout.a)} R{registers(b, layout.b)} R{result}"
 
 
 def registers(numbers: int, name: str) -> int:
@@ -84,20 +85,19 @@ def registers(numbers: int, name: str) -> int:
     return numbers * bits_of_type(name) // 32
 
 
-@opcode("HMMA", "IMMA", "DMMA", widths=_widths, effect=Effect.LANES)
-def build_product(form: Form, binder: Binder) -> Compute:
+@executes("HMMA IMMA DMMA", _signature, None, effect=Effect.LANES)
+def build_product(form: BoundForm, *operands: Register) -> Compute:
     layout = FragmentLayout(form)
-    require(len(form.operands) == 4)
     places = (layout.place_a, layout.place_b, layout.place_c)
     readers = [
         elements(operand, place[0].shape[1], name)
-        for operand, place, name in zip(form.operands[1:4], places, (layout.a, layout.b, layout.result))
+        for operand, place, name in zip(operands, places, (layout.a, layout.b, layout.result))
     ]
     shapes = ((layout.rows, layout.k), (8, layout.k), (layout.rows, 8))
     multiply = {"HMMA": tensor_product, "IMMA": integer_product, "DMMA": double_product}[form.opcode]
     slots = [
-        slots_of(checked(operand, Register), registers(place[0].shape[1], name))
-        for operand, place, name in zip(form.operands[1:4], places, (layout.a, layout.b, layout.result))
+        slots_of(operand, registers(place[0].shape[1], name))
+        for operand, place, name in zip(operands, places, (layout.a, layout.b, layout.result))
     ]
 
     def compute(r: Registers, warps: Warps) -> Any:
@@ -251,11 +251,9 @@ def matrix(values: Array, place: Place, shape: tuple[int, int]) -> Array:
     return whole
 
 
-@opcode("MOVM", effect=Effect.LANES)
-def build_transpose(form: Form, binder: Binder) -> Compute:
+@executes("MOVM.16.MT88", "W <- W", effect=Effect.LANES)
+def build_transpose(form: BoundForm, read: IntReader) -> Compute:
     """Transposes an 8 x 8 matrix of 16-bit elements, two in each lane."""
-    require(form.modifiers == ("16", "MT88"))
-    read = binder.word(form.operands[1])
 
     def compute(r: Registers, warps: Warps) -> Any:
         words = by_warp(to_array(read(r)), warps)

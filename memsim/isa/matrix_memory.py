@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory_access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
 from memsim.isa.op import Form, Op, Register
-from memsim.isa.readers import Binder
-from memsim.isa.registry import checked, known, opcode
+from memsim.isa.readers import IntReader
+from memsim.isa.unsupported import checked
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert
 from memsim.state.registers import fit, from_array, ints, to_array
@@ -19,7 +20,7 @@ from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 
 
-def _matrix_count(form: Form) -> int:
+def _matrix_count(form: Form | BoundForm) -> int:
     return next((int(name) for name in form.modifiers if name in ("2", "4")), 1)
 
 
@@ -44,10 +45,13 @@ def matrix_pieces(
     ]
 
 
-@opcode("LDSM", widths=lambda form: {0: _matrix_count(form)}, touches=(("ldmatrix", "shared"),))
-def build_load_matrix(form: Form, binder: Binder) -> Run:
-    count, transposed = _matrix_shape(form)
-    slots = slots_of(checked(form.operands[0], Register), count)
+_SHAPES = "16 M88 MT88 2 4"
+
+
+@executes("LDSM", lambda form: f"R{_matrix_count(form)} <- a", _SHAPES, touches=(("ldmatrix", "shared"),))
+def load_matrix(form: BoundForm, read: IntReader) -> Run:
+    count, transposed = _matrix_count(form), "MT88" in form.given
+    slots = slots_of(checked(form.results[0], Register), count)
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix, slot in enumerate(slots):
@@ -67,13 +71,12 @@ def build_load_matrix(form: Form, binder: Binder) -> Run:
     def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
         unknown_results(slots)(machine, op, poison, machine.mask, spaces)
 
-    return framed(form, binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
+    return framed(read, form.binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
 
 
-@opcode("STSM", results="", widths=lambda form: {1: _matrix_count(form)}, touches=(("stmatrix", "shared"),))
-def build_store_matrix(form: Form, binder: Binder) -> Run:
-    count, transposed = _matrix_shape(form)
-    source = checked(form.operands[1], Register)
+@executes("STSM", lambda form: f"<- a R{_matrix_count(form)}", _SHAPES, touches=(("stmatrix", "shared"),))
+def store_matrix(form: BoundForm, read: IntReader, source: Register) -> Run:
+    count, transposed = _matrix_count(form), "MT88" in form.given
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
         for matrix in range(count):
@@ -87,9 +90,4 @@ def build_store_matrix(form: Form, binder: Binder) -> Run:
                 for where, _ in pieces:
                     store.forget(where, np.uint16, machine.mask, unknown.poison.through(op))
 
-    return framed(form, binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)
-
-
-def _matrix_shape(form: Form) -> tuple[int, bool]:
-    known(form, "16", "M88", "MT88", "2", "4")
-    return _matrix_count(form), "MT88" in form.modifiers
+    return framed(read, form.binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)

@@ -31,11 +31,8 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.memory_access import address_of
-from memsim.isa.op import Address, Effect, Flow, Form, Op, Predicate
-from memsim.isa.readers import Binder
-from memsim.isa.registry import opcode, require
-from memsim.isa.written_operands import targets_of
+from memsim.isa.definitions import BoundForm, Build, define, executes
+from memsim.isa.op import Effect, Flow, Op
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
@@ -56,51 +53,83 @@ NOTED = "mbarrier operations"
 Reader = Callable[[list[Any]], Any]
 
 
-def is_wait(form: Form) -> bool:
-    """May it block lanes until a phase completes?"""
-    return form.modifiers == ("PHASECHK", "TRANS64", "TRYWAIT")
+def synchronizes(
+    names: str, signature: str, modifiers: str | None = "", **fields: Any
+) -> Callable[[Build], Build]:
+    """Register an operation on an mbarrier."""
+    return executes(names, signature, modifiers, **{"effect": Effect.MEMORY, "steers": True, **fields})
 
 
-def _widths(form: Form) -> dict[int, int]:
-    if form.operands and isinstance(form.operands[0], Address):  # no result
-        return {}
-    if "EXCH" in form.modifiers:
-        return {0: 2, 2: 2}
-    return {} if "PHASECHK" in form.modifiers else {0: 2}
+@synchronizes("SYNCS", "P?D? <- a V?", None)
+def unknown_operation(form: BoundForm, place: Reader, _: Any = None) -> Any:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+        machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
 
-
-def effect_of(form: Form) -> Effect:
-    return Effect.CONTROL if is_wait(form) else Effect.MEMORY
-
-
-@opcode("SYNCS", results="P?R?", widths=_widths, effect=effect_of, flow=Flow.WAIT_PHASE, steers=True)
-def build_mbarrier(form: Form, binder: Binder) -> Any:
-    """The operation on the object."""
-    names = form.modifiers
-    place = binder.short_address(address_of(form)[1])
-    after = form.operands[address_of(form)[0] + 1 :]
-    act: Act = _forgets
-    if names == ("EXCH", "64"):
-        act = _exchange(binder.pair(after[0]))
-    elif names == ("CCTL", "IV"):
-        act = _invalidate
-    elif names == ("PHASECHK", "TRANS64"):
-        act = _test(binder.unsigned_word(after[0]))
-    elif names[:2] == ("ARRIVE", "TRANS64") and set(names[2:]) <= {"RED", "OPTOUT", "TMASK", *_COUNTS}:
-        counts = [name for name in names[2:] if name in _COUNTS]
-        if len(counts) <= 1:
-            act = _arrive(binder.word(after[0]), counts[0] if counts else "", names)
     return _run(form, place, act)
 
 
-@opcode("ARRIVES", results="", effect=Effect.MEMORY, steers=True)
-def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
+@synchronizes("SYNCS.EXCH.64", "D? <- aD")
+def exchange(form: BoundForm, place: Reader, read: Reader) -> Any:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+        bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
+        machine.mbarriers.initialise(lanes.block, lanes.address, bits)
+
+    return _run(form, place, act)
+
+
+@synchronizes("SYNCS.CCTL.IV", "<- a")
+def invalidate(form: BoundForm, place: Reader) -> Any:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+        machine.mbarriers.invalidate(lanes.block, lanes.address)
+
+    return _run(form, place, act)
+
+
+define("SYNCS.PHASECHK.TRANS64.TRYWAIT", "P <- aU", effect=Effect.CONTROL, flow=Flow.WAIT_PHASE, steers=True)
+
+
+@synchronizes("SYNCS.PHASECHK.TRANS64", "P <- aU")
+def test_phase(form: BoundForm, place: Reader, read: Reader) -> Any:
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> list[Any]:
+        if machine.mbarriers.poison is not None:
+            raise Poisoned(machine.mbarriers.poison)
+        parity = lanes.column(read(machine.slots)) >> 31
+        over = machine.mbarriers.passed(lanes.block, lanes.address, parity)
+        passed = from_bools(lanes.spread(over))
+        if passed is not False:
+            pass_phase(machine, lanes, over)
+        return [passed]
+
+    return _run(form, place, act)
+
+
+@synchronizes("SYNCS.ARRIVE.TRANS64", "D? <- aW", " ".join(("RED", "OPTOUT", "TMASK", *_COUNTS)))
+def arrive(form: BoundForm, place: Reader, read: Reader) -> Any:
+    counts = [name for name in form.modifiers if name in _COUNTS] or [""]
+    if len(counts) > 1:
+        return unknown_operation(form, place)
+    arrivals, bytes = _COUNTS[counts[0]]
+    drops, tells = "OPTOUT" in form.given, "TMASK" in form.given
+
+    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> list[Any]:
+        operand = lanes.column(read(machine.slots)).astype(np.int64)
+        ones = np.ones_like(operand)
+        columns = {"R": operand, "-R": -operand}
+        count, tx = (columns[one] if isinstance(one, str) else ones * one for one in (arrivals, bytes))
+        machine.order.arrive(*lanes.own, lanes.block, machine.mbarriers.columns(lanes.address))
+        before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops, lanes.warp)
+        if machine.mbarriers.poison is not None:
+            return []
+        lower = _word(lanes, lanes.together()) if tells else 0
+        return [lower, _word(lanes, upper_word(*before).astype(np.uint32))]
+
+    return _run(form, place, act)
+
+
+@synchronizes("ARRIVES.LDGSTSBAR.64.TRANSCNT ARRIVES.LDGSTSBAR.64.ARVCNT", "<- a")
+def arrive_with_copies(form: BoundForm, place: Reader) -> Any:
     """Copies of the lane complete when they are issued, which is one legal order: so does the arrival."""
-    counts: dict[tuple[str, ...], tuple[int, int]]
-    counts = {("LDGSTSBAR", "64", "TRANSCNT"): (0, -1), ("LDGSTSBAR", "64", "ARVCNT"): (1, 0)}
-    require(form.modifiers in counts)
-    arrivals, bytes = counts[form.modifiers]
-    place = binder.short_address(address_of(form)[1])
+    arrivals, bytes = (0, -1) if "TRANSCNT" in form.given else (1, 0)
 
     def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)
@@ -108,6 +137,9 @@ def build_arrival_of_copies(form: Form, binder: Binder) -> Any:
         machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
 
     return _run(form, place, act)
+
+
+define("ARRIVES", "<- a", None, effect=Effect.MEMORY, steers=True)  # others are not executed
 
 
 class MbarrierLanes:
@@ -151,11 +183,11 @@ def pass_phase(machine: Any, lanes: MbarrierLanes, passed: Any = slice(None)) ->
     machine.order.pass_phase(rows[passed], warps[passed], columns[passed])
 
 
-#: Performs an operation; returns the results by slot, if known.
-Act = Callable[[Any, Op, MbarrierLanes], "dict[int, Any] | None"]
+#: Performs an operation; returns the results, if known.
+Act = Callable[[Any, Op, MbarrierLanes], "list[Any] | None"]
 
 
-def _run(form: Form, place: Reader, act: Act) -> Any:
+def _run(form: BoundForm, place: Reader, act: Act) -> Any:
     def run(machine: Any, op: Op, active: Any, data: bool) -> None:
         if active is False:
             return
@@ -168,69 +200,12 @@ def _run(form: Form, place: Reader, act: Act) -> Any:
             objects.forget(unknown.poison.through(op))
         except MemsimError as error:
             raise machine.at(error, op) from None
-        values = given or {}
         poison = Poison(f"the state of an mbarrier ({form.name})", op)
-        for slot in targets_of(form, op.record):
+        for slot, value in zip(form.targets, given or [poison] * len(form.targets)):
             if slot is not None:  # after `act`, which may read the same register
-                machine.write(slot, values.get(slot, poison), active)
+                machine.write(slot, value, active)
 
     return run
-
-
-def _forgets(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
-    machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
-
-
-def _exchange(read: Reader) -> Act:
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
-        bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
-        machine.mbarriers.initialise(lanes.block, lanes.address, bits)
-
-    return act
-
-
-def _invalidate(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
-    machine.mbarriers.invalidate(lanes.block, lanes.address)
-
-
-def _test(read: Reader) -> Act:
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> dict[int, Any]:
-        if machine.mbarriers.poison is not None:
-            raise Poisoned(machine.mbarriers.poison)
-        parity = lanes.column(read(machine.slots)) >> 31
-        over = machine.mbarriers.passed(lanes.block, lanes.address, parity)
-        slot, passed = _answer(op.form), from_bools(lanes.spread(over))
-        if passed is not False:
-            pass_phase(machine, lanes, over)
-        return {} if slot is None else {slot: passed}
-
-    return act
-
-
-def _answer(form: Form) -> int | None:
-    operand = form.operands[0]
-    return operand.slot if isinstance(operand, Predicate) else None
-
-
-def _arrive(read: Reader, counts: str, names: tuple[str, ...]) -> Act:
-    arrivals, bytes = _COUNTS[counts]
-    drops, tells = "OPTOUT" in names, "TMASK" in names
-
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> dict[int, Any]:
-        operand = lanes.column(read(machine.slots)).astype(np.int64)
-        ones = np.ones_like(operand)
-        columns = {"R": operand, "-R": -operand}
-        count, tx = (columns[one] if isinstance(one, str) else ones * one for one in (arrivals, bytes))
-        machine.order.arrive(*lanes.own, lanes.block, machine.mbarriers.columns(lanes.address))
-        before = machine.mbarriers.arrive(lanes.block, lanes.address, count, tx, drops, lanes.warp)
-        targets = targets_of(op.form, op.record)
-        if len(targets) != 2 or machine.mbarriers.poison is not None:
-            return {}
-        lower = _word(lanes, lanes.together()) if tells else 0
-        given = zip(targets, (lower, _word(lanes, upper_word(*before).astype(np.uint32))))
-        return {slot: value for slot, value in given if slot is not None}
-
-    return act
 
 
 def _word(lanes: MbarrierLanes, column: np.ndarray) -> Any:

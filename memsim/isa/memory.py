@@ -10,24 +10,23 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.memory_access import (
     SPACES,
     MemoryMachine,
     Move,
     Run,
-    address_of,
     forget_memory,
     framed,
-    load_widths,
-    register_count,
+    of_size,
     shape_of,
     slots_of,
     unknown_results,
 )
-from memsim.isa.op import Effect, Form, Op, Predicate, Register
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, checked, opcode, require
+from memsim.isa.op import Effect, Op, Register
+from memsim.isa.readers import IntReader
 from memsim.isa.spills import load_spilled, store_spilled
+from memsim.isa.unsupported import checked, require
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
 from memsim.state.poison import Poisoned
@@ -37,19 +36,10 @@ from memsim.state.space_bytes import SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
 
 
-def _store_widths(form: Form) -> dict[int, int]:
-    try:
-        place, _ = address_of(form)
-    except Unsupported:
-        return {}
-    return {place + 1: register_count(form)}
-
-
-def build_load(form: Form, binder: Binder) -> Run:
+def build_load(form: BoundForm, read: IntReader) -> Run:
     element, count, width = shape_of(form)
-    place, _ = address_of(form)
-    require(place == 1 and len(form.operands) == 2)
-    slots = slots_of(checked(form.operands[0], Register), count)
+    require(form.results[0] is None)  # a predicate that no known kernel has
+    slots = slots_of(checked(form.results[1], Register), count)
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
@@ -77,7 +67,7 @@ def build_load(form: Form, binder: Binder) -> Run:
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)
 
-    return framed(form, binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots))
+    return framed(read, form.binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots))
 
 
 def word_of(array: np.ndarray) -> Any:
@@ -87,14 +77,12 @@ def word_of(array: np.ndarray) -> Any:
     return from_array(array.astype(np.int64))
 
 
-def build_store(form: Form, binder: Binder) -> Run:
+def build_store(form: BoundForm, read: IntReader, source: Register) -> Run:
     element, count, width = shape_of(form)
-    place, _ = address_of(form)
-    require(place == 0 and len(form.operands) == 2)
-    slots = slots_of(checked(form.operands[1], Register), count)
+    slots = slots_of(source, count)
     is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
     move = storing(slots, element, is_spill)
-    return framed(form, binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
+    return framed(read, form.binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
 
 
 def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) -> Move:
@@ -127,16 +115,16 @@ def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) 
 
 
 for _letter, _space in SPACES.items():
-    opcode(f"LD{_letter}", results="P?R", widths=load_widths, touches=(("load", _space),))(build_load)
-    opcode(f"ST{_letter}", results="", widths=_store_widths, touches=(("store", _space),))(build_store)
+    _at = "a" if _space in ("shared", "local") else "A"
+    executes(f"LD{_letter}", of_size("P?R# <- " + _at), None, touches=(("load", _space),))(build_load)
+    executes(f"ST{_letter}", of_size(f"<- {_at} R#"), None, touches=(("store", _space),))(build_store)
 
 
-@opcode("QSPC", results="P?R", widths={2: 2}, effect=Effect.LANES)
-def build_query_space(form: Form, binder: Binder) -> Any:
+@executes("QSPC", "PW <- A", None, effect=Effect.LANES)
+def query_space(form: BoundForm, read: IntReader) -> Compute:
     """Whether a generic address is in shared (`.S`), local (`.L`) or global (`.G`) memory."""
     kinds = [name for name in form.modifiers if name in ("S", "L", "G")]
-    require(len(kinds) == 1 and isinstance(form.operands[0], Predicate))
-    read = binder.address(address_of(form)[1])
+    require(len(kinds) == 1)
 
     def compute(r: list[Any], warps: Any) -> Any:
         address = to_array(read(r))

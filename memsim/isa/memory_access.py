@@ -14,9 +14,9 @@ import numpy as np
 from memsim.access import AccessSide
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm
-from memsim.isa.op import Address, Form, Op, Predicate, Register
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, require
+from memsim.isa.op import Address, Form, Op, Register
+from memsim.isa.readers import Binder, IntReader
+from memsim.isa.unsupported import Unsupported, require
 from memsim.order.order_listener import OrderListener
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
@@ -125,9 +125,14 @@ def shape_of(form: Form | BoundForm) -> tuple[type, int, int]:
     return element, count, np.dtype(element).itemsize * count
 
 
-def register_count(form: Form) -> int:
+def register_count(form: Form | BoundForm) -> int:
     """Registers that hold the data."""
     return 4 if "128" in form.modifiers else 2 if "64" in form.modifiers else 1
+
+
+def of_size(text: str) -> Callable[[Form], str]:
+    """A signature in which `R#` is as many registers as the form names."""
+    return lambda form: text.replace("#", str(register_count(form)))
 
 
 def slots_of(register: Register, count: int) -> list[int | None]:
@@ -154,13 +159,8 @@ def address_of(form: Form) -> tuple[int, Address]:
     raise Unsupported
 
 
-def load_widths(form: Form) -> dict[int, int]:
-    start = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
-    return {start: register_count(form)}
-
-
 def framed(
-    form: Form,
+    read: IntReader,
     binder: Binder,
     space: str,
     access: str,
@@ -173,11 +173,9 @@ def framed(
 ) -> Run:
     """The execution frame of memory instructions.
 
-    lanes: only so many of a warp supply an address. generic: of an atomic, its kinds in shared memory if its
-    address is generic. spins: it is part of a loop, of which only the first round is reported.
+    read: the address. lanes: only so many of a warp supply one. generic: of an atomic, its kinds in shared
+    memory if its address is generic. spins: it is part of a loop, of which only the first round is reported.
     """
-    at = address_of(form)[1]
-    read = binder.address(at) if space in ("global", "generic") else binder.short_address(at)
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
     def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:

@@ -15,7 +15,7 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.op import Immediate
 from memsim.isa.pairs import halved
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.isa.words import fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools

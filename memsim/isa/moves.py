@@ -16,7 +16,7 @@ from memsim.isa.integer import as_int
 from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
 from memsim.isa.pairs import halved
 from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64

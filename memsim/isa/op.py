@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING
 
 from memsim.instruction import Instruction
+
+if TYPE_CHECKING:
+    from memsim.isa.definitions import Meaning
 
 VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 320, 328, 336, 352
 SLOTS = 354
@@ -148,10 +151,7 @@ Operand = Register | Predicate | Immediate | Constant | Address | Label | Specia
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """An instruction without its place: opcode, modifiers, operands.
-
-    results: the number of operands that are written; the others are read.
-    """
+    """An instruction without its place: opcode, modifiers, operands."""
 
     opcode: str
     modifiers: tuple[str, ...]
@@ -170,13 +170,12 @@ class Op(Instruction):
     index: its number in the program. reads, writes: slots,
     as bit sets. A guarded write leaves the register unchanged in lanes whose guard is false. addresses: slots
     read for an address, a predicate or the guard, not as data. targets: indices of the targets of a branch,
-    call or barrier. record: what is known of the opcode (`memsim.isa.registry`). called: the instruction of
+    call or barrier. meaning: what is known of its form. called: the instruction of
     the source program that it is a part of, if that is not its form. spills: the slots that stand for the
     words of the stack that it loads or stores (`memsim.isa.stack`).
     """
 
     index: int
-    form: Form
     guard: Predicate | None
     effect: Effect
     reads: int
@@ -184,9 +183,14 @@ class Op(Instruction):
     addresses: int
     flow: Flow | None
     targets: tuple[int, ...]
-    record: Any
+    meaning: Meaning
     called: str = ""
     spills: tuple[int, ...] = ()
+
+    @property
+    def form(self) -> Form:
+        """Its opcode, modifiers and operands."""
+        return self.meaning.form
 
     @property
     def name(self) -> str:
@@ -196,7 +200,7 @@ class Op(Instruction):
     @property
     def touches(self) -> tuple[tuple[str, str], ...]:
         """(access, state space) of each access that it makes."""
-        return tuple(self.record.touches_of(self.form))
+        return self.meaning.definition.touches
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from memsim.isa.float_formats import of_bits
-from memsim.isa.op import Address, Constant, Form, Immediate, Operand, Predicate, Register, Symbolic
+from memsim.isa.op import Address, Constant, Immediate, Operand, Predicate, Register, Symbolic
 from memsim.isa.pairs import joined, to_double
-from memsim.isa.registry import Unsupported, checked
+from memsim.isa.unsupported import Unsupported, checked
 from memsim.state.partial import or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
@@ -41,18 +41,6 @@ Reader = TypeVar("Reader")
 OF_GROUPS = (
     ", where the system keeps the barriers of cooperative groups of several warps (tiles of 64 and more)"
 )
-
-
-def sources(read: Callable[[Operand], Reader], form: Form, count: int) -> list[Reader]:
-    """Readers of so many operands after the first, which is written.
-
-    Raises:
-        Unsupported: there are fewer.
-    """
-    found = [read(operand) for operand in form.operands[1 : 1 + count]]
-    if len(found) < count:
-        raise Unsupported
-    return found
 
 
 class Binder:

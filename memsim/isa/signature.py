@@ -2,19 +2,20 @@
 
 `"W P?P? <- UUU P?P?"`: a word and up to two predicates are written, three unsigned words and up to two
 predicates read. A letter (`KINDS`) is an operand, a number behind it says that it spans so many registers,
-`?` that it may be missing, and `+` that a result is read, too.
+`?` that it may be missing, and `+` that a result is read, too, or a source written.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from memsim.isa.op import (
     PREDICATE,
+    UNIFORM,
     UNIFORM_PREDICATE,
     Address,
     Barrier,
@@ -29,6 +30,7 @@ from memsim.isa.op import (
     Symbolic,
 )
 from memsim.isa.readers import Binder
+from memsim.isa.unsupported import Unsupported, require
 
 VALUE = (Register, Constant, Immediate, Symbolic)
 #: Names of all predicates of a kind, as bits.
@@ -44,6 +46,25 @@ def _itself(binder: Binder, operand: Operand) -> Operand:
 def is_indexed(constant: Constant) -> bool:
     """Does it read a constant bank at an index that may differ between lanes?"""
     return constant.register is not None and constant.register.slot is not None
+
+
+def first_slot(operand: Register | Address) -> int:
+    """The first of consecutive uniform registers, in brackets or not.
+
+    Raises:
+        Unsupported: the operand is not one.
+    """
+    register = operand.uniform if isinstance(operand, Address) else operand
+    require(not isinstance(operand, Address) or (operand.base is None and not operand.offset))
+    if register is None or register.slot is None:
+        raise Unsupported
+    return register.slot
+
+
+def descriptor_slot(operand: Special) -> int | None:
+    """The first of the four registers of `gdesc[URn]`, which describe two matrices; None of others."""
+    match = re.match(r"gdesc\[UR(\d+)\]", operand.name)
+    return UNIFORM + int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +95,24 @@ KINDS: dict[str, OperandKind] = {
     "R": OperandKind(1, (Register,)),
     "V": OperandKind(1, VALUE),
     "X": OperandKind(2, VALUE),
+    "T": OperandKind(1, (Register, Address), lambda binder, operand: first_slot(operand)),
     "C": OperandKind(0, (Constant,), also=lambda constant: not is_indexed(constant)),
     "c": OperandKind(0, (Constant,), also=lambda constant: is_indexed(constant)),
     "B": OperandKind(1, (Barrier,)),
     "S": OperandKind(0, (Special,)),
     "Q": OperandKind(0, (Special,)),  # all predicates
+    "g": OperandKind(4, (Special,), also=lambda special: descriptor_slot(special) is not None),
+    "h": OperandKind(4, (Special,), also=lambda special: descriptor_slot(special) is not None),
     "L": OperandKind(0, (Label,)),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One operand of a signature; `kind` is one of `KINDS`. both: a result that is read, too (`P+`)."""
+    """One operand of a signature; `kind` is one of `KINDS`.
+
+    both: a result that is read, too, or a source that is written.
+    """
 
     kind: str
     span: int
@@ -107,7 +134,10 @@ class Token:
             return span_of(operand.base, self.span) | span_of(operand.uniform, self.span)
         if isinstance(operand, Constant):
             return span_of(operand.register, 1)
-        if isinstance(operand, Special):
+        if isinstance(operand, Special) and self.kind in "gh":  # of A in registers, only that of B is read
+            first = descriptor_slot(operand) or 0
+            return (0b1111 if self.kind == "g" else 0b1100) << first
+        if isinstance(operand, Special) and self.kind == "Q":
             return ALL_PREDICATES.get(operand.name, 0)
         return span_of(operand, self.span)
 
@@ -171,10 +201,14 @@ class Signature:
                 results.append((token, None))
             else:
                 return None
-        rest = form.operands[at:]
-        spans = [token.span for token in self.sources if not token.optional][: len(rest)]
-        spans += [1] * (len(rest) - len(spans))
-        return tuple(results), tuple((Token("V", span, False), one) for span, one in zip(spans, rest))
+        sources: list[tuple[Token, Operand | None]] = []
+        expected = list(self.sources)
+        for one in form.operands[at:]:
+            while expected and expected[0].optional and not expected[0].fits(one, False):
+                expected.pop(0)
+            token = expected.pop(0) if expected else Token("V", 2 if isinstance(one, Address) else 1, False)
+            sources.append((token if token.fits(one, False) else replace(token, kind="V"), one))
+        return tuple(results), tuple(sources)
 
 
 @cache
@@ -198,6 +232,7 @@ def slots_of(results: Matched, sources: Matched) -> tuple[int, int, int]:
     for token, operand in sources:
         slots = token.slots(operand)
         reads |= slots
+        writes |= slots if token.both else 0
         if isinstance(operand, (Address, Constant, Predicate)):
             addresses |= slots
     return reads, writes, addresses

@@ -12,7 +12,7 @@ from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.op import Constant, Form, Operand, Register
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
-from memsim.isa.registry import Unsupported, require
+from memsim.isa.unsupported import Unsupported, require
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, from_floats

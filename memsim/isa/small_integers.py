@@ -9,7 +9,7 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.readers import IntReader, Registers
-from memsim.isa.registry import require
+from memsim.isa.unsupported import require
 from memsim.isa.words import computes, fields, packed, readings
 from memsim.state.registers import fit, from_array, plus
 from memsim.state.sums import Int

@@ -9,7 +9,7 @@ from memsim.isa.lanes import Warps
 from memsim.isa.op import Effect, Label, Special
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Registers
-from memsim.isa.registry import Unsupported
+from memsim.isa.unsupported import Unsupported
 from memsim.state.poison import Poison, Poisoned
 
 

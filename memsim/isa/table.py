@@ -31,13 +31,6 @@ import memsim.isa.tensor_copy
 import memsim.isa.texture
 import memsim.isa.unexecuted
 import memsim.isa.warpgroup  # noqa: F401
-from memsim.isa.op import Effect
-from memsim.isa.registry import RECORDS, OpcodeRecord
+from memsim.isa.definitions import DEFINITIONS
 
-#: All state spaces.
-ANY_ACCESS = tuple((access, space) for access in ("load", "store") for space in ("shared", "global", "local"))
-
-#: The record of an unknown opcode: it may do anything to all memory and to all registers that it names.
-STRANGER = OpcodeRecord("?", None, "P?R?P?", {0: 4, 1: 4}, Effect.MEMORY, touches=ANY_ACCESS, known=False)
-
-__all__ = ["ANY_ACCESS", "RECORDS", "STRANGER"]
+__all__ = ["DEFINITIONS"]

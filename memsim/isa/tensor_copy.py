@@ -22,7 +22,6 @@ from memsim.isa.bulk_issue import (
     STORES,
     UNIT,
     Issue,
-    behind,
     copies,
     cut,
     deliver,
@@ -30,39 +29,37 @@ from memsim.isa.bulk_issue import (
     move,
     multicast,
     several,
-    slot_of,
 )
+from memsim.isa.definitions import BoundForm, Touches, executes
 from memsim.isa.op import Form, Op
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Touches, Unsupported, opcode
+from memsim.isa.unsupported import Unsupported
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor, swizzle_address
 
 
-def coordinates_from(form: Form, before: int, also: frozenset[str] = frozenset()) -> tuple[int, ...]:
-    """The registers after the operands: so many and the coordinates, and the map's address."""
-    try:
-        return (before + dimensions(form, also), 2)
-    except Unsupported:
-        return (2, 2)
+def tensor_operands(before: int, also: frozenset[str] = frozenset()) -> Callable[[Form], str]:
+    """The signature of a form: `before` registers and coordinates, the map's address, the blocks."""
+
+    def text(form: Form) -> str:
+        try:
+            count = before + dimensions(form, also)
+        except Unsupported:
+            count = 2
+        return f"<- T{count} T2 {'T' if several(form) else ''}"
+
+    return text
 
 
-@opcode(
-    "UTMALDG",
-    results="",
-    steers=True,
-    touches=lambda form: MULTICASTS if several(form) else LOADS,
-    also_read=behind(lambda form: (*coordinates_from(form, 2), *((1,) if several(form) else ()))),
-)
-def build_tensor_load(form: Form, binder: Binder) -> Any:
-    to, map_at = slot_of(form, 0), slot_of(form, 1)
-    if "IM2COL" in form.modifiers:
-        return copies(binder, [to, to + 1], LOADS, _unknown, 1)
+@executes("UTMALDG", tensor_operands(2), None, steers=True, touches=LOADS)
+@executes("UTMALDG.MULTICAST", tensor_operands(2), None, steers=True, touches=MULTICASTS)
+def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None) -> Any:
+    if "IM2COL" in form.given:
+        return copies(form.binder, [to, to + 1], LOADS, _unknown, 1)
     count = dimensions(form)
     slots = [*range(to, to + 2 + count), map_at, map_at + 1]
-    if several(form):
-        slots.append(slot_of(form, 2))
+    if blocks is not None:
+        slots.append(blocks)
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
         place, _, *rest = issue.words
@@ -77,18 +74,12 @@ def build_tensor_load(form: Form, binder: Binder) -> Any:
 
         deliver(machine, op, issue, sizes, ranks, write if data else None)
 
-    return copies(binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
+    return copies(form.binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
 
 
-@opcode(
-    "UTMASTG",
-    results="",
-    steers=True,
-    touches=STORES,
-    also_read=behind(lambda form: coordinates_from(form, 1)),
-)
-def build_tensor_store(form: Form, binder: Binder) -> Any:
-    return to_tensor(form, binder, STORES, store_box)
+@executes("UTMASTG", tensor_operands(1), None, steers=True, touches=STORES)
+def store_tensor(form: BoundForm, of: int, map_at: int) -> Any:
+    return to_tensor(form, (of, map_at), STORES, store_box)
 
 
 #: Writes one box: (global memory, shared memory, block, address there, tensor, corner, instruction).
@@ -96,10 +87,14 @@ WriteBox = Callable[[SpaceBytes, SpaceBytes, int, int, Tensor, tuple[int, ...], 
 
 
 def to_tensor(
-    form: Form, binder: Binder, touches: Touches, write: WriteBox, also: frozenset[str] = frozenset()
+    form: BoundForm,
+    operands: tuple[int, int],
+    touches: Touches,
+    write: WriteBox,
+    also: frozenset[str] = frozenset(),
 ) -> Any:
     """A copy or reduction of boxes of shared memory. also: modifiers that are allowed."""
-    of, map_at, count = slot_of(form, 0), slot_of(form, 1), dimensions(form, also)
+    (of, map_at), count = operands, dimensions(form, also)
     slots = [*range(of, of + 1 + count), map_at, map_at + 1]
 
     def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
@@ -113,7 +108,7 @@ def to_tensor(
         for i in range(len(tensors)) if data else ():
             write(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), op)
 
-    return copies(binder, slots, touches, act, None)
+    return copies(form.binder, slots, touches, act, None)
 
 
 def boxes(machine: Any, op: Op, words: list[np.ndarray], count: int) -> tuple[list[Tensor], np.ndarray]:

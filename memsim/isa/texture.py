@@ -7,18 +7,18 @@ Levels of detail make no difference, because textures have no mipmaps here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from memsim.arch.texel_places import NOTHING, texels
 from memsim.argument_types import Texture
+from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory_access import slots_of
-from memsim.isa.op import Form, Immediate, Operand, Predicate, Register, Special
-from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, checked, known, opcode, require
+from memsim.isa.op import Form, Immediate, Operand, Register, Special
 from memsim.isa.texture_places import Touched, fetched, sampled
+from memsim.isa.unsupported import Unsupported, checked, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools
 from memsim.state.registers import from_array, to_array
@@ -30,66 +30,54 @@ DOUBT = (
     "a normalized coordinate is between two texels but for the chip's rounding, or outside of a border, or"
     " no number"
 )
-#: Opcodes with a second vector of registers: a level of detail, or derivatives.
-WITH_SECOND = ("TEX", "TXD")
 
 
 class Fetch(NamedTuple):
-    """The operands of a fetch. first: the index of the first one that is not a predicate. channels: those
-    that it returns, the first two in the pair of registers of the second operand, the others in the first's.
+    """What a fetch says of its texture, and the channels that it returns: the first two in the pair of
+    registers of the second operand, the others in the first's.
     """
 
-    first: int
-    coordinates: int
-    handle: int
     shape: str
     channels: tuple[int, ...]
 
 
-def fetch_of(form: Form) -> Fetch:
-    """The operands of a form.
+def fetch_of(operands: Sequence[Operand | None]) -> Fetch:
+    """The last operands of a form are 0, a shape, and a mask of channels, or none for all.
 
     Raises:
-        Unsupported: it has others.
+        Unsupported: they are others.
     """
-    first = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
-    handle = first + (4 if form.opcode in WITH_SECOND else 3)
-    require(len(form.operands) in (handle + 3, handle + 4))
-    zero, shape, *mask = form.operands[handle + 1 :]
+    *_, zero, shape, mask = operands if isinstance(operands[-1], Immediate) else (*operands, Immediate(0xF))
     require(isinstance(zero, Immediate) and checked(shape, Special).name in COORDINATES)
-    require(not mask or isinstance(mask[0], Immediate))
-    bits = int(mask[0].value) if mask and isinstance(mask[0], Immediate) else 0xF
-    channels = tuple(channel for channel in range(4) if bits >> channel & 1)
-    return Fetch(first, first + 2, handle, checked(shape, Special).name, channels)
+    bits = int(checked(mask, Immediate).value)
+    return Fetch(checked(shape, Special).name, tuple(channel for channel in range(4) if bits >> channel & 1))
 
 
-def _widths(form: Form) -> Mapping[int, int]:
+def _signature(form: Form) -> str:
+    second = {"TXD": "R4", "TEX": "R"}.get(form.opcode, "")
     try:
-        fetch = fetch_of(form)
-    except Unsupported:
-        first = 1 if form.operands and isinstance(form.operands[0], Predicate) else 0
-        return {first: 2, first + 1: 2, first + 2: 4, first + 3: 4}
-    second = {fetch.handle - 1: 4} if fetch.handle == fetch.coordinates + 2 and form.opcode == "TXD" else {}
+        fetch = fetch_of(form.operands)
+    except (Unsupported, ValueError, IndexError):
+        return f"P?R2R2 <- R4{second}V2ISI?"
     count = len(fetch.channels)
-    results = {fetch.first: max(count - 2, 1), fetch.first + 1: min(count, 2)}
-    return {**results, fetch.coordinates: COORDINATES[fetch.shape], **second, fetch.handle: 2}
+    return f"P?R{max(count - 2, 1)}R{min(count, 2)} <- R{COORDINATES[fetch.shape]}{second}V2ISI?"
 
 
-@opcode("TEX", "TXD", "TLD4", "TLD", results="P?RR", widths=_widths, steers=True, touches=TOUCHES)
-def build_fetch(form: Form, binder: Binder) -> Any:
-    fetch = fetch_of(form)
-    require(fetch.first == 0 and checked(form.operands[fetch.handle], Register).slot is not None)
+@executes("TEX TXD TLD4 TLD", _signature, None, steers=True, touches=TOUCHES)
+def build_fetch(form: BoundForm, *operands: Any) -> Any:
+    fetch = fetch_of([operand for operand in form.sources if operand is not None])
+    handle = checked(form.sources[-4], Register)
+    require(form.results[0] is None and handle.slot is not None)
     gathers = form.opcode == "TLD4"
     if form.opcode == "TLD":
         require(form.modifiers == ("LZ",) and fetch.shape == "1D")
     elif gathers:
-        require(len(form.modifiers) == 1 and known(form, "R", "G", "B", "A") and fetch.shape == "2D")
+        require(len(form.modifiers) == 1 and form.given <= {"R", "G", "B", "A"} and fetch.shape == "2D")
     else:
-        known(form, "LL", "LZ")
-        require(fetch.shape in ("1D", "2D", "3D", "ARRAY_2D"))
-    which = binder.pair(form.operands[fetch.handle])
-    read = _reader(form, binder, fetch)
-    upper, lower = (checked(target, Register) for target in form.operands[:2])
+        require(form.given <= {"LL", "LZ"} and fetch.shape in ("1D", "2D", "3D", "ARRAY_2D"))
+    which = form.binder.pair(handle)
+    read = _reader(form, fetch)
+    upper, lower = (checked(target, Register) for target in form.results[1:])
     slots = [*slots_of(lower, 2), *slots_of(upper, 2)][: len(fetch.channels)]
 
     def run(machine: Any, op: Any, active: Any, data: bool) -> None:
@@ -127,9 +115,9 @@ def build_fetch(form: Form, binder: Binder) -> Any:
     return run
 
 
-def _reader(form: Form, binder: Binder, fetch: Fetch) -> Any:
+def _reader(form: BoundForm, fetch: Fetch) -> Any:
     """Reads the coordinates of the lanes and finds the texels that they touch."""
-    base = checked(form.operands[fetch.coordinates], Register)
+    base, binder = checked(form.sources[0], Register), form.binder
     operands: list[Operand] = [
         base if base.slot is None else Register(base.slot + i) for i in range(COORDINATES[fetch.shape])
     ]

@@ -19,11 +19,13 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.bulk_issue import Issue, issued
+from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.float_formats import bits_of_type, numbers_of
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
-from memsim.isa.op import UNIFORM, Form, Op, Predicate, Register, Special
+from memsim.isa.op import Form, Op, Register, Special
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported, checked, opcode, require
+from memsim.isa.signature import descriptor_slot
+from memsim.isa.unsupported import Unsupported, checked, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
 from memsim.state.rounding import Array
@@ -55,7 +57,7 @@ class MmaShape:
     saturates: bool
 
 
-def shape_of(form: Form) -> MmaShape:
+def shape_of(form: Form | BoundForm) -> MmaShape:
     """The shape of a product.
 
     Raises:
@@ -74,48 +76,34 @@ def shape_of(form: Form) -> MmaShape:
     return MmaShape(columns, k, types[0], types[-1], result, bits, registers, "SAT" in names)
 
 
-def _widths(form: Form) -> dict[int, int]:
-    try:
-        registers = shape_of(form).registers
-    except Unsupported:
-        registers = 128
-    return {0: registers, 1: 4, 2: registers, 3: registers}
+def _signature(letters: str) -> Callable[[Form], str]:
+    def text(form: Form) -> str:
+        try:
+            registers = shape_of(form).registers
+        except Unsupported:
+            registers = 128
+        return f"R{registers} <- {letters} R{registers} P?S?"
+
+    return text
 
 
-def _described(form: Form) -> tuple[int, frozenset[str]] | None:
-    """The first of the four uniform registers, and the flags of A and B: `tnspA`, `negB`, ..."""
-    for operand in form.operands:
-        if isinstance(operand, Special) and (match := re.match(r"gdesc\[UR(\d+)\]", operand.name)):
-            return UNIFORM + int(match[1]), frozenset(operand.name[match.end() :].split(".")[1:])
-    return None
+_TOUCHES = (("wgmma", "shared"),)
 
 
-def _read(form: Form) -> list[int]:
-    described = _described(form)
-    if described is None:
-        return []
-    first = described[0]
-    return list(range(first, first + 4)) if _of_memory(form) else [first + 2, first + 3]
-
-
-def _of_memory(form: Form) -> bool:
-    """Is A in shared memory, too?"""
-    return isinstance(form.operands[1], Special)
-
-
-@opcode("HGMMA", "QGMMA", "IGMMA", widths=_widths, touches=(("wgmma", "shared"),), also_read=_read)
-def build_group_product(form: Form, binder: Binder) -> Any:
+@executes("HGMMA QGMMA IGMMA", _signature("g"), None, touches=_TOUCHES)
+@executes("HGMMA QGMMA IGMMA", _signature("R4 h"), None, touches=_TOUCHES)
+def build_group_product(form: BoundForm, *operands: Any) -> Any:
+    """A is in shared memory like B, or in registers."""
     shape = shape_of(form)
-    require(_described(form) is not None)
-    rows = shape.columns + (64 if _of_memory(form) else 0)
+    rows = shape.columns + (64 if isinstance(operands[0], Special) else 0)
     width = rows * shape.k * shape.bits // 8 // 32
-    target = checked(form.operands[0], Register)
+    target = checked(form.results[0], Register)
     if target.slot is None:
         raise Unsupported
     written_slots = range(target.slot, target.slot + shape.registers)
     product: Product | str
     try:
-        product = Product(form, shape, binder)
+        product = Product(form.binder, shape, operands)
     except Unsupported:
         product = f"the product of {form.name} is not computed by the emulator"
 
@@ -147,19 +135,18 @@ class Product:
         Unsupported: an unsupported form.
     """
 
-    def __init__(self, form: Form, shape: MmaShape, binder: Binder) -> None:
-        described = _described(form)
-        assert described is not None
-        _, said = described
-        behind = form.operands[2 if _of_memory(form) else 3 :]
-        require(said <= {"tnspA", "tnspB", "negA", "negB"} and behind)
-        self.shape, self.binder, self.said = shape, binder, said
-        self.slots = _read(form)
-        numbers = shape.columns // 2
-        self.addend = elements(behind[0], numbers, shape.result)
-        predicate = next((operand for operand in behind[1:] if isinstance(operand, Predicate)), None)
-        self.adds = (lambda r: True) if predicate is None else binder.predicate(predicate)
-        self.fragment = None if _of_memory(form) else self._fragment(form.operands[1])
+    def __init__(self, binder: Binder, shape: MmaShape, operands: tuple[Any, ...]) -> None:
+        a, described, addend, adds, _ = operands if len(operands) == 5 else (None, *operands)
+        self.said = frozenset(
+            described.name.partition("]")[2].split(".")[1:]
+        )  # of A and B: `tnspA`, `negB`, ...
+        require(self.said <= {"tnspA", "tnspB", "negA", "negB"})
+        self.shape, self.binder = shape, binder
+        first = descriptor_slot(described) or 0
+        self.slots = list(range(first if a is None else first + 2, first + 4))
+        self.addend = elements(addend, shape.columns // 2, shape.result)
+        self.adds = adds or (lambda r: True)
+        self.fragment = None if a is None else self._fragment(a)
 
     def _fragment(self, operand: Any) -> Callable[[Any], Array]:
         """A in registers: reads 16 x k numbers of each warp, float64 (rows, warps, 16, k)."""

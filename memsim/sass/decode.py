@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from memsim.isa.control import flow_of
-from memsim.isa.op import Effect, Form, Immediate, Label, Op, Operand, Predicate, Program, Special
-from memsim.isa.registry import OpcodeRecord
+import memsim.isa.table  # noqa: F401  (which defines all opcodes)
+from memsim.isa.definitions import Meaning, meaning_of
+from memsim.isa.op import Form, Immediate, Label, Op, Operand, Predicate, Program, Special
 from memsim.isa.stack import with_spills
-from memsim.isa.table import RECORDS, STRANGER
-from memsim.isa.written_operands import slots_of_form
 from memsim.sass.listing import Listing, ListingLine
 from memsim.sass.operands import parse_operand, split
 
@@ -35,34 +33,32 @@ def _op(index: int, line: ListingLine, listing: Listing, at: dict[int, int], cod
     text = line.text
     if "NAN" in text and not text.startswith("H"):
         text = _NAN.sub(lambda match: _number_at(code, line.address) or match[0], text)
-    form, record, effect, reads, writes, addresses = _decoded(text)
+    meaning = meaning_of_text(text)
+    if meaning.form.opcode == "LEPC":
+        meaning = meaning_of(_with_address(meaning.form, listing))
+    form, reads, addresses = meaning.form, meaning.reads, meaning.addresses
     guard = parse_operand(line.guard) if line.guard else None
     assert guard is None or isinstance(guard, Predicate)
     if guard is not None and guard.slot is not None:
         reads |= 1 << guard.slot
         addresses |= 1 << guard.slot
-    flow = record.flow
     targets: tuple[int, ...] = ()
-    if flow is not None:
-        flow = flow_of(form, flow)
+    if meaning.flow is not None:
         names = [operand.name for operand in form.operands if isinstance(operand, Label)]
         targets = tuple(at[listing.labels[name]] for name in names if listing.labels.get(name) in at)
-    elif form.opcode == "LEPC":
-        form = _with_address(form, listing)
     return Op(
         index=index,
         address=line.address,
-        form=form,
         guard=guard,
         text=f"@{line.guard} {line.text}" if line.guard else line.text,
         source=line.source,
-        effect=effect,
+        effect=meaning.effect,
         reads=reads,
-        writes=writes,
+        writes=meaning.writes,
         addresses=addresses,
-        flow=flow,
+        flow=meaning.flow,
         targets=targets,
-        record=record,
+        meaning=meaning,
     )
 
 
@@ -82,17 +78,9 @@ def _with_address(form: Form, listing: Listing) -> Form:
 
 
 @lru_cache(maxsize=1 << 15)
-def _decoded(text: str) -> tuple[Form, OpcodeRecord, Effect, int, int, int]:
-    """(form, record, effect, slots read, written, read for addresses) of an instruction without its guard."""
-    form = parse_form(text)
-    record = RECORDS.get(form.opcode, STRANGER)
-    try:
-        reads, writes, addresses = slots_of_form(form, record)
-    except (IndexError, ValueError):  # operands that no known form has
-        record = STRANGER
-        reads, writes, addresses = slots_of_form(form, record)
-    effect = record.effect_of(form)
-    return form, record, effect, reads, writes, addresses
+def meaning_of_text(text: str) -> Meaning:
+    """An instruction without its guard."""
+    return meaning_of(parse_form(text))
 
 
 def parse_form(text: str) -> Form:

@@ -1,7 +1,7 @@
 """Parser for operands of machine instructions as nvdisasm prints them: `R4`, `-R5.H0_H0`, `c[0x0][0x210]`,
 `desc[UR6][R2.64+0x10]`, ...
 
-Which of them an instruction writes is in `memsim.isa.written_operands`.
+Which of them an instruction writes its signature says (`memsim.isa.signature`).
 """
 
 from __future__ import annotations

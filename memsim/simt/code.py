@@ -15,8 +15,7 @@ from memsim.errors import MemsimError
 from memsim.isa.memory_access import address_of
 from memsim.isa.op import Effect, Flow, Immediate, Op, Predicate, Program, Register
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported
-from memsim.isa.written_operands import targets_of
+from memsim.isa.unsupported import Unsupported
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
@@ -130,21 +129,20 @@ class Code:
 
     def _step(self, op: Op, data: bool) -> Step:
         """The step of an instruction; a poisoning one if this form of it is not supported."""
-        record = op.record
         guard = self.binder.guard(op.guard)
         try:
-            if record.build is None:
-                raise Unsupported
-            made = record.build(op.form, self.binder)
+            made = op.meaning.bind(self.binder)
         except (Unsupported, Poisoned, IndexError, ValueError):  # a form with too few operands
             return self._unexecuted(op, guard)
         if op.effect is Effect.MEMORY:
             return memory_step(op, guard, made, data)
-        return value_step(op, guard, made, targets_of(op.form, record))
+        return value_step(op, guard, made, op.meaning.targets)
 
     def _unexecuted(self, op: Op, guard: Callable[[list[Any]], bool | Part] | None) -> Step:
         """An instruction that is not executed: everything that it may write becomes unknown."""
-        why = "is not executed by the emulator" if op.record.known else "is not a known instruction"
+        why = (
+            "is not executed by the emulator" if op.meaning.definition.known else "is not a known instruction"
+        )
         poison = Poison(f"{op.name} {why}", op)
 
         def run(machine: Machine) -> None:
@@ -154,7 +152,7 @@ class Code:
                     active = both(machine.mask, guard(machine.slots))
             if active is False:
                 return
-            if not op.record.known:
+            if not op.meaning.definition.known:
                 machine.listener.uncertain(f"{op.name} at {op.where} {why}: it may do anything")
             unknown_effects(machine, op, poison, active)
 
@@ -207,7 +205,7 @@ def works_on_lane(op: Op) -> bool:
     """Is what it does in a lane the same, whatever other lanes do?"""
     if op.effect is Effect.MEMORY:
         return set(op.touches) <= LANEWISE
-    return op.effect is not Effect.LANES and bool(op.record.known)
+    return op.effect is not Effect.LANES and bool(op.meaning.definition.known)
 
 
 #: Accesses that every lane makes for itself.

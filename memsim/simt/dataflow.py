@@ -115,7 +115,7 @@ class Dataflow(ControlGraph):
                     loads.update(self.places_read(op))
                     need.read(op.reads, op.guard)
                 else:
-                    need.read(op.reads if op.record.steers else op.addresses, op.guard)
+                    need.read(op.addresses, op.guard)
             return need
 
         self.backward(transfer, Needed())

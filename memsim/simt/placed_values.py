@@ -13,7 +13,6 @@ from typing import TypeVar
 
 from memsim.isa.op import Address, Constant, Effect, Flow, Op, Operand, Predicate, Register, Symbolic
 from memsim.isa.reach import GLOBAL, LOCAL, spaces_read
-from memsim.isa.written_operands import targets_of
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
@@ -279,7 +278,7 @@ class _Followed:
         """Change what is held as an instruction does."""
         guard = op.guard
         state = {**held.slots, **held.under.get(guard, {})} if guard is not None else held.slots
-        targets = targets_of(op.form, op.record)
+        targets = op.meaning.targets
         words = PlacedOperands(
             state,
             self.sources.constants,
@@ -310,7 +309,7 @@ class _Followed:
             return results(op, words, count)
         if op.spills:
             return [words.state.get(slot) for slot in op.spills] if opcode == "LDL" else []
-        data = (words.state.get(slot) for slot in slots_of(op.reads & ~_deciding(op)))
+        data = (words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses))
         stored: list[Value] = [value for value in data if value is not None]
         reads = self.graph.places_read(op)
         found: list[Value] = []
@@ -333,7 +332,7 @@ class _Followed:
     def _access(self, op: Op, words: PlacedOperands) -> None:
         """Is an access made, or its address computed, by where something lies?"""
         deciding = [words.word(op.guard)] if op.guard is not None else []
-        for slot in slots_of(_deciding(op)):
+        for slot in slots_of(op.addresses):
             value = words.state.get(slot)
             if not isinstance(value, Placed) or value.sum is None:
                 deciding.append(value)
@@ -375,11 +374,6 @@ def _is_address(word: Placed) -> bool:
     """Is it a sum of one place, of the stack pointer or of both, and of what does not depend on places?"""
     factors = {what is STACK_POINTER: by for what, by in word.sum or ()}
     return len(factors) == len(word.sum or ()) > 0 and set(factors.values()) == {1}
-
-
-def _deciding(op: Op) -> int:
-    """The slots that decide what an access does, as bits; the others hold what it stores."""
-    return op.addresses | (op.reads if op.record.steers else 0)
 
 
 def _terms(address: Address, words: PlacedOperands) -> list[Product]:

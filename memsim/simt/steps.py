@@ -5,7 +5,7 @@ A value that is known in some lanes only is computed in these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -36,7 +36,7 @@ def value_step(
     op: Op,
     guard: Callable[[list[Any]], bool | Part] | None,
     compute: Callable[..., Any],
-    targets: list[int | None],
+    targets: Sequence[int | None],
 ) -> Step:
     """A step that computes from registers and writes the results."""
     lanes = op.effect is Effect.LANES

@@ -96,7 +96,7 @@ def _writes_before(graph: ControlGraph, ways: Iterable[Where], end: Where, same:
 def _only_computes(op: Op) -> bool:
     """Does it neither access memory nor wait?"""
     called = op.flow is not Flow.CALL or bool(op.targets)
-    return op.effect is not Effect.MEMORY and op.flow in _PASSED and op.record.known and called
+    return op.effect is not Effect.MEMORY and op.flow in _PASSED and op.meaning.definition.known and called
 
 
 def _uniform_after(ops: Iterable[Op], same: int) -> int:

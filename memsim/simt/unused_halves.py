@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
+from memsim.isa.definitions import meaning_of
 from memsim.isa.op import Immediate, Op, Operand, Program, Register
 from memsim.simt.control_graph import ControlGraph
 
@@ -74,4 +75,4 @@ def _reading(op: Op, a: bool, c: bool, reads: int) -> Op:
     """The PRMT with only those of its operands."""
     result, first, selector, second = op.form.operands
     operands = (result, first if a else ZERO, selector, second if c else ZERO)
-    return replace(op, form=replace(op.form, operands=operands), reads=reads)
+    return replace(op, meaning=meaning_of(replace(op.form, operands=operands)), reads=reads)

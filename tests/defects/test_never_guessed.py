@@ -18,7 +18,7 @@ from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS
 from memsim.isa.readers import Binder
 from memsim.kernel import Kernel
-from memsim.sass.decode import _decoded
+from memsim.sass.decode import meaning_of_text
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
 from memsim.simt.clusters import whole_clusters
@@ -236,8 +236,8 @@ def test_an_atomic_goes_on_where_some_words_are_not_known(module: Any) -> None:
     ],
 )
 def test_what_a_predicate_decides_needs_no_value(text: str, lanes: list[bool], value: bool) -> None:
-    form, record, _, reads, *_ = _decoded(text)
-    compute = record.build(form, Binder({}))
+    meaning = meaning_of_text(text)
+    compute, reads = meaning.bind(Binder({})), meaning.reads
     registers: list[Any] = [None] * SLOTS
     registers[4] = 3
     registers[PREDICATE + 1] = from_bools(np.array([[False, True, False]]))
@@ -253,8 +253,8 @@ def test_what_a_predicate_decides_needs_no_value(text: str, lanes: list[bool], v
 
 
 def test_a_predicate_does_not_decide_an_exclusive_or() -> None:
-    form, record, _, reads, *_ = _decoded("ISETP.GT.U32.XOR P4, PT, R21, R4, P1")
-    compute = record.build(form, Binder({}))
+    meaning = meaning_of_text("ISETP.GT.U32.XOR P4, PT, R21, R4, P1")
+    compute, reads = meaning.bind(Binder({})), meaning.reads
     lost = Poison("R21", None)
     registers: list[Any] = [None] * PREDICATE + [None, True]
     assert with_decided(compute, registers, slots_of(reads), lost, False, lambda: True) == (lost, False)

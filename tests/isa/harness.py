@@ -12,8 +12,7 @@ import numpy as np
 
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.isa.written_operands import targets_of
-from memsim.sass.decode import _decoded
+from memsim.sass.decode import meaning_of_text
 from memsim.sass.operands import parse_operand
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
@@ -88,17 +87,16 @@ def compute(
     text: str, values: dict[str, Any], lanes: Lanes | None = None, banks: dict[int, bytes] | None = None
 ) -> list[Any]:
     """The results of an instruction; `values`: what registers hold, by name."""
-    form, record, *_ = _decoded(text)
+    meaning = meaning_of_text(text)
     registers: list[Any] = [None] * (SLOTS + 2)
     for name, value in values.items():
         operand = parse_operand(name)
         assert isinstance(operand, (Register, Predicate)) and operand.slot is not None
         registers[operand.slot] = value
-    run = record.build(form, Binder(banks or {}))
+    run = meaning.bind(Binder(banks or {}))
     with np.errstate(all="ignore"):  # as a launch is executed
         found = run(registers, lanes) if lanes is not None else run(registers)
-    targets = targets_of(form, record)
-    return list(found) if len(targets) != 1 else [found]
+    return list(found) if len(meaning.targets) != 1 else [found]
 
 
 def shapes(

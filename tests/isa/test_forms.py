@@ -16,10 +16,11 @@ import numpy as np
 import pytest
 
 from memsim.isa.comparisons import Combined
-from memsim.isa.op import PREDICATE, SLOTS, Effect, Form
+from memsim.isa.definitions import DEFINITIONS, BoundForm, meaning_of
+from memsim.isa.op import PREDICATE, SLOTS, Effect
 from memsim.isa.readers import Binder
-from memsim.isa.registry import RECORDS, Unsupported
-from memsim.sass.decode import _decoded, decode
+from memsim.isa.unsupported import Unsupported
+from memsim.sass.decode import decode, meaning_of_text
 from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
@@ -42,29 +43,29 @@ REFUSED = {"LEPC", "TEX.LL"}
 
 
 def test_every_opcode_has_a_record() -> None:
-    assert not {name.split(".")[0] for name in NAMES} - RECORDS.keys()
+    assert not {name.split(".")[0] for name in NAMES} - DEFINITIONS.keys()
 
 
 def test_what_is_not_executed() -> None:
     found = set()
     for name in NAMES:
-        opcode, *modifiers = name.split(".")
-        record = RECORDS[opcode]
-        effect = record.effect_of(Form(opcode, tuple(modifiers), ()))
-        if record.build is None and record.flow is None and effect is not Effect.NONE:
+        opcode = name.split(".")[0]
+        executed = [one.build or one.flow or one.effect is Effect.NONE for one in DEFINITIONS[opcode]]
+        if not any(executed):
             found.add(opcode)
     assert found <= KNOWN_ONLY
 
 
 @pytest.mark.parametrize("text", SAMPLES, ids=lambda text: text.split()[0])
 def test_a_form_builds(text: str) -> None:
-    form, record, *_ = _decoded(text)
-    if record.build is None:
-        executed = record.flow is not None or _decoded(text)[2] is Effect.NONE
+    meaning = meaning_of_text(text)
+    form = meaning.form
+    if meaning.definition.build is None:
+        executed = meaning.flow is not None or meaning.effect is Effect.NONE
         assert executed or form.opcode in KNOWN_ONLY
         return
     try:
-        record.build(form, Binder({}))
+        meaning.bind(Binder({}))
     except Poisoned:
         pass  # a constant that only a launch has
     except Unsupported:
@@ -123,23 +124,24 @@ FCHK.X P0, R1, R2
 
 @pytest.mark.parametrize("text", UNKNOWN, ids=lambda text: text.split()[0])
 def test_an_unknown_form_is_refused(text: str) -> None:
-    form, record, *_ = _decoded(text)
-    assert record.build is not None
+    meaning = meaning_of_text(text)
+    assert any(one.build is not None for one in DEFINITIONS[meaning.form.opcode])
     with pytest.raises(Unsupported):
-        record.build(form, Binder({}))
+        meaning.bind(Binder({}))
 
 
 @pytest.mark.parametrize("text", SAMPLES, ids=lambda text: text.split()[0])
 def test_a_form_with_too_few_operands_is_not_executed(text: str) -> None:
     """As in a listing that is damaged: what is built can be computed, or it is not built."""
-    form, record, effect, *_ = _decoded(text)
-    if record.build is None or effect is not Effect.ALU:
+    meaning = meaning_of_text(text)
+    form = meaning.form
+    if meaning.definition.build is None or meaning.effect is not Effect.ALU:
         return
     binder = Binder({0: bytes(4096)})
     registers: list[Any] = [3] * PREDICATE + [True] * (SLOTS - PREDICATE)
     for count in range(len(form.operands)):
         try:
-            compute = record.build(replace(form, operands=form.operands[:count]), binder)
+            compute = meaning_of(replace(form, operands=form.operands[:count])).bind(binder)
         except (Unsupported, Poisoned, IndexError, ValueError):
             continue
         with suppress(Poisoned):
@@ -216,9 +218,7 @@ def test_a_side_that_is_not_selected_need_not_be_known(text: str, value: int | N
 @pytest.mark.parametrize("text", ["SEL R0, R1, R2, P0", "SEL R0, R2, R1, !P0", "SEL.64 R0, R4, R2, P0"])
 def test_lanes_are_known_in_which_the_selected_side_is(text: str) -> None:
     """R1, R4 and R5 are 5, 6, 7, of which the second lane is unknown in R5; P0 holds in the first two."""
-    form, record, *_ = _decoded(text)
-    assert record.build is not None
-    compute, why = record.build(form, Binder({})), Poison("unknown", None)
+    compute, why = meaning_of_text(text).bind(Binder({})), Poison("unknown", None)
     some = [from_bools(np.array([row], bool)) for row in ([1, 1, 0], [1, 0, 1])]
     registers: list[Any] = [why] * SLOTS
     number = from_array(np.array([[5, 6, 7]]))
@@ -233,9 +233,7 @@ def test_lanes_are_known_in_which_the_selected_side_is(text: str) -> None:
 
 def test_in_some_lanes_the_comparison_decides_and_in_others_the_predicate() -> None:
     """x < 2 and p, where x is 0 1 2 3 -, and p is - 1 - 0 0: of the lanes only the first is unknown."""
-    form, record, *_ = _decoded("ISETP.LT.AND P0, PT, R1, 0x2, P1")
-    assert record.build is not None
-    compute = record.build(form, Binder({}))
+    compute = meaning_of_text("ISETP.LT.AND P0, PT, R1, 0x2, P1").bind(Binder({}))
     assert isinstance(compute, Combined)
     some = [from_bools(np.array([row], bool)) for row in ([1, 1, 1, 1, 0], [0, 1, 0, 1, 1])]
     assert all(isinstance(part, Part) for part in some)
@@ -255,9 +253,10 @@ def test_in_some_lanes_the_comparison_decides_and_in_others_the_predicate() -> N
 def test_a_bug_in_a_record_is_not_taken_for_a_form_that_is_not_executed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def broken(form: Form, binder: Binder) -> None:
+    def broken(form: BoundForm, *operands: Any) -> None:
         raise TypeError("a bug")
 
-    monkeypatch.setitem(RECORDS, "BREV", replace(RECORDS["BREV"], build=broken))
+    monkeypatch.setitem(DEFINITIONS, "BREV", [replace(DEFINITIONS["BREV"][0], build=broken)])
+    meaning_of_text.cache_clear()
     with pytest.raises(TypeError, match="a bug"):
         executed("MOV R1, 0x5", "BREV R77, R1")

@@ -16,7 +16,7 @@ from memsim.isa.memory import word_of
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.order.order_listener import OrderListener
-from memsim.sass.decode import _decoded
+from memsim.sass.decode import meaning_of_text
 from memsim.sass.operands import parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
 from memsim.state.partial import merge_lanes, split
@@ -103,9 +103,9 @@ class Machine:
             operand = parse_operand(name)
             assert operand is not None
             self.slots[operand.slot] = value  # type: ignore[union-attr]
-        form, record, *_ = _decoded(text)
+        meaning = meaning_of_text(text)
         with np.errstate(all="ignore"):  # as a launch is executed
-            record.build(form, Binder(banks or {}))(self, Op(text, record.touches_of(form)), active, True)
+            meaning.bind(Binder(banks or {}))(self, Op(text, meaning.definition.touches), active, True)
         return self
 
     def word(self, name: str) -> list[int]:

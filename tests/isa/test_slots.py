@@ -1,6 +1,6 @@
 """Every form reads no other registers than it declares: what it does not declare, the slice may leave out.
 
-A form declares by its record (`memsim.isa.written_operands`), and reads by what its builder binds.
+A form declares by its record (`memsim.isa.signature`), and reads by what its builder binds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memsim.argument_types import ArrayArg, Texture, Texture1D
 from memsim.errors import MemsimError
 from memsim.isa.op import BARRIER, PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect, Op
 from memsim.isa.readers import Binder
-from memsim.isa.registry import Unsupported
+from memsim.isa.unsupported import Unsupported
 from memsim.launch import Launch
 from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, ListingLine
@@ -141,7 +141,7 @@ def slots_read(op: Op) -> set[int]:
     guard = binder.guard(op.guard)
     if guard is not None:
         guard(registers)
-    made = op.record.build(op.form, binder)
+    made = op.meaning.bind(binder)
     with np.errstate(all="ignore"):  # as a launch is executed
         if op.effect is Effect.ALU:
             made(registers)
@@ -161,7 +161,7 @@ def slots_read(op: Op) -> set[int]:
 @pytest.mark.parametrize("text", [*SAMPLES, *MORE], ids=lambda text: text.split()[0])
 def test_a_form_reads_what_it_declares(text: str) -> None:
     op = op_of(text)
-    if op.record.build is None:
+    if op.meaning.definition.build is None:
         return
     try:
         found = slots_read(op)

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.double import PAIRS
-from memsim.isa.op import Form
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.pairs import from_double
-from memsim.isa.readers import Binder, sources
-from memsim.isa.registry import Compute, known, opcode
+from memsim.isa.readers import FloatReader
 from memsim.isa.single import ROUNDING, finish, mode_of, wide
 from memsim.state.rounding import Array
 
@@ -32,20 +30,17 @@ _WORK: dict[str, Callable[..., Array]] = {
 }
 
 
-@opcode("FDIV", "FRCP", "FSQRT", "FRSQ", "FEX2", "FLG2", "FSIN", "FCOS")
-def build_single(form: Form, binder: Binder) -> Compute:
-    exact = Form(form.opcode, tuple(name for name in form.modifiers if name != "APPROX"), form.operands)
-    known(exact, *ROUNDING.split())
+@executes("FDIV", "W <- FF", f"APPROX {ROUNDING}")
+@executes("FRCP FSQRT FRSQ FEX2 FLG2 FSIN FCOS", "W <- F", f"APPROX {ROUNDING}")
+def build_single(form: BoundForm, *values: FloatReader) -> Compute:
     work = _WORK[form.opcode[1:]]
-    values = sources(binder.single, form, 2 if form.opcode == "FDIV" else 1)
-    return finish(exact, wide(work, mode_of(exact)), *values, exact=work)
+    return finish(form, wide(work, mode_of(form)), *values, exact=work)
 
 
-@opcode("DDIV", "DRCP", "DSQRT", "DRSQ", widths=PAIRS)
-def build_double(form: Form, binder: Binder) -> Compute:
-    known(form)
+@executes("DDIV", "D <- GG")
+@executes("DRCP DSQRT DRSQ", "D <- G")
+def build_double(form: BoundForm, *values: FloatReader) -> Compute:
     work = _WORK[form.opcode[1:]]
-    values = sources(binder.double, form, 2 if form.opcode == "DDIV" else 1)
 
     def compute(r: list[Any]) -> Any:
         return from_double(np.asarray(work(*(value(r) for value in values)), np.float64))

@@ -15,11 +15,12 @@ from functools import partial
 import numpy as np
 
 from memsim.isa.bits import highest_bit
+from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.minima import pick_lesser
 from memsim.isa.op import Form, Immediate, Operand
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader
-from memsim.isa.registry import Compute, opcode, require
+from memsim.isa.unsupported import require
 from memsim.isa.words import readings
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import (
@@ -53,18 +54,16 @@ class Expanded:
 EXPANDED: dict[str, Expanded] = {}
 
 
-def type_of(form: Form) -> tuple[bool, int]:
+def type_of(form: BoundForm) -> tuple[bool, int]:
     """(signed, bits) of the form's only modifier."""
     require(len(form.modifiers) == 1 and form.modifiers[0] in TYPES)
     return TYPES[form.modifiers[0]]
 
 
-def _widths(form: Form) -> dict[int, int]:
+def _signature(form: Form) -> str:
     made = EXPANDED[form.opcode]
-    if type_of(form)[1] < 64:
-        return {}
-    kinds = ("W" if made.counts else "T") + made.sources
-    return {place: 2 for place, kind in enumerate(kinds) if kind == "T"}
+    letter = "X" if form.modifiers and form.modifiers[0].endswith("64") else "V"
+    return f"{'V' if made.counts else letter} <- {made.sources.replace('T', letter).replace('W', 'V')}"
 
 
 def reader(binder: Binder, operand: Operand, bits: int) -> IntReader:
@@ -76,12 +75,11 @@ def reader(binder: Binder, operand: Operand, bits: int) -> IntReader:
     return lambda r: fit(read(r), bits)
 
 
-def _build(form: Form, binder: Binder) -> Compute:
+def _build(form: BoundForm, *operands: Operand) -> Compute:
     made = EXPANDED[form.opcode]
     signed, bits = type_of(form)
-    require(len(form.operands) > len(made.sources))
-    kinds = zip(form.operands[1:], made.sources)
-    sources = [reader(binder, operand, bits if kind == "T" else 32) for operand, kind in kinds]
+    kinds = zip(operands, made.sources)
+    sources = [reader(form.binder, operand, bits if kind == "T" else 32) for operand, kind in kinds]
     work = made.work
     if bits == 64 and not made.counts:
         return lambda r: halved(work(signed, bits, *(read(r) for read in sources)))
@@ -93,7 +91,7 @@ def expanded(name: str, sources: str, counts: bool = False) -> Callable[[Work], 
 
     def register(work: Work) -> Work:
         EXPANDED[name] = Expanded(work, sources, counts)
-        opcode(name, widths=_widths)(_build)
+        executes(name, _signature, None)(_build)
         return work
 
     return register

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.isa.op import Form, Register
+from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.op import Register
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.registry import Compute, checked, opcode, require
+from memsim.isa.unsupported import checked, require
 from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array
 from memsim.state.sums import Int
@@ -109,10 +110,10 @@ def saturated(value: np.ndarray, signed: bool, bits: int) -> np.ndarray:
     return np.asarray(np.clip(value, low, high))
 
 
-@opcode("VIDEO")
-def build_video(form: Form, binder: Binder) -> Compute:
+@executes("VIDEO", "W <- RRR", None)
+def build_video(form: BoundForm, a: Register, b: Register, c: Register) -> Compute:
     name = parsed(form.modifiers)
-    to, a, b, c = (checked(operand, Register) for operand in form.operands)
+    to, binder = checked(form.results[0], Register), form.binder
     signed = name.types[0] == "s32"
     first, second = {1: ("", ""), 2: ("h10", "h32"), 4: ("b3210", "b7654")}[name.count]
     both = [a, b] if name.count > 1 else []

@@ -88,7 +88,7 @@ def test_a_branch_to_the_last_return_parts_nobody() -> None:
 def test_an_instruction_that_is_not_known_may_write_what_it_names(unknown: str, spaces: set[str]) -> None:
     (op,) = (op for op in program(unknown).ops if op.form.opcode.startswith("?"))
     assert op.name == unknown.split()[0]
-    assert {space for kind, space in op.record.touches if kind == "store"} == spaces
+    assert {space for kind, space in op.touches if kind == "store"} == spaces
 
 
 def test_what_it_writes_is_unknown_and_named() -> None:

@@ -24,12 +24,17 @@ import tests.ptx_front.lowering.textures
 import tests.ptx_front.lowering.video  # noqa: F401  (registers its opcodes)
 from memsim.instruction import Place
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.control import flow_of as control_of
+from memsim.isa.definitions import (
+    ANY_ACCESS,
+    DEFINITIONS,
+    Definition,
+    Meaning,
+    Touches,
+    meaning_of,
+    not_executed,
+)
 from memsim.isa.executable import Executable
-from memsim.isa.op import Effect, Op, Program
-from memsim.isa.registry import OpcodeRecord, Touches
-from memsim.isa.table import ANY_ACCESS, RECORDS
-from memsim.isa.written_operands import slots_of_form
+from memsim.isa.op import Effect, Form, Op, Program
 from memsim.state.address_spaces import SHARED_BASE
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import CONSTANTS, PARAMETER_BASE, Assembler, Emitted
@@ -98,8 +103,9 @@ def _program(asm: Assembler, assembly: Assembly, own: str) -> Program:
 
 def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, own: str) -> Op:
     form, guard, instruction = emitted.form, emitted.guard, emitted.source
-    record = RECORDS.get(form.opcode) or not_executed(asm, instruction)
-    reads, writes, addresses = slots_of_form(form, record)
+    known = form.opcode in DEFINITIONS
+    meaning = meaning_of(form) if known else of_unknown(asm, form, instruction)
+    reads, addresses = meaning.reads, meaning.addresses
     if guard is not None and guard.slot is not None:
         reads |= 1 << guard.slot
         addresses |= 1 << guard.slot
@@ -107,18 +113,17 @@ def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, own: s
     return Op(
         index=index,
         address=-1,
-        form=form,
         guard=guard,
         text=_text(instruction),
         # Without line information it is the line of the PTX itself.
         source=instruction.source or Place(own, instruction.line, instruction.column),
-        effect=record.effect_of(form),
+        effect=meaning.effect,
         reads=reads,
-        writes=writes,
+        writes=meaning.writes,
         addresses=addresses,
-        flow=control_of(form, record.flow) if record.flow is not None else None,
+        flow=meaning.flow,
         targets=targets,
-        record=record,
+        meaning=meaning,
         called=instruction.name,
     )
 
@@ -130,14 +135,15 @@ def _text(instruction: PtxInstruction) -> str:
     return " ".join((instruction.name, ", ".join(numbers))) if is_barrier and numbers else instruction.name
 
 
-def not_executed(asm: Assembler, instruction: PtxInstruction) -> OpcodeRecord:
+def of_unknown(asm: Assembler, form: Form, instruction: PtxInstruction) -> Meaning:
     """What is known of an instruction that no table lowers: registers it writes, memory it may access."""
     names = [name for name in defs(instruction) if name in asm.function.registers]
     slots = [asm.slot(name) + i for name in names for i in range(asm.words(name))]
     slots += _returned(asm, instruction)
     touches = touched(instruction)
     effect = Effect.MEMORY if touches else Effect.ALU
-    return OpcodeRecord("?", effect=effect, written=lambda form: slots, touches=touches)
+    made = Definition("?", (), "<-", effect=effect, written=lambda form: slots, touches=touches)
+    return not_executed(form, made)
 
 
 def _returned(asm: Assembler, instruction: PtxInstruction) -> list[int]:
