@@ -19,7 +19,8 @@ from memsim.isa.memory_access import (
     own_shared,
     register_count,
 )
-from memsim.isa.op import Effect, Op
+from memsim.isa.op import Effect
+from memsim.isa.program import Op
 from memsim.isa.readers import IntReader, PredicateReader
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert, to_bools

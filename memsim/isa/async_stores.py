@@ -19,7 +19,8 @@ from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements,
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory import storing
 from memsim.isa.memory_access import Move, of_size, shape_of, slots_of
-from memsim.isa.op import Address, Op, Register
+from memsim.isa.op import Address, Register
+from memsim.isa.program import Op
 from memsim.isa.unsupported import checked, require
 from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.poison import Poison, Poisoned

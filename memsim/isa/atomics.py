@@ -22,7 +22,8 @@ from memsim.isa.atomic_updates import (
 )
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory_access import GenericAtomic, MemoryMachine, Run, forget_memory, framed
-from memsim.isa.op import Form, Op, Operand, Register
+from memsim.isa.op import Form, Operand, Register
+from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.unsupported import Unsupported, require
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes

@@ -35,7 +35,7 @@ from memsim.isa.bulk_issue import (
     wide,
 )
 from memsim.isa.definitions import BoundForm, Touches, define, executes
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.state.space_bytes import SpaceBytes
 
 define("UBLKCP", "<- T2TT", None, steers=True, touches=(*LOADS, *STORES))  # others are not executed

@@ -16,7 +16,8 @@ import numpy as np
 from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Touches
-from memsim.isa.op import Form, Op, Register
+from memsim.isa.op import Form, Register
+from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.unsupported import require
 from memsim.state.poison import Poison, Poisoned

@@ -22,7 +22,7 @@ from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
 from memsim.isa.bulk_copy import from_shared
 from memsim.isa.bulk_issue import UNIT
 from memsim.isa.definitions import BoundForm, Touches, define, executes
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.isa.tensor_copy import box_places, tensor_operands, to_tensor
 from memsim.isa.unsupported import Unsupported, require
 from memsim.state.poison import Poison, Poisoned

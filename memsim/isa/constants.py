@@ -8,7 +8,8 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.memory_access import MemoryMachine, Run, of_size, shape_of, slots_of
-from memsim.isa.op import Constant, Effect, Op, Register
+from memsim.isa.op import Constant, Effect, Register
+from memsim.isa.program import Op
 from memsim.isa.unsupported import checked
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned

@@ -7,7 +7,8 @@ Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters o
 from __future__ import annotations
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
-from memsim.isa.op import Barrier, Effect, Flow, Op, Operand
+from memsim.isa.op import Barrier, Effect, Flow, Operand
+from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 
 #: Functions of the driver, whose code no file has.

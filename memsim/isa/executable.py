@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from memsim.argument_types.parameter import Parameter as Parameter
 
 if TYPE_CHECKING:
-    from memsim.isa.op import Program
+    from memsim.isa.program import Program
 
 Dims = tuple[int, int, int]
 

@@ -12,7 +12,8 @@ import numpy as np
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.float_formats import to_bits
 from memsim.isa.multi_function import FUNCTIONS, OF_HIGH
-from memsim.isa.op import Immediate, Op, Operand, Register
+from memsim.isa.op import Immediate, Operand, Register
+from memsim.isa.program import Op
 from memsim.isa.readers import FloatReader, Registers
 from memsim.isa.unsupported import require
 from memsim.state.registers import fit, from_array, to_array

@@ -10,7 +10,8 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory_access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
-from memsim.isa.op import Form, Op, Register
+from memsim.isa.op import Form, Register
+from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.unsupported import checked
 from memsim.state.poison import Poison, Poisoned

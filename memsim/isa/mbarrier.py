@@ -32,7 +32,8 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Build, define, executes
-from memsim.isa.op import Effect, Flow, Op
+from memsim.isa.op import Effect, Flow
+from memsim.isa.program import Op
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned

@@ -23,7 +23,8 @@ from memsim.isa.memory_access import (
     slots_of,
     unknown_results,
 )
-from memsim.isa.op import Effect, Op, Register
+from memsim.isa.op import Effect, Register
+from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.spills import load_spilled, store_spilled
 from memsim.isa.unsupported import checked, require

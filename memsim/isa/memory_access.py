@@ -14,7 +14,8 @@ import numpy as np
 from memsim.access import AccessSide
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm
-from memsim.isa.op import Address, Form, Op, Register
+from memsim.isa.op import Address, Form, Register
+from memsim.isa.program import Op
 from memsim.isa.readers import Binder, IntReader
 from memsim.isa.unsupported import Unsupported, require
 from memsim.order.order_listener import OrderListener

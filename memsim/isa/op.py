@@ -1,6 +1,4 @@
-"""A decoded program: instructions with the registers they read and write, and their effects.
-
-Front ends produce `Program` and `Op`; dataflow analysis and the emulator never look at opcode names.
+"""Forms of instructions: opcode, modifiers and operands; and what they may do beyond writing registers.
 
 Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, the
 convergence barriers B0-B15 at 336, and the halves of Rpc at 352. RZ, URZ, PT and UPT are constants and have
@@ -9,15 +7,8 @@ no slot.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
-
-from memsim.instruction import Instruction
-
-if TYPE_CHECKING:
-    from memsim.isa.definitions import Meaning
 
 VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 320, 328, 336, 352
 SLOTS = 354
@@ -161,60 +152,3 @@ class Form:
     def name(self) -> str:
         """`LDS.U.128`."""
         return ".".join((self.opcode, *self.modifiers))
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Op(Instruction):
-    """One instruction of a program.
-
-    index: its number in the program. reads, writes: slots,
-    as bit sets. A guarded write leaves the register unchanged in lanes whose guard is false. addresses: slots
-    read for an address, a predicate or the guard, not as data. targets: indices of the targets of a branch,
-    call or barrier. meaning: what is known of its form. called: the instruction of
-    the source program that it is a part of, if that is not its form. spills: the slots that stand for the
-    words of the stack that it loads or stores (`memsim.isa.stack`).
-    """
-
-    index: int
-    guard: Predicate | None
-    effect: Effect
-    reads: int
-    writes: int
-    addresses: int
-    flow: Flow | None
-    targets: tuple[int, ...]
-    meaning: Meaning
-    called: str = ""
-    spills: tuple[int, ...] = ()
-
-    @property
-    def form(self) -> Form:
-        """Its opcode, modifiers and operands."""
-        return self.meaning.form
-
-    @property
-    def name(self) -> str:
-        """The opcode with its modifiers."""
-        return self.called or self.form.name
-
-    @property
-    def touches(self) -> tuple[tuple[str, str], ...]:
-        """(access, state space) of each access that it makes."""
-        return self.meaning.definition.touches
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A kernel's instructions in order. `functions`: start of device functions in it, by name.
-
-    branches: targets of indexed branches are looked up by address: `at` maps addresses to indices. slots:
-    their number; predicates, barriers: which of them hold these, as bit sets.
-    """
-
-    name: str
-    ops: tuple[Op, ...]
-    at: Mapping[int, int]
-    functions: Mapping[str, int]
-    slots: int = SLOTS
-    predicates: int = 0xFFFF << PREDICATE
-    barriers: int = 0xFFFF << BARRIER

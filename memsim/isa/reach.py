@@ -7,7 +7,7 @@ memory becomes unknown.
 from __future__ import annotations
 
 from memsim.isa.definitions import Touches
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 
 SHARED, GLOBAL, LOCAL = "shared", "global", "local"
 ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))

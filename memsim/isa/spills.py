@@ -9,7 +9,8 @@ import numpy as np
 
 from memsim.arch.units import WORD
 from memsim.isa.memory_access import MemoryMachine, address_of
-from memsim.isa.op import Form, Op
+from memsim.isa.op import Form
+from memsim.isa.program import Op
 from memsim.isa.stack import is_part_of_a_word
 from memsim.state.partial import or_zero
 from memsim.state.poison import Poisoned

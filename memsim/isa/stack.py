@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from memsim.arch.units import WORD
 from memsim.isa.memory_access import address_of, register_count
-from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Op, Program, Register
+from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Register
+from memsim.isa.program import Op, Program
 from memsim.launch import SPILLS
 
 STACK_POINTER = 1

@@ -31,7 +31,8 @@ from memsim.isa.bulk_issue import (
     several,
 )
 from memsim.isa.definitions import BoundForm, Touches, executes
-from memsim.isa.op import Form, Op
+from memsim.isa.op import Form
+from memsim.isa.program import Op
 from memsim.isa.unsupported import Unsupported
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes

@@ -22,7 +22,8 @@ from memsim.isa.bulk_issue import Issue, issued
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.float_formats import bits_of_type, numbers_of
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
-from memsim.isa.op import Form, Op, Register, Special
+from memsim.isa.op import Form, Register, Special
+from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import descriptor_slot
 from memsim.isa.unsupported import Unsupported, checked, require

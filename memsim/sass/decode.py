@@ -7,7 +7,8 @@ from functools import lru_cache
 
 import memsim.isa.table  # noqa: F401  (which defines all opcodes)
 from memsim.isa.definitions import Meaning, meaning_of
-from memsim.isa.op import Form, Immediate, Label, Op, Operand, Predicate, Program, Special
+from memsim.isa.op import Form, Immediate, Label, Operand, Predicate, Special
+from memsim.isa.program import Op, Program
 from memsim.isa.stack import with_spills
 from memsim.sass.listing import Listing, ListingLine
 from memsim.sass.operands import parse_operand, split

@@ -11,7 +11,7 @@ from memsim.compile.file_names import Names
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.executable import CompiledKernel, Executable, Parameter
-from memsim.isa.op import Program
+from memsim.isa.program import Program
 from memsim.sass.cubin import Cubin, Image, read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing

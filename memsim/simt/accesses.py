@@ -12,7 +12,7 @@ from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import own_shared
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.order.order_listener import OrderListener
 from memsim.simt.active_lanes import Lanes

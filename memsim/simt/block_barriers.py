@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, refused, unknown_branch
 from memsim.simt.groups import Group, Groups

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.names.demangle import short_name
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.dataflow import Dataflow

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source
 from memsim.simt.groups import Group, Groups

@@ -13,7 +13,8 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import address_of
-from memsim.isa.op import Effect, Flow, Immediate, Op, Predicate, Program, Register
+from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register
+from memsim.isa.program import Op, Program
 from memsim.isa.readers import Binder
 from memsim.isa.unsupported import Unsupported
 from memsim.simt.dataflow import Dataflow

@@ -13,7 +13,8 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.op import PREDICATE, Flow, Label, Op
+from memsim.isa.op import PREDICATE, Flow, Label
+from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code, Condition

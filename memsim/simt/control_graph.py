@@ -7,7 +7,8 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Protocol, TypeVar
 
-from memsim.isa.op import Barrier, Flow, Op, Predicate, Program
+from memsim.isa.op import Barrier, Flow, Predicate
+from memsim.isa.program import Op, Program
 
 
 class Joined(Protocol):

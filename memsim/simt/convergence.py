@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import Flow, Op
+from memsim.isa.op import Flow
+from memsim.isa.program import Op
 from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot

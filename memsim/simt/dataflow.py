@@ -7,7 +7,8 @@ from functools import cached_property, partial
 
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.functions import is_approximate
-from memsim.isa.op import Effect, Op, Program
+from memsim.isa.op import Effect
+from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet

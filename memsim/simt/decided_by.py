@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from memsim.isa.op import Effect, Op, Predicate
+from memsim.isa.op import Effect, Predicate
+from memsim.isa.program import Op
 from memsim.isa.reach import GLOBAL
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following, region_of

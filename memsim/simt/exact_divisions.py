@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from memsim.isa.op import Immediate, Op, Register
+from memsim.isa.op import Immediate, Register
+from memsim.isa.program import Op
 from memsim.simt.control_graph import ControlGraph
 
 #: What integer divisions add to the bits of r: 2**32 or 2**64 times r, less 2 units in the last place.

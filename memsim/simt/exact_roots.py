@@ -8,7 +8,8 @@ nvcc 12 and 13 (`sqrtf`, also its slow path); all mantissas in tests/simt/test_e
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Op, Operand, Register
+from memsim.isa.op import Immediate, Operand, Register
+from memsim.isa.program import Op
 from memsim.simt.control_graph import ControlGraph
 
 #: What an instruction makes of what it reads: opcode and operands -> name.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.state.poison import Poison
 
 

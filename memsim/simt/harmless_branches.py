@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from memsim.isa.op import Effect, Flow, Immediate, Op
+from memsim.isa.op import Effect, Flow, Immediate
+from memsim.isa.program import Op
 from memsim.simt.control_graph import ControlGraph, barrier_slot
 
 #: Where a function returns to, innermost first; None if that is not known.

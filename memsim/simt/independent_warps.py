@@ -5,7 +5,8 @@ Kernels whose warps synchronize, share memory, or may wait for each other are ex
 
 from __future__ import annotations
 
-from memsim.isa.op import Flow, Op, Program
+from memsim.isa.op import Flow
+from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read
 from memsim.state.launch_memory import Memory
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.access import AccessSide, Chunk, Site
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
 from memsim.state.sums import Int

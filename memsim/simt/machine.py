@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import SLOTS, Op
+from memsim.isa.op import SLOTS
+from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
 from memsim.simt.active_lanes import Rows

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memsim.isa.op import Effect, Op, Predicate
+from memsim.isa.op import Effect, Predicate
+from memsim.isa.program import Op
 
 #: A predicate's slot, and whether the guard holds where it is false.
 Guard = tuple[int, bool]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from memsim.isa.op import Effect, Flow, Op, Program
+from memsim.isa.op import Effect, Flow
+from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, SHARED, spaces_read, spaces_written
 from memsim.order.global_order import GlobalListener, GlobalOrder
 from memsim.order.race import Race

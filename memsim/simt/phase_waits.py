@@ -11,7 +11,8 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.isa.mbarrier import NOTED, MbarrierLanes, pass_phase
-from memsim.isa.op import Op, Predicate
+from memsim.isa.op import Predicate
+from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, unknown_branch
 from memsim.simt.groups import Group, Groups

@@ -13,12 +13,12 @@ from memsim.isa.op import (
     Form,
     Immediate,
     Label,
-    Op,
     Operand,
     Predicate,
     Register,
     Symbolic,
 )
+from memsim.isa.program import Op
 from memsim.simt.placed_words import (
     Lower,
     Placed,

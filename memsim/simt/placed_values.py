@@ -11,7 +11,8 @@ from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Op, Operand, Predicate, Register, Symbolic
+from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic
+from memsim.isa.program import Op
 from memsim.isa.reach import GLOBAL, LOCAL, spaces_read
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow

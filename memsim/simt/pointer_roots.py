@@ -4,7 +4,8 @@ addresses, by data flow.
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Op, Predicate, Program, Special, Symbolic
+from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic
+from memsim.isa.program import Op, Program
 from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following

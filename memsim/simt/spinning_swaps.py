@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memsim.isa.op import Effect, Flow, Op
+from memsim.isa.op import Effect, Flow
+from memsim.isa.program import Op
 
 #: Instructions between the compare-and-swap and the end of its loop: a comparison.
 BEHIND = 3

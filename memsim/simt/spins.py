@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import or_
 
-from memsim.isa.op import Flow, Op
+from memsim.isa.op import Flow
+from memsim.isa.program import Op
 from memsim.isa.reach import SHARED, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following

@@ -13,7 +13,8 @@ from typing import Any
 from memsim.isa.comparisons import Combined, DecidedByLane
 from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
-from memsim.isa.op import PREDICATE, UNIFORM, Effect, Op
+from memsim.isa.op import PREDICATE, UNIFORM, Effect
+from memsim.isa.program import Op
 from memsim.isa.reach import spaces_written
 from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow, Op
+from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow
+from memsim.isa.program import Op
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Callers, Region, Where, following
 

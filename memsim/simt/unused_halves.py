@@ -11,7 +11,8 @@ from functools import reduce
 from operator import or_
 
 from memsim.isa.definitions import meaning_of
-from memsim.isa.op import Immediate, Op, Operand, Program, Register
+from memsim.isa.op import Immediate, Operand, Register
+from memsim.isa.program import Op, Program
 from memsim.simt.control_graph import ControlGraph
 
 ZERO = Register(None)

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.op import Flow, Op
+from memsim.isa.op import Flow
+from memsim.isa.program import Op
 from memsim.isa.reach import SHARED, spaces_read
 from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code

@@ -15,7 +15,8 @@ import pytest
 
 from memsim.argument_types import ArrayArg, Texture, Texture1D
 from memsim.errors import MemsimError
-from memsim.isa.op import BARRIER, PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect, Op
+from memsim.isa.op import BARRIER, PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect
+from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.unsupported import Unsupported
 from memsim.launch import Launch

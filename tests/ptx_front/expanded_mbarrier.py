@@ -6,7 +6,7 @@ from typing import Any
 
 from memsim.isa.definitions import BoundForm
 from memsim.isa.mbarrier import NOTED, synchronizes
-from memsim.isa.op import Op
+from memsim.isa.program import Op
 from memsim.state.poison import Poison
 
 

@@ -10,7 +10,8 @@ import pytest
 from memsim.api.running import analyze, run, trace
 from memsim.argument_types import ArrayArg
 from memsim.errors import MemsimError
-from memsim.isa.op import Flow, Program
+from memsim.isa.op import Flow
+from memsim.isa.program import Program
 from tests.ptx_front.loading import load_ptx
 
 FRAME = """.version 8.3

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.api.running import analyze, run
-from memsim.isa.op import PREDICATE, Effect, Flow, Op, Program
+from memsim.isa.op import PREDICATE, Effect, Flow
+from memsim.isa.program import Op, Program
 from memsim.kernels import compiled
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
