@@ -15,6 +15,8 @@ Source: patterns of an H200 (`traces/nvidia-h200`), of lanes anywhere in one blo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -82,31 +84,44 @@ def cost_anywhere(
 
     Lanes at one address take turns, and those of one line whose turn it is are served together.
     """
+    sectors, lines = _in_turns(addresses, active, (SECTOR, LINE // passes))
+    return sectors, lines
+
+
+def _in_turns(addresses: np.ndarray, active: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
+    """How many blocks of each size requests [n, 32] are served in, int64 [n], if no lane waits for another
+    block's.
+    """
     turns = np.bitwise_count(_earlier(addresses, active)).astype(np.int64)
-    found = []
-    for size in (SECTOR, LINE // passes):
-        keys = fill_idle(addresses // size * WARP + turns, active)
-        found.append(np.where(active.any(axis=1), _different(keys) + 1, 0))
-    return found[0], found[1]
+    keys = (fill_idle(addresses // size * WARP + turns, active) for size in sizes)
+    return [np.where(active.any(axis=1), _different(key) + 1, 0) for key in keys]
 
 
 def limits_anywhere(
     addresses: np.ndarray, width: int, passes: int, active: np.ndarray
 ) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """((fewest, most) sectors, (fewest, most) lines) of requests [n, 32] wherever the array lies, int64 [n].
+    """((fewest, most) sectors, (fewest, most) lines) of requests [n, 32], wherever the array lies [n]."""
+    sectors, lines = limits_of_blocks(addresses, width, active, (SECTOR, LINE // passes))
+    return sectors, lines
+
+
+def limits_of_blocks(
+    addresses: np.ndarray, width: int, active: np.ndarray, sizes: Sequence[int]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(fewest, most) blocks of each size that requests [n, 32] are served in, wherever the array lies [n].
 
     Fewest: no lane waits for one in another line. Most: lanes whose place no earlier lane has are served
     when their line is for the first time, and each other lane alone.
     """
-    fewest = cost_anywhere(addresses, width, passes, active)
     free = active & (_earlier(addresses % LINE // width, active) == 0)
     alone = np.count_nonzero(active & ~free, axis=1)
     same = is_same_anywhere(addresses, width, active)
-    most = []
-    for size, few in zip((SECTOR, LINE // passes), fewest, strict=True):
+    limits = []
+    for size, few in zip(sizes, _in_turns(addresses, active, sizes), strict=True):
         keys = fill_idle(addresses // size, free)
-        most.append(np.where(same, few, np.where(free.any(axis=1), _different(keys) + 1, 0) + alone))
-    return (fewest[0], most[0]), (fewest[1], most[1])
+        most = np.where(free.any(axis=1), _different(keys) + 1, 0) + alone
+        limits.append((few, np.where(same, few, most)))
+    return limits
 
 
 def _different(values: np.ndarray) -> np.ndarray:

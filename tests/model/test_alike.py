@@ -9,6 +9,10 @@ from numpy.typing import NDArray
 from memsim.arch import SM_90
 from memsim.model import shared_access
 from memsim.model.alike import BITS, _packed, alike
+from memsim.model.cp_async import limits_of_copies
+from memsim.model.operations import operation
+from memsim.model.remote import limits_anywhere
+from memsim.model.swap_loops import rounds_of_one_warp
 
 Lanes = NDArray[np.int64]
 LANES = np.arange(32)
@@ -81,6 +85,44 @@ def test_each_combination_of_counts_is_a_key_of_its_own() -> None:
     counts = np.stack([active.sum(1), cost.wavefronts, cost.conflicts, cost.ways, cost.ideal], 1)
     together = np.unique(np.hstack([found, counts]), axis=0)
     assert len(together) == len(np.unique(found, axis=0)) == len(np.unique(counts, axis=0))
+
+
+def test_atomics_whose_limits_differ_are_told_apart() -> None:
+    """Four places of three lines: which lanes are served together depends on where the array lies."""
+    random = np.random.default_rng(1)
+    addresses = random.integers(0, 3, (400, 32)) * 128 + random.integers(0, 4, (400, 32)) * 4
+    on = np.ones(addresses.shape, np.bool_)
+    keys = alike("global", "reduction", 4, addresses, on, np.full(addresses.shape, -1), SM_90)
+    (least, most), lines = limits_anywhere(addresses, 4, 1, on)
+    together = np.unique(np.column_stack([keys, least, most, *lines]), axis=0)
+    assert len(np.unique(keys, axis=0)) == len(together) > 10
+
+
+@pytest.mark.parametrize(("access", "width"), [("cp_async", 4), ("cp_async", 16), ("cp_async_cg", 16)])
+def test_copies_whose_limits_differ_are_told_apart(access: str, width: int) -> None:
+    """They read from three lines, and some of their lanes write zeros."""
+    random = np.random.default_rng(2)
+    to = np.argsort(random.random((300, 64)), axis=1)[:, :32] * width
+    source = random.integers(0, 3, (300, 32)) * 128 + random.integers(0, 2, (300, 32)) * width
+    partner = np.where(random.random((300, 32)) < 0.9, source, -1)
+    on = np.ones(to.shape, np.bool_)
+    keys = alike("shared", access, width, to, on, partner, SM_90)
+    least, most, _ = limits_of_copies(operation("shared", access), width, to, on, partner, SM_90)
+    together = np.unique(np.column_stack([keys, least, least if most is None else most]), axis=0)
+    assert len(np.unique(keys, axis=0)) == len(together) > 10
+
+
+@pytest.mark.parametrize("width", [4, 8])
+def test_loops_of_compare_and_swaps_are_told_apart_by_their_rounds(width: int) -> None:
+    random = np.random.default_rng(3)
+    addresses = random.integers(0, random.integers(1, 80, (60, 1)), (60, 32)) * width
+    on = random.random((60, 32)) < 0.9
+    keys = alike("shared", "atomic_loop", width, addresses, on, np.full(on.shape, -1), SM_90)
+    rounds = [
+        column for changes in (False, True) for column in rounds_of_one_warp(addresses, width, on, changes)
+    ]
+    together = np.unique(np.column_stack([keys, *rounds]), axis=0)
+    assert len(np.unique(keys, axis=0)) == len(together) > 10
 
 
 def test_counts_of_fifteen_bits_do_not_run_into_each_other() -> None:
