@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memsim.arch import SM_90, Arch
-from memsim.argument_types.fitted_arguments import fitted
+from memsim.argument_types.fitted_arguments import fit_arguments
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.arguments import check_elements, describe, read_arguments
 from memsim.errors import MemsimError
@@ -115,7 +115,7 @@ class Job:
             values = read_arguments(
                 values, parameters, self.kernel.folder, self.where, kernel.argument_types, kernel.name
             )
-        values = fitted(kernel.parameters, values, kernel.name)
+        values = fit_arguments(kernel.parameters, values, kernel.name)
         check_elements(values, kernel.argument_names, kernel.argument_types, self.where)
         return values
 

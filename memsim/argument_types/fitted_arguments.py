@@ -33,7 +33,7 @@ _ACCESSOR = re.compile(r"L[mj](\d+)E(?:S[0-9A-Z]*_|\w*?PtrTraitsE)([ilx])E")
 _INDEX_BYTES = {"i": 4, "l": 8, "x": 8}
 
 
-def fitted(parameters: Sequence[Parameter], arguments: Sequence[Any], kernel: str) -> list[Any]:
+def fit_arguments(parameters: Sequence[Parameter], arguments: Sequence[Any], kernel: str) -> list[Any]:
     """The arguments of `kernel`, its mangled name, completed; those that fit no parameter as they are.
 
     Raises:

@@ -75,8 +75,9 @@ def analyze(
     if isinstance(kernel, Launched) or numba.is_configured(kernel):
         if grid is not None or block is not None or shared_bytes != 0 or cluster is not None:
             raise MemsimError("grid, block, shared memory and cluster are already set by the launch")
-        launched = kernel if isinstance(kernel, Launched) else numba.launched(kernel, args, compiled_for)
-        return launched.analyze(**how)
+        is_made = isinstance(kernel, Launched)
+        launch: Launched = kernel if is_made else numba.launched_by_numba(kernel, args, compiled_for)
+        return launch.analyze(**how)
     if numba.is_kernel(kernel):
         raise MemsimError(
             f"{kernel.py_func.__name__} has no grid and block",

@@ -21,9 +21,9 @@ from memsim.argument_types import TensorMap
 from memsim.argument_types.allocations import allocation
 from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.host_runtime import RUNTIME, HostLaunch, functions
-from memsim.captured.launched import POINTER, Launched, loaded, snapshot, with_arrays
-from memsim.captured.replaced import replaced
-from memsim.captured.tensor_map_bits import decoded
+from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapshot, with_arrays
+from memsim.captured.replaced import replaced_attributes
+from memsim.captured.tensor_map_bits import decode_tensor_map
 from memsim.errors import MemsimError
 
 GPU = 2  # kDLCUDA of dlpack.h
@@ -93,7 +93,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     )
     RUNTIME.error = None
     try:
-        with replaced(*changes):
+        with replaced_attributes(*changes):
             yield
     except Exception:
         if RUNTIME.error is not None:
@@ -153,7 +153,7 @@ class Session:
 
     def launch(self, made: HostLaunch) -> None:
         """Record one launch."""
-        kernel = loaded(made.code, made.name, f"CuTe DSL {_release()}")
+        kernel = kernel_of_cubin(made.code, made.name, f"CuTe DSL {_release()}")
         args, names = [], []
         for place, parameter in enumerate(kernel.parameters):
             address = ctypes.c_uint64.from_address(made.parameters + POINTER * place).value
@@ -191,7 +191,7 @@ class Session:
 
     def _tensor_map(self, raw: bytes) -> tuple[TensorMap, str] | None:
         """The tensor map over one of the arrays, and the array's name; None if these bytes are none."""
-        encoded = decoded(raw)
+        encoded = decode_tensor_map(raw)
         if encoded is None:
             return None
         for array in self.arrays:

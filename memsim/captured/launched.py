@@ -96,7 +96,7 @@ def with_arrays(raw: bytes, pointers: Iterable[tuple[int, Any, str]]) -> StructF
 
 
 @lru_cache(maxsize=32)
-def loaded(
+def kernel_of_cubin(
     code: bytes, name: str, package: str, ptx: str = "", texts: SourceTexts = OF_THIS_PROGRAM
 ) -> Kernel:
     """The kernel `name` of a cubin made by `package`, with its PTX if known."""

@@ -18,8 +18,8 @@ import numpy as np
 
 from memsim.argument_types import ArrayArg, c_strides, dtype_of
 from memsim.argument_types.foreign_arrays import as_argument, is_foreign
-from memsim.captured.launched import Launched, loaded, snapshot
-from memsim.captured.replaced import replaced
+from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
+from memsim.captured.replaced import replaced_attributes
 from memsim.compile.assemble import assemble_ptx
 from memsim.errors import MemsimError
 from memsim.launch import dim3
@@ -49,14 +49,14 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     launch, on_gpu = configured.__call__, cuda.is_available()
 
     def call(configuration: Any, *arguments: Any) -> Any:
-        keep(launched(configuration, arguments, arch))
+        keep(launched_by_numba(configuration, arguments, arch))
         return launch(configuration, *arguments) if on_gpu else None
 
-    with replaced((configured, {"__call__": call})):
+    with replaced_attributes((configured, {"__call__": call})):
         yield
 
 
-def launched(configuration: Any, arguments: Sequence[Any], arch: str) -> Launched:
+def launched_by_numba(configuration: Any, arguments: Sequence[Any], arch: str) -> Launched:
     """A launch as Numba would make it.
 
     Raises:
@@ -72,7 +72,7 @@ def launched(configuration: Any, arguments: Sequence[Any], arch: str) -> Launche
     names = dispatcher.py_func.__code__.co_varnames
     found = [one for n, t, v in zip(names, types, values) for one in _parameters(n, t, v)]
     code, ptx = _compiled(dispatcher.py_func, tuple(types), options, arch)
-    kernel = loaded(code, _ENTRY.findall(ptx)[-1], f"Numba {_release()}", ptx)
+    kernel = kernel_of_cubin(code, _ENTRY.findall(ptx)[-1], f"Numba {_release()}", ptx)
     return Launched(
         kernel=replace(kernel, called=name, names=tuple(name for name, _ in found)),
         grid=dim3(configuration.griddim, "grid"),

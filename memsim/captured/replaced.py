@@ -9,7 +9,7 @@ from typing import Any
 
 
 @contextmanager
-def replaced(*changes: tuple[Any, Mapping[str, Any]]) -> Iterator[None]:
+def replaced_attributes(*changes: tuple[Any, Mapping[str, Any]]) -> Iterator[None]:
     """Within the context, each of these modules, classes and objects has these attributes."""
     before = [(owner, name, getattr_static(owner, name)) for owner, names in changes for name in names]
     try:

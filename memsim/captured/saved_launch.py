@@ -21,7 +21,7 @@ from memsim.argument_types.argument import ArgumentDocument, argument_of, value_
 from memsim.boundary import boundary_of
 from memsim.captured.launch_document import LAUNCH, LaunchDocument
 from memsim.captured.launched import Launched
-from memsim.captured.saved_listing import check_replaceable, packed, unpacked
+from memsim.captured.saved_listing import check_replaceable, pack_listing, unpack_listing
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes, write_text
 from memsim.kernel import Kernel
@@ -66,7 +66,7 @@ def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
     if module.ptx:
         (folder / "kernel.ptx").write_text(module.ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
-    listing, content = packed(module.code, module.listing)
+    listing, content = pack_listing(module.code, module.listing)
     (folder / "kernel.cubin").write_bytes(module.code)
     (folder / listing.file).write_bytes(content)
     return {**made, "code": "kernel.cubin", "listing": listing}
@@ -84,11 +84,11 @@ def _sources(launched: Launched, folder: Path) -> tuple[str, ...]:
 
 
 def _arguments(launched: Launched, folder: Path) -> tuple[ArgumentDocument, ...]:
-    named = zip(launched.kernel.argument_names, described(launched.args, folder), strict=True)
+    named = zip(launched.kernel.argument_names, record_arguments(launched.args, folder), strict=True)
     return tuple(msgspec.structs.replace(argument, name=name) for name, argument in named)
 
 
-def described(arguments: Sequence[Any], folder: Path) -> list[ArgumentDocument]:
+def record_arguments(arguments: Sequence[Any], folder: Path) -> list[ArgumentDocument]:
     """The arguments of a launch as records; the contents of their arrays are written to `folder`."""
     files = _Files(folder)
     return [argument_of(value).document(files) for value in arguments]
@@ -174,7 +174,7 @@ def _listing(document: LaunchDocument, cubin: bytes, path: Path) -> str | None:
     if document.listing is None:
         check_replaceable(str(path))
         return None
-    return unpacked(cubin, document.listing, _beside(document.listing.file, path), str(path))
+    return unpack_listing(cubin, document.listing, _beside(document.listing.file, path), str(path))
 
 
 def _beside(name: str, path: Path) -> bytes:
@@ -202,7 +202,7 @@ def _texts(document: LaunchDocument, kernel: Kernel, path: Path) -> dict[str, st
 
 
 def arguments_of(documents: Sequence[ArgumentDocument], path: Path) -> list[Any]:
-    """The inverse of `described`: the arguments of the launch at `path`, whose files lie beside it.
+    """The inverse of `record_arguments`: the arguments of the launch at `path`, whose files lie beside it.
 
     Raises:
         MemsimError: a file is missing or does not match.

@@ -21,13 +21,13 @@ FILE = "kernel.sass.gz"
 MOST_PER_BYTE = 256
 
 
-def packed(cubin: bytes, listing: str) -> tuple[ListingDocument, bytes]:
+def pack_listing(cubin: bytes, listing: str) -> tuple[ListingDocument, bytes]:
     """The record of a listing, and the content of its file."""
     content = gzip.compress(listing.encode(), mtime=0)
     return ListingDocument(file=FILE, sha256=_digest(cubin, content)), content
 
 
-def unpacked(cubin: bytes, record: ListingDocument, content: bytes, launch: str) -> str | None:
+def unpack_listing(cubin: bytes, record: ListingDocument, content: bytes, launch: str) -> str | None:
     """The listing in the content of its file; None where a disassembler makes it. `launch`: of whose cubin.
 
     Raises:

@@ -48,7 +48,7 @@ class EncodedMap:
         return TensorMap(view, tuple(reversed(self.box)), self.swizzle)
 
 
-def decoded(raw: bytes) -> EncodedMap | None:
+def decode_tensor_map(raw: bytes) -> EncodedMap | None:
     """The map in the first 64 bytes of `raw`; None if they are none that memsim executes.
 
     Interleaved and im2col maps are not, nor those with steps between elements or NaN out of bounds.

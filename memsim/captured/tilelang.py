@@ -18,8 +18,8 @@ import numpy as np
 from memsim.argument_types import TensorMap
 from memsim.argument_types.allocations import allocation
 from memsim.argument_types.foreign_arrays import as_argument
-from memsim.captured.launched import Launched, loaded, snapshot
-from memsim.captured.replaced import replaced
+from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
+from memsim.captured.replaced import replaced_attributes
 from memsim.captured.tensor_map_bits import SWIZZLES, EncodedMap
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError
@@ -101,7 +101,7 @@ def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     )
     in_memory.clear()
     try:
-        with replaced(*changes):
+        with replaced_attributes(*changes):
             yield
     finally:  # what was compiled here cannot be launched later
         session.over = True
@@ -249,4 +249,4 @@ def _library(path: Path) -> _Library:
     from memsim.sass.cubin import read_cubin
 
     code, made = path.read_bytes(), f"TileLang {metadata.version('tilelang')}"
-    return _Library((name, loaded(code, name, made)) for name in read_cubin(code).kernels)
+    return _Library((name, kernel_of_cubin(code, name, made)) for name in read_cubin(code).kernels)

@@ -21,8 +21,8 @@ from memsim.argument_types import ArrayArg
 from memsim.argument_types.array_arg import with_a_dimension
 from memsim.argument_types.foreign_arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched
-from memsim.captured.replaced import replaced
-from memsim.captured.triton_launch import TritonTensor, launched
+from memsim.captured.replaced import replaced_attributes
+from memsim.captured.triton_launch import TritonTensor, launched_by_triton
 from memsim.sass.machine_code import read_module
 
 Keep = Callable[[Launched], None]
@@ -42,7 +42,7 @@ def capturing(keep: Keep, arch: str) -> Iterator[None]:
         return run(function, *map(_as_tensor, args), **{k: _as_tensor(v) for k, v in kwargs.items()})
 
     driver = Driver(keep, arch, _own_driver(config))
-    with replaced((config, {"_active": driver}), (JITFunction, {"run": run_with_arrays})):
+    with replaced_attributes((config, {"_active": driver}), (JITFunction, {"run": run_with_arrays})):
         yield
 
 
@@ -200,7 +200,7 @@ class Launcher:
     def __call__(self, *call: Any) -> None:
         """(grid x, y, z, stream, function, packed metadata, launch metadata, two hooks, arguments...)."""
         grid, function, arguments = call[:3], call[4], call[9:]
-        self.driver.keep(launched(self.source, self.metadata, function.code, grid, arguments))
+        self.driver.keep(launched_by_triton(self.source, self.metadata, function.code, grid, arguments))
         described = any(isinstance(one, TritonTensor) for one in arguments)  # is not on the GPU
         if self.own is not None and (not described or isinstance(self.own, Launcher)):
             self.own(*call)

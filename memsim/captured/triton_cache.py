@@ -18,8 +18,8 @@ from memsim.api.loading import texts_beside
 from memsim.arch.units import WARP
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions
-from memsim.captured.launched import Launched, loaded
-from memsim.captured.triton_launch import hidden
+from memsim.captured.launched import Launched, kernel_of_cubin
+from memsim.captured.triton_launch import hidden_parameters
 from memsim.errors import MemsimError
 from memsim.files import read_bytes, read_json
 from memsim.kernel import Kernel
@@ -63,7 +63,7 @@ def read_cache(
     except msgspec.ValidationError as error:
         raise MemsimError(f"this is not a Triton kernel description: {error}", file=str(path)) from None
     code, ptx = read_bytes(path.with_suffix(".cubin")), _text(path.with_suffix(".ptx"))
-    kernel = loaded(
+    kernel = kernel_of_cubin(
         code, told.name or path.stem, f"Triton {told.triton_version}".strip(), ptx, texts_beside(path)
     )
     kernel = _named(kernel, _text(path.with_suffix(".ttir")))
@@ -72,7 +72,7 @@ def read_cache(
     scratch = kernel.argument_names[len(declared) :]
     sizes = [getattr(told, f"{name}_size", 0) for name in scratch]
     values = read_arguments(args, dict(zip(declared, kernel.parameters)), where=where)
-    more = [value for _, value in hidden(sizes, x * y * z * told.num_ctas)]
+    more = [value for _, value in hidden_parameters(sizes, x * y * z * told.num_ctas)]
     return Launched(
         kernel, (x * told.num_ctas, y, z), (told.num_warps * WARP, 1, 1), (*values, *more), told.shared
     )
@@ -98,4 +98,4 @@ def _named(kernel: Kernel, ttir: str) -> Kernel:
     missing = len(kernel.parameters) - len(names)
     if not 0 <= missing <= 2 or not names:
         names, missing = [f"arg{i}" for i in range(len(kernel.parameters))], 0
-    return replace(kernel, names=(*names, *(name for name, _ in hidden((0,) * missing, 0))))
+    return replace(kernel, names=(*names, *(name for name, _ in hidden_parameters((0,) * missing, 0))))

@@ -14,7 +14,7 @@ from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg, TensorMap
 from memsim.argument_types.allocations import allocation
 from memsim.argument_types.foreign_arrays import as_argument
-from memsim.captured.launched import Launched, loaded, snapshot
+from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
@@ -48,7 +48,7 @@ class TritonTensor:
         return GLOBAL_ALIGN + int(self.array.start)
 
 
-def launched(
+def launched_by_triton(
     source: Any, metadata: Any, code: bytes, grid: Sequence[int], arguments: Sequence[Any]
 ) -> Launched:
     """A launch as Triton describes it: `source` has the signature, `metadata` the shape of a block.
@@ -61,7 +61,7 @@ def launched(
     for (name, kind), value in zip(source.signature.items(), arguments):
         found += _parameters(str(name), kind, value, maps)
     ptx = _ptx(metadata)
-    kernel = loaded(code, metadata.name, f"Triton {_release()}", ptx)
+    kernel = kernel_of_cubin(code, metadata.name, f"Triton {_release()}", ptx)
     ctas = getattr(metadata, "num_ctas", 1)
     x, y, z = (int(extent) for extent in grid)
     missing = len(kernel.parameters) - len(found)
@@ -71,7 +71,7 @@ def launched(
             hint=f"memsim supports Triton 3.3 to 3.9; this is {_release()}",
         )
     sizes = [getattr(metadata, f"{name}_size", 0) for name in HIDDEN[:missing]]
-    found += hidden(sizes, x * y * z * ctas)
+    found += hidden_parameters(sizes, x * y * z * ctas)
     return Launched(
         kernel=replace(kernel, names=tuple(name for name, _ in found), sources=_sources(kernel, source)),
         grid=(x * ctas, y, z),
@@ -82,7 +82,7 @@ def launched(
     )
 
 
-def hidden(sizes: Sequence[int], blocks: int) -> list[tuple[str, Any]]:
+def hidden_parameters(sizes: Sequence[int], blocks: int) -> list[tuple[str, Any]]:
     """(name, argument) of the hidden parameters, for so many bytes of scratch memory per block."""
     scratch = [ArrayArg((size * blocks,), "uint8", "zeros") if size else None for size in sizes]
     return list(zip(HIDDEN, scratch))

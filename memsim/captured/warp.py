@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types.allocations import allocation
-from memsim.captured.launched import Launched, loaded, snapshot, with_arrays
-from memsim.captured.replaced import replaced
+from memsim.captured.launched import Launched, kernel_of_cubin, snapshot, with_arrays
+from memsim.captured.replaced import replaced_attributes
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import dim3
@@ -70,7 +70,7 @@ def capturing(keep: Keep, arch: str) -> Iterator[None]:
             "launch": hooked(context.launch, tiled=False),
             "launch_tiled": hooked(context.launch_tiled, tiled=True),
         }
-        with replaced((warp, hooks), (context, hooks)):
+        with replaced_attributes((warp, hooks), (context, hooks)):
             yield
 
 
@@ -80,10 +80,12 @@ def _keep_one(keep: Keep, modules: Modules, said: dict[str, Any], tiled: bool) -
     extents = tuple(int(extent) for extent in dim)
     if prod(extents) > 0 and not said["record_cmd"] and hasattr(said["kernel"], "adj"):
         block = said["block_dim"] if said["block_dim"] and said["block_dim"] > 0 else BLOCK
-        keep(launched(modules, said, (*extents, block) if tiled else extents, block))
+        keep(launched_by_warp(modules, said, (*extents, block) if tiled else extents, block))
 
 
-def launched(modules: Modules, said: dict[str, Any], extents: tuple[int, ...], block: int) -> Launched:
+def launched_by_warp(
+    modules: Modules, said: dict[str, Any], extents: tuple[int, ...], block: int
+) -> Launched:
     """A launch as Warp would make it on a GPU; `said` are the arguments of `warp.launch`.
 
     Raises:
@@ -153,7 +155,7 @@ class Modules:
         described = path.with_name(re.sub(r"\.sm\w+\.cubin$", ".meta", path.name))
         name = str(getattr(codegen, f"cuda_kernel_{direction}_name")(kernel))
         shared = json.loads(described.read_text("utf-8")).get(f"{name}_smem_bytes", 0)
-        return loaded(path.read_bytes(), name, f"Warp {_release()}"), int(shared)
+        return kernel_of_cubin(path.read_bytes(), name, f"Warp {_release()}"), int(shared)
 
 
 def _release() -> str:

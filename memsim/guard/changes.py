@@ -18,7 +18,7 @@ from memsim.analysis import SiteCounts
 from memsim.guard.baseline import COUNTS
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE, QuantityChange
 from memsim.guard.quantities import excess
-from memsim.guard.statement_rows import is_within, regrouped, squeezed
+from memsim.guard.statement_rows import is_within, regroup_rows, squeeze_code
 
 # Lines of code with at least this similarity (difflib's ratio) count as one edited line.
 ALIKE = 0.6
@@ -34,9 +34,9 @@ class SitePair:
 
 # From the strictest criterion to the loosest.
 KEYS: tuple[Callable[[SiteCounts], Hashable], ...] = (
-    lambda site: (squeezed(site.statement), site.op, site.space, site.width, site.array),
-    lambda site: (squeezed(site.statement), site.op, site.space, site.array),
-    lambda site: (squeezed(site.statement), site.op, site.space),
+    lambda site: (squeeze_code(site.statement), site.op, site.space, site.width, site.array),
+    lambda site: (squeeze_code(site.statement), site.op, site.space, site.array),
+    lambda site: (squeeze_code(site.statement), site.op, site.space),
 )
 
 
@@ -45,7 +45,7 @@ def align(before: Sequence[SiteCounts], now: Sequence[SiteCounts]) -> list[SiteP
 
     Rows of one side that together are one of the other are one row.
     """
-    before, now = regrouped(before, now)
+    before, now = regroup_rows(before, now)
     partner: dict[int, int] = {}  # index in `now` -> index in `before`
     old, new = list(range(len(before))), list(range(len(now)))
     for key in KEYS:

@@ -41,7 +41,7 @@ class Declared(Generic[T]):
     locate: Locate = _as_it_is
 
 
-def restricted(rule: Declared[T], names: Collection[str]) -> Declared[T]:
+def restrict_rule(rule: Declared[T], names: Collection[str]) -> Declared[T]:
     """The rule for these targets only, of those for which it was declared."""
     inside = [name for name in rule.kernels if name in names]
     return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))

@@ -46,12 +46,12 @@ def rows_by_statement(analysis: Analysis) -> tuple[SiteCounts, ...]:
     rows = []
     for members in _grouped(range(len(analysis.sites)), key):
         statement = statements[members[0]]
-        row = combined([analysis.sites[number] for number in members])
+        row = combine_rows([analysis.sites[number] for number in members])
         rows.append(row if statement is None else replace(row, source=statement.text))
     return tuple(rows)
 
 
-def regrouped(
+def regroup_rows(
     before: Sequence[SiteCounts], now: Sequence[SiteCounts]
 ) -> tuple[tuple[SiteCounts, ...], tuple[SiteCounts, ...]]:
     """Both sides, with rows of one side combined that together are one row of the other.
@@ -61,7 +61,7 @@ def regrouped(
     return _as_other(before, now), _as_other(now, before)
 
 
-def combined(rows: Sequence[SiteCounts]) -> SiteCounts:
+def combine_rows(rows: Sequence[SiteCounts]) -> SiteCounts:
     """The sum of rows of one kind, in the place of the worst; unresolved if one of them is."""
     worst = max(rows, key=lambda row: row.badness)
     if len(rows) == 1:
@@ -74,25 +74,25 @@ def combined(rows: Sequence[SiteCounts]) -> SiteCounts:
 
 
 @lru_cache(maxsize=4096)
-def squeezed(code: str) -> str:
+def squeeze_code(code: str) -> str:
     """Code without comments, blanks, and the braces around it: what no formatter changes."""
     return re.sub(r"\s", "", _COMMENT.sub("", code)).strip("{};")
 
 
 def is_within(code: str, whole: str) -> bool:
     """Whether a row's code is the other's, or a part of it."""
-    return bool(squeezed(code)) and squeezed(code) in squeezed(whole)
+    return bool(squeeze_code(code)) and squeeze_code(code) in squeeze_code(whole)
 
 
 def _as_other(rows: Sequence[SiteCounts], others: Sequence[SiteCounts]) -> tuple[SiteCounts, ...]:
     """The rows, with those combined whose code is within that of one row of the others."""
-    there = {(squeezed(row.statement), _kind(row)) for row in rows}
-    same = there & {(squeezed(other.statement), _kind(other)) for other in others}
-    wholes = [other for other in others if (squeezed(other.statement), _kind(other)) not in same]
+    there = {(squeeze_code(row.statement), _kind(row)) for row in rows}
+    same = there & {(squeeze_code(other.statement), _kind(other)) for other in others}
+    wholes = [other for other in others if (squeeze_code(other.statement), _kind(other)) not in same]
 
     def key(number: int) -> Hashable:
         row = rows[number]
-        if (squeezed(row.statement), _kind(row)) in same:
+        if (squeeze_code(row.statement), _kind(row)) in same:
             return number
         around = (
             id(one) for one in wholes if _kind(one) == _kind(row) and is_within(row.statement, one.statement)
@@ -100,7 +100,7 @@ def _as_other(rows: Sequence[SiteCounts], others: Sequence[SiteCounts]) -> tuple
         return next(around, number)
 
     groups = _grouped(range(len(rows)), key)
-    return tuple(combined([rows[number] for number in members]) for members in groups)
+    return tuple(combine_rows([rows[number] for number in members]) for members in groups)
 
 
 def _statement(text: str, site: SiteCounts) -> SourceStatement | None:

@@ -46,16 +46,16 @@ def binding(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[st
         caller = function_around(tree.root.descendant_for_byte_range(start, end))
         outer = binding(tree, caller, levels - 1)
         unsaid = (names_of_templates(caller) - set(outer)) | _of_macro(tree, start)
-        given = {name: substituted(value, outer) for name, value in zip(parameters, arguments)}
+        given = {name: substitute_names(value, outer) for name, value in zip(parameters, arguments)}
         said = {name: value for name, value in given.items() if not unsaid & set(re.findall(r"\w+", value))}
         best = max(best, said, key=len)
     for name, default in parameters.items():  # a default may use parameters before it
         if name not in best and default is not None:
-            best[name] = substituted(default, best)
+            best[name] = substitute_names(default, best)
     return best
 
 
-def substituted(text: str, bound: dict[str, str]) -> str:
+def substitute_names(text: str, bound: dict[str, str]) -> str:
     """A text with parameters replaced by their values."""
     return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: bound.get(word[0], word[0]), text)
 

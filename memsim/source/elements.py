@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree, macros, parse
-from memsim.source.values import compiled, constants, value_of
+from memsim.source.values import constants, value_of, without_excluded_branches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -125,7 +125,7 @@ class _Structs:
         self.tree: Tree = parse(_ALIGNED.sub(lambda found: found[1].ljust(len(found[0])), text))
         self.known = constants(text)
         self.open: set[str] = set()
-        found = _ALIAS.findall(compiled(text, macros(text)))
+        found = _ALIAS.findall(without_excluded_branches(text, macros(text)))
         pairs = {(name or other, (kind or given).strip()) for name, kind, given, other in found}
         self.aliases = {name: kind for name, kind in pairs if [one for one, _ in pairs].count(name) == 1}
 

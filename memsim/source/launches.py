@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memsim.source.bindings import binding, function_around, names_of_templates, substituted
+from memsim.source.bindings import binding, function_around, names_of_templates, substitute_names
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
 from memsim.source.text import closing, split, without_comments
 from memsim.source.values import (
     changes,
-    compiled,
     constants,
     functions,
     initializers,
     scope_at_end,
     value_of,
     variables,
+    without_excluded_branches,
 )
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ class _LaunchReader:
         start, end = (function.start_byte, function.end_byte) if function is not None else (0, call.end_byte)
         defined = macros(tree.content.decode("utf-8", "replace"))
         self.around, whole = (
-            compiled(without_comments(part.decode("utf-8", "replace")), defined)
+            without_excluded_branches(without_comments(part.decode("utf-8", "replace")), defined)
             for part in (tree.content[start : call.start_byte], tree.content[start:end])
         )
         self.bound = binding(tree, function)
@@ -257,9 +257,9 @@ class _LaunchReader:
             self.around,
         )
         if alias is None:
-            return substituted(text, self.bound)
+            return substitute_names(text, self.bound)
         numbers = {name: str(value) for name, value in self.constants.items()}
-        return substituted((alias[1] or alias[2]).strip(), numbers | self.bound)
+        return substitute_names((alias[1] or alias[2]).strip(), numbers | self.bound)
 
     def _deduced(self, kernel: KernelSource, given: list[str], passed: Sequence[str]) -> list[str]:
         """The template arguments, including those deduced from function arguments; [] if one is unknown."""
@@ -324,7 +324,7 @@ class _LaunchReader:
             before = _in_first_round(self.around)
             declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", before)
             said = declared[0] if len(declared) == 1 == changes(text, before) else text
-        said = substituted(said, self.bound)
+        said = substitute_names(said, self.bound)
         value = self.scope.value(said)
         if value is not None:
             return Size(text, value)

@@ -102,7 +102,7 @@ def scope_at_end(code: str) -> Callable[[int], bool]:
     return lambda place: lowest[place] >= depth[place]
 
 
-def compiled(code: str, defined: Mapping[str, object]) -> str:
+def without_excluded_branches(code: str, defined: Mapping[str, object]) -> str:
     """The code with directives, and branches of `#ifdef` and `#ifndef` that `defined` excludes, replaced by
     blanks.
     """

@@ -19,7 +19,7 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
-from memsim.guard.judge import restricted
+from memsim.guard.judge import restrict_rule
 from memsim.guard.outcome import Problem
 from memsim.targets.config_tables import ConfigTable
 from memsim.targets.project import OWN_FILE, SHARED_FILE, Base, Project, read_project
@@ -94,13 +94,13 @@ def _merged(project: Project, base: Base, path: Path, place: str) -> Project:
     new = [job.name for job in mine]
     gone += [job.name for job in before.targets if job.name not in names and job.name not in new]
     gone += [name for name in entries if name not in names and name not in new and name not in gone]
-    only = [restricted(rule, new) for rule in project.rules if set(rule.kernels) & set(new)]
-    accepted = [restricted(one, new) for one in project.acceptances if set(one.kernels) & set(new)]
+    only = [restrict_rule(rule, new) for rule in project.rules if set(rule.kernels) & set(new)]
+    accepted = [restrict_rule(one, new) for one in project.acceptances if set(one.kernels) & set(new)]
     lost = {problem.kernel for problem in problems}
     return replace(
         project,
         targets=(*there, *mine),
-        rules=(*(restricted(rule, names) for rule in before.rules if set(rule.kernels) & names), *only),
+        rules=(*(restrict_rule(rule, names) for rule in before.rules if set(rule.kernels) & names), *only),
         acceptances=(*before.acceptances, *accepted),
         from_source={**project.from_source, **before.from_source},
         base=replace(

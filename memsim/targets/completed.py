@@ -15,7 +15,7 @@ from memsim.source.launches import Size
 from memsim.targets.offers import Offer, Word, command_line, instance_of, offer_of, offers, unnamed
 
 
-def completed(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
+def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
     """The launch options, completed with kernel, grid, block, shared bytes and arguments of the source's
     launch.
 

@@ -12,7 +12,7 @@ from memsim.files import file_exists, read_bytes, read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import judge, restricted
+from memsim.guard.judge import judge, restrict_rule
 from memsim.guard.outcome import Coverage, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
@@ -107,7 +107,7 @@ def check_project(
     base = project.base
     some = len(chosen) < len(project.targets)
     names = [target.name for target in chosen]
-    rules = [restricted(rule, names) for rule in project.rules if set(rule.kernels) & set(names)]
+    rules = [restrict_rule(rule, names) for rule in project.rules if set(rule.kernels) & set(names)]
     entries = read_baseline(project.baseline)
     if base is not None:
         own = {name: entry for name, entry in (entries or {}).items() if name not in base.names}

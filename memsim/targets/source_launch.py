@@ -3,7 +3,7 @@
 A target may say grid, block, shared memory, arguments and instance itself, beside a source whose `<<<>>>`
 says them, too. If the source changes, such a target would check for ever what the program no longer does. So
 the two are compared, as far as the source's are known. A target that means another launch says so:
-`instead_of` has the source's launch from which it was derived, as `described` writes it.
+`instead_of` has the source's launch from which it was derived, as `describe_offer` writes it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def follow(job: Job, instead_of: str | None, let: Mapping[str, Number]) -> Follo
         return Followed(error if instead_of else None, "the source does not launch it")
     known = [_offer(text, kernel, launch, {}) for launch in made]
     if instead_of is not None:
-        if any(_squeezed(described(offer)) == _squeezed(instead_of) for offer in known):
+        if any(_squeezed(describe_offer(offer)) == _squeezed(instead_of) for offer in known):
             return Followed()
         return Followed(_stale(file, known[0], f"the source no longer launches {instead_of}"))
     compared = [_compared(job, text, kernel, launch, let) for launch in made]
@@ -80,7 +80,7 @@ def launching_text_of(file: KernelFile) -> str:
     return read_launching_text(file.folder / file.file, resolved(file.options, file.folder))
 
 
-def described(offer: Offer) -> str:
+def describe_offer(offer: Offer) -> str:
     """A launch as its source makes it, with the values that are known and the source's words for others:
     `transpose<float, 32><<<(4, 4), (32, 8)>>>(f32[16384], f32[16384], n)`.
     """
@@ -118,7 +118,7 @@ def _stale(file: KernelFile, offer: Offer, why: str) -> MemsimError:
         file=launch.file or file.file,
         line=launch.line,
         hint="remove grid, block, shared_bytes and args, and they are the source's; or change them; or, if "
-        f"another launch is meant than the source's, add instead_of = {_toml(described(offer))}",
+        f"another launch is meant than the source's, add instead_of = {_toml(describe_offer(offer))}",
     )
 
 

@@ -238,11 +238,11 @@ def _completed(
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
         from memsim.compile.launching_text import read_launching_text
         from memsim.compile.options import resolved
-        from memsim.targets.completed import completed
+        from memsim.targets.completed import complete_launch
 
         try:
             options = resolved(said.get("options") or (), folder)
-            return completed(file, read_launching_text(path, options), said, spell)
+            return complete_launch(file, read_launching_text(path, options), said, spell)
         except MemsimError as error:
             if spell is not str:
                 raise

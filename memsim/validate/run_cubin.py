@@ -24,7 +24,7 @@ from memsim.argument_types.array_arg import made
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
 from memsim.captured.launch_document import LAUNCH
-from memsim.captured.saved_launch import arguments_of, described
+from memsim.captured.saved_launch import arguments_of, record_arguments
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.names.demangle import demangle
@@ -62,7 +62,9 @@ class Step:
 def pack(args: Sequence[Any], folder: Path) -> list[Any]:
     """Arguments as `launch.json` has them; existing arrays are written to `folder`, which is made."""
     folder.mkdir(parents=True, exist_ok=True)
-    packed: list[Any] = msgspec.to_builtins(described(as_arguments(args), folder), enc_hook=np.generic.item)
+    packed: list[Any] = msgspec.to_builtins(
+        record_arguments(as_arguments(args), folder), enc_hook=np.generic.item
+    )
     return packed
 
 

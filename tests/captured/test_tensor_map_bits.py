@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.captured.tensor_map_bits import SWIZZLES, TYPES, USED, decoded
+from memsim.captured.tensor_map_bits import SWIZZLES, TYPES, USED, decode_tensor_map
 from tests.captured.tensor_map_format import NUMBERS, encoded
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "tensor_maps_h200.json").read_text())["maps"]
@@ -19,7 +19,7 @@ def test_a_map_of_the_driver_is_read(one: dict[str, object]) -> None:
     given = {name: value for name, value in one.items() if name != "bytes"}
     raw = bytes.fromhex(str(one["bytes"]))
     assert encoded(**given)[:USED] == raw[:USED]  # type: ignore[arg-type]
-    found = decoded(raw)
+    found = decode_tensor_map(raw)
     if given["fill"]:
         assert found is None  # NaN for what is out of bounds
         return
@@ -31,7 +31,7 @@ def test_a_map_of_the_driver_is_read(one: dict[str, object]) -> None:
 
 def test_the_array_lies_where_the_map_says() -> None:
     memory = np.arange(4096, dtype=np.uint8)
-    map_ = decoded(encoded(1, 1 << 40, (16, 5), (64,), (8, 2), 0))
+    map_ = decode_tensor_map(encoded(1, 1 << 40, (16, 5), (64,), (8, 2), 0))
     assert map_ is not None and map_.address == 1 << 40
     tensor = map_.over(memory, 256)
     assert (tensor.array.shape, tensor.array.strides, tensor.box) == ((5, 16), (64, 2), (2, 8))
@@ -39,7 +39,7 @@ def test_the_array_lies_where_the_map_says() -> None:
 
 
 def test_a_tensor_that_is_larger_than_its_memory_is_refused() -> None:
-    map_ = decoded(encoded(1, 0, (16, 500), (64,), (8, 2), 0))
+    map_ = decode_tensor_map(encoded(1, 0, (16, 500), (64,), (8, 2), 0))
     assert map_ is not None
     with pytest.raises(ValueError, match="strides"):
         map_.over(np.zeros(4096, np.uint8), 256)
@@ -48,7 +48,7 @@ def test_a_tensor_that_is_larger_than_its_memory_is_refused() -> None:
 @pytest.mark.parametrize(("place", "value"), [(8, 1), (8, 0x70), (9, 0x08), (9, 0x80), (52, 1)], ids=str)
 def test_other_bytes_are_no_map(place: int, value: int) -> None:
     raw = bytearray(encoded(1, 0, (16, 5), (64,), (8, 2), 0))
-    assert decoded(bytes(raw)) is not None
+    assert decode_tensor_map(bytes(raw)) is not None
     raw[place] |= value
-    assert decoded(bytes(raw)) is None
-    assert decoded(bytes(raw[:40])) is None
+    assert decode_tensor_map(bytes(raw)) is None
+    assert decode_tensor_map(bytes(raw[:40])) is None

@@ -11,7 +11,7 @@ import pytest
 import memsim
 from memsim.api.running import analyze, run
 from memsim.argument_types import ArrayArg, StructFields
-from memsim.argument_types.fitted_arguments import accessors_of, fitted
+from memsim.argument_types.fitted_arguments import accessors_of, fit_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
 from tests.simt.cuda import kernel
@@ -25,7 +25,7 @@ def parameter(size: int) -> Parameter:
 
 
 def parts(size: int, *given: Any) -> Any:
-    (found,) = fitted([parameter(size)], [list(given)], "k")
+    (found,) = fit_arguments([parameter(size)], [list(given)], "k")
     return found
 
 
@@ -98,7 +98,7 @@ def test_parts_that_make_up_no_such_struct_stay_as_they_are() -> None:
     for given in ([A, 5, 6, 7], [A, "5"], [1, object()], [0] * 64):
         assert parts(48, *given) == given
     named = StructFields((A, 5), ("data", "n"))
-    (found,) = fitted([parameter(16)], [named], "k")
+    (found,) = fit_arguments([parameter(16)], [named], "k")
     assert found.names == named.names and type(found[1]) is np.int64
 
 
@@ -164,9 +164,9 @@ def test_an_accessor_of_other_dimensions_is_told(accessors: memsim.api.module.Mo
 def test_two_accessors_of_one_size_are_told_apart_by_their_parts() -> None:
     kernel = NAME.replace("Lm2ENS_16Default", "Lm1ENS_16Default")
     with pytest.raises(MemsimError, match="takes an array of 1 or 2 dimensions") as caught:
-        fitted([parameter(24)], [ArrayArg((64, 64))], kernel)
+        fit_arguments([parameter(24)], [ArrayArg((64, 64))], kernel)
     assert caught.value.hint is not None and "pass the parts" in caught.value.hint
-    assert len(fitted([parameter(24)], [ArrayArg((64, 64))], NAME)[0]) == 5
+    assert len(fit_arguments([parameter(24)], [ArrayArg((64, 64))], NAME)[0]) == 5
 
 
 def test_accessors_are_known_by_the_kernel_s_name() -> None:

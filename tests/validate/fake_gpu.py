@@ -18,7 +18,7 @@ import pytest
 
 import memsim
 from memsim.argument_types import Pointers, TensorMap, Texture1D
-from memsim.captured.tensor_map_bits import decoded
+from memsim.captured.tensor_map_bits import decode_tensor_map
 from memsim.validate import device, device_memory
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES
 from tests.captured.tensor_map_format import encoded
@@ -67,7 +67,7 @@ class CubinFunction(Function):
 
     def read(self, raw: bytes) -> Any:
         """The argument that the bytes came from."""
-        if len(raw) == TensorMap.nbytes and (encoded := decoded(raw)):
+        if len(raw) == TensorMap.nbytes and (encoded := decode_tensor_map(raw)):
             memory, start = self.at(encoded.address)  # type: ignore[misc]
             return encoded.over(memory.reshape(-1).view(np.uint8), start)
         words = [raw[start : start + 8] for start in range(0, len(raw), 8)]
