@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, get_arch
-from memsim.compile.assemble import NVJITLINK_WHEEL
+from memsim.compile.assemble import PTXAS_WHEEL
 from memsim.compile.libraries import NVJITLINK, NVRTC
 from memsim.compile.nvcc import find_nvcc
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
@@ -49,7 +49,7 @@ def examine() -> tuple[Tool, ...]:
         Tool("cuobjdump", "programs and libraries", _tool("cuobjdump"), "pip install nvidia-cuda-cuobjdump"),
         Tool("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
         Tool("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
-        Tool("ptxas, nvJitLink", "reading .ptx files", assembler, f"pip install {NVJITLINK_WHEEL}"),
+        Tool("ptxas, nvJitLink", "reading .ptx files", assembler, f"pip install {PTXAS_WHEEL}"),
         Tool("matplotlib", "pictures as files", _package("matplotlib"), "pip install matplotlib"),
         Tool("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),
         Tool("GPU and driver", "--live", _gpu(), "predictions need none"),

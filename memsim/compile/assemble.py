@@ -1,7 +1,8 @@
 """Assembles PTX to a cubin with whichever assembler is installed.
 
-`ptxas` comes with the CUDA toolkit and with Triton, the library nvJitLink with PyTorch and
-by memsim's extra `ptx`. Another release may generate other code than the one that a vendor used.
+`ptxas` comes with the CUDA toolkit, with Triton and by memsim's extra `ptx`, the library nvJitLink with
+PyTorch. Another release may generate other code than the one that a vendor used. `ptxas` is tried first:
+nvJitLink places shared arrays when it links, and so merges fewer neighbouring accesses to them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from memsim.compile.toolkit import find_tools, tool_release
 from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
 
-NVJITLINK_WHEEL = "nvidia-nvjitlink-cu12"
+NVJITLINK_WHEEL, PTXAS_WHEEL = "nvidia-nvjitlink-cu12", "nvidia-cuda-nvcc-cu12"
 
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
 _TOO_NEW = re.compile(r"Unsupported \.version")
@@ -58,7 +59,7 @@ def assemble_ptx(
     raise refused or MemsimError(
         "PTX is analyzed as machine code, and there is no assembler (ptxas or nvJitLink) that makes it",
         file=name,
-        hint=f"pip install {NVJITLINK_WHEEL} (Linux and Windows)",
+        hint=f"pip install {PTXAS_WHEEL} (Linux and Windows)",
     )
 
 

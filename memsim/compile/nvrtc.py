@@ -122,5 +122,5 @@ def _library() -> Iterator[ctypes.CDLL]:
 def _not_installed() -> MemsimError:
     return MemsimError(
         "NVRTC, NVIDIA's compiler library, is not installed",
-        hint=f"pip install {NVRTC_WHEEL} (Linux and Windows), or give PTX; the catalogue needs no compiler",
+        hint=f"pip install {NVRTC_WHEEL} (Linux and Windows), or give a cubin; the catalogue needs none",
     )

@@ -80,5 +80,5 @@ def test_what_hints_tell_to_install_is_on_the_index() -> None:
     }
     project = (ROOT / "pyproject.toml").read_text("utf-8")
     known = OTHERS | set(re.findall(r'^\s*(?:\w+ = \[)?"([a-z][\w-]*)', project, re.MULTILINE))
-    assert {("canvas.py", "matplotlib"), ("own_kernels.md", "nvidia-nvjitlink-cu12")} <= named
+    assert {("canvas.py", "matplotlib"), ("own_kernels.md", "nvidia-cuda-nvcc-cu12")} <= named
     assert {(file, package) for file, package in named if package not in known - {"memsim"}} == set()

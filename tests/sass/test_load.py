@@ -1,4 +1,4 @@
-"""What `memsim.load` reads: machine code from source, PTX and binaries, and PTX where it is asked for."""
+"""What `memsim.load` reads: machine code from source, PTX and binaries."""
 
 from __future__ import annotations
 
@@ -82,8 +82,12 @@ def test_ptx_is_assembled(source: Path, tmp_path: Path) -> None:
     kernel = memsim.load(ptx)["merged"]
     assert kernel.origin.form == "machine code"
     analysis = memsim.analyze(kernel, 1, 128, ARGUMENTS)
-    assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
+    # nvJitLink merges no reads of an array whose place is not known before the code is linked.
+    merges = kernel.origin.compiler.startswith("ptxas")
+    found = analysis.totals[LOADS], analysis.totals[CONFLICTS]
+    assert found == ((64, 32) if merges else (256, 224))
     assert [site.source for site in analysis.sites][-1] == "out[threadIdx.x] = sum;"
+    assert {site.array for site in analysis.sites} == {"in", "s", "out"}
     # The assembler reads what compilers do not write.
     ptx.write_text(ptx.read_text().replace(".address_size 64", ".address_size 64\n.const .u32 six = 2 * 3;"))
     assert memsim.load(ptx)["merged"].origin.form == "machine code"
@@ -97,7 +101,7 @@ def test_without_an_assembler_ptx_is_refused_with_what_to_install(
     monkeypatch.setattr("memsim.compile.compile_cache.find_tool", lambda *arguments, **how: None)
     with pytest.raises(MemsimError, match="there is no assembler") as caught:
         memsim.load(text)
-    assert caught.value.hint == "pip install nvidia-nvjitlink-cu12 (Linux and Windows)"
+    assert caught.value.hint == "pip install nvidia-cuda-nvcc-cu12 (Linux and Windows)"
     assert memsim.load(source)["merged"]  # NVRTC makes machine code itself
 
 

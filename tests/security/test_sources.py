@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from tests.assembler import needs_assembler
 from tests.security.conftest import SECRET, Place, Run
 
 TEXT = """\
@@ -26,7 +27,7 @@ block = 32
 args = ["f32[64]"]
 budgets = ["sectors <= 1"]
 """
-FORMS = ("cu", "ptx", "cubin")
+FORMS = ("cu", pytest.param("ptx", marks=needs_assembler), "cubin")
 FORMATS = ("text", "github", "sarif", "junit", "json", "markdown")
 
 

@@ -7,11 +7,13 @@ import pytest
 
 from memsim import analyze, load
 from memsim.data import data_folder
+from tests.assembler import needs_assembler
 
 RECORDED = np.load(data_folder("traces") / "nvidia-h100-80gb-hbm3" / "one_for_all.npz")
 METRICS = [str(name) for name in RECORDED["metrics"]]
 
 
+@needs_assembler
 @pytest.mark.some(5)
 @pytest.mark.parametrize("number", range(len(RECORDED["kernels"])), ids=map(str, RECORDED["kernels"]))
 def test_the_counts_are_the_chip_s(number: int) -> None:
