@@ -4,9 +4,9 @@
     ...
     <!-- end generated -->
 
-`python docs/generate.py` writes them, and the pictures (`docs/pictures.py`) and the schema of launch.json.
-With `--check` it only says what is stale, and exits 1. `python docs/generate.py README.md docs/ci.md`
-writes only the parts of these documents.
+`python docs/generate.py` writes them, the pictures (`docs/pictures.py`), the schema of launch.json and
+those of what `--json` prints. With `--check` it only says what is stale, and exits 1. With names,
+`python docs/generate.py README.md docs/ci.md`, it writes only the parts of these documents.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from docs import (  # noqa: E402
     questions,
     reference,
     rooms,
+    schemas,
     warp_specialised,
 )
 from docs.capture import capture  # noqa: E402
@@ -121,6 +122,7 @@ def main(arguments: list[str]) -> int:
     if not chosen.files:  # tests/captured reads it
         schema = json.dumps(launch_document.schema(), indent=1)
         (ROOT / "docs" / "launch.schema.json").write_text(f"{schema}\n", "utf-8")
+        schemas.write_schemas()
     for name in names:
         print(f"written: {name}")
     return 0

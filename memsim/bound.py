@@ -9,13 +9,16 @@ busy all the time. Latencies, arbitration between warps, and repeated DRAM trans
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from memsim.arch import ASSUMED, SM_90, Arch
 from memsim.counts import SiteCounts
-from memsim.launch import Launch
+from memsim.document import Count, DocumentPart, Line, Texts, plain
+from memsim.launch import Launch, Natural
 from memsim.least_work import (
     NO_SECTORS,
     L2Sectors,
@@ -67,8 +70,8 @@ class Unit:
     key: str
     name: str
     metric: str
-    count: int | None
-    cycles: int
+    count: Natural | None
+    cycles: Natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,48 @@ class Waves:
 
     most: int
     waves: float
+
+
+class Room(DocumentPart, frozen=True, kw_only=True):
+    """Resources of a block."""
+
+    registers: Annotated[Natural, Meta(description="per thread")]
+    shared_bytes: Annotated[Natural, Meta(description="per block")]
+
+
+class Cliff(Room, frozen=True, kw_only=True):
+    """Resources of a block with which more are resident."""
+
+    resident_blocks: Natural
+
+
+class BoundFigures(DocumentPart, frozen=True, kw_only=True):
+    """The least cycles of a launch, unit by unit; with `lacks`, an estimate."""
+
+    verdict: Line
+    cycles: Annotated[Natural, Meta(description="that the launch takes at least")]
+    gain_without_conflicts: Annotated[
+        float, Meta(ge=0, le=1, description="share of the bound that bank conflicts make")
+    ]
+    units: Annotated[tuple[Unit, ...], Meta(description="the one that needs the most cycles first")]
+    chip: Annotated[str, Meta(description="whose rates were used")]
+    multiprocessors: Annotated[Natural, Meta(description="that have blocks")]
+    whole_blocks: Annotated[
+        bool, Meta(description="all blocks are alike: the busiest multiprocessor's work is whole blocks")
+    ]
+    not_measured: Annotated[Texts, Meta(description="instructions whose rate was not measured")]
+    lacks: Annotated[Texts, Meta(description="why it is an estimate")]
+    resident_blocks: Annotated[Count, Meta(description="that a multiprocessor holds; null: not known")]
+    limits_of_resident_blocks: Annotated[
+        dict[str, Count] | None, Meta(description="as each resource alone allows them; null: not known")
+    ]
+    next_cliffs: tuple[Cliff, ...]
+    room: Annotated[Room | None, Meta(description="with which as many blocks are resident; null: not known")]
+    waves: Annotated[
+        Annotated[float, Meta(ge=0)] | None,
+        Meta(description="blocks of the grid by those resident on the whole chip; null: not known"),
+    ]
+    global_sectors: Annotated[Footprint | None, Meta(description="that the launch touches; null: not known")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,34 +175,35 @@ class Bound:
         others = max((unit.cycles for unit in self.units if unit.key not in ("l1_data", "shared")), default=0)
         return 1 - max(others, self.without_conflicts) / self.cycles
 
+    @property
+    def figures(self) -> BoundFigures:
+        """What documents say of it."""
+        occupancy, room = self.occupancy, self.room
+        return BoundFigures(
+            verdict=self.verdict,
+            cycles=self.cycles,
+            gain_without_conflicts=self.gain,
+            units=self.units,
+            chip=self.chip,
+            multiprocessors=self.multiprocessors,
+            whole_blocks=self.whole_blocks,
+            not_measured=self.unknown,
+            lacks=self.lacks,
+            resident_blocks=None if occupancy is None else occupancy.blocks,
+            limits_of_resident_blocks=None if occupancy is None else occupancy.limits,
+            next_cliffs=tuple(
+                Cliff(registers=less.registers, shared_bytes=less.shared_bytes, resident_blocks=blocks)
+                for less, blocks in self.cliffs
+            ),
+            room=None if room is None else Room(registers=room.registers, shared_bytes=room.shared_bytes),
+            waves=None if self.waves is None else self.waves.waves,
+            global_sectors=self.footprint,
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        return {
-            "verdict": self.verdict,
-            "cycles": self.cycles,
-            "gain_without_conflicts": self.gain,
-            "units": [asdict(unit) for unit in self.units],
-            "chip": self.chip,
-            "multiprocessors": self.multiprocessors,
-            "whole_blocks": self.whole_blocks,
-            "not_measured": list(self.unknown),
-            "lacks": list(self.lacks),
-            "resident_blocks": None if self.occupancy is None else self.occupancy.blocks,
-            "limits_of_resident_blocks": None if self.occupancy is None else dict(self.occupancy.limits),
-            "next_cliffs": [
-                {
-                    "registers": less.registers,
-                    "shared_bytes": less.shared_bytes,
-                    "resident_blocks": blocks,
-                }
-                for less, blocks in self.cliffs
-            ],
-            "room": None
-            if self.room is None
-            else {"registers": self.room.registers, "shared_bytes": self.room.shared_bytes},
-            "waves": None if self.waves is None else self.waves.waves,
-            "global_sectors": None if self.footprint is None else asdict(self.footprint),
-        }
+        values: dict[str, Any] = plain(self.figures)
+        return values
 
     @property
     def verdict(self) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
+from memsim.document import one_of
 from memsim.launch import SPILLS, Natural, Space
-from memsim.model.operations import Operation, operation
+from memsim.model.operations import OPERATIONS, Operation, operation
 
+#: Kinds of accesses that are seen and not counted.
+UNMODELLED_ACCESSES = ("discard", "surface_atomic", "surface_load", "surface_reduction", "surface_store")
+_ACCESSES = sorted({*UNMODELLED_ACCESSES, *(name for _, name in OPERATIONS)})
 NO_WAVEFRONTS = ("wavefronts", "conflicts", "ideal_wavefronts", "max_ways")
 
 
@@ -21,9 +25,9 @@ class Range:
     """
 
     why: str
-    least: int = 0
-    most: int | None = None
-    estimate: int | None = None
+    least: Natural = 0
+    most: Natural | None = None
+    estimate: Natural | None = None
 
     @property
     def is_limited(self) -> bool:
@@ -96,7 +100,7 @@ class SiteCounts:
     line: Natural
     column: int
     source: str
-    op: str
+    op: Annotated[str, one_of(*_ACCESSES)]
     space: Space
     width: Natural
     array: str

@@ -14,6 +14,7 @@ from memsim.compile.assemble import PTXAS_WHEEL
 from memsim.compile.libraries import NVJITLINK, NVRTC
 from memsim.compile.nvcc import find_nvcc
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
+from memsim.document import Document
 from memsim.errors import MemsimError
 from memsim.validate.profiler import find_profiler
 
@@ -36,6 +37,12 @@ class Tool:
     found: str
     hint: str
     required: bool = False
+
+
+class DoctorDocument(Document, frozen=True, kw_only=True):
+    """What memsim finds on a machine."""
+
+    parts: tuple[Tool, ...]
 
 
 def examine() -> tuple[Tool, ...]:

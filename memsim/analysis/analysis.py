@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import UNSET
 
+from memsim.analysis.analysis_document import AnalysisDocument, AnalyzedLaunch, InstructionPart, SiteRow
 from memsim.analysis.sites import rows_of_trace, site_counts
 from memsim.analysis.swap_costs import with_loops
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
-from memsim.counts import NO_WAVEFRONTS, InstructionCounts, Range, SiteCounts
+from memsim.counts import InstructionCounts, Range, SiteCounts
+from memsim.document import plain
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
-from memsim.trace.trace_data import Origin
-from memsim.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -104,46 +106,42 @@ class Analysis:
 
         sass: with the machine instructions of each of `sites`.
         """
-        launch = self.trace.launch
-        sites = [dataclasses.asdict(site) for site in self.sites]
-        for site, instructions in zip(sites, self.instructions if sass else ()):
-            site["sass"] = [_instruction_dict(instruction) for instruction in instructions]
-        return {
-            "schema": SCHEMA,
-            "memsim": __version__,
-            "kernel": self.trace.kernel,
-            "arch": self.arch.name,
-            "code": None if self.trace.origin is None else _origin_dict(self.trace.origin),
-            "launch": {
-                "grid": list(launch.grid),
-                "block": list(launch.block),
-                "shared_bytes": launch.shared_bytes,
-                "blocks": launch.blocks,
-                "blocks_replayed": self.trace.blocks_replayed,
-            },
-            "verdict": self.verdict,
-            "bound": self.bound.to_dict(),
-            "sites": sites,
-            "totals": dict(self.totals),
-            "undecided": {metric: dataclasses.asdict(limits) for metric, limits in self.undecided.items()},
-            "uncounted": dict(self.trace.uncounted),
-            "notes": list(self.trace.notes),
-            "uncertain": list(self.trace.uncertain),
-        }
+        trace, launch = self.trace, self.trace.launch
+        document = AnalysisDocument(
+            kernel=trace.kernel,
+            arch=self.arch.name,
+            code=trace.origin,
+            launch=AnalyzedLaunch(
+                grid=launch.grid,
+                block=launch.block,
+                shared_bytes=launch.shared_bytes,
+                blocks=launch.blocks,
+                blocks_replayed=trace.blocks_replayed,
+            ),
+            verdict=self.verdict,
+            bound=self.bound.figures,
+            sites=tuple(map(_site_row, self.sites, self.instructions if sass else repeat(None))),
+            totals=self.totals,
+            undecided=dict(self.undecided),
+            uncounted=dict(trace.uncounted),
+            notes=trace.notes,
+            uncertain=trace.uncertain,
+        )
+        values: dict[str, Any] = plain(document)
+        return values
 
 
-def _origin_dict(origin: Origin) -> dict[str, Any]:
-    lists = {"lacks": list(origin.lacks), "files": list(map(list, origin.files)), "newer": list(origin.newer)}
-    return {**dataclasses.asdict(origin), **lists}
+def _site_row(site: SiteCounts, instructions: Sequence[InstructionCounts] | None) -> SiteRow:
+    """A row as documents have it, with its instructions if they are wanted."""
+    counts = {field.name: getattr(site, field.name) for field in dataclasses.fields(SiteCounts)}
+    return SiteRow(**counts, sass=UNSET if instructions is None else tuple(map(_instruction, instructions)))
 
 
-def _instruction_dict(instruction: InstructionCounts) -> dict[str, Any]:
-    counts = dataclasses.asdict(instruction.counts)
-    kept = {
-        name: counts[name]
-        for name in ("instructions", "requests", *NO_WAVEFRONTS, "sectors", "lines", "unresolved")
-    }
-    return {"address": instruction.address, "text": instruction.text, **kept}
+def _instruction(one: InstructionCounts) -> InstructionPart:
+    names = InstructionPart.__struct_fields__[2:]
+    return InstructionPart(
+        address=one.address, text=one.text, **{name: getattr(one.counts, name) for name in names}
+    )
 
 
 def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:

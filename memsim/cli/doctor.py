@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 
 import click
 
 import memsim
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json
-from memsim.doctor import Tool, examine
+from memsim.doctor import DoctorDocument, Tool, examine
+from memsim.document import plain
 from memsim.views.screen import Screen
 
 
@@ -25,7 +25,7 @@ def doctor(ctx: click.Context, /, as_json: bool) -> None:
     parts = examine()
     missing = [part for part in parts if part.required and not part.found]
     if as_json:
-        echo_json({"schema": 1, "memsim": memsim.__version__, "parts": [asdict(part) for part in parts]})
+        echo_json(plain(DoctorDocument(parts=parts)))
     else:
         _write(parts, missing)
     ctx.exit(1 if missing else 0)

@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
 
 from memsim.analysis import Analysis
+from memsim.document import plain
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.suggest.edit import Edit
 from memsim.suggest.fields import ArrayOfStructs, fields
 from memsim.suggest.first_block import first_block
-from memsim.suggest.maps import Map, Padding
 from memsim.suggest.proposals import Advice, Proposal, advise
 from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
 from memsim.suggest.renumbering import Renumbering, renumber
 from memsim.suggest.split import Split, split
 from memsim.suggest.staging import Staging, staging
+from memsim.suggest.suggestions_document import (
+    ArrayPart,
+    SuggestionsDocument,
+    lanes_part,
+    proof_part,
+    proposal_part,
+    remapped_part,
+    split_part,
+    staging_part,
+)
 from memsim.suggest.threads import Remapped, remapped
 from memsim.suggest.wider import Wider, wider
-from memsim.version import __version__
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -75,27 +80,38 @@ class Suggestions:
         return self.analysis.bound.cycles, self.taken.analysis.bound.cycles
 
     def to_dict(self) -> dict[str, Any]:
-        """The records as plain values: what `--json` prints, as `suggestions.schema.json` in
-        `memsim/views/suggest/` describes it.
-        """
-        return {
-            "schema": SCHEMA,
-            "memsim": __version__,
-            "kernel": self.analysis.trace.kernel,
-            "arch": self.analysis.arch.name,
-            "arrays": [_array(entry, self) for entry in self.advice],
-            "proof": None if self.proof is None else _proof(self.proof, self.proposals),
-            "unproven": self.unproven,
-            "least_cycles": None if self.least_cycles is None else list(self.least_cycles),
-            "tried": [_proof(each, self.proposals) for each in self.tried],
-            "remapped": [_remapped(each) for each in self.remapped],
-            "lanes": None if self.lanes is None else _lanes(self.lanes),
-            "split": [_split(each) for each in self.split],
-            "wider": [dataclasses.asdict(each) for each in self.wider],
-            "bound": self.analysis.bound.to_dict(),
-            "fields": [dataclasses.asdict(each) for each in self.fields],
-            "staging": [_staging(each) for each in self.staging],
-        }
+        """The records as plain values: what `--json` prints."""
+        numbered = self.proposals
+        document = SuggestionsDocument(
+            kernel=self.analysis.trace.kernel,
+            arch=self.analysis.arch.name,
+            arrays=tuple(map(self._array, self.advice)),
+            proof=None if self.proof is None else proof_part(self.proof, numbered),
+            unproven=self.unproven,
+            least_cycles=self.least_cycles,
+            tried=tuple(proof_part(each, numbered) for each in self.tried),
+            remapped=tuple(map(remapped_part, self.remapped)),
+            lanes=None if self.lanes is None else lanes_part(self.lanes),
+            split=tuple(map(split_part, self.split)),
+            wider=self.wider,
+            bound=self.analysis.bound.figures,
+            fields=self.fields,
+            staging=tuple(map(staging_part, self.staging)),
+        )
+        values: dict[str, Any] = plain(document)
+        return values
+
+    def _array(self, entry: Advice) -> ArrayPart:
+        return ArrayPart(
+            name=entry.tile.name,
+            bytes=entry.tile.size,
+            wavefronts=entry.wavefronts,
+            conflicts=entry.conflicts,
+            least=entry.least,
+            layouts_tried=entry.tried,
+            why_not=entry.why_not,
+            proposals=tuple(proposal_part(each, self.replayed(each)) for each in entry.proposals),
+        )
 
 
 def suggest(
@@ -214,86 +230,3 @@ def _why_no_proof(found: Suggestions, job: Job | None) -> str:
     if others:
         return f"the array is declared in {' and '.join(sorted(others))}, which {source.file} includes"
     return ""
-
-
-def _array(entry: Advice, found: Suggestions) -> dict[str, Any]:
-    return {
-        "name": entry.tile.name,
-        "bytes": entry.tile.size,
-        "wavefronts": entry.wavefronts,
-        "conflicts": entry.conflicts,
-        "least": entry.least,
-        "layouts_tried": entry.tried,
-        "why_not": entry.why_not,
-        "proposals": [_proposal(each) | {"replayed": found.replayed(each)} for each in entry.proposals],
-    }
-
-
-def _proposal(each: Proposal) -> dict[str, Any]:
-    return {
-        "change": _change(each.change),
-        "wavefronts": each.cost.most,
-        "copied_sectors": _before_and_after(each.now.sectors, each.cost.sectors),
-        "certain": each.cost.certain,
-        "extra_bytes": each.extra,
-        "resident_blocks": _before_and_after(*each.blocks),
-        "lines": [] if each.edit is None else _lines(each.edit),
-    }
-
-
-def _before_and_after(before: int, after: int) -> dict[str, int]:
-    return {"before": before, "after": after}
-
-
-def _change(change: Map) -> dict[str, int | str]:
-    if isinstance(change, Padding):
-        return {"kind": "padding", "every": change.every, "by": change.by}
-    return {"kind": "swizzle", "every": change.every, "bits": change.bits, "base": change.base}
-
-
-def _lines(edit: Edit) -> list[dict[str, int | str]]:
-    return [{"file": each.file, "line": each.line, "old": each.old, "new": each.new} for each in edit.lines]
-
-
-def _remapped(found: Remapped) -> dict[str, Any]:
-    return {
-        "name": found.name,
-        "block": list(found.job.launch.block),
-        "sectors": _before_and_after(*found.sectors),
-        "wavefronts": _before_and_after(*found.wavefronts),
-        "lines": _lines(found.edit),
-    }
-
-
-def _lanes(found: Renumbering) -> dict[str, Any]:
-    wavefronts = _before_and_after(*found.wavefronts)
-    return {"name": found.name, "bits": list(found.order), "wavefronts": wavefronts}
-
-
-def _split(found: Split) -> dict[str, Any]:
-    return {
-        "array": found.tile.name,
-        "sites": list(found.sites),
-        "change": _change(found.change),
-        "wavefronts": found.cost.most,
-        "extra_bytes": found.extra,
-    }
-
-
-def _staging(found: Staging) -> dict[str, Any]:
-    site = found.site
-    return {
-        **{"file": site.file, "line": site.line, "op": site.op, "array": site.array},
-        **{"sectors": _before_and_after(*found.sectors), "bytes": found.room},
-    }
-
-
-def _proof(proof: Proof, proposals: Sequence[Proposal]) -> dict[str, Any]:
-    return {
-        "proposals": [proposals.index(each) + 1 for each in proof.proposals],
-        "holds": proof.holds,
-        "before": proof.before,
-        "forecast": proof.forecast,
-        "counted": proof.counted,
-        "diff": proof.edit.diff,
-    }

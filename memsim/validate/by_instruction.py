@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO
 
+from msgspec import Meta
+
+from memsim.document import Document, DocumentPart, Line, Texts, plain
+from memsim.launch import Natural
 from memsim.validate.compare_instructions import (
     DIFFERENT,
     DIFFERS,
@@ -20,12 +24,9 @@ from memsim.validate.compare_instructions import (
     MetricComparison,
     expected,
 )
-from memsim.version import __version__
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
 
-SCHEMA = 1
-FORM = "machine code"
 NAMED = 3  # instructions and counters that the first line names
 STYLES = {EXACT: "", NOISE: "cyan", UNMODELLED: "dim", DIFFERENT: "red"}
 COLUMNS = (
@@ -108,29 +109,68 @@ def write(
         screen.say(note)
 
 
+class FigurePart(DocumentPart, frozen=True, kw_only=True):
+    """A value, predicted and measured."""
+
+    metric: Annotated[str, Meta(description="ncu's name")]
+    predicted: int | None
+    measured: int | float | None
+    arbitration: Annotated[int, Meta(description="of what was measured: what warps cost each other")]
+    unreliable: Annotated[bool, Meta(description="the counter itself is known to be wrong here")]
+    least: Annotated[int | None, Meta(description="if only limits are predicted; else null")]
+    most: Annotated[int | None, Meta(description="null: nothing limits it")]
+    verdict: str
+
+
+class ComparedInstruction(DocumentPart, frozen=True, kw_only=True):
+    """A machine instruction with its figures."""
+
+    address: Annotated[Natural, Meta(description="its first byte, from the kernel's")]
+    sass: str
+    unresolved: Annotated[str | None, Meta(description="why it is not predicted")]
+    figures: tuple[FigurePart, ...]
+
+
+class ValidationDocument(Document, frozen=True, kw_only=True):
+    """A launch as predicted beside what a GPU counted."""
+
+    form: Annotated[str, Meta(description="machine code")] = "machine code"
+    title: Annotated[str, Meta(description="the kernel and its size")]
+    where: Annotated[str, Meta(description="the GPU")]
+    verdict: Line
+    passed: Annotated[bool, Meta(description="there is no unexplained difference")]
+    totals: Annotated[tuple[FigurePart, ...], Meta(description="counters of the launch")]
+    instructions: tuple[ComparedInstruction, ...]
+    uncertain: Annotated[str, Meta(description="why predictions are not certain; empty: all are")]
+    notes: Texts
+
+
 def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, Any]:
-    """The same as plain values, as `validation.schema.json` beside this file describes them."""
-    return {
-        "schema": SCHEMA,
-        "memsim": __version__,
-        "form": FORM,
-        "title": subject.title,
-        "where": subject.where,
-        "verdict": headline(subject, comparison),
-        "passed": passed(comparison),
-        "totals": [figure_to_dict(figure) for figure in comparison.totals],
-        "instructions": [
-            {
-                "address": row.address,
-                "sass": row.sass,
-                "unresolved": row.unresolved,
-                "figures": [figure_to_dict(figure) for figure in row.figures],
-            }
+    """The same as plain values."""
+    document = ValidationDocument(
+        title=subject.title,
+        where=subject.where,
+        verdict=headline(subject, comparison),
+        passed=passed(comparison),
+        totals=tuple(map(_figure_part, comparison.totals)),
+        instructions=tuple(
+            ComparedInstruction(
+                address=row.address,
+                sass=row.sass,
+                unresolved=row.unresolved,
+                figures=tuple(map(_figure_part, row.figures)),
+            )
             for row in comparison.rows
-        ],
-        "uncertain": comparison.uncertain,
-        "notes": list(subject.notes),
-    }
+        ),
+        uncertain=comparison.uncertain,
+        notes=subject.notes,
+    )
+    values: dict[str, Any] = plain(document)
+    return values
+
+
+def _figure_part(figure: MetricComparison) -> FigurePart:
+    return FigurePart(**asdict(figure), verdict=figure.verdict)
 
 
 def _is_worth_a_look(row: InstructionRow) -> bool:
@@ -147,11 +187,6 @@ def _instruction_rows(rows: Sequence[InstructionRow], everything: bool) -> list[
                 made.append(figure_row((name, figure.metric), figure))
                 name = ""
     return made
-
-
-def figure_to_dict(figure: MetricComparison) -> dict[str, Any]:
-    """A figure with its verdict."""
-    return {**asdict(figure), "verdict": figure.verdict}
 
 
 def total_rows(totals: Sequence[MetricComparison]) -> list[Row]:

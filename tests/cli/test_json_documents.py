@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 import memsim as package
+from docs.schemas import schema_texts
 from memsim.cli import VERBS
 from tests.cli.conftest import Run
 from tests.schema import validate
@@ -47,6 +48,14 @@ def test_every_verb_that_prints_json_is_here() -> None:
             able.add(verb)
     assert able == set(DOCUMENTS)
     assert {schema for schema, _ in DOCUMENTS.values()} == set(SCHEMAS)
+
+
+def test_the_schemas_that_ship_are_those_of_the_documents() -> None:
+    texts = schema_texts()
+    assert {path.name for path in texts} == {path.name for path in ROOT.rglob("*.schema.json")}
+    assert {path: path.read_text("utf-8") for path in texts} == texts, "run python -m docs.schemas"
+    for text in texts.values():
+        jsonschema.Draft202012Validator.check_schema(json.loads(text))
 
 
 def test_the_documents_name_every_schema() -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-import memsim.views.compare
 from memsim.data import data_folder
+from memsim.document import schema_of
 from memsim.guard.comparison import compare, compare_all, side_of
+from memsim.views.compare.json import ComparisonDocument
 from tests.guard.conftest import TARGET, TILE, Folder
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, out, shared, subject, unresolved
 from tests.schema import validate
@@ -21,9 +22,7 @@ from tests.traces import site
 
 Tile = Callable[..., Folder]
 LAUNCH = ("--grid", "1", "--block", "32,32", "--arg", "f32[1024]", "--arg", "f32[1024]", "--arg", "32")
-SCHEMA: dict[str, Any] = json.loads(
-    (Path(memsim.views.compare.__file__).parent / "comparison.schema.json").read_text("utf-8")
-)
+SCHEMA: dict[str, Any] = schema_of(ComparisonDocument, "comparison", "memsim compare")
 
 
 UNKNOWN = unresolved(site(line=1, array="index"))

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import memsim.views.check
 from memsim.analysis import SiteCounts
+from memsim.document import schema_of
 from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.views.check import github, junit, markdown, sarif, terminal
@@ -29,8 +29,7 @@ from tests.guard.conftest import Folder
 from tests.guard.test_select import SITE
 from tests.schema import validate
 
-SCHEMAS = Path(memsim.views.check.__file__).parent
-CHECK_SCHEMA: dict[str, Any] = json.loads((SCHEMAS / "check.schema.json").read_text("utf-8"))
+CHECK_SCHEMA: dict[str, Any] = schema_of(check_json.CheckDocument, "check", "memsim check")
 SARIF_SCHEMA: dict[str, Any] = json.loads((Path(__file__).parent / "sarif.schema.json").read_text("utf-8"))
 
 NASTY = "a%b,c:d|e`f*g_<b>&amp;]]>\r\nsecond\x00\x1b[31m\ud7ffé\"'\\"

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from math import ceil
-from typing import Any, TextIO
+from typing import Annotated, Any, TextIO, get_type_hints
+
+import msgspec
+from msgspec import Meta
 
 from memsim.analysis import Analysis
-from memsim.bound import Bound, percent
+from memsim.bound import Bound, BoundFigures, percent
+from memsim.document import Document, Texts, plain
 from memsim.least_work import dram_bytes
-from memsim.version import __version__
 from memsim.views.labels import count, number, size
 from memsim.views.screen import Screen
 from memsim.views.tables import Column, Row
@@ -126,12 +129,24 @@ def _cliffs(bound: Bound) -> Iterator[str]:
     yield f"Next: {'; '.join(ways)}."
 
 
+#: A document with the figures of the bound as fields of its own: a Struct cannot have two bases with fields.
+BoundDocument = msgspec.defstruct(
+    "BoundDocument",
+    [
+        ("kernel", str),
+        *get_type_hints(BoundFigures, include_extras=True).items(),
+        ("uncertain", Annotated[Texts, Meta(description="why some counts are not certain")]),
+    ],
+    bases=(Document,),
+    namespace={"__doc__": "The least cycles of a launch, and what bounds them."},
+    frozen=True,
+    kw_only=True,
+)
+
+
 def to_dict(analysis: Analysis) -> dict[str, Any]:
-    """The bounds as plain values, as `bound.schema.json` beside this file describes them."""
-    return {
-        "schema": 1,
-        "memsim": __version__,
-        "kernel": analysis.trace.kernel,
-        **analysis.bound.to_dict(),
-        "uncertain": list(analysis.trace.uncertain),
-    }
+    """The bounds as plain values."""
+    figures = msgspec.structs.asdict(analysis.bound.figures)
+    document = BoundDocument(kernel=analysis.trace.kernel, uncertain=analysis.trace.uncertain, **figures)
+    values: dict[str, Any] = plain(document)
+    return values

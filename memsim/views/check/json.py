@@ -1,94 +1,197 @@
-"""What `memsim check` found, as JSON, as `check.schema.json` beside this file describes it."""
+"""What `memsim check` found, as JSON."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Annotated
 
-from memsim.guard.outcome import Checked, Coverage, Finding, Outcome, Problem, QuantityChange
-from memsim.version import __version__
+from msgspec import Meta
+
+from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
+from memsim.guard.budget import RELATIONS
+from memsim.guard.comparison import ORDER
+from memsim.guard.outcome import (
+    BROKEN,
+    UNRESOLVED,
+    Checked,
+    Coverage,
+    Finding,
+    Outcome,
+    Problem,
+    QuantityChange,
+)
+from memsim.launch import Natural, Positive, Space
 from memsim.views.check.findings import Locate, place
 from memsim.views.labels import json_number
 
-SCHEMA = 1
+Number = int | float | None
+
+
+class QuantityFigure(DocumentPart, frozen=True, kw_only=True, rename={"now": "is"}):
+    """A quantity of a finding."""
+
+    quantity: str
+    was: Annotated[Number, Meta(description="in the baseline")]
+    now: Number
+    limit: Number
+    relation: Annotated[str, one_of(*RELATIONS)]
+    percent: Annotated[bool, Meta(description="whether the numbers are percentages")]
+
+
+class FindingPart(DocumentPart, frozen=True, kw_only=True):
+    """An access that breaks a budget or differs from the baseline."""
+
+    kind: Annotated[str, one_of(BROKEN, UNRESOLVED, *ORDER)]
+    breaks: bool
+    file: Annotated[str, Meta(description="relative to the repository; absolute if it is outside of it")]
+    line: Positive | None
+    column: Positive | None
+    source: Annotated[str, Meta(description="the text of the line, empty if unknown")]
+    op: str
+    space: Space
+    width: Annotated[Natural, Meta(description="bytes a lane")]
+    array: str
+    figures: tuple[QuantityFigure, ...]
+    reason: str
+    lanes: Annotated[str, Meta(description="which lanes are to blame, empty if none are")]
+
+
+class CheckPart(DocumentPart, frozen=True, kw_only=True):
+    """One budget on one kernel."""
+
+    kernel: str
+    budget: str
+    rows: Annotated[Positive, Meta(description="accesses that it could be broken by")]
+    broken: bool
+    findings: tuple[FindingPart, ...]
+
+
+class Unguarded(DocumentPart, frozen=True, kw_only=True):
+    """A kernel without a target."""
+
+    kernel: str
+    file: Annotated[str, Meta(description="relative to the project's folder")]
+    line: Positive
+    new: Annotated[bool, Meta(description="the revision of --against does not have it")]
+
+
+class NotCompared(DocumentPart, frozen=True, kw_only=True):
+    """A target whose launch could not be compared with that of its source."""
+
+    kernel: str
+    why: str
+
+
+class CoveragePart(DocumentPart, frozen=True, kw_only=True):
+    """What of a project's CUDA files is guarded."""
+
+    kernels: Annotated[
+        Natural, Meta(description="how many the project's CUDA files define; 0 if no target is of one")
+    ]
+    unguarded: tuple[Unguarded, ...]
+    not_compared: tuple[NotCompared, ...]
+    gone: Annotated[Texts, Meta(description="targets of --against whose kernels are not there any more")]
+
+
+class ProblemPart(DocumentPart, frozen=True, kw_only=True):
+    """Why something could not be judged."""
+
+    kernel: Annotated[str, Meta(description="empty for all")]
+    message: str
+    file: str | None
+    line: int | None
+    column: int | None
+    hint: str | None
+
+
+class CheckDocument(Document, frozen=True, kw_only=True):
+    """What became of a project's budgets."""
+
+    verdict: Line
+    exit_code: Annotated[
+        int, one_of(0, 1, 2, description="0: all hold; 1: a budget is broken; 2: not all could be judged")
+    ]
+    kernels: Annotated[Texts, Meta(description="targets that were analyzed")]
+    checks: tuple[CheckPart, ...]
+    coverage: Annotated[
+        CoveragePart | None,
+        Meta(description="null if targets were chosen by name, or nothing was checked"),
+    ]
+    problems: tuple[ProblemPart, ...]
 
 
 def render(outcome: Outcome, locate: Locate) -> str:
     """Indented JSON, without a newline at the end."""
-    return json.dumps(
-        {
-            "schema": SCHEMA,
-            "memsim": __version__,
-            "verdict": outcome.verdict,
-            "exit_code": outcome.exit_code,
-            "kernels": list(outcome.kernels),
-            "checks": [_check(checked, locate) for checked in outcome.checked],
-            "coverage": None if outcome.coverage is None else _coverage(outcome.coverage),
-            "problems": [_problem(problem) for problem in outcome.problems],
-        },
-        indent=2,
+    document = CheckDocument(
+        verdict=outcome.verdict,
+        exit_code=outcome.exit_code,
+        kernels=tuple(outcome.kernels),
+        checks=tuple(_check(checked, locate) for checked in outcome.checked),
+        coverage=None if outcome.coverage is None else _coverage(outcome.coverage),
+        problems=tuple(map(_problem, outcome.problems)),
+    )
+    return json.dumps(plain(document), indent=2)
+
+
+def _coverage(coverage: Coverage) -> CoveragePart:
+    return CoveragePart(
+        kernels=coverage.kernels,
+        unguarded=tuple(
+            Unguarded(kernel=one.name, file=one.file, line=one.line, new=one.is_new)
+            for one in coverage.unguarded
+        ),
+        not_compared=tuple(NotCompared(kernel=name, why=why) for name, why in coverage.not_compared),
+        gone=tuple(coverage.gone),
     )
 
 
-def _coverage(coverage: Coverage) -> dict[str, Any]:
-    return {
-        "kernels": coverage.kernels,
-        "unguarded": [
-            {"kernel": one.name, "file": one.file, "line": one.line, "new": one.is_new}
-            for one in coverage.unguarded
-        ],
-        "not_compared": [{"kernel": name, "why": why} for name, why in coverage.not_compared],
-        "gone": list(coverage.gone),
-    }
+def _check(checked: Checked, locate: Locate) -> CheckPart:
+    return CheckPart(
+        kernel=checked.kernel,
+        budget=checked.budget,
+        rows=checked.rows,
+        broken=checked.broken,
+        findings=tuple(_finding(finding, locate) for finding in checked.findings),
+    )
 
 
-def _check(checked: Checked, locate: Locate) -> dict[str, Any]:
-    return {
-        "kernel": checked.kernel,
-        "budget": checked.budget,
-        "rows": checked.rows,
-        "broken": checked.broken,
-        "findings": [_finding(finding, locate) for finding in checked.findings],
-    }
-
-
-def _finding(finding: Finding, locate: Locate) -> dict[str, Any]:
+def _finding(finding: Finding, locate: Locate) -> FindingPart:
     site, where = finding.site, place(finding, locate)
-    return {
-        "kind": finding.kind,
-        "breaks": finding.breaks,
-        "file": where.path,
-        "line": where.line,
-        "column": where.column,
-        "source": site.source,
-        "op": site.op,
-        "space": site.space,
-        "width": site.width,
-        "array": site.array,
-        "figures": [_figure(figure) for figure in finding.figures],
-        "reason": finding.reason,
-        "lanes": finding.lanes,
-    }
+    return FindingPart(
+        kind=finding.kind,
+        breaks=finding.breaks,
+        file=where.path,
+        line=where.line,
+        column=where.column,
+        source=site.source,
+        op=site.op,
+        space=site.space,
+        width=site.width,
+        array=site.array,
+        figures=tuple(map(_figure, finding.figures)),
+        reason=finding.reason,
+        lanes=finding.lanes,
+    )
 
 
-def _figure(figure: QuantityChange) -> dict[str, Any]:
-    return {
-        "quantity": figure.quantity,
-        "was": json_number(figure.was),
-        "is": json_number(figure.now),
-        "limit": json_number(figure.limit),
-        "relation": figure.relation,
-        "percent": figure.percent,
-    }
+def _figure(figure: QuantityChange) -> QuantityFigure:
+    return QuantityFigure(
+        quantity=figure.quantity,
+        was=json_number(figure.was),
+        now=json_number(figure.now),
+        limit=json_number(figure.limit),
+        relation=figure.relation,
+        percent=figure.percent,
+    )
 
 
-def _problem(problem: Problem) -> dict[str, Any]:
+def _problem(problem: Problem) -> ProblemPart:
     error = problem.error
-    return {
-        "kernel": problem.kernel,
-        "message": error.message,
-        "file": error.file,
-        "line": error.line,
-        "column": error.column,
-        "hint": error.hint,
-    }
+    return ProblemPart(
+        kernel=problem.kernel,
+        message=error.message,
+        file=error.file,
+        line=error.line,
+        column=error.column,
+        hint=error.hint,
+    )

@@ -1,26 +1,24 @@
-"""What `--json` prints is what the schema file says."""
+"""What `--json` prints is what its schema says."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 from hypothesis import given
 
-import memsim.views.analyze
 from memsim.analysis import SiteCounts, analyze_trace
+from memsim.analysis.analysis_document import AnalysisDocument
+from memsim.document import schema_of
 from memsim.model.operations import OPERATIONS
 from memsim.trace.trace import Trace
 from tests.schema import validate
 from tests.traces import LANES, Request, make_trace, site, traces
 
-SCHEMA: dict[str, Any] = json.loads(
-    (Path(memsim.views.analyze.__file__).parent / "analysis.schema.json").read_text("utf-8")
-)
+SCHEMA: dict[str, Any] = schema_of(AnalysisDocument, "analysis", "memsim analyze")
 
 
 def document() -> dict[str, Any]:
@@ -51,7 +49,7 @@ def test_every_analysis_fits_the_schema(trace: Trace) -> None:
 
 
 def test_the_schema_names_every_operation() -> None:
-    named = SCHEMA["$defs"]["site"]["properties"]["op"]["enum"]
+    named = SCHEMA["$defs"]["SiteRow"]["properties"]["op"]["enum"]
     assert {name for _, name in OPERATIONS} <= set(named) and len(set(named)) == len(named)
 
 
@@ -80,5 +78,5 @@ def test_the_schema_refuses_other_documents(spoil: Any) -> None:
 
 def test_the_schema_names_every_field_of_a_row() -> None:
     fields = [field.name for field in dataclasses.fields(SiteCounts)]
-    assert sorted(SCHEMA["$defs"]["site"]["required"]) == sorted(fields)
+    assert sorted(SCHEMA["$defs"]["SiteRow"]["required"]) == sorted(fields)
     jsonschema.Draft202012Validator.check_schema(SCHEMA)

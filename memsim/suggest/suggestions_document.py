@@ -1,0 +1,243 @@
+"""Suggestions as `memsim suggest --json` prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from memsim.bound import BoundFigures
+from memsim.document import LEFT_OUT, Chip, Count, CountChange, Dim3, Document, DocumentPart
+from memsim.launch import Natural, Positive
+from memsim.suggest.edit import ChangedLine
+from memsim.suggest.fields import ArrayOfStructs
+from memsim.suggest.maps import Map, Padding
+from memsim.suggest.proposals import Proposal
+from memsim.suggest.prove import Proof
+from memsim.suggest.renumbering import Renumbering
+from memsim.suggest.split import Split
+from memsim.suggest.staging import Staging
+from memsim.suggest.threads import Remapped
+from memsim.suggest.wider import Wider
+
+OfArrays = Annotated[dict[str, Natural], Meta(description="wavefronts by array")]
+
+
+class PaddingPart(DocumentPart, frozen=True, kw_only=True, tag_field="kind", tag="padding"):
+    """A layout with bytes after each row."""
+
+    every: Annotated[Natural, Meta(description="bytes of a row")]
+    by: Annotated[Natural, Meta(description="bytes after each row")]
+
+
+class SwizzlePart(DocumentPart, frozen=True, kw_only=True, tag_field="kind", tag="swizzle"):
+    """A layout that changes bits of a byte's number by XOR."""
+
+    every: Annotated[Natural, Meta(description="bytes of a row")]
+    bits: Annotated[Natural, Meta(description="how many are changed")]
+    base: Annotated[Natural, Meta(description="the lowest of them, of the byte's number")]
+
+
+Change = PaddingPart | SwizzlePart
+Lines = Annotated[tuple[ChangedLine, ...], Meta(description="of the source; empty: to be written by hand")]
+
+
+class ProposalPart(DocumentPart, frozen=True, kw_only=True):
+    """Another layout of an array."""
+
+    change: Change
+    wavefronts: Natural
+    copied_sectors: CountChange
+    certain: bool
+    extra_bytes: int
+    resident_blocks: CountChange
+    lines: Lines
+    replayed: Annotated[Count, Meta(description="wavefronts counted after compilation; null: not compiled")]
+
+
+class ArrayPart(DocumentPart, frozen=True, kw_only=True):
+    """A shared array."""
+
+    name: str
+    bytes: Natural
+    wavefronts: Natural
+    conflicts: Natural
+    least: Annotated[Natural, Meta(description="wavefronts that any layout takes")]
+    layouts_tried: Natural
+    why_not: Annotated[str, Meta(description="why there is no proposal")]
+    proposals: Annotated[tuple[ProposalPart, ...], Meta(description="the best first")]
+
+
+class ProofPart(DocumentPart, frozen=True, kw_only=True):
+    """A change, compiled and replayed."""
+
+    proposals: Annotated[tuple[Positive, ...], Meta(description="their numbers, from 1")]
+    holds: Annotated[bool, Meta(description="counted as forecast")]
+    before: OfArrays
+    forecast: OfArrays
+    counted: OfArrays
+    diff: Annotated[str, Meta(description="of the source")]
+
+
+class RemappedPart(DocumentPart, frozen=True, kw_only=True):
+    """Other threads for the work."""
+
+    name: str
+    block: Dim3
+    sectors: CountChange
+    wavefronts: CountChange
+    lines: Lines
+
+
+class LanesPart(DocumentPart, frozen=True, kw_only=True):
+    """Other numbers for the lanes."""
+
+    name: str
+    bits: tuple[Natural, ...]
+    wavefronts: CountChange
+
+
+class SplitPart(DocumentPart, frozen=True, kw_only=True):
+    """An array whose accesses are better split."""
+
+    array: str
+    sites: Annotated[tuple[Natural, ...], Meta(description="their numbers in the analysis")]
+    change: Change
+    wavefronts: Natural
+    extra_bytes: int
+
+
+class StagingPart(DocumentPart, frozen=True, kw_only=True):
+    """An access that is better brought through shared memory."""
+
+    file: str
+    line: Natural
+    op: str
+    array: str
+    sectors: CountChange
+    bytes: Annotated[Natural, Meta(description="of shared memory")]
+
+
+class VerifiedCounter(DocumentPart, frozen=True, kw_only=True):
+    """A counter of both versions."""
+
+    metric: str
+    predicted_before: int | None
+    measured_before: float | int | None
+    predicted_after: int | None
+    measured_after: float | int | None
+
+
+class VerifiedPart(DocumentPart, frozen=True, kw_only=True):
+    """Both versions measured on a GPU."""
+
+    gpu: str
+    ncu: str
+    as_predicted: bool
+    counters: tuple[VerifiedCounter, ...]
+
+
+class SuggestionsDocument(Document, frozen=True, kw_only=True):
+    """What would help a launch."""
+
+    kernel: str
+    arch: Chip
+    arrays: Annotated[tuple[ArrayPart, ...], Meta(description="the one with the most conflicts first")]
+    proof: Annotated[ProofPart | None, Meta(description="the best change; null: see unproven")]
+    unproven: Annotated[str, Meta(description="why there is no proof")]
+    least_cycles: Annotated[
+        tuple[Natural, Natural] | None,
+        Meta(description="lower bound of the launch before and after the best change; null: no change"),
+    ]
+    tried: Annotated[tuple[ProofPart, ...], Meta(description="other changes that were replayed")]
+    remapped: tuple[RemappedPart, ...]
+    lanes: Annotated[LanesPart | None, Meta(description="null: none is better")]
+    split: tuple[SplitPart, ...]
+    wider: Annotated[tuple[Wider, ...], Meta(description="accesses that can be merged")]
+    bound: BoundFigures
+    fields: Annotated[
+        tuple[ArrayOfStructs, ...],
+        Meta(description="arrays of structures that are better structures of arrays"),
+    ]
+    staging: tuple[StagingPart, ...]
+    verified: Annotated[
+        VerifiedPart | UnsetType, Meta(description="with --verify", extra_json_schema=LEFT_OUT)
+    ] = UNSET
+
+
+def proposal_part(each: Proposal, replayed: int | None) -> ProposalPart:
+    """A proposal, and its wavefronts if it was replayed."""
+    return ProposalPart(
+        change=change_part(each.change),
+        wavefronts=each.cost.most,
+        copied_sectors=_change_of(each.now.sectors, each.cost.sectors),
+        certain=each.cost.certain,
+        extra_bytes=each.extra,
+        resident_blocks=_change_of(*each.blocks),
+        lines=() if each.edit is None else each.edit.lines,
+        replayed=replayed,
+    )
+
+
+def _change_of(before: int, after: int) -> CountChange:
+    return CountChange(before=before, after=after)
+
+
+def change_part(change: Map) -> Change:
+    """A layout."""
+    if isinstance(change, Padding):
+        return PaddingPart(every=change.every, by=change.by)
+    return SwizzlePart(every=change.every, bits=change.bits, base=change.base)
+
+
+def remapped_part(found: Remapped) -> RemappedPart:
+    """Other threads."""
+    return RemappedPart(
+        name=found.name,
+        block=found.job.launch.block,
+        sectors=_change_of(*found.sectors),
+        wavefronts=_change_of(*found.wavefronts),
+        lines=found.edit.lines,
+    )
+
+
+def lanes_part(found: Renumbering) -> LanesPart:
+    """Other lanes."""
+    return LanesPart(name=found.name, bits=found.order, wavefronts=_change_of(*found.wavefronts))
+
+
+def split_part(found: Split) -> SplitPart:
+    """Accesses that are better split."""
+    return SplitPart(
+        array=found.tile.name,
+        sites=found.sites,
+        change=change_part(found.change),
+        wavefronts=found.cost.most,
+        extra_bytes=found.extra,
+    )
+
+
+def staging_part(found: Staging) -> StagingPart:
+    """An access that is better staged."""
+    site = found.site
+    return StagingPart(
+        file=site.file,
+        line=site.line,
+        op=site.op,
+        array=site.array,
+        sectors=_change_of(*found.sectors),
+        bytes=found.room,
+    )
+
+
+def proof_part(proof: Proof, proposals: Sequence[Proposal]) -> ProofPart:
+    """A proof; proposals are numbered as in `proposals`."""
+    return ProofPart(
+        proposals=tuple(proposals.index(each) + 1 for each in proof.proposals),
+        holds=proof.holds,
+        before=proof.before,
+        forecast=proof.forecast,
+        counted=proof.counted,
+        diff=proof.edit.diff,
+    )
