@@ -139,10 +139,10 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
     addresses, active, times = trace.addresses[requests], trace.active[requests], trace.count[requests]
     asked = addresses, site.width, site.op, active, trace.partner[requests], chip
     made = _made(trace, requests)
-    op = operation(site.space, site.op)
-    if not op.is_counted:
+    asked_for = operation(site.space, site.op)
+    if not asked_for.is_counted:
         return {"requests": made, **dict.fromkeys(NO_WAVEFRONTS, 0)}
-    if op.grouped:
+    if asked_for.grouped:
         wavefronts = made * group_wavefronts(site.width)
         return {
             "requests": made,
@@ -151,7 +151,7 @@ def _costs(trace: Trace, site: AccessSite, requests: np.ndarray, chip: Arch) -> 
             "ideal_wavefronts": wavefronts,
             "max_ways": int(made > 0),
         }
-    if site.space == "shared" and not op.remote:
+    if site.space == "shared" and not asked_for.remote:
         shared = shared_cost(*asked)
         return {
             "requests": made,

@@ -56,13 +56,9 @@ def totals_of(
     trace: Trace, sites: Sequence[SiteCounts], arch: Arch
 ) -> tuple[dict[str, int | None], dict[str, Range]]:
     """(ncu metric -> value, None if it is not certain; metric -> what is known of each that is not)."""
-    made = {(site.space, op) for site in sites for op in (site.op, *site.operation.counted_as)}
-    counters = {counter.metric: counter for counter in COUNTERS if counter.is_reported(made)}
-    of_copies = bypass_totals(trace, arch)
-    counts = {
-        metric: total([*_parts(counter, sites), of_copies.get(metric, 0)])
-        for metric, counter in counters.items()
-    }
+    counts = sums_of_rows(sites)
+    counters = {counter.metric: counter for counter in COUNTERS if counter.metric in counts}
+    counts |= {metric: total([counts[metric], more]) for metric, more in bypass_totals(trace, arch).items()}
     others = {**atomic_totals(trace, sites), **constant_requests(trace, sites)}
     counters |= {metric: _counter_of_others(metric) for metric in others}
     counts |= others
@@ -74,6 +70,14 @@ def totals_of(
             counts[metric] = _with_uncounted(counts[metric], trace.not_counted)
     ranges = {metric: count for metric, count in counts.items() if isinstance(count, Range)}
     return {metric: None if metric in ranges else count for metric, count in counts.items()}, ranges  # type: ignore[misc]
+
+
+def sums_of_rows(sites: Sequence[SiteCounts]) -> dict[str, Count]:
+    """Metric -> what all rows together add to it."""
+    made = {(site.space, op) for site in sites for op in (site.op, *site.operation.counted_as)}
+    return {
+        counter.metric: total(_parts(counter, sites)) for counter in COUNTERS if counter.is_reported(made)
+    }
 
 
 def _parts(counter: Counter, sites: Sequence[SiteCounts]) -> Iterator[Count]:

@@ -3,7 +3,7 @@ docs/model.md.
 """
 
 from memsim.model.coalescing import GlobalCost, global_access
-from memsim.model.counters import COUNTERS, Counter, totals
+from memsim.model.counters import COUNTERS, Counter
 from memsim.model.cp_async import bypass_access, copy_access
 from memsim.model.shared import SharedCost, shared_access
 from memsim.model.sourcepage import (
@@ -26,5 +26,4 @@ __all__ = [
     "global_source_page",
     "shared_access",
     "shared_source_page",
-    "totals",
 ]

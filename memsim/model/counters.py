@@ -8,7 +8,7 @@ addresses, too, which are no accesses: `memsim.analysis.totals` adds them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from memsim.model.operations import OPERATIONS, counted
@@ -23,15 +23,6 @@ ARBITRATION = (
     "exact for one warp; in whole kernels arbitration between warps adds up to about 6 %,"
     " different in each run"
 )
-
-# Quantities that `totals` reads for each space.
-QUANTITIES = {
-    "shared": ("wavefronts", "conflicts", "requests", "sectors", "lines"),
-    "global": ("requests", "sectors", "lines"),
-    "local": ("requests", "sectors"),
-    "constant": ("requests",),
-    "texture": ("requests", "sectors", "lines"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +53,9 @@ _ENGINE_READS = "l1tex__m_xbar2l1tex_read_sectors_mem_global_op_"
 _ENGINE_WRITES = "l1tex__m_l1tex2xbar_write_sectors_mem_global_op_"
 # The operations in the Source page's columns of global memory, which copies by TMA are not.
 _SETTLED = tuple(
-    op.name for op in OPERATIONS.values() if op.space == "global" and not (op.bypass or op.engine)
+    each.name for each in OPERATIONS.values() if each.space == "global" and not (each.bypass or each.engine)
 )
-_BYPASS = tuple(op.name for op in OPERATIONS.values() if op.space == "global" and op.bypass)
+_BYPASS = tuple(each.name for each in OPERATIONS.values() if each.space == "global" and each.bypass)
 _LOADS, _STORES, _ATOMICS = (counted("shared", end) for end in ("ld", "st", "atom"))
 
 
@@ -145,32 +136,6 @@ COUNTERS = (
     Counter(f"{_ENGINE_WRITES}tma_st.sum", "global", "sectors", ("bulk_store",), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_red.sum", "global", "sectors", ("bulk_reduction",), seldom=True),
 )
-
-
-def totals(
-    sums: Mapping[tuple[str, str], Mapping[str, int]], undecided: Collection[str] = ()
-) -> dict[str, int]:
-    """Totals under ncu's names, for a kernel that makes the accesses in `sums`.
-
-    Args:
-        sums: for each (space, op) that occurs, such as ("shared", "load"), the sum over all
-            requests of each quantity in `QUANTITIES[space]`. An op with unresolved requests is
-            included with what is known; the caller marks it as incomplete.
-        undecided: metrics that depend on more than addresses (`memsim.model.cp_async`).
-
-    Returns:
-        Metric name -> count, in the order of `COUNTERS`; 0 if nothing occurs. A metric is
-        omitted if the kernel uses an op whose share in it was not measured, or if it is undecided.
-    """
-    result = {}
-    for counter in COUNTERS:
-        if any((counter.space, op) in sums for op in counter.unsettled):
-            continue
-        if counter.metric in undecided or not counter.is_reported(sums):
-            continue
-        keys = ((counter.space, op) for op in counter.ops)
-        result[counter.metric] = sum(int(sums[key][counter.quantity]) for key in keys if key in sums)
-    return result
 
 
 def may_count_in(what: str, counter: Counter) -> bool:

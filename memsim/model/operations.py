@@ -162,7 +162,7 @@ OPERATIONS = {
 }
 
 #: Names of the operations that the chip counts like global memory, though they are on shared memory.
-REMOTE = frozenset(op.name for op in OPERATIONS.values() if op.remote)
+REMOTE = frozenset(each.name for each in OPERATIONS.values() if each.remote)
 
 
 def operation(space: str, name: str) -> Operation:
@@ -172,4 +172,4 @@ def operation(space: str, name: str) -> Operation:
 
 def counted(space: str, counter: str) -> tuple[str, ...]:
     """The names of a space's operations in a counter, such as `ld`."""
-    return tuple(op.name for op in OPERATIONS.values() if (op.space, op.counter) == (space, counter))
+    return tuple(each.name for each in OPERATIONS.values() if (each.space, each.counter) == (space, counter))

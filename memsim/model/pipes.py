@@ -92,7 +92,7 @@ def pipe_use(executed: Mapping[str, int], clocked: Sequence[tuple[str, int]] = (
         kind = _kind(opcode, modifiers)
         total += times
         parts = parts or opcode in PARTING
-        if opcode not in MEETING:
+        if opcode not in MEETING:  # the others may be issued less often than they are executed here
             cycles["issue"] += times
         pipe = pipe_of(opcode, modifiers)
         if pipe is None:
@@ -107,16 +107,17 @@ def pipe_use(executed: Mapping[str, int], clocked: Sequence[tuple[str, int]] = (
             cycles[pipe] += (known or 0) * times
             if known is None:
                 unmeasured.add(form)
-        elif pipe == "fma" and opcode in _HALF:
+        elif pipe == "fma" and opcode in _HALF:  # two cycles of both halves
             counts["fma_type_fp16"] += times
             heavy += 2 * times
             light += 2 * times
-        elif pipe == "fma" and opcode in ("IMAD", "IDP"):
+        elif pipe == "fma" and opcode in ("IMAD", "IDP"):  # of the heavy half only
             heavy += own.get(kind, 4 if kind == WIDE else 2) * times
         elif pipe == "fma":
             light += 2 * own.get(kind, 1) * times
+    # Light work may be divided between the halves; heavy work may not.
     cycles["fma"] = max(heavy, ceil((heavy + light) / 2))
-    if not parts:
+    if not parts:  # no warp was divided: each instruction is issued as often as it is executed
         cycles["issue"] = total
     counters: dict[str, int | None] = {EXECUTED: None if parts else total}
     counters |= {_PIPE.format(pipe): None if missing else count for pipe, count in counts.items()}

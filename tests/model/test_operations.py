@@ -7,12 +7,13 @@ import pytest
 
 from memsim.arch import SM_90
 from memsim.guard.select import OPS
-from memsim.model import COUNTERS, shared_access, totals
+from memsim.model import COUNTERS, shared_access
 from memsim.model.choice import why_no_cost
-from memsim.model.counters import QUANTITIES
 from memsim.model.operations import OPERATIONS, Operation, counted, operation
 from memsim.validate.profiles import access_of
 from tests.model.oracle import COUNTS_LANES
+from tests.model.summed import totals
+from tests.model.test_counters import QUANTITIES
 
 SAME = np.zeros(32, np.int64)
 SHARED = [row for row in OPERATIONS.values() if row.space == "shared" and row.is_of_lanes and not row.why]
@@ -43,7 +44,7 @@ def test_each_operation_is_in_the_counters_of_its_own_end_only() -> None:
             if counter.metric.startswith("l1tex__") and counter.space == space and not counter.seldom:
                 end = counter.metric.removesuffix(".sum").rpartition("_")[2]
                 assert (name in counter.ops) == (row.counter == end)
-        sums = {(space, name): dict.fromkeys(QUANTITIES[space], 1)}
+        sums = {(space, name): dict.fromkeys(QUANTITIES[space], int(row.is_counted and not row.why))}
         found = {metric for metric, total in totals(sums).items() if total}
         assert bool(found) == (bool(row.counter) or space == "global")
         assert bool(row.counted_as) == bool(row.why)
