@@ -17,8 +17,8 @@ import numpy as np
 from memsim.argument_types import FILLS, ArrayArg
 from memsim.argument_types.argument import KINDS, Argument, ArgumentPlaces, argument_of
 from memsim.argument_types.array_arg import described_array, dtype_of, element_type, type_of_text
-from memsim.argument_types.fitted_arguments import accessors_of
 from memsim.argument_types.given_values import NULL, check_parts
+from memsim.argument_types.launch_arguments import accessors_of
 from memsim.argument_types.parameter import Parameter
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
@@ -213,7 +213,7 @@ def _struct(text: str, folder: Path, name: str, parameter: Parameter) -> bytes |
     except MemsimError as error:
         raise _error(text, 1, error.message) from None
     given = argument_of(parts)
-    if any(True for _ in given.held()):
+    if given.held():
         return tuple(parts)
     return given.encode(parameter, cast(ArgumentPlaces, None), 0)  # numbers need no places
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from memsim.arch import SM_90, Arch
-from memsim.argument_types.fitted_arguments import fit_arguments
 from memsim.argument_types.foreign_arrays import as_arguments
+from memsim.argument_types.launch_arguments import fit_arguments
 from memsim.arguments import check_elements, describe, read_arguments
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel

@@ -132,6 +132,7 @@ def test_a_cache_knows_it_by_its_fields_and_contents() -> None:
     other[3] = 0
     assert key_of(job(arguments(8, other))) != key
     assert key_of(job(arguments(8, ArrayArg((256,))))) != key
+    assert key_of(job([object()])) != key  # no argument at all, which is said when it meets its parameter
 
 
 def test_a_proof_compares_its_arrays() -> None:

@@ -31,22 +31,11 @@ class ArgumentPlaces(Protocol):
         """The bytes of a tensor map over the array at an address; they lie `at` another."""
 
 
-class WrittenArrays(Protocol):
-    """Keeps the contents of arrays while arguments are written."""
-
-    def name_of(self, memory: np.ndarray, dtype: np.dtype[Any]) -> str:
-        """The name under which an allocation is kept, as elements of `dtype` if its size is a multiple."""
-
-
-class ReadArrays(Protocol):
-    """Has the contents of the arrays of arguments that are read."""
-
-    def memory(self, name: str) -> np.ndarray:
-        """The bytes of an allocation.
-
-        Raises:
-            MemsimError: they cannot be read.
-        """
+#: Keeps an allocation, given as bytes, while arguments are written, and gives it a name; the type is that of
+#: the elements which a person would see in it.
+KeepMemory = Callable[[np.ndarray, np.dtype[Any]], str]
+#: The bytes of the allocation that is kept under a name.
+ReadMemory = Callable[[str], np.ndarray]
 
 
 class ArgumentDocument(
@@ -71,10 +60,11 @@ class Argument:
         if "Document" in cls.__dict__:
             KINDS[str(cls.Document.__struct_config__.tag)] = cls
 
-    def held(self) -> Iterator[Any]:
+    def held(self) -> list[Any]:
         """The arrays that it is made of, numpy's or described."""
-        for one in fields(self):  # type: ignore[arg-type]
-            yield from argument_of(getattr(self, one.name)).held()
+        found: list[Any] = []
+        self.with_arrays(lambda array: found.append(array) or array)  # type: ignore[func-returns-value]
+        return found
 
     def pointees(self) -> Iterator[tuple[str, Any]]:
         """(what follows the parameter's name in reports, the array) for all that it points to, in order."""
@@ -105,16 +95,16 @@ class Argument:
         """The bytes of a parameter that it fits. They lie at address `at`."""
         raise NotImplementedError
 
-    def document(self, files: WrittenArrays) -> ArgumentDocument:
-        """Its record; contents of arrays are kept in `files`. Equal records mean equal arguments."""
-        values = {one.name: _recorded(getattr(self, one.name), files) for one in fields(self)}  # type: ignore[arg-type]
+    def document(self, keep: KeepMemory) -> ArgumentDocument:
+        """Its record; `keep` has the contents of arrays. Equal records mean equal arguments."""
+        values = {one.name: _recorded(getattr(self, one.name), keep) for one in fields(self)}  # type: ignore[arg-type]
         return self.Document(**values)
 
     @classmethod
-    def of_document(cls, document: Any, files: ReadArrays) -> Any:
+    def of_document(cls, document: Any, memory: ReadMemory) -> Any:
         """The inverse of `document`."""
         names = (name for name in document.__struct_fields__ if name != "name")
-        return cls(**{name: _value_of(getattr(document, name), files) for name in names})
+        return cls(**{name: _value_of(getattr(document, name), memory) for name in names})
 
     def text(self) -> str:
         """In a word for reports: `pointers(f32[64],f32[64])`."""
@@ -149,28 +139,28 @@ def argument_of(value: Any) -> Argument:
     return OF_VALUES[kind](value)
 
 
-def _recorded(value: Any, files: WrittenArrays) -> Any:
+def _recorded(value: Any, keep: KeepMemory) -> Any:
     """The value of a field as a record has it."""
     if value is None or isinstance(value, (np.ndarray, Argument)):
-        return argument_of(value).document(files)
+        return argument_of(value).document(keep)
     if isinstance(value, (list, tuple)):
-        return tuple(_recorded(one, files) for one in value)
+        return tuple(_recorded(one, keep) for one in value)
     return value
 
 
-def _value_of(recorded: Any, files: ReadArrays) -> Any:
+def _value_of(recorded: Any, memory: ReadMemory) -> Any:
     if isinstance(recorded, ArgumentDocument):
-        return value_of(recorded, files)
-    return tuple(_value_of(one, files) for one in recorded) if isinstance(recorded, tuple) else recorded
+        return value_of(recorded, memory)
+    return tuple(_value_of(one, memory) for one in recorded) if isinstance(recorded, tuple) else recorded
 
 
-def value_of(document: ArgumentDocument, files: ReadArrays) -> Any:
+def value_of(document: ArgumentDocument, memory: ReadMemory) -> Any:
     """The argument that a record describes.
 
     Raises:
         MemsimError: it describes none, or contents are missing or do not match.
     """
-    return KINDS[str(document.__struct_config__.tag)].of_document(document, files)
+    return KINDS[str(document.__struct_config__.tag)].of_document(document, memory)
 
 
 def documents_of(records: Sequence[Any], path: str) -> tuple[ArgumentDocument, ...]:

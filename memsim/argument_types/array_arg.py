@@ -7,7 +7,7 @@ described: `f32[64,64]=zeros`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Annotated, Any, Literal
@@ -20,8 +20,8 @@ from memsim.argument_types.argument import (
     Argument,
     ArgumentDocument,
     ArgumentPlaces,
-    ReadArrays,
-    WrittenArrays,
+    KeepMemory,
+    ReadMemory,
 )
 from memsim.argument_types.parameter import POINTER_BYTES, Parameter
 from memsim.errors import MemsimError, shown
@@ -164,37 +164,30 @@ class ArrayOfElements(ToMemory):
     def array(self) -> Any:
         return self
 
-    def held(self) -> Iterator[Any]:
-        yield self.array
-
     def with_arrays(self, change: Callable[[Any], Any]) -> Any:
         return change(self.array)
 
-    def placed(self) -> tuple[tuple[int, ...] | None, int]:
-        """Strides in bytes, None for C order, and the byte of its allocation that it begins at."""
-        raise NotImplementedError
-
-    def content(self, files: WrittenArrays) -> dict[str, Any]:
-        """The fields of its record that say what is in it."""
-        raise NotImplementedError
-
-    def document(self, files: WrittenArrays) -> ArrayArgument:
+    def document(self, keep: KeepMemory) -> ArrayArgument:
         """Its type, its place in its allocation, and its content."""
-        dtype, shape, (strides, offset) = element_type(self.array), tuple(self.shape), self.placed()
-        in_order = strides is None or tuple(strides) == c_strides(shape, dtype.itemsize)
+        array, dtype, (strides, offset) = self.array, element_type(self.array), _place_of(self.array)
+        content: dict[str, Any]
+        if isinstance(array, ArrayArg):
+            content = {"fill": array.fill, "seed": array.seed}
+        else:
+            content = {"values": keep(allocation(array)[0], dtype)}
         return ArrayArgument(
             dtype=dtype.name,
-            shape=shape,
-            strides=UNSET if strides is None or in_order else tuple(strides),
+            shape=tuple(array.shape),
+            strides=UNSET if strides is None else strides,
             offset=offset or UNSET,
-            **self.content(files),
+            **content,
         )
 
     @classmethod
-    def of_document(cls, document: ArrayArgument, files: ReadArrays) -> np.ndarray | ArrayArg:
+    def of_document(cls, document: ArrayArgument, memory: ReadMemory) -> np.ndarray | ArrayArg:
         """The array with its content, or described."""
         if document.values is not UNSET:
-            return _with_values(document, files)
+            return _with_values(document, memory)
         strides, offset = document.strides or None, None if document.offset is UNSET else document.offset
         return ArrayArg(document.shape, document.dtype, document.fill, document.seed, strides, offset)
 
@@ -202,9 +195,8 @@ class ArrayOfElements(ToMemory):
         """Its type and shape, its place in its allocation unless it is all of it (`@4` bytes, `@0/(8,)` with
         strides), and what it is filled with.
         """
-        dtype, (strides, first) = element_type(self.array), self.placed()
-        plain = strides in (None, c_strides(self.shape, dtype.itemsize))
-        place = f"@{first}" * bool(first or not plain) + f"/{strides}" * (not plain)
+        dtype, (strides, first) = element_type(self.array), _place_of(self.array)
+        place = f"@{first}" * bool(first or strides) + f"/{strides}" * (strides is not None)
         text = f"{short_name(dtype)}[{','.join(map(str, self.shape))}]{place}"
         return text.replace(" ", "")
 
@@ -305,12 +297,6 @@ class ArrayArg(ArrayOfElements):
             return rng.integers(0, 256, self.shape).astype(dtype)
         return rng.integers(0, 128, self.shape).astype(dtype)
 
-    def placed(self) -> tuple[tuple[int, ...] | None, int]:
-        return self.strides, self.start
-
-    def content(self, files: WrittenArrays) -> dict[str, Any]:
-        return {"fill": self.fill, "seed": self.seed}
-
     def text(self) -> str:
         """With its content, unless it is random."""
         return super().text() + f"={self.fill}" * (self.fill != FILLS[0])
@@ -330,20 +316,21 @@ class NumpyArray(ArrayOfElements):
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return self.given.shape
 
-    def placed(self) -> tuple[tuple[int, ...] | None, int]:
-        return self.given.strides, allocation(self.given)[1]
 
-    def content(self, files: WrittenArrays) -> dict[str, Any]:
-        return {"values": files.name_of(allocation(self.given)[0], self.given.dtype)}
+def _place_of(array: np.ndarray | ArrayArg) -> tuple[tuple[int, ...] | None, int]:
+    """Strides in bytes, None for C order, and the byte of its allocation that an array begins at."""
+    start = array.start if isinstance(array, ArrayArg) else allocation(array)[1]
+    in_order = array.strides in (None, c_strides(array.shape, element_type(array).itemsize))
+    return None if in_order or array.strides is None else tuple(array.strides), start
 
 
-def _with_values(document: ArrayArgument, files: ReadArrays) -> np.ndarray:
+def _with_values(document: ArrayArgument, memory: ReadMemory) -> np.ndarray:
     dtype, shape, values = dtype_of(document.dtype), document.shape, document.values
     try:
         if not isinstance(values, str):
             return np.array(values, dtype).reshape(shape)
         strides = document.strides or c_strides(shape, dtype.itemsize)
-        view: np.ndarray = np.ndarray(shape, dtype, files.memory(values), document.offset or 0, strides)
+        view: np.ndarray = np.ndarray(shape, dtype, memory(values), document.offset or 0, strides)
         return view
     except (TypeError, ValueError, OverflowError) as error:
         what = values if isinstance(values, str) else "the list of values"

@@ -15,8 +15,8 @@ from memsim.argument_types.argument import (
     Argument,
     ArgumentDocument,
     ArgumentPlaces,
-    ReadArrays,
-    WrittenArrays,
+    KeepMemory,
+    ReadMemory,
     argument_of,
     documents_of,
     value_of,
@@ -67,9 +67,6 @@ class GivenValue(Argument):
 
     value: Any
 
-    def held(self) -> Iterator[Any]:
-        return iter(())
-
     def with_arrays(self, change: Callable[[Any], Any]) -> Any:
         return self.value
 
@@ -88,11 +85,11 @@ class NullPointer(GivenValue):
     def encode(self, parameter: Parameter, places: ArgumentPlaces, at: int) -> bytes:
         return bytes(parameter.size)
 
-    def document(self, files: WrittenArrays) -> Null:
+    def document(self, keep: KeepMemory) -> Null:
         return Null()
 
     @classmethod
-    def of_document(cls, document: Null, files: ReadArrays) -> None:
+    def of_document(cls, document: Null, memory: ReadMemory) -> None:
         """None."""
 
     def text(self) -> str:
@@ -110,11 +107,11 @@ class RawBytes(GivenValue):
     def encode(self, parameter: Parameter, places: ArgumentPlaces, at: int) -> bytes:
         return bytes(self.value)
 
-    def document(self, files: WrittenArrays) -> Bytes:
+    def document(self, keep: KeepMemory) -> Bytes:
         return Bytes(hex=self.value.hex())
 
     @classmethod
-    def of_document(cls, document: Bytes, files: ReadArrays) -> bytes:
+    def of_document(cls, document: Bytes, memory: ReadMemory) -> bytes:
         return bytes.fromhex(document.hex)
 
     def text(self) -> str:
@@ -157,11 +154,13 @@ class Number(GivenValue):
             return bytes(number.tobytes())
         return parameter.encoded(number.item() if isinstance(number, np.generic) else number)
 
-    def document(self, files: WrittenArrays) -> Scalar | Bytes:
+    def document(self, keep: KeepMemory) -> Scalar | Bytes:
         """The number and its type; bytes if JSON has no such number."""
         value = self.value
         number = np.asarray(value)[()]
-        if number.dtype.kind == "V" or not isinstance(number, np.generic):
+        if not isinstance(number, np.generic):
+            raise MemsimError(f"{shown(value)} is no argument of a kernel")
+        if number.dtype.kind == "V":
             return Bytes(hex=number.tobytes().hex())
         if isinstance(value, (bool, int, float)) and not isinstance(value, np.generic):
             # typed by the kernel's parameter
@@ -171,7 +170,7 @@ class Number(GivenValue):
         return Scalar(dtype=number.dtype.name, value=number.item())
 
     @classmethod
-    def of_document(cls, document: Scalar, files: ReadArrays) -> Any:
+    def of_document(cls, document: Scalar, memory: ReadMemory) -> Any:
         value = float(document.value) if isinstance(document.value, str) else document.value
         if document.dtype is UNSET:
             return value
@@ -208,10 +207,6 @@ class StructOfParts(GivenValue):
     def _like(self, parts: Iterable[Any]) -> Any:
         return StructFields(parts, self.value.names) if isinstance(self.value, StructFields) else tuple(parts)
 
-    def held(self) -> Iterator[Any]:
-        for part in self.value:
-            yield from argument_of(part).held()
-
     def pointees(self) -> Iterator[tuple[str, Any]]:
         """The third part of a struct v is v.2, or has its own name."""
         for place, part in enumerate(self.value):
@@ -240,17 +235,17 @@ class StructOfParts(GivenValue):
             packed[start : start + size] = given.encode(of_part, places, at + start)
         return bytes(packed)
 
-    def document(self, files: WrittenArrays) -> Struct:
+    def document(self, keep: KeepMemory) -> Struct:
         named = isinstance(self.value, StructFields)
-        parts = [argument_of(part).document(files) for part in self.value]
+        parts = [argument_of(part).document(keep) for part in self.value]
         if named:
             parts = [msgspec.structs.replace(part, name=name) for part, name in zip(parts, self.value.names)]
         return Struct(parts=tuple(parts), named=named)
 
     @classmethod
-    def of_document(cls, document: Struct, files: ReadArrays) -> Any:
+    def of_document(cls, document: Struct, memory: ReadMemory) -> Any:
         """Its parts, each of which has a size."""
-        parts = [_sized(value_of(part, files)) for part in document.parts]
+        parts = [_sized(value_of(part, memory)) for part in document.parts]
         return StructFields(parts, [part.name for part in document.parts]) if document.named else tuple(parts)
 
     def text(self) -> str:

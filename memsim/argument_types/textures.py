@@ -15,8 +15,8 @@ from memsim.argument_types.argument import (
     Argument,
     ArgumentDocument,
     ArgumentPlaces,
-    ReadArrays,
-    WrittenArrays,
+    KeepMemory,
+    ReadMemory,
     argument_of,
     value_of,
 )
@@ -153,11 +153,11 @@ class Texture(Argument):
         return parameter.encoded(places.texture(self))
 
     @classmethod
-    def of_document(cls, document: TextureArgument, files: ReadArrays) -> Texture:
+    def of_document(cls, document: TextureArgument, memory: ReadMemory) -> Texture:
         """As it was made; without dimensions a `Texture1D`."""
         if document.dimensions is UNSET:
-            return Texture1D(value_of(document.array, files))
-        made: Texture = super().of_document(document, files)
+            return Texture1D(value_of(document.array, memory))
+        made: Texture = super().of_document(document, memory)
         return made
 
     def in_errors(self) -> str:
@@ -247,8 +247,8 @@ class Texture1D(Texture):
         """Texels along x."""
         return (self.array.nbytes // 16,)
 
-    def document(self, files: WrittenArrays) -> TextureArgument:
-        array = argument_of(self.array).document(files)
+    def document(self, keep: KeepMemory) -> TextureArgument:
+        array = argument_of(self.array).document(keep)
         return TextureArgument(array=array)  # type: ignore[arg-type]
 
     def text(self) -> str:

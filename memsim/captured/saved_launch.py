@@ -91,7 +91,7 @@ def _arguments(launched: Launched, folder: Path) -> tuple[ArgumentDocument, ...]
 def record_arguments(arguments: Sequence[Any], folder: Path) -> list[ArgumentDocument]:
     """The arguments of a launch as records; the contents of their arrays are written to `folder`."""
     files = _Files(folder)
-    return [argument_of(value).document(files) for value in arguments]
+    return [argument_of(value).document(files.name_of) for value in arguments]
 
 
 class _Files:
@@ -209,7 +209,7 @@ def arguments_of(documents: Sequence[ArgumentDocument], path: Path) -> list[Any]
     """
     memories = _Memories(path)
     try:
-        return [value_of(document, memories) for document in documents]
+        return [value_of(document, memories.memory) for document in documents]
     except MemsimError as error:
         error.file = error.file or str(path)
         raise

@@ -253,7 +253,7 @@ def _argument(value: Any, folder: Path, allocations: _Digests) -> Any:
     if isinstance(value, str):
         return [value, [_digest(read_bytes(folder / name)) for name in _FILE.findall(value)]]
     try:
-        return msgspec.to_builtins(argument_of(value).document(allocations), enc_hook=repr)
+        return msgspec.to_builtins(argument_of(value).document(allocations.name_of), enc_hook=repr)
     except MemsimError:  # no argument at all, which is said when it meets its parameter
         return repr(value)
 

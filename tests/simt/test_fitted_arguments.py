@@ -11,7 +11,7 @@ import pytest
 import memsim
 from memsim.api.running import analyze, run
 from memsim.argument_types import ArrayArg, StructFields
-from memsim.argument_types.fitted_arguments import accessors_of, fit_arguments
+from memsim.argument_types.launch_arguments import accessors_of, fit_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
 from tests.simt.cuda import kernel
