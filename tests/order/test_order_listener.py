@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from memsim.api.running import trace
+from memsim.order.global_order import GlobalListener, GlobalOrder
 from memsim.order.order_listener import Listeners, OrderListener
 from tests.simt.cuda import kernels_of
 
@@ -45,6 +46,17 @@ def test_nobody_need_listen() -> None:
     nobody.execute(7)
     nobody.block_barrier()
     assert vars(nobody) == {}
+
+
+def test_an_access_at_unknown_addresses_may_be_to_what_others_write() -> None:
+    followed, left_out = 3, 4
+    for instruction, space, active in ((left_out, "global", True), (followed, "shared", True)):
+        listener = GlobalListener({followed: (True, False)}, GlobalOrder(0, 64, 4))
+        listener.lose(instruction, space, active)
+        listener.lose(followed, "global", False)
+        assert not listener.order.depends
+        listener.lose(followed, "global", True)
+        assert listener.order.depends
 
 
 #: A thread reads what another one of its block, in another warp, has written to `values` before a barrier.
