@@ -22,7 +22,7 @@ from memsim.argument_types.allocations import allocation
 from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.host_runtime import RUNTIME, HostLaunch, functions
 from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapshot, with_arrays
-from memsim.captured.replaced import replaced_attributes
+from memsim.captured.session import replaced_attributes
 from memsim.captured.tensor_map_bits import decode_tensor_map
 from memsim.errors import MemsimError
 

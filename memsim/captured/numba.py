@@ -19,7 +19,7 @@ import numpy as np
 from memsim.argument_types import ArrayArg, c_strides, dtype_of
 from memsim.argument_types.foreign_arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
-from memsim.captured.replaced import replaced_attributes
+from memsim.captured.session import replaced_attributes
 from memsim.compile.assemble import assemble_ptx
 from memsim.errors import MemsimError
 from memsim.launch import dim3

@@ -1,11 +1,16 @@
-"""`memsim.capture`: captures the launches of every supported package that has been imported."""
+"""`memsim.capture`: captures the launches of every supported package that has been imported.
+
+Each package's own `capturing` replaces some of its attributes for as long as a capture lasts.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from inspect import getattr_static
+from typing import Any
 
 from memsim.arch import get_arch, plain_name
 from memsim.captured.launched import Launched
@@ -19,6 +24,20 @@ PACKAGES = {
     "cutlass": "memsim.captured.cute",
     "tilelang": "memsim.captured.tilelang",
 }
+
+
+@contextmanager
+def replaced_attributes(*changes: tuple[Any, Mapping[str, Any]]) -> Iterator[None]:
+    """Within the context, each of these modules, classes and objects has these attributes."""
+    before = [(owner, name, getattr_static(owner, name)) for owner, names in changes for name in names]
+    try:
+        for owner, attributes in changes:
+            for name, value in attributes.items():
+                setattr(owner, name, value)
+        yield
+    finally:
+        for owner, name, value in before:
+            setattr(owner, name, value)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from memsim.argument_types import TensorMap
 from memsim.argument_types.allocations import allocation
 from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
-from memsim.captured.replaced import replaced_attributes
+from memsim.captured.session import replaced_attributes
 from memsim.captured.tensor_map_bits import SWIZZLES, EncodedMap
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError

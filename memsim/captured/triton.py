@@ -21,7 +21,7 @@ from memsim.argument_types import ArrayArg
 from memsim.argument_types.array_arg import with_a_dimension
 from memsim.argument_types.foreign_arrays import as_argument, is_foreign
 from memsim.captured.launched import Launched
-from memsim.captured.replaced import replaced_attributes
+from memsim.captured.session import replaced_attributes
 from memsim.captured.triton_launch import TritonTensor, launched_by_triton
 from memsim.sass.machine_code import read_module
 

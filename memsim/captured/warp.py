@@ -25,7 +25,7 @@ import numpy as np
 
 from memsim.argument_types.allocations import allocation
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot, with_arrays
-from memsim.captured.replaced import replaced_attributes
+from memsim.captured.session import replaced_attributes
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import dim3

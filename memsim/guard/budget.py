@@ -28,8 +28,7 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.guard.cycles import WHOLE, read_figure, why_it_cannot_fail
 from memsim.guard.quantities import QUANTITIES, Quantity
-from memsim.guard.scanner import Scanner
-from memsim.guard.select import EVERYTHING, Selector, read_selector
+from memsim.guard.select import EVERYTHING, Scanner, Selector, read_selector
 
 EVERY_COUNT = "baseline"
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {

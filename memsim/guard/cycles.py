@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from memsim.bound import UNITS, Bound
 from memsim.errors import MemsimError
-from memsim.guard.scanner import Scanner
+from memsim.guard.select import Scanner
 
 WHOLE = "cycles"
 

@@ -60,7 +60,7 @@ FAULTS = (
     ("views/explain/cells", "import memsim.model.shared", "import memsim.guard.judge", "-> memsim.model"),
 )
 CYCLES = (
-    ("guard/select", "import memsim.guard.judge", "import memsim.guard.scanner"),
+    ("guard/select", "import memsim.guard.judge", "import memsim.guard.select"),
     ("model/checked_requests", "import memsim.model.shared", "import memsim.arch"),
 )
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from memsim.api import kernel_file, running
-from memsim.argument_types import ArrayArg
+from memsim.argument_types import ArrayArg, Pointers
 from memsim.compile.libraries import Library
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -20,6 +21,7 @@ from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
 from memsim.views.suggest.terminal import render
+from tests.simt.cuda import machine_kernel
 from tests.suggest.kernels import JOINED_LOADS, Case, analyzed, transpose
 
 
@@ -282,3 +284,14 @@ def test_what_does_not_fit_is_not_proposed(tmp_path: Path) -> None:
     job = transpose("float tile[384][32]").job(tmp_path)  # all of 48 KiB
     found = suggest(analyzed(job))
     assert [type(each.change) for each in found.proposals] == [XorSwizzle]
+
+
+def test_arrays_behind_a_table_of_pointers_are_copied_and_compared() -> None:
+    text = 'extern "C" __global__ void k(float *const *rows) { rows[1][threadIdx.x] = VALUE; }'
+    whole = np.arange(64, dtype=np.float32)
+    args = [Pointers((None, whole[32:]))]
+    shape = Launch((1, 1, 1), (32, 1, 1))
+    one, other = (Job(machine_kernel(text.replace("VALUE", value)), shape, args) for value in ("1", "2"))
+    assert differing_results(one, one) == ()
+    assert differing_results(one, other) == ("rows",)
+    assert whole.tolist() == list(range(64))
