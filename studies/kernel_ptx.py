@@ -5,13 +5,21 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
-from memsim.compile.cuda_source import compile_cuda
+from memsim.compile.failure import compile_error
+from memsim.compile.file_names import Names
+from memsim.compile.nvrtc import run_nvrtc
+from memsim.compile.options import for_nvrtc
+from memsim.compile.prepare import prepare
 from memsim.data import data_folder
 from memsim.files import read_text
 from memsim.kernels import Spec
 from memsim.kernels.shipped import digest
+
+_FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]*)(")', re.M)
 
 
 def ptx_path(spec: Spec) -> Path:
@@ -40,4 +48,19 @@ def compile_ptx(spec: Spec) -> str:
     Raises:
         MemsimError: NVRTC is not installed, or the source does not compile.
     """
-    return compile_cuda(spec.source, spec.options, name=spec.file)
+    return compile_cuda(spec.source, spec.options, spec.file)
+
+
+def compile_cuda(source: str | Path, options: Sequence[str] = (), name: str | None = None) -> str:
+    """The PTX that NVRTC makes for compute_90 of a file, or of a text. It contains no path but `name`.
+
+    Raises:
+        MemsimError: NVRTC is not installed, or the source does not compile.
+    """
+    read, options, _ = prepare(source, options, name)
+    kept, _ = for_nvrtc(options)
+    made = run_nvrtc(read.text, read.true_name, ["-arch=compute_90", *kept])
+    if made.ptx is None:
+        raise compile_error(read.text, made.log, read.name)
+    names = Names(((read.true_name, read.name),))
+    return _FILE.sub(lambda found: found[1] + names.name_of(found[2]) + found[3], made.ptx)

@@ -145,7 +145,7 @@ def _is_dropped(path: Path, text: str, kernel: KernelSource) -> bool:
     changed = "\n".join([*lines[: place + 1], "#error it is compiled", *lines[place + 1 :]])
     source, options, _ = prepare(path, (), None)
     try:
-        cuda_source.build(replace(source, text=changed), options, "sm_90", machine_code=True)
+        cuda_source.build(replace(source, text=changed), options, "sm_90")
     except MemsimError:
         return False
     return True

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 
 from docs.growth.measure import processor
-from memsim.compile.cuda_source import compile_cuda
 from memsim.compile.toolkit import find_tool
 from memsim.kernels import Spec, catalog
-from studies.kernel_ptx import ptx_path
+from studies.kernel_ptx import compile_cuda, ptx_path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]

@@ -187,9 +187,7 @@ def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
     target = target_of(text) or arch
     compiled = assembled(text, target if target.startswith(arch) else arch, str(path or "PTX"))
     machine = read_module(compiled.code, compiler=compiled.compiler)
-    if (
-        machine.cubin.ptx is None
-    ):  # nvJitLink leaves it out; it has the names of arrays and types of parameters
+    if machine.cubin.ptx is None:  # nvJitLink leaves out what has the names of arrays
         cubin = replace(machine.cubin, ptx=text, compiler=compiled.compiler)
         machine = replace(machine, cubin=cubin)
     return _machine_module(machine, texts_beside(path))

@@ -1,4 +1,4 @@
-"""Compiles CUDA C++ to a cubin, the machine code of one chip, or to PTX; both have line information.
+"""Compiles CUDA C++ to a cubin, the machine code of one chip, with line information.
 
 A cubin's line tables contain paths: those of headers as they are, so that its bytes depend on the folder if a
 header of the user's has code; that of the source itself in a folder of no meaning. Code, constants and sizes
@@ -27,7 +27,7 @@ from memsim.compile.failure import (
     refused_instances,
     squeezed,
 )
-from memsim.compile.file_names import Names, rename_files
+from memsim.compile.file_names import Names
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.included_files import included_files
 from memsim.compile.launching_text import launching_text
@@ -69,27 +69,10 @@ def compile_cubin(
     if not _CHIP.fullmatch(arch):
         raise MemsimError(f"machine code is for a chip such as sm_90, not for {arch!r}")
     read, options, notes = prepare(source, options, name)
-    built = build(read, options, arch, machine_code=True, compiler=compiler, instances=instances)
+    built = build(read, options, arch, compiler, instances)
     files = included_files(read.text, read.folder, options)
     headers = {built.names.name_of(path.as_posix()): content for path, content in files.items()}
     return replace(built, headers=headers, notes=(*notes, *built.notes))
-
-
-def compile_cuda(
-    source: str | Path,
-    options: Sequence[str] = (),
-    arch: str = "sm_90",
-    name: str | None = None,
-    instances: Sequence[str] = (),
-) -> str:
-    """PTX text of a `.cu` file or of CUDA C++ text.
-
-    Arguments and errors are those of `compile_cubin`; `sm_90` makes PTX for `compute_90`. The PTX contains no
-    path but `name`, so a compiler generates the same PTX on every machine.
-    """
-    read, options, _ = prepare(source, options, name)
-    built = build(read, options, arch, machine_code=False, instances=instances)
-    return rename_files(built.code.decode(), built.names)
 
 
 SET_ASIDE = "host code set aside"
@@ -105,8 +88,6 @@ def build(
     source: CompilerInput,
     options: Sequence[str],
     arch: str,
-    *,
-    machine_code: bool,
     compiler: str | None = None,
     instances: Sequence[str] = (),
 ) -> Compiled:
@@ -114,7 +95,6 @@ def build(
 
     Args:
         arch: the chip, `sm_90`.
-        machine_code: make a cubin rather than PTX.
         compiler: "nvrtc" or "nvcc"; None for any.
         instances: of the source's kernel templates, `transpose<float, 8>`.
 
@@ -128,23 +108,21 @@ def build(
     if compiler == "nvcc" or not (arch in NVRTC_KNOWS or makes_code_for(arch)):
         if nvcc is None:
             raise makes_no_code("NVRTC", arch)
-        return run_nvcc(nvcc, source, options, arch, machine_code, instances)
+        return run_nvcc(nvcc, source, options, arch, instances)
 
-    taken, ignored = for_nvrtc(options)
-    kept = list(taken) if machine_code else [f"-arch={arch.replace('sm_', 'compute_')}", *taken]
-    chip = arch if machine_code else None
-    path = source.neutral_name if machine_code else source.true_name
+    kept, ignored = for_nvrtc(options)
+    path = source.neutral_name
     names = Names(((path, source.name), (source.true_name, source.name)))
-    first = run_nvrtc(source.text, path, kept, chip, instances=instances)
+    first = run_nvrtc(source.text, path, kept, arch, instances=instances)
     if first.ptx is not None:
         return _made(first, arch, names, ignored, "")
-    device, second, notes = _set_aside(source, path, kept, chip, instances)
-    refused = _false_assertions(source, path, kept, chip) if second.ptx is not None and device.asserts else ""
+    device, second, notes = _set_aside(source, path, kept, arch, instances)
+    refused = _false_assertions(source, path, kept, arch) if second.ptx is not None and device.asserts else ""
     if second.ptx is not None and not refused:
         return _made(second, arch, names, (*ignored, *notes), f", {SET_ASIDE}")
     if nvcc is not None:
         try:
-            return run_nvcc(nvcc, source, options, arch, machine_code, instances)
+            return run_nvcc(nvcc, source, options, arch, instances)
         except MemsimError:
             pass  # NVRTC's error about the device code is more useful
     own = first if not needs_host(source.text, first.log) else second

@@ -6,12 +6,10 @@ A cubin keeps the compiler's paths in its line tables; `Names` maps them.
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 BUILTIN_HEADER = "__nv_nvrtc_builtin_header.h"
-_FILE = re.compile(r'^(\s*\.file\s+\d+\s+")([^"]*)(")', re.M)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,3 @@ def rename(text: str, true_name: str, name: str) -> str:
     there = "" if there == "./" else there
     lines = text.replace(true_name, name).splitlines(keepends=True)
     return "".join(there + line[len(here) :] if line.startswith(here) else line for line in lines)
-
-
-def rename_files(ptx: str, names: Names) -> str:
-    """PTX text with display names in its `.file` lines."""
-    return _FILE.sub(lambda found: found[1] + names.name_of(found[2]) + found[3], ptx)

@@ -31,14 +31,12 @@ def run_nvcc(
     source: CompilerInput,
     options: Sequence[str],
     arch: str,
-    machine_code: bool,
     instances: Sequence[str] = (),
 ) -> Compiled:
     """The output of nvcc.
 
-    nvcc derives internal symbols from the path of a file, so the file is compiled in place; PTX has no such
-    symbols and is the same from every folder. A file with a name that a shell would not take as it is has
-    another one.
+    nvcc derives internal symbols from the path of a file, so the file is compiled in place. A file with a
+    name that a shell would not take as it is has another one.
 
     Raises:
         MemsimError: it does not know the chip, the source does not compile, or a shell would run an option.
@@ -48,15 +46,14 @@ def run_nvcc(
             raise MemsimError(f"nvcc has a shell read {option!r}", hint="choose a name without $ and `")
     compiler, any_file = f"nvcc {tool_release(nvcc)}".strip(), (source.folder / "any.cu").as_posix()
     with tempfile.TemporaryDirectory() as scratch:
-        path = source.path if machine_code and not instances else None
+        path = source.path if not instances else None
         if path is None or path.suffix != ".cu" or _UNUSUAL.search(str(path)):
             path = Path(scratch, _UNUSUAL.sub("_", Path(source.name).name)).with_suffix(".cu")
             path.write_text(
                 source.text + _instantiated(instances), encoding="utf-8", errors="surrogateescape"
             )
         output = Path(scratch, "output")
-        kind, chip = ("-cubin", arch) if machine_code else ("-ptx", arch.replace("sm_", "compute_"))
-        command = [str(nvcc), kind, f"-arch={chip}", *options, "-o", str(output), str(path)]
+        command = [str(nvcc), "-cubin", f"-arch={arch}", *options, "-o", str(output), str(path)]
         done = run_program(command, "nvcc", file=source.name)
         log = shown_log(text_of(done), source, options, (path.as_posix(),))
         log = rename(log, path.as_posix(), source.name)

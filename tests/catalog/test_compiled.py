@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, compiled
 from memsim.kernels.shipped import Shipped, read_shipped, write_shipped
 from memsim.sass.cubin import read_cubin
+from studies.kernel_ptx import compile_cuda
 from tests.few import few
 
 RELEASE = "12.0.140"  # of the NVRTC that the extra `test` names, except on Arm

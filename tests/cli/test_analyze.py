@@ -99,7 +99,7 @@ def test_a_cuda_file_with_macros_and_arguments(memsim: Run, scale: Path) -> None
 
 @needs_assembler
 def test_a_ptx_file_takes_everything_but_macros(memsim: Run, scale: Path, tmp_path: Path) -> None:
-    from memsim.compile.cuda_source import compile_cuda
+    from studies.kernel_ptx import compile_cuda
 
     ptx = tmp_path / "scale.ptx"
     ptx.write_text(compile_cuda(scale, ["-DN=64", "-DSTRIDE=2"]))

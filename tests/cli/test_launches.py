@@ -72,7 +72,7 @@ def test_a_saved_trace_has_no_launch_to_save(memsim: Run, tmp_path: Path) -> Non
 
 @needs_assembler
 def test_a_launch_with_ptx_only_is_assembled(memsim: Run, scale: Path, tmp_path: Path) -> None:
-    from memsim.compile.cuda_source import compile_cuda
+    from studies.kernel_ptx import compile_cuda
 
     done = memsim("analyze", scale, LAUNCH, OPTIONS, "--save-launch", tmp_path)
     assert done.code == 0

@@ -311,7 +311,7 @@ def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim
 @needs_assembler
 @pytest.mark.parametrize("verb", ["analyze", "list"])
 def test_a_ptx_file_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
-    from memsim.compile.cuda_source import compile_cuda
+    from studies.kernel_ptx import compile_cuda
 
     (file.parent / "one.ptx").write_text(compile_cuda(OTHER))
     done = memsim(verb, "one.ptx")

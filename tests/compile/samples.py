@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 from memsim.compile.cuda_source import compile_cubin
+from memsim.compile.prepare import Compiled
 from memsim.errors import MemsimError
+from memsim.sass.cubin import read_cubin
+from memsim.sass.machine_code import read_module
 
 SCALE = """\
 extern "C" __global__ void scale(float *x, int n)
@@ -34,3 +37,20 @@ def write(source: Path, header: Path | None = None) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     return source
+
+
+def ptx_in(compiled: Compiled) -> str:
+    """The PTX that a cubin was made from."""
+    return read_cubin(compiled.code).ptx or ""
+
+
+def places_of(compiled: Compiled) -> list[tuple[str, int]]:
+    """(file, line) of each instruction, by the display names of files."""
+    module = read_module(compiled.code, names=compiled.names)
+    lines = (line for listing in module.listings.values() for line in listing.lines)
+    return [(line.source.file, line.source.line) for line in lines if line.source is not None]
+
+
+def files_of(compiled: Compiled) -> list[str]:
+    """The files that its code names, by their display names, in order."""
+    return sorted({file for file, _ in places_of(compiled)})

@@ -16,7 +16,7 @@ from memsim.api.module import Module
 from memsim.arch import Arch
 from memsim.argument_types import ArrayArg
 from memsim.compile import compile_cache
-from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
@@ -29,6 +29,7 @@ from memsim.targets import cache, passed
 from memsim.targets.analyze_targets import analyze_all, analyze_job
 from memsim.targets.cache import key_of, model_version
 from memsim.trace.trace import Trace
+from studies.kernel_ptx import compile_cuda
 from tests.assembler import needs_assembler
 from tests.guard.conftest import TILE
 

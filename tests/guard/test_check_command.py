@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 import pytest
 
-from memsim.compile.cuda_source import compile_cuda
 from memsim.targets.project import read_project
+from studies.kernel_ptx import compile_cuda
 from tests.assembler import needs_assembler
 from tests.guard.conftest import TARGET, TILE, Folder
 

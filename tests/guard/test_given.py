@@ -10,7 +10,8 @@ import pytest
 
 import memsim
 from memsim.cli import main
-from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin
+from studies.kernel_ptx import compile_cuda
 from tests.assembler import needs_assembler
 from tests.guard.conftest import Folder
 

@@ -10,12 +10,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from memsim.compile.cuda_source import compile_cuda
 from memsim.isa.executable import Executable, Parameter
 from memsim.kernel import Kernel
 from memsim.names.kernel_names import resolve
 from memsim.sass.machine_code import MachineKernel
 from memsim.trace.trace_data import Origin
+from studies.kernel_ptx import compile_cuda
 from tests.ptx_front.inline import inline_calls
 from tests.ptx_front.lowering.lower import lower
 from tests.ptx_front.parser import parse

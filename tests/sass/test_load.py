@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
+from studies.kernel_ptx import compile_cuda
 from tests.assembler import needs_assembler
 from tests.ptx_front.loading import load_cuda
 

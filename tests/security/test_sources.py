@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from memsim.compile.cuda_source import compile_cubin, compile_cuda
+from memsim.compile.cuda_source import compile_cubin
+from studies.kernel_ptx import compile_cuda
 from tests.assembler import needs_assembler
 from tests.security.conftest import SECRET, Place, Run
 
