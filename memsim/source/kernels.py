@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import takewhile
@@ -94,8 +95,9 @@ def kernels(text: str) -> tuple[KernelSource, ...]:
         return ()
     tree = parse(text)
     found: dict[str, KernelSource] = {}
-    for kernel in _in(tree, tree.root, ""):
-        found.setdefault(kernel.name, kernel)
+    with suppress(RecursionError):  # namespaces by the hundred
+        for kernel in _in(tree, tree.root, ""):
+            found.setdefault(kernel.name, kernel)
     ordered = sorted(found.values(), key=lambda kernel: kernel.line)
     places = (place_of(text, kernel.line) for kernel in ordered)
     return tuple(replace(kernel, file=file, line=line) for kernel, (file, line) in zip(ordered, places))

@@ -128,9 +128,14 @@ def _blanked(content: bytes, places: Iterable[tuple[int, int]]) -> bytes:
 
 def _unparsed(node: Node) -> int:
     """How many bytes are in the outermost nodes that could not be parsed; a missing token is one."""
-    if node.type == "ERROR" or node.is_missing:
-        return max(1, node.end_byte - node.start_byte)
-    return sum(map(_unparsed, node.children)) if node.has_error else 0
+    count, waiting = 0, [node]  # no recursion: blocks may be nested by the thousand
+    while waiting:
+        one = waiting.pop()
+        if one.type == "ERROR" or one.is_missing:
+            count += max(1, one.end_byte - one.start_byte)
+        elif one.has_error:
+            waiting += one.children
+    return count
 
 
 def _code_of(content: bytes) -> bytes:

@@ -101,3 +101,10 @@ def test_an_instance_in_a_namespace_is_one_of_the_template() -> None:
     assert template_constants(text, "ns::k<float, 8>") == {"N": 8}
     assert parameters(text, "_ZN2ns1kIfLi8EEEvPT_", "ns::k<float, 8>") == (("float *", "a"),)
     assert template_constants(text, "ns::other<float, 8>") == {}
+
+
+@pytest.mark.parametrize("opened", ["{", "namespace a {", "\n#if A\n"])
+def test_what_is_nested_by_the_thousand_hides_no_kernel_in_front_of_it(opened: str) -> None:
+    closed = "\n#endif\n" if "#" in opened else "}"
+    nested = f"{opened * 2000} if ( else {closed * 2000}"
+    assert parameters(f"__global__ void k(float *a) {{ }}\n{nested}\n", "k") == (("float *", "a"),)
