@@ -13,7 +13,7 @@ from memsim.doctor import DoctorDocument
 from memsim.document import schema_of
 from memsim.suggest.suggestions_document import SuggestionsDocument
 from memsim.validate.by_instruction import ValidationDocument
-from memsim.views.bound.terminal import BoundDocument
+from memsim.views.bound_text import BoundDocument
 from memsim.views.check.json import CheckDocument
 from memsim.views.compare.json import ComparisonDocument
 

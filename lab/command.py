@@ -12,9 +12,8 @@ import click
 from lab.experiment import Experiment
 from lab.experiments import EXPERIMENTS
 from memsim.cli import run
-from memsim.cli.output import echo_json, say
-from memsim.cli.progress import progress_bar
-from memsim.cli.recordings import folder_of_recordings, recording_options
+from memsim.cli.options import folder_of_recordings, recording_options
+from memsim.cli.output import echo_json, progress_bar, say
 from memsim.data import data_folder
 from memsim.validate.device import slug
 

@@ -15,8 +15,7 @@ from memsim.validate.device import Device, slug
 from memsim.validate.profiler import Progress
 from memsim.validate.recording_files import free_path, on_gpu
 from memsim.version import __version__
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 SCHEMA = 1
 

@@ -15,7 +15,7 @@ from lab.rates.judge_rates import RateRecording, judge_rates
 from lab.rates.run_rates import run_rates
 from lab.rules_file import write_clock_rules, write_rules
 from memsim.data import data_folder
-from memsim.views.tables import Column
+from memsim.views.screen import Column
 
 #: One warp, one instruction for each pattern of addresses.
 PROBE = Experiment(

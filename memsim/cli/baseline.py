@@ -8,8 +8,7 @@ from pathlib import Path
 import click
 
 from memsim.cli.options import project_options
-from memsim.cli.output import say
-from memsim.cli.progress import progress_bar
+from memsim.cli.output import progress_bar, say
 from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import write_text

@@ -10,7 +10,7 @@ import click
 from memsim.cli.launch_options import analyzed, target_options
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json
-from memsim.views.bound import terminal
+from memsim.views import bound_text
 
 
 @click.command()
@@ -32,6 +32,6 @@ def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> N
     """
     analysis = analyzed(ctx, target)
     if as_json:
-        echo_json(terminal.to_dict(analysis))
+        echo_json(bound_text.to_dict(analysis))
     else:
-        terminal.write(analysis, sys.stdout)
+        bound_text.write(analysis, sys.stdout)

@@ -11,8 +11,7 @@ from importlib import import_module
 from pathlib import Path, PurePath
 
 import memsim
-from memsim.cli.output import echo_document, say
-from memsim.cli.progress import progress_bar
+from memsim.cli.output import echo_document, progress_bar, say
 from memsim.cli.project import open_project, path_here
 from memsim.errors import MemsimError
 from memsim.files import write_text

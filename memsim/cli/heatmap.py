@@ -54,6 +54,6 @@ def heatmap(
 
 
 def _page(analyses: Sequence[Analysis]) -> str:
-    from memsim.views.heatmap.page import heatmap_page
+    from memsim.views.report.page import heatmap_page
 
     return heatmap_page(analyses)

@@ -20,8 +20,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
 from memsim.cli.options import NO_CACHE, Option, taking
-from memsim.cli.output import say, say_all
-from memsim.cli.progress import progress_bar
+from memsim.cli.output import progress_bar, say, say_all
 from memsim.cli.project import open_cache, path_here
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError

@@ -1,11 +1,13 @@
-"""Printing a line or a record, and writing a picture or a page."""
+"""Printing a line or a record, writing a picture or a page, and a progress bar."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
@@ -14,6 +16,7 @@ from memsim.views.plain import plain, plain_line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 PAGE = ".html"
 
@@ -51,3 +54,21 @@ def echo_json(document: Any) -> None:
 def echo_document(text: str) -> None:
     """Prints a text for a program, whose format says how names are written."""
     click.echo(text)
+
+
+Report: TypeAlias = Callable[[float], None] | None
+
+
+@contextmanager
+def progress_bar(title: str) -> Iterator[Report]:
+    """Gives a function that takes the share done, 0 to 1, or None if stderr is not a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(escape(plain_line(title)), total=1.0)
+        yield lambda done: bar.update(task, completed=done)

@@ -10,8 +10,7 @@ import click
 from memsim.analysis import Analysis, analyze_trace
 from memsim.cli.launch_options import job_of, target_options
 from memsim.cli.options import JSON
-from memsim.cli.output import echo_json, say, say_all
-from memsim.cli.progress import progress_bar
+from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
 from memsim.files import read_text, write_text

@@ -11,7 +11,7 @@ import click
 from memsim.boundary import confinement
 from memsim.cli.launch_options import LAUNCH, launch_option, spell
 from memsim.cli.options import JOBS, file_option, taking
-from memsim.cli.progress import progress_bar
+from memsim.cli.output import progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep

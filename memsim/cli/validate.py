@@ -14,10 +14,8 @@ import click
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.cli.launch_options import LAUNCH, job_of, launch_option, said, spell
-from memsim.cli.options import file_option, taking
-from memsim.cli.output import echo_json, say, say_all
-from memsim.cli.progress import progress_bar
-from memsim.cli.recordings import folder_of_recordings, recording_options
+from memsim.cli.options import file_option, folder_of_recordings, recording_options, taking
+from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled

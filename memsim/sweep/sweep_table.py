@@ -7,8 +7,7 @@ from typing import TextIO
 
 from memsim.sweep.results import VariantResult, cost_name, frontier, groups
 from memsim.views.labels import count, number
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 MARK = "*"
 NAMED = 3  # variants that are named with a reason

@@ -24,8 +24,7 @@ from memsim.validate.compare_instructions import (
     MetricComparison,
     expected,
 )
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 NAMED = 3  # instructions and counters that the first line names
 STYLES = {EXACT: "", NOISE: "cyan", UNMODELLED: "dim", DIFFERENT: "red"}

@@ -49,8 +49,7 @@ class Plots:
         Raises:
             MemsimError: no such site, or it was not analyzed.
         """
-        from memsim.views.explain.figure import lanes
-        from memsim.views.explain.sectors_figure import sectors
+        from memsim.views.explain.figure import lanes, sectors
 
         request = take_apart(self.analysis, worst_site(self.analysis) if site is None else site)
         kernel = self.analysis.trace.kernel
@@ -64,7 +63,7 @@ class Plots:
         Raises:
             MemsimError: no such array.
         """
-        from memsim.views.layout.figure import layout
+        from memsim.views.layout_figure import layout
 
         arrays = {each.name: each for each in layouts(self.analysis)}
         name = next(iter(arrays), "") if array is None else array

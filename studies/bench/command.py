@@ -10,10 +10,9 @@ from pathlib import Path
 import click
 
 from memsim.cli import run
-from memsim.cli.output import say
-from memsim.cli.progress import progress_bar
+from memsim.cli.options import folder_of_recordings, recording_options
+from memsim.cli.output import progress_bar, say
 from memsim.cli.project import open_cache
-from memsim.cli.recordings import folder_of_recordings, recording_options
 from studies.bench import report
 from studies.bench.measure import measure_speed
 from studies.bench.plan import SIZES, part_of, plan_bench, read_size, sgemm_names, takes

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from memsim.views.screen import Screen
-from memsim.views.tables import Column
-from memsim.views.tables import Row as TableRow
+from memsim.views.screen import Column, Screen
+from memsim.views.screen import Row as TableRow
 from studies.bench.recording import CUBLAS, BenchRecording, Size
 from studies.bench.table import PREDICTED_AT, Row
 

@@ -11,7 +11,7 @@ import memsim
 from memsim.analysis import Analysis, Range, analyze_trace
 from memsim.counts import total
 from memsim.launch import Launch
-from memsim.views.analyze.limits import limits_of_totals
+from memsim.views.analyze.costs import limits_of_totals
 from tests.simt.cuda import kernels_of
 from tests.traces import LANES, Request, make_trace, site
 

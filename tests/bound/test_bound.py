@@ -25,7 +25,7 @@ from memsim.least_work import executed_forms
 from memsim.shown import ShownAnalysis
 from memsim.trace.trace import Trace
 from memsim.validate.code_recording import load_code_recording
-from memsim.views.bound import terminal
+from memsim.views import bound_text
 from tests.simt.cuda import kernels_of, machine_kernel
 
 
@@ -148,7 +148,7 @@ def test_what_dram_of_a_slower_product_takes_is_said(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(ARCHS, "sm_90", replace(SM_90, boards=(slower, SM_90.memory)))
     found = analysis_of("transpose_naive")
     written = io.StringIO()
-    terminal.write(found, written)
+    bound_text.write(found, written)
     cycles = ceil(4 * 2**20 / (slower.dram / SM_90.sheet.clock))
     assert f"DRAM moves at most 4,600 GB/s ({SM_90.memory.product}, measured)" in written.getvalue()
     assert f"On an NVIDIA H20 it moves 2,300 GB/s: at least {cycles:,} cycles." in written.getvalue()
@@ -275,7 +275,7 @@ def test_its_json_has_the_next_cliff_and_the_room_before_it() -> None:
 def test_one_block_is_said_as_one(blocks: int, threads: int, said: str) -> None:
     kernel = machine_kernel(TRAFFIC.format(name="traffic", body="data[i] = 1;"), "traffic")
     written = io.StringIO()
-    terminal.write(memsim.analyze(kernel, blocks, threads, [memsim.ArrayArg((128,), "int32")]), written)
+    bound_text.write(memsim.analyze(kernel, blocks, threads, [memsim.ArrayArg((128,), "int32")]), written)
     assert f"for {said}" in written.getvalue()
 
 

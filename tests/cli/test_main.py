@@ -122,7 +122,7 @@ def test_a_closed_stream_is_no_error(closed: str, printed: bool) -> None:
 
 
 def test_progress_only_where_a_person_is_watching(monkeypatch: pytest.MonkeyPatch) -> None:
-    from memsim.cli.progress import progress_bar
+    from memsim.cli.output import progress_bar
 
     with progress_bar("title") as report:
         assert report is None

@@ -14,8 +14,8 @@ from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device
 from memsim.validate.profiles import CodeProfile, Counted
-from memsim.views.heatmap.page import heatmap_page
 from memsim.views.report import report_page
+from memsim.views.report.page import heatmap_page
 from tests.cli.conftest import Run
 
 SMALL = "--size 128,128,16"

@@ -148,7 +148,6 @@ WRITERS = (
     "shown.py",
     "views/check/verdict_line.py",
     "cli/output.py",
-    "cli/progress.py",
 )
 ALONE = ("validate/standalone.py",)  # a program of its own for another machine
 

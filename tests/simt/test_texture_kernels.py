@@ -14,7 +14,7 @@ from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.model.texture_fetches import texture_access
-from memsim.views.analyze.limits import limited
+from memsim.views.analyze.costs import limited
 from memsim.views.analyze.terminal import render
 from tests.simt.cuda import kernel, machine_kernel
 

@@ -1,7 +1,7 @@
 """The analysis for people: the answer, a table for each memory space, the launch, and what is left out.
 
 An `Analysis` and a stream in; text out, on a terminal with colours. Tables fit the reader's terminal
-(`memsim.views.tables`). Totals under the names of ncu's metrics only when asked for.
+(`memsim.views.screen`). Totals under the names of ncu's metrics only when asked for.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from io import StringIO
 from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.views.analyze.costs import COST, cost, heading
-from memsim.views.analyze.limits import limited, limits_of_totals
+from memsim.views.analyze.costs import COST, cost, heading, limited, limits_of_totals
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 Sort = Literal["cost", "waste", "line"]
 SORTS: tuple[Sort, ...] = ("cost", "waste", "line")

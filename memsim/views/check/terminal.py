@@ -11,8 +11,7 @@ from memsim.guard.outcome import Finding, Outcome
 from memsim.views.check.findings import Locate, limit, now, place, title, was
 from memsim.views.check.verdict_line import write_passed
 from memsim.views.labels import access
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (
     Column(""),

@@ -16,8 +16,7 @@ from memsim.views.compare.compared_rows import (
     total_rows,
 )
 from memsim.views.labels import count
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (
     Column("change"),

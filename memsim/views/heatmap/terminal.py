@@ -16,8 +16,7 @@ from memsim.views.colours import colour_of_trouble
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 from memsim.views.labels import access
-from memsim.views.screen import Screen, cell
-from memsim.views.tables import cut
+from memsim.views.screen import Screen, cell, cut
 
 if TYPE_CHECKING:
     from rich.text import Text

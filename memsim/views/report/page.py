@@ -7,9 +7,10 @@ are drawn; the page says so.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,18 +21,18 @@ from memsim.pictures.array_layouts import WordLayout, layouts
 from memsim.pictures.proposal_banks import Look, looks
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.suggest.proposals import Advice, advise
-from memsim.views.analyze.limits import limits_of_totals
+from memsim.views import bound_text as bounds
+from memsim.views.analyze.costs import limited, limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
-from memsim.views.bound import terminal as bounds
+from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
 from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
 from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
-from memsim.views.labels import lanes_of_warp_0
-from memsim.views.layout.captions import CAPTION, caption, owner, shown
-from memsim.views.pages import environment
+from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
+from memsim.views.layout_figure import CAPTION, caption, owner, shown
 from memsim.views.report.access_tables import LESS, WORDS, access_tables
 from memsim.views.report.before_after import before_after
 from memsim.views.report.listing_view import listing
@@ -41,6 +42,9 @@ from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+
+VIEWS = Path(__file__).parents[1]
+FOLDERS = [VIEWS / "templates", VIEWS / "heatmap" / "templates", VIEWS / "report" / "templates"]
 # What bounds the page.
 MOST_DETAILS = 32
 MOST_HEAT_ROWS = 64
@@ -184,32 +188,40 @@ def _detail(analysis: Analysis, number: int, request: SharedRequest | GlobalRequ
 
 @cache
 def _environment() -> Environment:
-    return environment(
-        heat=heat,
-        caption=caption,
-        owner=owner,
-        ARRAY_CAPTION=CAPTION,
-        WORDS=WORDS,
-        LESS=LESS,
-        lanes_of_warp_0=lanes_of_warp_0,
-        collision_line=collision_line,
-        word_name=word_name,
-        line_name=line_name,
-        sentences=sentences,
-        lane_cells=words.lane_cells,
-        line_cells=words.line_cells,
-        ring=words.ring,
-        conflict_graph=conflict_graph,
-        KINDS=ladder.KINDS,
-        LADDER_CAPTIONS=ladder.CAPTIONS,
-        runs=_runs,
-        advice_lines=advice_lines,
-        look_name=look_name,
-        look_costs=look_costs,
+    """Jinja's environment, with what the templates call to choose words and colours."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(FOLDERS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    called: tuple[Callable[..., object], ...] = (
+        *(access, count, dim3, limited, number, ranges, zip, lanes_of_warp_0, ink_on),
+        *(colour_of_count, colour_of_trouble, colour_of_bank),
+        *(caption, owner, collision_line, word_name, line_name, sentences, conflict_graph),
+        *(words.lane_cells, words.line_cells, words.ring, advice_lines, look_name, look_costs),
+    )
+    made.globals |= {each.__name__: each for each in called}
+    made.globals |= {"heat": heat, "runs": _runs, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS, "LESS": LESS}
+    made.globals |= {"KINDS": ladder.KINDS, "LADDER_CAPTIONS": ladder.CAPTIONS}
+    return made
 
 
 def _runs(used: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """(first, one past the last) of each stretch of used bytes."""
     edges = np.flatnonzero(np.diff(used.astype(np.int8), prepend=0, append=0)).tolist()
     return list(zip(edges[::2], edges[1::2], strict=True))
+
+
+def heatmap_page(analyses: Sequence[Analysis]) -> str:
+    """The heatmap of each analysis, side by side, as one page.
+
+    Raises:
+        MemsimError: none of the kernels touches shared memory.
+    """
+    panels = heat.heat_panels(analyses)
+    template = _environment().get_template("heatmap.html")
+    return template.render(panels=list(zip(analyses, panels)), scales=heat.scales(panels))

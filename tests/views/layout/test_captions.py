@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.pictures.array_layouts import WordLayout
-from memsim.views.layout.captions import MOST_COLUMNS, MOST_ROWS, caption, shown
+from memsim.views.layout_figure import MOST_COLUMNS, MOST_ROWS, caption, shown
 
 
 def array(rows: int, columns: int, declared: bool = True) -> WordLayout:

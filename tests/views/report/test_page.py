@@ -15,11 +15,10 @@ from memsim.pictures.array_layouts import layouts
 from memsim.pictures.bank_use import bank_use
 from memsim.pictures.data_flow import flow
 from memsim.views.explain.choose import worst_site
-from memsim.views.heatmap.page import heatmap_page
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.listing_view import listing
-from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, request_page
+from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, heatmap_page, request_page
 from memsim.views.report.source_view import AROUND, LONG, files
 from tests.pictures.test_local_request import ARRAY, SPILL, TABLE
 from tests.traces import LANES, Request, make_trace, site

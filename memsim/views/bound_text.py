@@ -14,8 +14,7 @@ from memsim.bound import Bound, BoundFigures, percent
 from memsim.document import Document, Texts, plain
 from memsim.least_work import dram_bytes
 from memsim.views.labels import count, number, size
-from memsim.views.screen import Screen
-from memsim.views.tables import Column, Row
+from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (
     Column("unit"),

@@ -1,1 +1,0 @@
-"""Lower bounds in cycles: `memsim bound`."""

@@ -1,1 +1,0 @@
-"""Where the words of a shared array lie in the banks, and which thread wrote each."""
