@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from memsim.model.operations import OPERATIONS, counted
+from memsim.model.operations import OPERATIONS, names_in
 
 #: Requests whose cost is unknown, by their names in `Trace.uncounted`, that no predicted counter has.
 ELSEWHERE = frozenset(("constant memory request", "bulk copy request"))
@@ -56,14 +56,17 @@ _SETTLED = tuple(
     each.name for each in OPERATIONS.values() if each.space == "global" and not (each.bypass or each.engine)
 )
 _BYPASS = tuple(each.name for each in OPERATIONS.values() if each.space == "global" and each.bypass)
-_LOADS, _STORES, _ATOMICS = (counted("shared", end) for end in ("ld", "st", "atom"))
+_LOADS, _STORES, _ATOMICS = (names_in("shared", end) for end in ("ld", "st", "atom"))
 
 
 def _traffic(space: str) -> tuple[Counter, ...]:
     """Requests and sectors of loads and stores of a space."""
     return tuple(
         Counter(
-            f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{end}.sum", space, quantity, counted(space, end)
+            f"l1tex__t_{quantity}_pipe_lsu_mem_{space}_op_{end}.sum",
+            space,
+            quantity,
+            names_in(space, end),
         )
         for quantity in ("requests", "sectors")
         for end in ("ld", "st")
@@ -83,10 +86,13 @@ COUNTERS = (
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
     Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
     Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
-    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", counted("shared", "ldgsts")),
+    Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", names_in("shared", "ldgsts")),
     *_traffic("global"),
     Counter(
-        "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum", "global", "lines", counted("global", "ld")
+        "l1tex__t_set_accesses_pipe_lsu_mem_global_op_ld.sum",
+        "global",
+        "lines",
+        names_in("global", "ld"),
     ),
     *_traffic("local"),
     Counter("memory_l2_theoretical_sectors_global", "global", "sectors", _SETTLED, unsettled=_BYPASS),
@@ -94,7 +100,7 @@ COUNTERS = (
         "memory_l2_theoretical_sectors_local",
         "local",
         "sectors",
-        (*counted("local", "ld"), *counted("local", "st")),
+        (*names_in("local", "ld"), *names_in("local", "st")),
         unsettled=("atomic", "reduction"),
     ),
     Counter("memory_l1_tag_requests_global", "global", "lines", _SETTLED, unsettled=_BYPASS),
@@ -103,7 +109,7 @@ COUNTERS = (
             f"{_REMOTE[0]}{name}{_REMOTE[1]}{end}.sum",
             "shared",
             quantity,
-            counted("shared", f"dshared_{end}"),
+            names_in("shared", f"dshared_{end}"),
             seldom=True,
         )
         for end in ("ld", "st", "atom", "redas")
@@ -114,7 +120,7 @@ COUNTERS = (
             f"{metric}_sectors_mem_dshared_op_{end}.sum",
             "shared",
             "sectors",
-            counted("shared", f"dshared_{end}"),
+            names_in("shared", f"dshared_{end}"),
             seldom=True,
         )
         for end in ("tma_st", "tma_red")
@@ -125,14 +131,14 @@ COUNTERS = (
             f"l1tex__t_{name}_pipe_tex_mem_texture.sum",
             "texture",
             quantity,
-            counted("texture", "texture"),
+            names_in("texture", "texture"),
             seldom=True,
         )
         for name, quantity in (("requests", "requests"), ("sectors", "sectors"), ("set_accesses", "lines"))
     ),
     Counter(f"{_SHARED_WAVEFRONTS}gmma.sum", "shared", "wavefronts", ("wgmma",), seldom=True),
     Counter(f"{_SHARED_CONFLICTS}gmma.sum", "shared", "conflicts", ("wgmma",), seldom=True),
-    Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", counted("global", "tma_ld"), seldom=True),
+    Counter(f"{_ENGINE_READS}tma_ld.sum", "global", "sectors", names_in("global", "tma_ld"), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_st.sum", "global", "sectors", ("bulk_store",), seldom=True),
     Counter(f"{_ENGINE_WRITES}tma_red.sum", "global", "sectors", ("bulk_reduction",), seldom=True),
 )

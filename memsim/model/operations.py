@@ -170,6 +170,6 @@ def operation(space: str, name: str) -> Operation:
     return OPERATIONS.get((space, name)) or Operation(space, name, "access")
 
 
-def counted(space: str, counter: str) -> tuple[str, ...]:
+def names_in(space: str, counter: str) -> tuple[str, ...]:
     """The names of a space's operations in a counter, such as `ld`."""
     return tuple(each.name for each in OPERATIONS.values() if (each.space, each.counter) == (space, counter))

@@ -5,7 +5,7 @@ the trace. There are no values, and nothing is merged or reordered as a compiler
 request as written.
 """
 
-from memsim.sketch.declared_arrays import GlobalArray, SharedArray
+from memsim.sketch.element import GlobalArray, SharedArray
 from memsim.sketch.thread import Thread
 
 __all__ = ["GlobalArray", "SharedArray", "Thread"]

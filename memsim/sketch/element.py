@@ -1,5 +1,5 @@
-"""Operations of a sketch on an array element: load, store, atomics and copies, reported to the running sketch
-(`memsim.sketch.execute`).
+"""What a sketch names: arrays, of which `array[indices]` is an element, and an element's operations: load,
+store, atomics and copies, reported to the running sketch (`memsim.sketch.execute`).
 """
 
 from __future__ import annotations
@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.sketch.array import SketchArray
+from memsim.sketch.array import LayoutLike, SketchArray
 
 #: Bytes of a row of an 8x8 matrix of 16-bit elements, as ldmatrix and stmatrix address it.
 MATRIX_ROW = 16
+
+#: Default alignment of an array in bytes. In shared memory it changes no count; in global memory it is that
+#: of `cudaMalloc` (CUDA C++ Programming Guide, "Device Memory Accesses").
+SHARED_ALIGN, GLOBAL_ALIGN = 16, 256
 
 ATOMICS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc")
 
@@ -174,3 +178,48 @@ def current(access: str) -> Running:
             hint="write it in a function of the thread and pass that to memsim.analyze(function, block=...)",
         )
     return sketch
+
+
+class Indexed(SketchArray):
+    """An array whose elements can be accessed."""
+
+    def __getitem__(self, index: Any) -> Element:
+        """The element that each thread accesses. `index`: an integer or an array of them for each axis."""
+        return Element(self, index if isinstance(index, tuple) else (index,))
+
+
+class SharedArray(Indexed):
+    """An array in a block's shared memory.
+
+    Args:
+        name: used in reports.
+        layout: extents, which means row-major, as `(32, 33)`; a `Layout`; or one in CuTe's notation.
+        dtype: of an element: `f32`, `bf16`, `u8`, CUDA's name (`half`, `float4`) or numpy's.
+        offset: its first byte in the block's shared memory; None: after the arrays accessed before it.
+        align: alignment in bytes if `offset` is None.
+
+    Raises:
+        MemsimError: unknown type or layout.
+    """
+
+    space: ClassVar[str] = "shared"
+
+    def __init__(
+        self,
+        name: str,
+        layout: LayoutLike,
+        dtype: Any = "f32",
+        *,
+        offset: int | None = None,
+        align: int = SHARED_ALIGN,
+    ) -> None:
+        super().__init__(name, layout, dtype, offset, align)
+
+
+class GlobalArray(Indexed):
+    """An array in global memory, at a multiple of 256 bytes. Arguments: as `SharedArray`."""
+
+    space: ClassVar[str] = "global"
+
+    def __init__(self, name: str, layout: LayoutLike, dtype: Any = "f32") -> None:
+        super().__init__(name, layout, dtype, None, GLOBAL_ALIGN)

@@ -9,7 +9,7 @@ from memsim.arch import SM_90
 from memsim.guard.select import OPS
 from memsim.model import COUNTERS, shared_access
 from memsim.model.choice import why_no_cost
-from memsim.model.operations import OPERATIONS, Operation, counted, operation
+from memsim.model.operations import OPERATIONS, Operation, names_in, operation
 from memsim.validate.profiles import access_of
 from tests.model.oracle import COUNTS_LANES
 from tests.model.summed import totals
@@ -49,12 +49,12 @@ def test_each_operation_is_in_the_counters_of_its_own_end_only() -> None:
         assert bool(found) == (bool(row.counter) or space == "global")
         assert bool(row.counted_as) == bool(row.why)
         assert {(space, other) for other in row.counted_as} <= set(OPERATIONS)
-    assert counted("shared", "ld") == ("load", "ldmatrix", "load_generic")
-    assert counted("shared", "atom") == (
+    assert names_in("shared", "ld") == ("load", "ldmatrix", "load_generic")
+    assert names_in("shared", "atom") == (
         *("atomic", "reduction", "atomic_inc", "atomic_cas"),
         *("atomic_unmade", "atomic_cas_unmade"),
     )
-    assert counted("global", "ld") == ("load", "cp_async", "cp_async_cg")
+    assert names_in("global", "ld") == ("load", "cp_async", "cp_async_cg")
 
 
 def test_an_opcode_is_called_what_its_operation_is() -> None:
