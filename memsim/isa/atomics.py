@@ -147,8 +147,8 @@ def _signature(form: Form) -> str:
         count = atomic_shape(form)[1].registers
     except Unsupported:
         count = 1
-    kind, space = _ATOMICS[form.opcode]
-    written = f"P?R{count}?" if kind == "atomic" else ""
+    access, space = _ATOMICS[form.opcode]
+    written = f"P?R{count}?" if access == "atomic" else ""
     return f"{written} <- {'a' if space == 'shared' else 'A'} V{count}? V{count}? P?"
 
 

@@ -19,7 +19,7 @@ from memsim.isa.unsupported import Unsupported
 Compute = Callable[..., Any]
 #: Makes what executes a form: `(form, *sources) -> compute`, each source as its letter is bound.
 Builder = Callable[..., Any]
-#: What an instruction accesses, as (kind, state space).
+#: What an instruction accesses, as (access, state space).
 Touches = tuple[tuple[str, str], ...]
 
 Build = TypeVar("Build", bound=Builder)
@@ -52,7 +52,7 @@ class Definition:
     """Some forms of an opcode: those with modifiers `needs`, in this order, and no others but `modifiers`.
 
     modifiers: any if None. signature: a text, or a function of the form. build: None if it is not executed.
-    touches: (kind, space) of its accesses. written: slots that no operand names. steers: control flow, or
+    touches: (access, space) of each access. written: slots that no operand names. steers: control flow, or
     what it accesses, depends on all that it reads.
     """
 
@@ -154,7 +154,7 @@ def keeping(compute: Compute, places: list[int]) -> Compute:
 
 
 #: All state spaces.
-ANY_ACCESS = tuple((kind, space) for kind in ("load", "store") for space in ("shared", "global", "local"))
+ANY_ACCESS = tuple((access, space) for access in ("load", "store") for space in ("shared", "global", "local"))
 
 #: An unknown opcode: it may do anything to all memory and to all registers that it names.
 STRANGER = Definition("?", (), "P?R4?P? <- V4V4V4", effect=Effect.MEMORY, touches=ANY_ACCESS, known=False)

@@ -14,9 +14,8 @@ import pytest
 from memsim.errors import MemsimError
 from memsim.isa.op import UNIFORM
 from memsim.isa.readers import Binder
-from memsim.isa.warpgroup import build_group_product
 from memsim.launch import Launch
-from memsim.sass.decode import parse_form
+from memsim.sass.decode import meaning_of_text
 from memsim.simt.active_lanes import Lanes
 from memsim.state.address_spaces import SHARED_BASE
 from memsim.state.poison import Poison
@@ -57,7 +56,7 @@ class Warpgroup(Lanes):
             )
         before = list(self.slots)
         with np.errstate(all="ignore"):
-            build_group_product(parse_form(instruction), Binder({}))(self, OP, True, True)
+            meaning_of_text(instruction).bind(Binder({}))(self, OP, True, True)
         return [new for old, new in zip(before, self.slots) if new is not old]
 
 
