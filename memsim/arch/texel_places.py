@@ -19,6 +19,8 @@ BITS = (18, 17, 16)
 NONE, NEXT, FIRST = 0, 1, 2
 _SECOND_BITS = 2
 _SECONDS = sum(BITS)
+#: More than every number: what tells requests apart modulo less would merge different ones.
+NUMBERS = 1 << _SECONDS + _SECOND_BITS * len(BITS)
 
 
 def packed(first: Sequence[np.ndarray | int], second: Sequence[np.ndarray | int]) -> np.ndarray:

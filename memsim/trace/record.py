@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from memsim.access import PERIOD, AccessSide, Chunk, LaneRequests, Requests, Site, SiteRequests, sides_of
+from memsim.arch.texel_places import NUMBERS
 from memsim.arch.units import WARP
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
@@ -264,8 +265,8 @@ class Recorder:
         """The periods in bytes by which requests of one row differ: on the site's own side, and on a copy's
         other side.
         """
-        if site.space == "texture":  # its numbers are no addresses
-            return APART_EVERYWHERE, APART_EVERYWHERE
+        if site.space == "texture":  # packed texels are no addresses: only equal ones are the same
+            return NUMBERS, NUMBERS
         own, other = self.shared_period, self.global_period
         return (own, other) if site.space == "shared" else (other, own)
 
