@@ -19,7 +19,7 @@ from memsim.isa.memory_access import (
     own_shared,
     register_count,
 )
-from memsim.isa.op import Effect
+from memsim.isa.op import Effect, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader, PredicateReader
 from memsim.state.poison import Poison, Poisoned
@@ -30,7 +30,13 @@ from memsim.state.sums import Int, low_bits
 _COPY = " ".join((*HINTS, "BYPASS", "64", "128", "ACCESS", "ZFILL"))
 
 
-@executes("LDGSTS", "<- a A P?", _COPY, touches=(("cp_async", "global"), ("cp_async", "shared")))
+@executes(
+    "LDGSTS",
+    "<- a A P?",
+    _COPY,
+    touches=(("cp_async", "global"), ("cp_async", "shared")),
+    traits={"": Trait.ORDERS},
+)
 def build_copy(form: BoundForm, into: IntReader, origin: IntReader, reads: PredicateReader | None) -> Run:
     """`cp.async`: `.BYPASS` is `.cg`; lanes with a false predicate operand write zeros and read nothing.
 

@@ -22,7 +22,7 @@ from memsim.isa.atomic_updates import (
 )
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.memory_access import GenericAtomic, MemoryMachine, Run, forget_memory, framed
-from memsim.isa.op import Form, Operand, Register
+from memsim.isa.op import Form, Operand, Register, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.unsupported import Unsupported, require
@@ -153,4 +153,4 @@ def _signature(form: Form) -> str:
 
 
 for _name, _touched in _ATOMICS.items():
-    executes(_name, _signature, None, touches=(_touched,))(build_atomic)
+    executes(_name, _signature, None, touches=(_touched,), traits={"CAST": Trait.SPINS})(build_atomic)

@@ -6,8 +6,10 @@ Source: PTX ISA for barriers; for BSSY, BSYNC, BREAK and WARPSYNC the counters o
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from memsim.isa.definitions import BoundForm, Compute, define, executes
-from memsim.isa.op import Barrier, Effect, Flow, Operand
+from memsim.isa.op import Barrier, Effect, Flow, Operand, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 
@@ -15,23 +17,34 @@ from memsim.isa.readers import IntReader
 DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
 
 
-def control(names: str, flow: Flow, signature: str = "<-", modifiers: str | None = None) -> None:
+def control(
+    names: str,
+    flow: Flow,
+    signature: str = "<-",
+    modifiers: str | None = None,
+    traits: Mapping[str, Trait] | None = None,
+) -> None:
     """Define instructions of control flow."""
-    define(names, signature, modifiers, effect=Effect.CONTROL, flow=flow)
+    define(names, signature, modifiers, effect=Effect.CONTROL, flow=flow, traits=traits or {})
 
+
+_OF_BARRIERS = {
+    **{"RED": Trait.REDUCES, "POPC": Trait.COUNTS, "AND": Trait.ALL_OF},
+    "ARV": Trait.ARRIVES,
+}
 
 control("EXIT", Flow.EXIT)
 control("BRA", Flow.BRANCH, modifiers="U")
 control("BRA.DIV", Flow.BRANCH_DIVERGED, modifiers="")
 control("BRA.U.ANY", Flow.BRANCH_ANY, modifiers="")
 control("BRX", Flow.INDEXED, "<- R2")
-control("CALL", Flow.CALL, "<- R2?")
-control("RET", Flow.RETURN, "<- R2")
+control("CALL", Flow.CALL, "<- R2?", traits={"REL": Trait.RELATIVE, "ABS": Trait.ABSOLUTE})
+control("RET", Flow.RETURN, "<- R2", traits={"ABS": Trait.ABSOLUTE})
 control("BSSY", Flow.SET_BARRIER, "<- B+L")
 control("BSYNC", Flow.WAIT_BARRIER, "<- P?B")
 control("BREAK", Flow.LEAVE_BARRIER, "<- P?B+")
-control("WARPSYNC", Flow.WARP_SYNC)
-control("BAR", Flow.BLOCK_BARRIER)
+control("WARPSYNC", Flow.WARP_SYNC, traits={"EXCLUSIVE": Trait.EXCLUSIVE, "COLLECTIVE": Trait.COLLECTIVE})
+control("BAR", Flow.BLOCK_BARRIER, traits=_OF_BARRIERS)
 control("UCGABAR_ARV", Flow.ARRIVE_CLUSTER)
 control("UCGABAR_WAIT", Flow.WAIT_CLUSTER)
 control("BPT.TRAP", Flow.TRAP, modifiers="")

@@ -9,7 +9,7 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byte, to_tf32
-from memsim.isa.op import Form, Register
+from memsim.isa.op import Form, Register, Trait
 from memsim.isa.pairs import from_double, halved
 from memsim.isa.readers import FloatReader, IntReader, Registers
 from memsim.isa.single import MODES, flushed, mode_of
@@ -93,7 +93,12 @@ def int_to_float(form: BoundForm, read: IntReader) -> Compute:
     return compute
 
 
-@executes("F2I UF2I", _converts, " ".join((*_INTEGERS, *_FLOATS, *_INTEGRAL, "FTZ", "NTZ")))
+@executes(
+    "F2I UF2I",
+    _converts,
+    " ".join((*_INTEGERS, *_FLOATS, *_INTEGRAL, "FTZ", "NTZ")),
+    traits={"": Trait.TO_INTEGER},
+)
 def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
     to, of = types(form)
     signed, bits = _INTEGERS[to]

@@ -6,11 +6,11 @@ what it writes; an opcode that is not in the table may do anything.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from memsim.isa.op import Effect, Flow, Form, Operand
+from memsim.isa.op import Effect, Flow, Form, Operand, Trait
 from memsim.isa.readers import Binder
 from memsim.isa.signature import KINDS, Matched, Signature, signature, slots_of, targets_of
 from memsim.isa.unsupported import Unsupported
@@ -53,7 +53,7 @@ class Definition:
 
     modifiers: any if None. signature: a text, or a function of the form. build: None if it is not executed.
     touches: (access, space) of each access. written: slots that no operand names. steers: control flow, or
-    what it accesses, depends on all that it reads.
+    what it accesses, depends on all that it reads. traits: by the modifier that brings one, "" for all forms.
     """
 
     opcode: str
@@ -66,6 +66,7 @@ class Definition:
     touches: Touches = ()
     written: Callable[[Form], list[int]] | None = None
     steers: bool = False
+    traits: Mapping[str, Trait] = field(default_factory=dict)
     known: bool = True
 
     def has(self, form: Form) -> bool:
@@ -99,6 +100,7 @@ class Meaning:
     writes: int = field(init=False)
     addresses: int = field(init=False)
     targets: tuple[int | None, ...] = field(init=False)
+    traits: frozenset[Trait] = field(init=False)
 
     def __post_init__(self) -> None:
         reads, writes, addresses = slots_of(self.results, self.sources)
@@ -109,6 +111,9 @@ class Meaning:
         set_field(self, "reads", reads)
         set_field(self, "writes", writes)
         set_field(self, "addresses", addresses | (reads if self.definition.steers else 0))
+        brought = self.definition.traits
+        names = ("", *self.form.modifiers) if brought else ()
+        set_field(self, "traits", frozenset(brought[name] for name in names if name in brought))
         set_field(self, "targets", (*targets_of(self.results), *more))
 
     @property

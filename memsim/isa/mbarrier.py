@@ -32,7 +32,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Build, define, executes
-from memsim.isa.op import Effect, Flow
+from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op
 from memsim.state.mbarriers import Mbarriers, upper_word
 from memsim.state.parts import Part
@@ -54,11 +54,9 @@ NOTED = "mbarrier operations"
 Reader = Callable[[list[Any]], Any]
 
 
-def synchronizes(
-    names: str, signature: str, modifiers: str | None = "", **fields: Any
-) -> Callable[[Build], Build]:
+def synchronizes(names: str, signature: str, modifiers: str | None = "") -> Callable[[Build], Build]:
     """Register an operation on an mbarrier."""
-    return executes(names, signature, modifiers, **{"effect": Effect.MEMORY, "steers": True, **fields})
+    return executes(names, signature, modifiers, effect=Effect.MEMORY, steers=True, traits={"": Trait.ORDERS})
 
 
 @synchronizes("SYNCS", "P?D? <- a V?", None)

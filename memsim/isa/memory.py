@@ -23,7 +23,7 @@ from memsim.isa.memory_access import (
     slots_of,
     unknown_results,
 )
-from memsim.isa.op import Effect, Register
+from memsim.isa.op import Effect, Register, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.spills import load_spilled, store_spilled
@@ -115,9 +115,14 @@ def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) 
     return move
 
 
+#: Memory orders of loads that bypass the L1 cache.
+_OBSERVING = dict.fromkeys(("STRONG", "ACQUIRE", "RELAXED", "MMIO"), Trait.OBSERVES)
+
 for _letter, _space in SPACES.items():
     _at = "a" if _space in ("shared", "local") else "A"
-    executes(f"LD{_letter}", of_size("P?R# <- " + _at), None, touches=(("load", _space),))(build_load)
+    executes(f"LD{_letter}", of_size("P?R# <- " + _at), None, touches=(("load", _space),), traits=_OBSERVING)(
+        build_load
+    )
     executes(f"ST{_letter}", of_size(f"<- {_at} R#"), None, touches=(("store", _space),))(build_store)
 
 

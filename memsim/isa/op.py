@@ -24,6 +24,23 @@ class Effect(Enum):
     NONE = "none"  # no effect on values, addresses or control flow
 
 
+class Trait(Enum):
+    """What else the emulator asks of a form, so that it looks at no opcode and no modifier itself."""
+
+    ORDERS = "orders"  # what warps do, in another way than barriers of whole blocks
+    OBSERVES = "observes"  # what other warps store meanwhile: a load that bypasses the L1 cache
+    SPINS = "spins"  # a compare-and-swap that its loop retries
+    TO_INTEGER = "to integer"  # a float becomes an index: no pointer goes through it
+    EXCLUSIVE = "exclusive"  # lanes that wait for others continue without those that are not asked for
+    COLLECTIVE = "collective"  # lanes of each mask continue as a group of their own
+    REDUCES = "reduces"  # a block barrier that votes
+    COUNTS = "counts"  # ... on how many
+    ALL_OF = "all of"  # ... on whether all
+    ARRIVES = "arrives"  # ... or does not wait
+    RELATIVE = "relative"  # a call of an address relative to the kernel's
+    ABSOLUTE = "absolute"  # a call of, or return to, an address of 64 bits
+
+
 class Flow(Enum):
     """What a control-flow instruction does."""
 

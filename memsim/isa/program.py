@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from memsim.instruction import Instruction
 from memsim.isa.definitions import Meaning
-from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Flow, Form, Predicate
+from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Flow, Form, Predicate, Trait
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -46,6 +46,16 @@ class Op(Instruction):
     def name(self) -> str:
         """The opcode with its modifiers."""
         return self.called or self.form.name
+
+    @property
+    def traits(self) -> frozenset[Trait]:
+        """What else the emulator asks of it."""
+        return self.meaning.traits
+
+    @property
+    def is_known(self) -> bool:
+        """Is its opcode known? If not, it may do anything."""
+        return self.meaning.definition.known
 
     @property
     def touches(self) -> tuple[tuple[str, str], ...]:

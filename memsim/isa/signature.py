@@ -74,7 +74,7 @@ class OperandKind:
     span: int
     operands: tuple[type, ...]
     bind: Callable[[Binder, Any], Bound] = _itself
-    also: Callable[[Any], bool] = lambda operand: True
+    also: Callable[[Any], bool] | None = None
 
 
 #: Numbers are bound as functions that read them. The others are given as they are.
@@ -109,24 +109,25 @@ KINDS: dict[str, OperandKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """One operand of a signature; `kind` is one of `KINDS`.
+    """One operand of a signature; `kind` is one of `KINDS`. What is written is a register.
 
     both: a result that is read, too, or a source that is written.
     """
 
     kind: str
     span: int
-    optional: bool
+    written: bool = False
+    optional: bool = False
     both: bool = False
 
-    def fits(self, operand: Operand | None, written: bool) -> bool:
-        """May the operand be this one? What is written is a register."""
-        if written:
-            return isinstance(operand, Predicate if self.kind == "P" else (Register, Barrier))
-        if self.kind == "P" and isinstance(operand, Register):
-            return operand.part == "SIGN"
+    def fits(self, operand: Operand) -> bool:
+        """May the operand be this one?"""
         kind = KINDS[self.kind]
-        return isinstance(operand, kind.operands) and kind.also(operand)
+        if self.written:
+            return isinstance(operand, Predicate if self.kind == "P" else (Register, Barrier))
+        if isinstance(operand, kind.operands):
+            return kind.also is None or kind.also(operand)
+        return self.kind == "P" and isinstance(operand, Register) and operand.part == "SIGN"
 
     def slots(self, operand: Operand | None) -> int:
         """The slots that the operand occupies, as a bit set."""
@@ -161,32 +162,35 @@ class Signature:
 
     def match(self, form: Form) -> tuple[Matched, Matched] | None:
         """(results, sources) of a form; None if its operands are others."""
-        tokens = [(token, True) for token in self.results] + [(token, False) for token in self.sources]
-        operands = form.operands
-        found: list[tuple[Token, Operand | None]] = []
+        tokens, operands = (*self.results, *self.sources), form.operands
+        found: list[Operand | None] = []
 
         def fill(place: int, at: int) -> bool:
+            """Match the tokens and operands from these on; what may be missing is tried as there first."""
             if place == len(tokens):
                 return at == len(operands)
-            token, written = tokens[place]
-            operand = operands[at] if at < len(operands) else None
-            if operand is not None and token.fits(operand, written):
-                found.append((token, operand))
+            token = tokens[place]
+            if at < len(operands) and token.fits(operands[at]):
+                found.append(operands[at])
                 if fill(place + 1, at + 1):
                     return True
                 found.pop()
             if not token.optional:
                 return False
-            found.append((token, None))
+            found.append(None)
             if fill(place + 1, at):
                 return True
             found.pop()
             return False
 
-        if not fill(0, 0):
+        if len(operands) == len(tokens):  # all are there
+            if not all(token.fits(one) for token, one in zip(tokens, operands)):
+                return None
+            found += operands
+        elif len(operands) > len(tokens) or not fill(0, 0):
             return None
         count = len(self.results)
-        return tuple(found[:count]), tuple(found[count:])
+        return tuple(zip(self.results, found)), tuple(zip(self.sources, found[count:]))
 
     def match_results(self, form: Form) -> tuple[Matched, Matched] | None:
         """As `match`, of a form whose results alone are known: its other operands may be anything."""
@@ -194,7 +198,7 @@ class Signature:
         results: list[tuple[Token, Operand | None]] = []
         for token in self.results:
             operand = form.operands[at] if at < len(form.operands) else None
-            if operand is not None and token.fits(operand, True):
+            if operand is not None and token.fits(operand):
                 results.append((token, operand))
                 at += 1
             elif token.optional:
@@ -204,10 +208,10 @@ class Signature:
         sources: list[tuple[Token, Operand | None]] = []
         expected = list(self.sources)
         for one in form.operands[at:]:
-            while expected and expected[0].optional and not expected[0].fits(one, False):
+            while expected and expected[0].optional and not expected[0].fits(one):
                 expected.pop(0)
-            token = expected.pop(0) if expected else Token("V", 2 if isinstance(one, Address) else 1, False)
-            sources.append((token if token.fits(one, False) else replace(token, kind="V"), one))
+            token = expected.pop(0) if expected else Token("V", 2 if isinstance(one, Address) else 1)
+            sources.append((token if token.fits(one) else replace(token, kind="V"), one))
         return tuple(results), tuple(sources)
 
 
@@ -215,12 +219,12 @@ class Signature:
 def signature(text: str) -> Signature:
     """`"W P? <- UU"` read."""
     results, sources = text.split("<-")
-    return Signature(tuple(_tokens(results)), tuple(_tokens(sources)))
+    return Signature(tuple(_tokens(results, True)), tuple(_tokens(sources, False)))
 
 
-def _tokens(text: str) -> Iterator[Token]:
+def _tokens(text: str, written: bool) -> Iterator[Token]:
     for letter, span, flags in re.findall(r"([A-Za-z])(\d*)([?+]*)", text):
-        yield Token(letter, int(span) if span else KINDS[letter].span, "?" in flags, "+" in flags)
+        yield Token(letter, int(span) if span else KINDS[letter].span, written, "?" in flags, "+" in flags)
 
 
 def slots_of(results: Matched, sources: Matched) -> tuple[int, int, int]:

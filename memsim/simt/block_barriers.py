@@ -13,6 +13,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
+from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source, refused, unknown_branch
@@ -62,9 +63,9 @@ class BlockBarriers:
     def reach(self, op: Op, active: Any, rest: Any) -> int | None:
         """Lanes `active` execute a barrier; the rest of the group continues."""
         following = op.index + 1
-        votes = self.votes(op) if "RED" in op.form.modifiers else None
+        votes = self.votes(op) if Trait.REDUCES in op.traits else None
         parts = self.by_barrier(op, active)
-        if "ARV" in op.form.modifiers:
+        if Trait.ARRIVES in op.traits:
             for number, _, arriving in parts:
                 counts = self.arrived.setdefault(number, np.zeros(len(self.machine.blocks), np.int64))
                 counts += self.warps(self.machine.full(arriving)) * WARP
@@ -194,12 +195,12 @@ class BlockBarriers:
     def give(self, op: Op, votes: np.ndarray, present: np.ndarray, where: Any) -> None:
         """Store the result of the reduction for the lanes `where`."""
         yes = votes & present
-        if "POPC" in op.form.modifiers:
+        if Trait.COUNTS in op.traits:
             count: Any = from_array(yes.sum(1, keepdims=True).astype(np.int64))
             answer: Any = from_bools(yes.any(1, keepdims=True))
         else:
             every = (votes | ~present).all(1, keepdims=True)
-            found = every if "AND" in op.form.modifiers else yes.any(1, keepdims=True)
+            found = every if Trait.ALL_OF in op.traits else yes.any(1, keepdims=True)
             answer, count = from_bools(found), from_array(np.where(found, -1, 0).astype(np.int64))
         slots = self.machine.slots
         slots[COUNT_SLOT] = merge_lanes(where, count, slots[COUNT_SLOT])

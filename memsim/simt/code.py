@@ -13,7 +13,7 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import address_of
-from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register
+from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register, Trait
 from memsim.isa.program import Op, Program
 from memsim.isa.readers import Binder
 from memsim.isa.unsupported import Unsupported
@@ -141,9 +141,7 @@ class Code:
 
     def _unexecuted(self, op: Op, guard: Callable[[list[Any]], bool | Part] | None) -> Step:
         """An instruction that is not executed: everything that it may write becomes unknown."""
-        why = (
-            "is not executed by the emulator" if op.meaning.definition.known else "is not a known instruction"
-        )
+        why = "is not executed by the emulator" if op.is_known else "is not a known instruction"
         poison = Poison(f"{op.name} {why}", op)
 
         def run(machine: Machine) -> None:
@@ -153,7 +151,7 @@ class Code:
                     active = both(machine.mask, guard(machine.slots))
             if active is False:
                 return
-            if not op.meaning.definition.known:
+            if not op.is_known:
                 machine.listener.uncertain(f"{op.name} at {op.where} {why}: it may do anything")
             unknown_effects(machine, op, poison, active)
 
@@ -188,7 +186,7 @@ class Code:
         register = next((operand for operand in operands if isinstance(operand, Register)), None)
         immediate = next((operand for operand in operands if isinstance(operand, Immediate)), None)
         if op.flow in (Flow.RETURN, Flow.CALL) and register is not None:
-            far = "ABS" in op.form.modifiers
+            far = Trait.ABSOLUTE in op.traits
             self.values[op.index] = self.binder.pair(register) if far else self.binder.word(register)
         elif op.flow is Flow.INDEXED and register is not None:
             base = self.binder.word(register)
@@ -206,7 +204,7 @@ def works_on_lane(op: Op) -> bool:
     """Is what it does in a lane the same, whatever other lanes do?"""
     if op.effect is Effect.MEMORY:
         return set(op.touches) <= LANEWISE
-    return op.effect is not Effect.LANES and bool(op.meaning.definition.known)
+    return op.effect is not Effect.LANES and bool(op.is_known)
 
 
 #: Accesses that every lane makes for itself.

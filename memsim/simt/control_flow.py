@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.op import PREDICATE, Flow, Label
+from memsim.isa.op import PREDICATE, Flow, Label, Trait
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
@@ -233,7 +233,7 @@ class Control:
         name = _driver_function(op)
         if name is None and op.index not in self.code.values:
             return self._branch(op, active, rest)
-        if name is None and "REL" in op.form.modifiers:
+        if name is None and Trait.RELATIVE in op.traits:
             return self._return(op, active, rest)
         name = name or self.code.called(op, self.machine.slots)
         if name is None:

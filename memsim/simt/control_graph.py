@@ -7,7 +7,7 @@ from functools import cached_property, reduce
 from operator import or_
 from typing import Protocol, TypeVar
 
-from memsim.isa.op import Barrier, Flow, Predicate
+from memsim.isa.op import Barrier, Flow, Predicate, Trait
 from memsim.isa.program import Op, Program
 
 
@@ -27,7 +27,7 @@ def barrier_slot(op: Op) -> int:
 
 def gathers(op: Op) -> bool:
     """Is it a WARPSYNC.COLLECTIVE?"""
-    return op.flow is Flow.WARP_SYNC and "COLLECTIVE" in op.form.modifiers
+    return op.flow is Flow.WARP_SYNC and Trait.COLLECTIVE in op.traits
 
 
 class ControlGraph:

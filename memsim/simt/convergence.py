@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import Flow
+from memsim.isa.op import Flow, Trait
 from memsim.isa.program import Op
 from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
@@ -105,7 +105,7 @@ class Convergence:
             value = -1 if read is None else self.machine.known_value(op, read)
         except Poisoned as unknown:
             raise unknown_branch(op, unknown.poison) from None
-        if "EXCLUSIVE" in op.form.modifiers and not self.groups.is_alone():
+        if Trait.EXCLUSIVE in op.traits and not self.groups.is_alone():
             others = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
             if (others.astype(bool) & to_bools(active)).any():
                 self.machine.listener.uncertain(f"which lanes reconverge after {op.name} at {op.where}")
@@ -241,8 +241,8 @@ class Convergence:
 
     def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
         """The groups that continue: one, or for WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
-        parts = {"EXCLUSIVE", "COLLECTIVE"} & set(op.form.modifiers)
-        return self._alike(going, members) if parts else [going]
+        apart = not op.traits.isdisjoint((Trait.EXCLUSIVE, Trait.COLLECTIVE))
+        return self._alike(going, members) if apart else [going]
 
     def _alike(self, going: Any, members: np.ndarray) -> list[Any]:
         """Lanes of a warp that waited for the same lanes continue together, others separately."""

@@ -78,7 +78,7 @@ def region_of(graph: ControlGraph, branch: Op, callers: Callers) -> Region | Non
             return None
         block = graph.ops[start : ends[start]]
         for op in block:
-            if op.effect is Effect.MEMORY or op.flow not in _PASSED or not op.meaning.definition.known:
+            if op.effect is Effect.MEMORY or op.flow not in _PASSED or not op.is_known:
                 return None
             if op.writes & graph.program.barriers and op.flow is None:
                 return None

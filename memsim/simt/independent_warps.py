@@ -5,7 +5,7 @@ Kernels whose warps synchronize, share memory, or may wait for each other are ex
 
 from __future__ import annotations
 
-from memsim.isa.op import Flow
+from memsim.isa.op import Flow, Trait
 from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read
 from memsim.state.launch_memory import Memory
@@ -28,5 +28,4 @@ def are_independent(program: Program, needed: frozenset[int] | None, memory: Mem
 
 def may_wait(op: Op) -> bool:
     """May it observe writes of other warps meanwhile: an atomic, or a load that bypasses the L1 cache?"""
-    past = {"STRONG", "ACQUIRE", "RELAXED", "MMIO"} & set(op.form.modifiers)
-    return bool(past) or any(access != "load" for access, _ in op.touches)
+    return Trait.OBSERVES in op.traits or any(access != "load" for access, _ in op.touches)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from memsim.isa.op import Effect, Flow
+from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, SHARED, spaces_read, spaces_written
 from memsim.order.global_order import GlobalListener, GlobalOrder
@@ -67,8 +67,8 @@ def meets_partly(program: Program) -> bool:
     others = (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER, Flow.WAIT_PHASE)
     return any(
         op.flow in others
-        or op.form.opcode in ("SYNCS", "LDGSTS")
-        or (op.flow is Flow.BLOCK_BARRIER and (len(op.form.operands) > 1 or "ARV" in op.form.modifiers))
+        or Trait.ORDERS in op.traits
+        or (op.flow is Flow.BLOCK_BARRIER and (len(op.form.operands) > 1 or Trait.ARRIVES in op.traits))
         for op in program.ops
     )
 

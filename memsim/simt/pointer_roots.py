@@ -4,7 +4,7 @@ addresses, by data flow.
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic
+from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic, Trait
 from memsim.isa.program import Op, Program
 from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
 from memsim.simt.control_graph import ControlGraph
@@ -135,11 +135,11 @@ def _root_plan(
         if _loads_pointers(op, op.writes & general):
             own = ANYWHERE
         return own, [], slots_of(op.writes & general), op.guard, address
-    if op.form.opcode == "F2I":  # what was a float is an index
+    if Trait.TO_INTEGER in op.traits:  # what was a float is an index
         return 0, [], slots_of(op.writes & general), op.guard, []
     for operand in op.form.operands:
         if isinstance(operand, Constant):
-            own |= _constant_roots(operand, 16 if "128" in op.form.modifiers else 8)
+            own |= _constant_roots(operand, 4 * max(2, len(op.meaning.targets)))
         elif isinstance(operand, Symbolic):
             own |= symbols[operand.symbol]
         elif isinstance(operand, Special) and operand.name == "SR_SWINHI":

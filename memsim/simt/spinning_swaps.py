@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from memsim.isa.op import Effect, Flow
+from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op
 
 #: Instructions between the compare-and-swap and the end of its loop: a comparison.
@@ -31,7 +31,7 @@ def swap_loops(ops: Sequence[Op]) -> list[SwapLoop]:
 
 def _around(ops: Sequence[Op], swap: Op) -> SwapLoop | None:
     """The loop of a compare-and-swap that spins; None if it is none, or does anything else."""
-    if swap.form.opcode != "ATOMS" or not {"CAST", "SPIN"} <= {*swap.form.modifiers}:
+    if Trait.SPINS not in swap.traits:
         return None
     behind = ops[swap.index + 1 : swap.index + 1 + BEHIND]
     branch = next((op for op in behind if op.effect is Effect.CONTROL), None)
@@ -42,5 +42,5 @@ def _around(ops: Sequence[Op], swap: Op) -> SwapLoop | None:
     if swap not in body or len(loads) != 1 or any(op.effect is Effect.CONTROL for op in body):
         return None
     load = loads[0]
-    feeds = load.form.opcode == "LDS" and load.writes & swap.reads
+    feeds = load.touches == (("load", "shared"),) and load.writes & swap.reads
     return SwapLoop(load, swap, branch) if feeds else None

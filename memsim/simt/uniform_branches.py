@@ -16,7 +16,7 @@ from memsim.simt.harmless_branches import Callers, Region, Where, following
 #: One value for a warp, whichever lanes write it.
 UNIFORM_REGISTERS = (1 << PREDICATE) - (1 << UNIFORM) | (1 << BARRIER) - (1 << UNIFORM_PREDICATE)
 #: Loads that give lanes with one address one value.
-LOADS = frozenset(("LDS", "LDG", "LDC"))
+LOADS = frozenset((("load", "shared"), ("load", "global"), ("load", "constant")))
 #: Basic blocks on the ways of a branch that are looked at.
 MOST_BLOCKS = 50
 
@@ -97,13 +97,13 @@ def _writes_before(graph: ControlGraph, ways: Iterable[Where], end: Where, same:
 def _only_computes(op: Op) -> bool:
     """Does it neither access memory nor wait?"""
     called = op.flow is not Flow.CALL or bool(op.targets)
-    return op.effect is not Effect.MEMORY and op.flow in _PASSED and op.meaning.definition.known and called
+    return op.effect is not Effect.MEMORY and op.flow in _PASSED and op.is_known and called
 
 
 def _uniform_after(ops: Iterable[Op], same: int) -> int:
     """The slots with the same value in all lanes after some instructions, of those that had it before."""
     for op in ops:
-        own = op.effect is Effect.ALU or (op.form.opcode in LOADS and not op.spills)
+        own = op.effect is Effect.ALU or (op.touches and LOADS.issuperset(op.touches) and not op.spills)
         if own and not _reads(op) & ~same and (op.guard is None or not op.writes & ~same):
             same |= op.writes
         else:
