@@ -4,21 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from memsim.access import AccessSide
 from memsim.isa.definitions import BoundForm, define, executes
-from memsim.isa.memory_access import (
-    HINTS,
-    OUTSIDE,
-    MemoryMachine,
-    Run,
-    forget_memory,
-    own_shared,
-    register_count,
-)
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import HINTS, OUTSIDE, Run, forget_memory, own_shared, register_count
 from memsim.isa.op import Effect, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader, PredicateReader
@@ -49,7 +40,7 @@ def build_copy(form: BoundForm, into: IntReader, origin: IntReader, reads: Predi
     size = min(width, 8)
     element: type = np.int64 if size == 8 else np.int32
 
-    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         try:
             copied = active if reads is None else both(active, reads(machine.slots))
             destination, source = own_shared(into(machine.slots)), origin(machine.slots)
@@ -95,7 +86,7 @@ def build_copy(form: BoundForm, into: IntReader, origin: IntReader, reads: Predi
 def commit_copies(form: BoundForm) -> Run:
     """`cp.async.commit_group`."""
 
-    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         machine.in_flight.commit(machine.mask)
         machine.order.commit(machine.mask)
 
@@ -106,10 +97,10 @@ define("DEPBAR", "<-", None, effect=Effect.NONE)  # waits for registers
 
 
 @executes("DEPBAR.LE", "<- S?I", effect=Effect.MEMORY)
-def wait_for_copies(form: BoundForm, _: Any, left: int) -> Run:
+def wait_for_copies(form: BoundForm, _: object, left: int) -> Run:
     """`cp.async.wait_group`: `DEPBAR.LE SB0, n` waits until at most n groups of copies are in flight."""
 
-    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         machine.in_flight.wait(machine.mask, left)
         machine.order.wait(machine.mask, left)
 

@@ -9,16 +9,15 @@ the code that ptxas 13.0 generates for sm_90:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from memsim.arch.units import WORD
 from memsim.errors import MemsimError
 from memsim.isa.atomic_updates import atomic_shape, change_of, operand_elements, spread, updated
 from memsim.isa.definitions import BoundForm, executes
+from memsim.isa.machine_protocol import Mask, MemoryMachine
 from memsim.isa.memory import storing
-from memsim.isa.memory_access import Move, of_size, shape_of, slots_of
+from memsim.isa.memory_access import Move, Run, of_size, shape_of, slots_of
 from memsim.isa.op import Address, Register
 from memsim.isa.program import Op
 from memsim.isa.unsupported import checked, require
@@ -43,18 +42,18 @@ def checked_place(address: Address) -> Register:
 
 
 @executes("STAS", of_size("<- A R#"), None, steers=True, touches=(("async_store", "shared"),))
-def build_async_store(form: BoundForm, _: Any, source: Register) -> Any:
+def build_async_store(form: BoundForm, _: object, source: Register) -> Run:
     element, count, width = shape_of(form)
     return _asynchronous(form, "async_store", width, storing(slots_of(source, count), element))
 
 
 @executes("REDAS", of_size("<- A R#"), None, steers=True, touches=(("async_reduction", "shared"),))
-def build_async_reduction(form: BoundForm, _: Any, source: Register) -> Any:
+def build_async_reduction(form: BoundForm, _: object, source: Register) -> Run:
     operation, shape = atomic_shape(form)
     require(operation not in ("", "exch", "cas"))
     change = change_of(form, operation, shape)
 
-    def move(machine: Any, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         values, known, why = [], active, Poison("", op)
         try:
             values = [operand_elements(machine, source, shape)]
@@ -68,12 +67,12 @@ def build_async_reduction(form: BoundForm, _: Any, source: Register) -> Any:
     return _asynchronous(form, "async_reduction", 4 * shape.registers, move)
 
 
-def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Any:
+def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Run:
     """The frame of both. width: bytes of a lane, which its mbarrier gets to know of."""
     slot = checked_place(checked(form.sources[0], Address)).slot or 0
     place, barrier = (form.binder.word(Register(slot + i)) for i in range(2))
 
-    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         if active is False:
             machine.lose(op, access, "shared", width, Poison("", op), False)
             return

@@ -15,7 +15,8 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm
 from memsim.isa.float_formats import of_bits, to_bits
-from memsim.isa.memory_access import HINTS, MemoryMachine
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import HINTS
 from memsim.isa.op import Form, Immediate, Operand, Register
 from memsim.isa.pairs import joined
 from memsim.isa.single import flushed
@@ -161,7 +162,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
 
 
 def spread(
-    store: SpaceBytes, address: Int, shape: AtomicOperand, active: Any, known: Any, why: Poison
+    store: SpaceBytes, address: Int, shape: AtomicOperand, active: Mask, known: Any, why: Poison
 ) -> tuple[Any, Poison]:
     """(lanes whose words are unknown, why): these words, and all that lanes with an unknown operand change.
 
@@ -195,7 +196,7 @@ def _same_lanes(a: Any, b: Any) -> bool:
 def updated(
     store: SpaceBytes,
     address: Int,
-    active: Any,
+    active: Mask,
     operation: str,
     change: Change | None,
     shape: AtomicOperand,

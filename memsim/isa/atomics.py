@@ -21,7 +21,8 @@ from memsim.isa.atomic_updates import (
     updated,
 )
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.memory_access import GenericAtomic, MemoryMachine, Run, forget_memory, framed
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import GenericAtomic, Run, forget_memory, framed
 from memsim.isa.op import Form, Operand, Register, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
@@ -57,7 +58,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
     answer, target = (getattr(operand, "slot", None) for operand in (*form.results, None, None)[:2])
     written = [] if target is None else [target + i for i in range(shape.registers)]
 
-    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         skipped = answer is not None and space == "generic" and store is not machine.memory.space("global")
         if answer is not None and not spins:
             machine.write(answer, not skipped, active)
@@ -92,7 +93,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
         for i in range(shape.registers)
     ]
 
-    def operand_values(machine: MemoryMachine, active: Any) -> tuple[list[list[Array]], Any, Poison]:
+    def operand_values(machine: MemoryMachine, active: Mask) -> tuple[list[list[Array]], Any, Poison]:
         """(values, the lanes in which they are known, why not in others)."""
         if counts_up:
             return [[np.ones((1, 1), shape.element)]], True, NEVER_WRITTEN
@@ -109,7 +110,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
                 return [], False, still.poison
             return found, known, unknown.poison
 
-    def forget(machine: MemoryMachine, op: Op, poison: Any, active: Any, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Any, active: Mask, spaces: tuple[str, ...]) -> None:
         forget_memory(machine, op, poison, active, spaces)
         for slot in written if answer is None else [*written, answer]:
             machine.write(slot, poison, active)
@@ -126,7 +127,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
     return framed(address, form.binder, space, access, width, move, forget, generic=generic, spins=spins)
 
 
-def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Any) -> Any:
+def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Mask) -> Any:
     """The lanes that a compare-and-swap that spins tries: of those in one bank the first.
 
     The others have to go round again, whatever the memory holds. Lanes of 8 bytes are served by half-warps.

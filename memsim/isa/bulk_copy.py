@@ -12,7 +12,6 @@ for sm_90a:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -35,6 +34,8 @@ from memsim.isa.bulk_issue import (
     wide,
 )
 from memsim.isa.definitions import BoundForm, Touches, define, executes
+from memsim.isa.machine_protocol import MemoryMachine
+from memsim.isa.memory_access import Run
 from memsim.isa.program import Op
 from memsim.state.space_bytes import SpaceBytes
 
@@ -43,14 +44,14 @@ define("UBLKCP", "<- T2TT", None, steers=True, touches=(*LOADS, *STORES))  # oth
 
 @executes("UBLKCP.G.S", "<- T2TT", steers=True, touches=STORES)
 @executes("UBLKCP.S.S", "<- T2TT", steers=True, touches=INSIDE)
-def copy_from_shared(form: BoundForm, to: int, of: int, count: int) -> Any:
+def copy_from_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
     return from_shared(form, (to, of, count), STORES if "G" in form.given else INSIDE, move)
 
 
 @executes("UBLKCP.S.G", "<- T2T2T", steers=True, touches=LOADS)
 @executes("UBLKCP.S.G.MULTICAST", "<- T2T2T", steers=True, touches=MULTICASTS)
-def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Any:
-    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
+    def act(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
         place, _, low, high, words = issue.words
         source, length = wide(low, high), (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
@@ -76,7 +77,7 @@ def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Any:
 Write = Callable[[SpaceBytes, int, np.ndarray, SpaceBytes, int, np.ndarray, Op], None]
 
 
-def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touches, write: Write) -> Any:
+def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touches, write: Write) -> Run:
     """A copy or reduction from shared memory to global memory, or to that of a block of the cluster, where it
     completes at an mbarrier.
     """
@@ -84,7 +85,7 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
     access, space = touches[0]
     in_global = space == "global"
 
-    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+    def act(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
         first, second, place, words = issue.words
         length = (words & 0xFFFF) * UNIT
         from_blocks, source = machine.in_cluster(issue.block, place)

@@ -16,6 +16,8 @@ import numpy as np
 from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Touches
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import Run
 from memsim.isa.op import Form, Register
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
@@ -57,7 +59,7 @@ class Issue:
     lanes: int = 0
 
 
-def issued(machine: Any, active: Any, slots: list[int], binder: Binder) -> Issue:
+def issued(machine: MemoryMachine, active: Mask, slots: list[int], binder: Binder) -> Issue:
     """One copy for each warp with an executing lane; words are unsigned.
 
     Raises:
@@ -90,10 +92,10 @@ def copies(
     touches: Touches,
     act: Callable[[Any, Op, Issue, bool], None],
     mbarrier: int | None,
-) -> Any:
+) -> Run:
     """The execution frame of bulk copies. mbarrier: the index of the word with its address."""
 
-    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         if active is False:
             for access, space in touches:
                 machine.lose(op, access, space, UNIT, Poison("", op), False)
@@ -113,14 +115,14 @@ def copies(
     return run
 
 
-def lost(machine: Any, op: Op, touches: Touches, active: Any, poison: Poison) -> None:
+def lost(machine: MemoryMachine, op: Op, touches: Touches, active: Mask, poison: Poison) -> None:
     """A copy with unknown operands."""
     for access, space in touches:
         machine.lose(op, access, space, UNIT, poison, active)
     machine.memory.spoil(touches[0][1], poison)
 
 
-def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder) -> None:
+def release(machine: MemoryMachine, op: Op, active: Mask, slot: int, binder: Binder) -> None:
     """The number of bytes to arrive is unknown: the mbarrier expects none."""
     try:
         issue = issued(machine, active, [slot], binder)
@@ -130,13 +132,18 @@ def release(machine: Any, op: Op, active: Any, slot: int, binder: Binder) -> Non
         machine.mbarriers.forget(unknown.poison.through(op))
 
 
-def complete(machine: Any, blocks: np.ndarray, addresses: np.ndarray, count: np.ndarray) -> None:
+def complete(machine: MemoryMachine, blocks: np.ndarray, addresses: np.ndarray, count: np.ndarray) -> None:
     """So many bytes [m] have arrived at mbarriers."""
     machine.mbarriers.arrive(blocks, addresses, np.zeros_like(blocks), -count)
 
 
 def deliver(
-    machine: Any, op: Op, issue: Issue, sizes: np.ndarray, ranks: np.ndarray | None, write: Deliver | None
+    machine: MemoryMachine,
+    op: Op,
+    issue: Issue,
+    sizes: np.ndarray,
+    ranks: np.ndarray | None,
+    write: Deliver | None,
 ) -> None:
     """What copies of so many bytes [m] bring to shared memory, at the address in their first word, and to the
     mbarriers in their second one, in each destination block.
@@ -152,14 +159,14 @@ def deliver(
         complete(machine, blocks, at, sizes[chosen])
 
 
-def completes_at(machine: Any, issue: Issue, barrier: np.ndarray, copy: int) -> None:
+def completes_at(machine: MemoryMachine, issue: Issue, barrier: np.ndarray, copy: int) -> None:
     """A copy completes at an mbarrier, whose address is the same in each block that receives it."""
     (column,) = machine.mbarriers.columns(barrier[[copy]] & 0xFFFFFF).tolist()
     machine.order.copy_to_phase(column, int(issue.block[copy]), int(issue.warp[copy]))
 
 
 def targets(
-    machine: Any, issue: Issue, place: np.ndarray, ranks: np.ndarray | None
+    machine: MemoryMachine, issue: Issue, place: np.ndarray, ranks: np.ndarray | None
 ) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """(indices of the copies, their blocks, their addresses there) of an address in each
     destination block.
@@ -193,7 +200,7 @@ def cut(
 
 
 def multicast(
-    machine: Any,
+    machine: MemoryMachine,
     op: Op,
     issue: Issue,
     pieces: tuple[np.ndarray, np.ndarray, np.ndarray],

@@ -22,6 +22,7 @@ from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
 from memsim.isa.bulk_copy import from_shared
 from memsim.isa.bulk_issue import UNIT
 from memsim.isa.definitions import BoundForm, Touches, define, executes
+from memsim.isa.memory_access import Run
 from memsim.isa.program import Op
 from memsim.isa.tensor_copy import box_places, tensor_operands, to_tensor
 from memsim.isa.unsupported import Unsupported, require
@@ -123,7 +124,7 @@ define("UBLKRED", "<- T2TT", None, steers=True, touches=(*TO_GLOBAL, *TO_SHARED)
 
 @executes("UBLKRED.G.S", "<- T2TT", None, steers=True, touches=TO_GLOBAL)
 @executes("UBLKRED.S.S", "<- T2TT", None, steers=True, touches=TO_SHARED)
-def bulk_reduction(form: BoundForm, to: int, of: int, count: int) -> Any:
+def bulk_reduction(form: BoundForm, to: int, of: int, count: int) -> Run:
     operation, name = named(form)
     how = combine(name, operation)
     if how is None:
@@ -133,7 +134,7 @@ def bulk_reduction(form: BoundForm, to: int, of: int, count: int) -> Any:
 
 
 @executes("UTMAREDG", tensor_operands(1, OPERATIONS), None, steers=True, touches=TO_GLOBAL)
-def tensor_reduction(form: BoundForm, of: int, map_at: int) -> Any:
+def tensor_reduction(form: BoundForm, of: int, map_at: int) -> Run:
     (operation,) = OPERATIONS & set(form.modifiers) or ("",)
     return to_tensor(form, (of, map_at), TO_GLOBAL, partial(reduce_box, operation), OPERATIONS)
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.memory_access import MemoryMachine, Run, of_size, shape_of, slots_of
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import Run, of_size, shape_of, slots_of
 from memsim.isa.op import Constant, Effect, Register
 from memsim.isa.program import Op
 from memsim.isa.unsupported import checked
@@ -44,7 +43,7 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
     slots = slots_of(target, count)
     size = np.dtype(element).itemsize
 
-    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         try:
             address = unsigned(fit(plus(read(machine.slots), source.offset), 32), 32)
         except Poisoned as unknown:

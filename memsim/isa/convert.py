@@ -9,6 +9,7 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byte, to_tf32
+from memsim.isa.machine_protocol import Value
 from memsim.isa.op import Form, Register, Trait
 from memsim.isa.pairs import from_double, halved
 from memsim.isa.readers import FloatReader, IntReader, Registers
@@ -51,7 +52,7 @@ def integral(form: BoundForm) -> Callable[[Array], Array]:
     return next((_INTEGRAL[name] for name in form.modifiers if name in _INTEGRAL), np.rint)
 
 
-def written(array: Array, name: str, mode: str) -> Any:
+def written(array: Array, name: str, mode: str) -> Value | tuple[Value, Value]:
     """float64 numbers converted to another type, as a register or a pair."""
     if name == "F64":
         return from_double(array)

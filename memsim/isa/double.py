@@ -41,7 +41,7 @@ executes("DSETP", "PP <- GGP", COMPARED.removesuffix(" FTZ"))(comparison)
 
 
 @executes("DSETP.MAX DSETP.MIN", "PP <- GG P?", None)
-def larger_operand(form: BoundForm, a: FloatReader, b: FloatReader, _: Any) -> Compute:
+def larger_operand(form: BoundForm, a: FloatReader, b: FloatReader, _: object) -> Compute:
     """Whether the maximum or minimum is the first operand; and whether both are NaN."""
     largest = "MAX" in form.given
 

@@ -14,6 +14,7 @@ import numpy as np
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.float_formats import NAN, to_bits
+from memsim.isa.machine_protocol import Value
 from memsim.isa.readers import PredicateReader, Registers
 from memsim.isa.single import COMPARED, ordering, pick, signed, with_signs
 from memsim.isa.unsupported import require
@@ -25,7 +26,7 @@ from memsim.state.rounding import Array, narrow, odd_sum
 TINY = 2.0**-14
 
 
-def joined(low: Array, high: Array, bf16: bool) -> Any:
+def joined(low: Array, high: Array, bf16: bool) -> Value:
     """Two float64 arrays as a word of two 16-bit floats."""
     return packed([to_bits(value, bf16) for value in (low, high)], 16)
 

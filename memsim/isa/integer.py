@@ -172,14 +172,16 @@ def carry_of_64(a: Int, b: Int, c: Int) -> bool | Part:
 
 @executes("LEA ULEA", "W <- WWI P?", "SX32")
 @executes("LEA.X ULEA.X", "W <- WWI", "SX32")
-def shifted_sum(form: BoundForm, x: IntReader, y: IntReader, shift: int, _: Any = None) -> Compute:
+def shifted_sum(form: BoundForm, x: IntReader, y: IntReader, shift: int, _: object = None) -> Compute:
     factor = 1 << (shift & 31)
     return lambda r: fit(plus(times(x(r), factor), y(r)), 32)
 
 
 @executes("LEA ULEA", "W P <- WWI P?", "SX32")
 @executes("LEA.X ULEA.X", "W P <- WWI", "SX32")
-def shifted_sum_with_carry(form: BoundForm, x: IntReader, y: IntReader, shift: int, _: Any = None) -> Compute:
+def shifted_sum_with_carry(
+    form: BoundForm, x: IntReader, y: IntReader, shift: int, _: object = None
+) -> Compute:
     a, b, _ = form.sources[:3]
     factor, negated = 1 << (shift & 31), isinstance(a, Register) and a.negated
     plain = form.binder.word(Register(a.slot, part=a.part)) if isinstance(a, Register) and negated else x

@@ -7,12 +7,13 @@ A uniform register has one value per warp, stored as the same value in each lane
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.machine_protocol import Value, Warps
 from memsim.isa.op import Effect, Predicate, Register
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.isa.unsupported import require
@@ -23,26 +24,6 @@ from memsim.state.predicates import either, from_bools, to_bools
 from memsim.state.registers import Sum, fit, from_array, to_array, unsigned
 
 LANES = np.arange(WARP)
-
-
-class Warps(Protocol):
-    """The lanes that execute an instruction, by warp.
-
-    reads_idle: whether a shuffle reads from lanes that do not execute it (PTX ISA: undefined).
-    """
-
-    threads: int
-    executing: Any
-    reads_idle: bool
-
-    def active(self) -> np.ndarray:
-        """The executing lanes, bool (rows, warps, 32)."""
-
-    def special(self, name: str) -> Any:
-        """The value of a special register."""
-
-    def barrier_members(self, slot: int) -> Any:
-        """The lanes in a convergence barrier register, as a mask in each lane."""
 
 
 def by_warp(array: np.ndarray, warps: Warps) -> np.ndarray:
@@ -57,7 +38,7 @@ def flat(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(array, (rows, count, 32))).reshape(rows, -1)
 
 
-def per_warp(array: np.ndarray) -> Any:
+def per_warp(array: np.ndarray) -> Value:
     """int64 (rows, warps, 1) as a value; an int if all are equal."""
     if array.size and (array == array.flat[0]).all():
         return int(fit(int(array.flat[0]), 32))  # type: ignore[arg-type]

@@ -16,7 +16,8 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
-from memsim.isa.lanes import LANES, Warps, by_warp, flat
+from memsim.isa.lanes import LANES, by_warp, flat
+from memsim.isa.machine_protocol import Warps
 from memsim.isa.matrix_unknown import results_known, unknown_in, unknown_numbers, with_zeros
 from memsim.isa.memory_access import slots_of
 from memsim.isa.op import Effect, Form, Register

@@ -4,12 +4,11 @@ ISA, `ldmatrix`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.memory_access import MemoryMachine, Run, forget_memory, framed, slots_of, unknown_results
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import Run, forget_memory, framed, slots_of, unknown_results
 from memsim.isa.op import Form, Register
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
@@ -54,7 +53,7 @@ def load_matrix(form: BoundForm, read: IntReader) -> Run:
     count, transposed = _matrix_count(form), "MT88" in form.given
     slots = slots_of(checked(form.results[0], Register), count)
 
-    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         for matrix, slot in enumerate(slots):
             if slot is None:
                 continue
@@ -69,7 +68,7 @@ def load_matrix(form: BoundForm, read: IntReader) -> Run:
                 low, high = (store.load(where, np.uint16, known).astype(np.int64) for where, _ in pieces)
                 machine.write(slot, fit(from_array(low | high << 16), 32), known)
 
-    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Mask, spaces: tuple[str, ...]) -> None:
         unknown_results(slots)(machine, op, poison, machine.mask, spaces)
 
     return framed(read, form.binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
@@ -79,7 +78,7 @@ def load_matrix(form: BoundForm, read: IntReader) -> Run:
 def store_matrix(form: BoundForm, read: IntReader, source: Register) -> Run:
     count, transposed = _matrix_count(form), "MT88" in form.given
 
-    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         for matrix in range(count):
             pieces = matrix_pieces(machine, address, matrix, transposed)
             try:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.lanes import Warps, by_warp, flat
+from memsim.isa.lanes import by_warp, flat
+from memsim.isa.machine_protocol import Warps
 from memsim.isa.readers import Registers
 from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split
 from memsim.state.poison import Poison

@@ -32,6 +32,8 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Build, define, executes
+from memsim.isa.machine_protocol import Mask, MemoryMachine, Value
+from memsim.isa.memory_access import Run
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op
 from memsim.state.mbarriers import Mbarriers, upper_word
@@ -60,16 +62,16 @@ def synchronizes(names: str, signature: str, modifiers: str | None = "") -> Call
 
 
 @synchronizes("SYNCS", "P?D? <- a V?", None)
-def unknown_operation(form: BoundForm, place: Reader, _: Any = None) -> Any:
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+def unknown_operation(form: BoundForm, place: Reader, _: object = None) -> Run:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
 
     return _run(form, place, act)
 
 
 @synchronizes("SYNCS.EXCH.64", "D? <- aD")
-def exchange(form: BoundForm, place: Reader, read: Reader) -> Any:
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+def exchange(form: BoundForm, place: Reader, read: Reader) -> Run:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
         machine.mbarriers.initialise(lanes.block, lanes.address, bits)
 
@@ -77,8 +79,8 @@ def exchange(form: BoundForm, place: Reader, read: Reader) -> Any:
 
 
 @synchronizes("SYNCS.CCTL.IV", "<- a")
-def invalidate(form: BoundForm, place: Reader) -> Any:
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+def invalidate(form: BoundForm, place: Reader) -> Run:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         machine.mbarriers.invalidate(lanes.block, lanes.address)
 
     return _run(form, place, act)
@@ -88,8 +90,8 @@ define("SYNCS.PHASECHK.TRANS64.TRYWAIT", "P <- aU", effect=Effect.CONTROL, flow=
 
 
 @synchronizes("SYNCS.PHASECHK.TRANS64", "P <- aU")
-def test_phase(form: BoundForm, place: Reader, read: Reader) -> Any:
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> list[Any]:
+def test_phase(form: BoundForm, place: Reader, read: Reader) -> Run:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> list[Any]:
         if machine.mbarriers.poison is not None:
             raise Poisoned(machine.mbarriers.poison)
         parity = lanes.column(read(machine.slots)) >> 31
@@ -103,14 +105,14 @@ def test_phase(form: BoundForm, place: Reader, read: Reader) -> Any:
 
 
 @synchronizes("SYNCS.ARRIVE.TRANS64", "D? <- aW", " ".join(("RED", "OPTOUT", "TMASK", *_COUNTS)))
-def arrive(form: BoundForm, place: Reader, read: Reader) -> Any:
+def arrive(form: BoundForm, place: Reader, read: Reader) -> Run:
     counts = [name for name in form.modifiers if name in _COUNTS] or [""]
     if len(counts) > 1:
         return unknown_operation(form, place)
     arrivals, bytes = _COUNTS[counts[0]]
     drops, tells = "OPTOUT" in form.given, "TMASK" in form.given
 
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> list[Any]:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> list[Any]:
         operand = lanes.column(read(machine.slots)).astype(np.int64)
         ones = np.ones_like(operand)
         columns = {"R": operand, "-R": -operand}
@@ -126,11 +128,11 @@ def arrive(form: BoundForm, place: Reader, read: Reader) -> Any:
 
 
 @synchronizes("ARRIVES.LDGSTSBAR.64.TRANSCNT ARRIVES.LDGSTSBAR.64.ARVCNT", "<- a")
-def arrive_with_copies(form: BoundForm, place: Reader) -> Any:
+def arrive_with_copies(form: BoundForm, place: Reader) -> Run:
     """Copies of the lane complete when they are issued, which is one legal order: so does the arrival."""
     arrivals, bytes = (0, -1) if "TRANSCNT" in form.given else (1, 0)
 
-    def act(machine: Any, op: Op, lanes: MbarrierLanes) -> None:
+    def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         one = np.ones_like(lanes.block)
         machine.order.copies_arrive(*lanes.own, machine.mbarriers.columns(lanes.address))
         machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
@@ -146,7 +148,7 @@ class MbarrierLanes:
     mask.
     """
 
-    def __init__(self, machine: Any, address: Any, active: bool | Part) -> None:
+    def __init__(self, machine: MemoryMachine, address: Any, active: bool | Part) -> None:
         self.active = active
         self.mask = machine.full(active)
         self.block, self.address = machine.of_shared(address, self.mask)
@@ -175,7 +177,7 @@ class MbarrierLanes:
         return found
 
 
-def pass_phase(machine: Any, lanes: MbarrierLanes, passed: Any = slice(None)) -> None:
+def pass_phase(machine: MemoryMachine, lanes: MbarrierLanes, passed: Any = slice(None)) -> None:
     """Those of the lanes that `passed` have waited for a phase."""
     rows, warps = lanes.own
     columns = machine.mbarriers.columns(lanes.address)
@@ -186,8 +188,8 @@ def pass_phase(machine: Any, lanes: MbarrierLanes, passed: Any = slice(None)) ->
 Act = Callable[[Any, Op, MbarrierLanes], "list[Any] | None"]
 
 
-def _run(form: BoundForm, place: Reader, act: Act) -> Any:
-    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+def _run(form: BoundForm, place: Reader, act: Act) -> Run:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         if active is False:
             return
         machine.noted(NOTED, active)
@@ -207,6 +209,6 @@ def _run(form: BoundForm, place: Reader, act: Act) -> Any:
     return run
 
 
-def _word(lanes: MbarrierLanes, column: np.ndarray) -> Any:
+def _word(lanes: MbarrierLanes, column: np.ndarray) -> Value:
     """A register with these words, uint32 [m]."""
     return from_array(lanes.spread(column.view(np.int32).astype(np.int64)))

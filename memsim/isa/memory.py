@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.machine_protocol import Mask, MemoryMachine, Value
 from memsim.isa.memory_access import (
     SPACES,
-    MemoryMachine,
     Move,
     Run,
     forget_memory,
@@ -43,7 +43,7 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
     slots = slots_of(checked(form.results[1], Register), count)
     size = np.dtype(element).itemsize
 
-    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         if op.spills:
             load_spilled(machine, op, slots, active)
             return
@@ -71,7 +71,7 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
     return framed(read, form.binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots))
 
 
-def word_of(array: np.ndarray) -> Any:
+def word_of(array: np.ndarray) -> Value:
     """Loaded words, int32, as a register; if all threads differ, most often read as floats."""
     if min(array.shape) > 1:
         return np.ascontiguousarray(array).view(np.float32)
@@ -93,7 +93,7 @@ def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) 
     """
     size = np.dtype(element).itemsize
 
-    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Any) -> None:
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         if op.spills:
             store_spilled(machine, op, slots, active)
             return

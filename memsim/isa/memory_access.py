@@ -7,18 +7,17 @@ They report the accessed addresses to the machine and, if data is wanted, move i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.access import AccessSide
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm
+from memsim.isa.machine_protocol import Mask, MemoryMachine
 from memsim.isa.op import Address, Form, Register
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder, IntReader
 from memsim.isa.unsupported import Unsupported, require
-from memsim.order.order_listener import OrderListener
 from memsim.state.constant_bank import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
@@ -35,55 +34,6 @@ class GenericAtomic(NamedTuple):
     shared: str
     unmade: str
     elsewhere: str
-
-
-class MemoryMachine(Protocol):
-    """What memory instructions need of the machine that executes them."""
-
-    slots: list[Any]
-    memory: Any
-    mask: Any
-    threads: int
-    shape: tuple[int, int]
-
-    def full(self, mask: Any) -> np.ndarray: ...
-
-    def first_round(self, op: Op, active: Any) -> Any: ...
-
-    def goes_round(self, op: Op, active: Any, done: Any) -> None: ...
-
-    def write(self, slot: int, value: Any, active: Any) -> None: ...
-
-    def touch(
-        self,
-        op: Op,
-        access: str,
-        space: str,
-        width: int,
-        address: Int,
-        active: Any,
-        other: AccessSide | None = None,
-    ) -> Any: ...
-
-    def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Any) -> None: ...
-
-    def elsewhere(self, address: Int, active: Any) -> tuple[SpaceBytes, Int]: ...
-
-    def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]: ...
-
-    def in_spaces(
-        self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]
-    ) -> None: ...
-
-    def uncounted(self, what: str, active: Any) -> None: ...
-
-    def noted(self, what: str, active: Any) -> None: ...
-
-    in_flight: Any
-    order: OrderListener
-    indexed: dict[int, set[int]]
-
-    def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None: ...
 
 
 #: Executes an instruction: (machine, op, executing lanes, whether data is wanted).
@@ -144,7 +94,7 @@ def slots_of(register: Register, count: int) -> list[int | None]:
 def unknown_results(slots: Sequence[int | None]) -> Forget:
     """For `framed`: what registers would have got becomes unknown."""
 
-    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Mask, spaces: tuple[str, ...]) -> None:
         for slot in slots:
             if slot is not None:
                 machine.write(slot, poison, active)
@@ -179,7 +129,7 @@ def framed(
     """
     constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
 
-    def run(machine: MemoryMachine, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         if lanes < WARP:
             active = both(active, from_bools((np.arange(machine.threads) % WARP < lanes)[None, :]))
         try:
@@ -230,7 +180,7 @@ def own_shared(address: Int) -> Int:
 
 
 def forget_memory(
-    machine: MemoryMachine, op: Op, poison: Poison, active: Any, spaces: tuple[str, ...]
+    machine: MemoryMachine, op: Op, poison: Poison, active: Mask, spaces: tuple[str, ...]
 ) -> None:
     """Something was written to an unknown address: all of these spaces becomes unknown."""
     for name in spaces:

@@ -44,7 +44,9 @@ _NAMES = ("VIMNMX", "IMNMX", "UIMNMX", "UVIMNMX")
 
 
 @executes(" ".join(f"{name}.{kind}" for name in _NAMES for kind in ("S64", "U64")), "PPD <- DDPP")
-def min_max_of_pairs(form: BoundForm, x: IntReader, y: IntReader, least: PredicateReader, _: Any) -> Compute:
+def min_max_of_pairs(
+    form: BoundForm, x: IntReader, y: IntReader, least: PredicateReader, _: object
+) -> Compute:
     """From sm_120 on; what the predicates before the result tell is not known."""
     require(all(getattr(one, "slot", 0) is None for one in (*form.results[:2], form.sources[3])))
     for source in form.sources[:2]:  # whether a larger one is sign-extended is unknown

@@ -169,7 +169,7 @@ def move_return_address(form: BoundForm, read: IntReader) -> Compute:
 
 
 @executes("P2R UP2UR", "W <- QWI", "B0 B1 B2 B3")
-def predicates_to_register(form: BoundForm, _: Any, kept: IntReader, mask: int) -> Compute:
+def predicates_to_register(form: BoundForm, _: object, kept: IntReader, mask: int) -> Compute:
     """Those in the mask, in the byte that the result names; the other bits are kept."""
     bits = mask & 0x7F
     shift = 8 * part_number(form.results[0])
@@ -204,7 +204,7 @@ def _predicates_written(form: Form) -> list[int]:
 
 
 @executes("R2P", "<- SRI", written=_predicates_written)
-def register_to_predicates(form: BoundForm, _: Any, source: Register, mask: int) -> Compute:
+def register_to_predicates(form: BoundForm, _: object, source: Register, mask: int) -> Compute:
     """Those in the mask, from the byte that the source names."""
     read = form.binder.word(Register(source.slot))
     shift = 8 * part_number(source)

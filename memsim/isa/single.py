@@ -10,6 +10,7 @@ import numpy as np
 
 from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.definitions import BoundForm, Compute, define, executes
+from memsim.isa.machine_protocol import Value
 from memsim.isa.op import Constant, Form, Operand, Register
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
 from memsim.isa.unsupported import Unsupported, require
@@ -194,7 +195,7 @@ def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
     return compute
 
 
-def _all_ones(found: np.ndarray) -> Any:
+def _all_ones(found: np.ndarray) -> Value:
     return from_array(np.where(found, -1, 0).astype(np.int64))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.lanes import Warps
+from memsim.isa.machine_protocol import Warps
 from memsim.isa.op import Effect, Label, Special
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Registers

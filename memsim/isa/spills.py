@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WORD
-from memsim.isa.memory_access import MemoryMachine, address_of
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import address_of
 from memsim.isa.op import Form
 from memsim.isa.program import Op
 from memsim.isa.stack import is_part_of_a_word
@@ -19,7 +20,7 @@ from memsim.state.registers import fit, from_array, ints, to_array
 _SIGNED = {8: np.int8, 16: np.int16}
 
 
-def load_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], active: Any) -> None:
+def load_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], active: Mask) -> None:
     """LDL: registers `slots` get what was spilled; None is not written."""
     for slot, word in zip(slots, op.spills):
         if slot is not None:
@@ -29,7 +30,7 @@ def load_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], ac
             machine.write(slot, value, active)
 
 
-def store_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], active: Any) -> None:
+def store_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], active: Mask) -> None:
     """STL: registers `slots` are spilled; None is zero.
 
     Of a word that is stored by a piece, what nobody wrote is zero.

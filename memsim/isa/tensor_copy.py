@@ -10,7 +10,6 @@ Source: PTX ISA, `cp.async.bulk.tensor`, and the code that ptxas 13.0 generates 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +30,8 @@ from memsim.isa.bulk_issue import (
     several,
 )
 from memsim.isa.definitions import BoundForm, Touches, executes
+from memsim.isa.machine_protocol import MemoryMachine
+from memsim.isa.memory_access import Run
 from memsim.isa.op import Form
 from memsim.isa.program import Op
 from memsim.isa.unsupported import Unsupported
@@ -54,7 +55,7 @@ def tensor_operands(before: int, also: frozenset[str] = frozenset()) -> Callable
 
 @executes("UTMALDG", tensor_operands(2), None, steers=True, touches=LOADS)
 @executes("UTMALDG.MULTICAST", tensor_operands(2), None, steers=True, touches=MULTICASTS)
-def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None) -> Any:
+def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None) -> Run:
     if "IM2COL" in form.given:
         return copies(form.binder, [to, to + 1], LOADS, _unknown, 1)
     count = dimensions(form)
@@ -62,7 +63,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
     if blocks is not None:
         slots.append(blocks)
 
-    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+    def act(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
         place, _, *rest = issue.words
         tensors, corners = boxes(machine, op, rest, count)
         ranks = rest[-1] >> 16 if several(form) else None
@@ -79,7 +80,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
 
 
 @executes("UTMASTG", tensor_operands(1), None, steers=True, touches=STORES)
-def store_tensor(form: BoundForm, of: int, map_at: int) -> Any:
+def store_tensor(form: BoundForm, of: int, map_at: int) -> Run:
     return to_tensor(form, (of, map_at), STORES, store_box)
 
 
@@ -93,12 +94,12 @@ def to_tensor(
     touches: Touches,
     write: WriteBox,
     also: frozenset[str] = frozenset(),
-) -> Any:
+) -> Run:
     """A copy or reduction of boxes of shared memory. also: modifiers that are allowed."""
     (of, map_at), count = operands, dimensions(form, also)
     slots = [*range(of, of + 1 + count), map_at, map_at + 1]
 
-    def act(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+    def act(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
         place, *rest = issue.words
         tensors, corners = boxes(machine, op, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
@@ -112,17 +113,19 @@ def to_tensor(
     return copies(form.binder, slots, touches, act, None)
 
 
-def boxes(machine: Any, op: Op, words: list[np.ndarray], count: int) -> tuple[list[Tensor], np.ndarray]:
+def boxes(
+    machine: MemoryMachine, op: Op, words: list[np.ndarray], count: int
+) -> tuple[list[Tensor], np.ndarray]:
     """Tensors, and the corners of boxes [m, count], from the words of coordinates and of a map's address."""
     tensors = [tensor(machine, op, low, high, count) for low, high in zip(*words[count : count + 2])]
     return tensors, np.stack(words[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
-def _unknown(machine: Any, op: Op, issue: Issue, data: bool) -> None:
+def _unknown(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
     raise Poisoned(Poison(f"{op.name} is not executed by the emulator", op))
 
 
-def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
+def tensor(machine: MemoryMachine, op: Op, low: int, high: int, count: int) -> Tensor:
     """The tensor of the map at an address.
 
     Raises:
@@ -140,7 +143,7 @@ def tensor(machine: Any, op: Op, low: int, high: int, count: int) -> Tensor:
 
 
 def report_boxes(
-    machine: Any,
+    machine: MemoryMachine,
     op: Op,
     access: str,
     issue: Issue,

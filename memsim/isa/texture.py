@@ -15,8 +15,10 @@ import numpy as np
 from memsim.arch.texel_places import NOTHING, texels
 from memsim.argument_types import Texture
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.memory_access import slots_of
+from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.memory_access import Run, slots_of
 from memsim.isa.op import Form, Immediate, Operand, Register, Special
+from memsim.isa.program import Op
 from memsim.isa.texture_places import Touched, fetched, sampled
 from memsim.isa.unsupported import Unsupported, checked, require
 from memsim.state.poison import Poison, Poisoned
@@ -64,7 +66,7 @@ def _signature(form: Form) -> str:
 
 
 @executes("TEX TXD TLD4 TLD", _signature, None, steers=True, touches=TOUCHES)
-def build_fetch(form: BoundForm, *operands: Any) -> Any:
+def build_fetch(form: BoundForm, *operands: Any) -> Run:
     fetch = fetch_of([operand for operand in form.sources if operand is not None])
     handle = checked(form.sources[-4], Register)
     require(form.results[0] is None and handle.slot is not None)
@@ -80,7 +82,7 @@ def build_fetch(form: BoundForm, *operands: Any) -> Any:
     upper, lower = (checked(target, Register) for target in form.results[1:])
     slots = [*slots_of(lower, 2), *slots_of(upper, 2)][: len(fetch.channels)]
 
-    def run(machine: Any, op: Any, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         try:
             handle = 0 if active is False else which(machine.slots)  # idle lanes need not have one
             texture: Texture = machine.texture(handle, active)
@@ -128,7 +130,7 @@ def _reader(form: BoundForm, fetch: Fetch) -> Any:
     layer = binder.word(operands[0]) if layered else None
     floats = [binder.single(operand) for operand in operands[layered:]]
 
-    def read(machine: Any, texture: Texture, gathers: bool) -> Touched:
+    def read(machine: MemoryMachine, texture: Texture, gathers: bool) -> Touched:
         at = [one(machine.slots) for one in floats[: texture.dimensions]]
         which = to_array(layer(machine.slots)) & 0xFFFF if layer is not None else 0
         return sampled(texture, at, which, gathers)
@@ -162,7 +164,7 @@ def access_of_texture(opcode: str, shape: str, texture: Texture, channels: int) 
     return "filtered_pitched" if linear else "filtered"
 
 
-def _values(op: Any, texture: Texture, access: str, touched: Touched, channels: Sequence[int]) -> list[Any]:
+def _values(op: Op, texture: Texture, access: str, touched: Touched, channels: Sequence[int]) -> list[Any]:
     """What the registers get."""
     found: list[Any] = [Poison("the value of a filtered fetch of a texture", op)] * len(channels)
     is_border = access != "fetch" and texture.address == "border"
@@ -182,7 +184,7 @@ def _numbers(texture: Texture, places: np.ndarray) -> np.ndarray:
     return number
 
 
-def _channel(op: Any, texture: Texture, found: np.ndarray, inside: np.ndarray, channel: int) -> Any:
+def _channel(op: Op, texture: Texture, found: np.ndarray, inside: np.ndarray, channel: int) -> Any:
     """A channel of texels [..., channels]; zeros outside."""
     if channel >= texture.channels:
         return Poison("a channel that the texture has not", op)
@@ -190,7 +192,7 @@ def _channel(op: Any, texture: Texture, found: np.ndarray, inside: np.ndarray, c
     return values if values.dtype == np.float32 else from_array(values.astype(np.int64))
 
 
-def _write(machine: Any, op: Any, slots: list[int | None], values: list[Any], active: Any) -> None:
+def _write(machine: MemoryMachine, op: Op, slots: list[int | None], values: list[Any], active: Mask) -> None:
     for slot, value in zip(slots, values):
         if slot is not None:
             machine.write(slot, value, active)

@@ -21,7 +21,9 @@ from memsim.errors import MemsimError
 from memsim.isa.bulk_issue import Issue, issued
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.float_formats import bits_of_type, numbers_of
+from memsim.isa.machine_protocol import Mask, MemoryMachine
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
+from memsim.isa.memory_access import Run
 from memsim.isa.op import Form, Register, Special
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
@@ -93,7 +95,7 @@ _TOUCHES = (("wgmma", "shared"),)
 
 @executes("HGMMA QGMMA IGMMA", _signature("g"), None, touches=_TOUCHES)
 @executes("HGMMA QGMMA IGMMA", _signature("R4 h"), None, touches=_TOUCHES)
-def build_group_product(form: BoundForm, *operands: Any) -> Any:
+def build_group_product(form: BoundForm, *operands: Any) -> Run:
     """A is in shared memory like B, or in registers."""
     shape = shape_of(form)
     rows = shape.columns + (64 if isinstance(operands[0], Special) else 0)
@@ -108,7 +110,7 @@ def build_group_product(form: BoundForm, *operands: Any) -> Any:
     except Unsupported:
         product = f"the product of {form.name} is not computed by the emulator"
 
-    def run(machine: Any, op: Op, active: Any, data: bool) -> None:
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         machine.operands(op, width, active)
         if active is False:
             return
@@ -158,7 +160,7 @@ class Product:
         place = places(k, in_register, _ROWS)
         return lambda machine: matrix(read(machine.slots, machine), place, (_ROWS, k)) * sign
 
-    def of(self, machine: Any, op: Op, active: Any) -> tuple[Any, ...]:
+    def of(self, machine: MemoryMachine, op: Op, active: Mask) -> tuple[Any, ...]:
         """The registers of the result.
 
         Raises:
@@ -189,7 +191,7 @@ class Product:
             results[block, warp] = sums[row, column]
         return written(results, shape.result)
 
-    def _first(self, machine: Any, op: Op, issue: Issue) -> Callable[[int], Array]:
+    def _first(self, machine: MemoryMachine, op: Op, issue: Issue) -> Callable[[int], Array]:
         """Returns A of each warp, 16 x k."""
         if self.fragment is not None:
             whole = self.fragment(machine)
@@ -203,7 +205,9 @@ class Product:
 
         return read
 
-    def _matrix(self, machine: Any, op: Op, block: int, word: int, rows: np.ndarray, name: str) -> Array:
+    def _matrix(
+        self, machine: MemoryMachine, op: Op, block: int, word: int, rows: np.ndarray, name: str
+    ) -> Array:
         """Rows of a matrix in shared memory, float64 [rows, k]."""
         shape, described = self.shape, descriptor_of(word)
         found = shared_bytes(machine, op, block, described, rows, shape, f"tnsp{name}" in self.said)
@@ -223,7 +227,7 @@ class Product:
 
 
 def shared_bytes(
-    machine: Any,
+    machine: MemoryMachine,
     op: Op,
     block: int,
     described: Descriptor,

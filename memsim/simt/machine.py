@@ -1,7 +1,7 @@
 """The state that instructions act on: registers of all threads of a chunk of blocks, and memory.
 
-Implements `memsim.isa.memory_access.MemoryMachine`. Registers of inactive lanes are preserved by merging, and
-only while they are live.
+Implements `memsim.isa.machine_protocol.MemoryMachine`. Registers of inactive lanes are preserved by merging,
+and only while they are live.
 """
 
 from __future__ import annotations

@@ -1,0 +1,176 @@
+"""What instructions need of the machine that executes them: the contract between their table and an emulator.
+
+`memsim.simt.machine.Machine` fulfils it; the tests of single instructions have a smaller one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from memsim.access import AccessSide
+from memsim.argument_types import Texture
+from memsim.errors import MemsimError
+from memsim.isa.program import Op
+from memsim.order.order_listener import OrderListener
+from memsim.state.launch_memory import Memory
+from memsim.state.mbarriers import Mbarriers
+from memsim.state.partial import Partial
+from memsim.state.parts import Part
+from memsim.state.poison import Poison
+from memsim.state.registers import Sum
+from memsim.state.space_bytes import SpaceBytes
+from memsim.state.sums import Int
+
+#: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
+#: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
+Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
+#: Lanes, as truths [B or 1, T or 1], or all or none of them.
+Mask = bool | Part
+
+
+class Warps(Protocol):
+    """The lanes that execute an instruction, by warp.
+
+    threads: of a block, in whole warps. reads_idle: whether a shuffle reads from lanes that do not execute it
+    (PTX ISA: undefined).
+    """
+
+    threads: int
+    executing: Mask
+    reads_idle: bool
+
+    def active(self) -> np.ndarray:
+        """The executing lanes, bool (rows, warps, 32)."""
+
+    def special(self, name: str) -> Any:
+        """The value of a special register."""
+
+    def barrier_members(self, slot: int) -> Any:
+        """The lanes in a convergence barrier register, as a mask in each lane."""
+
+    def barrier_result(self) -> tuple[Any, Any]:
+        """Of the last block barrier with a reduction: a count, and whether it is not zero."""
+
+
+class PipelinedCopies(Protocol):
+    """The asynchronous copies of the lanes that did not wait for them."""
+
+    def commit(self, mask: Mask) -> None:
+        """The copies since the last time are a group."""
+
+    def wait(self, mask: Mask, left: int) -> None:
+        """Until at most so many groups are in flight."""
+
+
+class MemoryMachine(Warps, Protocol):
+    """Registers and memory of the running blocks, and those who count what is accessed.
+
+    slots: the registers, a `Value` each. mask: the running lanes.
+    """
+
+    slots: list[Any]
+    memory: Memory
+    mask: Any
+    mbarriers: Mbarriers
+    order: OrderListener
+    indexed: dict[int, set[int]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(B, T)."""
+
+    @property
+    def in_flight(self) -> PipelinedCopies:
+        """Those of the running blocks."""
+
+    def write(self, slot: int, value: Value, active: Mask) -> None:
+        """Write a register in the running lanes for which `active` holds."""
+
+    # --- lanes ------------------------------------------------------------------------------
+
+    def full(self, mask: Mask) -> np.ndarray:
+        """A mask expanded to bool (B, T)."""
+
+    def by_warp(self, array: np.ndarray) -> np.ndarray:
+        """An array over threads as (rows, warps, 32)."""
+
+    def first_round(self, op: Op, active: Mask) -> Any:
+        """The lanes of warps that come to a loop's compare-and-swap for the first time."""
+
+    def goes_round(self, op: Op, active: Mask, done: Mask) -> None:
+        """Lanes come to it again, but for those that are done."""
+
+    # --- addresses --------------------------------------------------------------------------
+
+    def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Any]]:
+        """(space, address in it, lanes) of a generic address, for each space accessed."""
+
+    def elsewhere(self, address: Int, active: Mask) -> tuple[SpaceBytes, Int]:
+        """The shared memory of the blocks that lanes access, and the addresses there."""
+
+    def of_shared(self, address: Int, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(owner's index in the chunk [m], address in its shared memory [m]) for lanes of a mask."""
+
+    def in_cluster(self, blocks: np.ndarray, address: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As `of_shared`, for addresses [m] in blocks [m] of the chunk."""
+
+    # --- reports ----------------------------------------------------------------------------
+
+    def touch(
+        self,
+        op: Op,
+        access: str,
+        space: str,
+        width: int,
+        address: Int,
+        active: Mask,
+        other: AccessSide | None = None,
+    ) -> Any:
+        """Report an access of `width` bytes; the lanes whose address is outside of every array."""
+
+    def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Mask) -> None:
+        """Report an access with unknown addresses."""
+
+    def stretches(
+        self,
+        op: Op,
+        access: str,
+        space: str,
+        start: np.ndarray,
+        length: np.ndarray,
+        block: np.ndarray,
+        warp: np.ndarray,
+    ) -> None:
+        """Report pieces of a copy by TMA: first bytes [m], sizes [m], and whose they are."""
+
+    def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]) -> None:
+        """Report what the chip does for a generic access beyond serving each space's lanes."""
+
+    def issued(self, op: Op, lanes: int) -> None:
+        """So many lanes executed a copy by TMA."""
+
+    def operands(self, op: Op, width: int, active: Mask) -> None:
+        """Four warps together read `width` bytes of the operands of a matrix product for each lane."""
+
+    def texture(self, handle: Any, active: Mask) -> Texture:
+        """The texture object of a handle in the active lanes."""
+
+    def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Mask) -> None:
+        """Report texels that lanes fetch."""
+
+    def lose_fetch(self, op: Op, access: str, texture: Texture, poison: Poison, active: Mask) -> None:
+        """Report a fetch with unknown coordinates."""
+
+    def copy_past_cache(self, op: Op, destination: Int, active: Mask) -> None:
+        """A copy that bypasses the L1 cache: is its destination that of a copy in flight?"""
+
+    def uncounted(self, what: str, active: Mask) -> None:
+        """Report accesses whose cost is unknown."""
+
+    def noted(self, what: str, active: Mask) -> None:
+        """Report requests that no counter of ours has."""
+
+    def at(self, error: MemsimError, op: Op) -> MemsimError:
+        """An error with the place of an instruction."""
