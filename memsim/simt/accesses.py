@@ -11,6 +11,7 @@ from memsim.access import AccessSide
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
 from memsim.launch import Launch
@@ -94,7 +95,7 @@ class Accesses(Lanes):
         space: str,
         width: int,
         address: Int,
-        active: Any,
+        active: Mask,
         other: AccessSide | None = None,
     ) -> Any:
         """Lanes `active` access `address`: check it and report it.
@@ -135,7 +136,7 @@ class Accesses(Lanes):
         self.order.access(op.index, space, address, width, active)
         return self.bounds.outside
 
-    def touch_elsewhere(self, op: Op, access: str, width: int, address: Int, active: Any) -> bool:
+    def touch_elsewhere(self, op: Op, access: str, width: int, address: Int, active: Mask) -> bool:
         """Lanes access distributed shared memory, that of another block of their cluster.
 
         Raises:
@@ -156,14 +157,14 @@ class Accesses(Lanes):
         self.listener.access(site, place, self.mask, active, frozenset(), None)
         return False
 
-    def elsewhere(self, address: Int, active: Any) -> tuple[SpaceBytes, Int]:
+    def elsewhere(self, address: Int, active: Mask) -> tuple[SpaceBytes, Int]:
         """The shared memory of the blocks that lanes access, and the addresses there."""
         mask = self.full(active)
         rows = np.zeros(self.shape, np.int64)
         rows[mask], _ = self.of_shared(plus(address, -SHARED_WINDOW), mask)
         return self.memory.space("shared").of_rows(rows), low_bits(address, 24)
 
-    def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Any) -> None:
+    def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Mask) -> None:
         """Report an access with unknown addresses."""
         self.order.lose(op.index, space, active)
         if space == "local" and not self.memory.layouts["local"].end:
@@ -184,14 +185,14 @@ class Accesses(Lanes):
             self.listener.access(site, 0, self.mask, False, frozenset(), None)
         return bool(sites)
 
-    def resolve(self, address: Int, active: Any) -> list[tuple[str, Int, Any]]:
+    def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Any]]:
         """(space, address in it, lanes) of a generic address, for each space accessed."""
         found = resolve_generic(address, active)
         if self.cluster != (1, 1, 1):
             return self._of_cluster(address, active) or found
         return [(name, own_shared(at) if name == "shared" else at, part) for name, at, part in found]
 
-    def _of_cluster(self, address: Int, active: Any) -> list[tuple[str, Int, Any]] | None:
+    def _of_cluster(self, address: Int, active: Mask) -> list[tuple[str, Int, Any]] | None:
         """As `resolve`, for shared addresses with a block's rank in bits 24 and up.
 
         None if no lane accesses shared memory.
@@ -239,12 +240,12 @@ class Accesses(Lanes):
             lanes_of_groups = from_bools(first.reshape(self.shape))
             self.listener.access(site, 0, self.mask, lanes_of_groups, frozenset(), None)
 
-    def first_round(self, op: Op, active: Any) -> Any:
+    def first_round(self, op: Op, active: Mask) -> Any:
         """The lanes of warps that come to a loop's compare-and-swap for the first time."""
         again = both(active, self.spinning.get(op.index, False))
         return active if again is False else both(active, invert(self.whole_warps(again)))
 
-    def goes_round(self, op: Op, active: Any, done: Any) -> None:
+    def goes_round(self, op: Op, active: Mask, done: Any) -> None:
         """Lanes come to it again, but for those that are done."""
         others = both(self.spinning.get(op.index, False), invert(active))
         self.spinning[op.index] = either(others, both(active, invert(done)))
@@ -289,7 +290,7 @@ class Accesses(Lanes):
         for site in self.sites.of(op):
             self.listener.issued(site, lanes)
 
-    def operands(self, op: Op, width: int, active: Any) -> None:
+    def operands(self, op: Op, width: int, active: Mask) -> None:
         """Four warps together read the operands of a matrix product: `width` bytes for each lane of the first
         one.
 
@@ -299,26 +300,26 @@ class Accesses(Lanes):
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
 
-    def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Any) -> None:
+    def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Mask) -> None:
         """Lanes fetch texels of a texture, `places` as `memsim.model` takes them: report it."""
         site = self.sites.site(op, access, "texture", texture.width)
         names = frozenset({self.memory.texture_names[id(texture)]})
         self.listener.access(site, places, self.mask, active, names, None)
 
-    def lose_fetch(self, op: Op, access: str, texture: Texture, poison: Poison, active: Any) -> None:
+    def lose_fetch(self, op: Op, access: str, texture: Texture, poison: Poison, active: Mask) -> None:
         """Report a fetch with unknown coordinates."""
         site = self.sites.site(op, access, "texture", texture.width)
         self.listener.unknown(site, poison, self.mask, active)
 
-    def uncounted(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Mask) -> None:
         """Report accesses whose cost is unknown."""
         self.listener.uncounted(what, active)
 
-    def noted(self, what: str, active: Any) -> None:
+    def noted(self, what: str, active: Mask) -> None:
         """Report requests that no counter of ours has."""
         self.listener.noted(what, active)
 
-    def copy_past_cache(self, op: Op, destination: Int, active: Any) -> None:
+    def copy_past_cache(self, op: Op, destination: Int, active: Mask) -> None:
         """A copy that bypasses the L1 cache: is its destination that of a copy in flight?"""
         if self.in_flight.copy(destination, self.mask, active):
             self.listener.uncertain(

@@ -14,6 +14,7 @@ import numpy as np
 from memsim.access import Chunk
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.launch import Launch
 from memsim.state.parts import Part, warp_words
 from memsim.state.predicates import from_bools, to_bools
@@ -58,8 +59,8 @@ class Lanes:
         self.cluster = cluster
         self.threads = launch.warps * WARP
         self.rows: Rows = PlacedRows(np.zeros(0, np.int64), np.zeros((0, 1), np.int64))
-        self.mask: Any = True
-        self.alive: Any = True
+        self.mask: Mask = True
+        self.alive: Mask = True
         self.executing: Any = True
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
@@ -133,7 +134,7 @@ class Lanes:
         """(blocks of the chunk, threads with padding)."""
         return len(self.rows), self.threads
 
-    def full(self, mask: Any) -> np.ndarray:
+    def full(self, mask: Mask) -> np.ndarray:
         """A mask expanded to bool (B, T)."""
         return np.broadcast_to(to_bools(mask), self.shape)
 
@@ -142,27 +143,27 @@ class Lanes:
         rows = array.shape[0]
         return np.broadcast_to(array, (rows, self.threads)).reshape(rows, -1, WARP)
 
-    def warps_of(self, mask: Any) -> np.ndarray:
+    def warps_of(self, mask: Mask) -> np.ndarray:
         """Which warps have a lane in the mask, bool (rows, W)."""
         if not isinstance(mask, Part):
             return np.full((1, self.threads // WARP), mask)
         return np.broadcast_to(mask.words != 0, (mask.shape[0], self.threads // WARP))
 
-    def whole_warps(self, mask: Any) -> Any:
+    def whole_warps(self, mask: Mask) -> Any:
         """All lanes of the warps with a lane in the mask."""
         if isinstance(mask, bool):
             return mask
         return from_bools(np.repeat(self.warps_of(mask), WARP, axis=1))
 
-    def words_of(self, mask: Any) -> np.ndarray:
+    def words_of(self, mask: Mask) -> np.ndarray:
         """The mask as a 32-bit word of the warp in each lane, int64 (rows, T); (rows, 1) for one warp."""
         if mask is True:
             return np.full((1, 1), 0xFFFFFFFF, np.int64)
         if mask is False:
             return np.zeros((1, 1), np.int64)
         if self.threads == WARP:
-            return mask.words.astype(np.int64)  # type: ignore[no-any-return]
-        return mask.derived("words", self._words).array  # type: ignore[no-any-return]
+            return mask.words.astype(np.int64)
+        return mask.derived("words", self._words).array
 
     def _words(self, array: np.ndarray) -> np.ndarray:
         words = warp_words(np.broadcast_to(array, (array.shape[0], self.threads)))
@@ -187,7 +188,7 @@ class Lanes:
             f"thread {coordinates(thread, self.launch.block)} of block {coordinates(block, self.launch.grid)}"
         )
 
-    def places(self, mask: Any) -> str:
+    def places(self, mask: Mask) -> str:
         """The first thread of a mask, and the number of threads."""
         full = self.full(mask)
         first = np.unravel_index(int(np.argmax(full)), full.shape)

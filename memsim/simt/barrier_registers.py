@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from memsim.errors import MemsimError
@@ -22,7 +20,7 @@ def members_of(machine: Machine, slot: int) -> np.ndarray:
     value = machine.slots[slot]
     if isinstance(value, Poison):
         raise MemsimError(f"cannot go on: the lanes of a convergence barrier are unknown: {value.story()}")
-    lanes: Any = value.value if isinstance(value, Partial) else 0 if value is None else value
+    lanes = value.value if isinstance(value, Partial) else 0 if value is None else value
     members: np.ndarray = to_array(lanes) & 0xFFFFFFFF
     return members
 

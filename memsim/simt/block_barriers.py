@@ -13,6 +13,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
@@ -34,7 +35,7 @@ class WaitingAtBarrier:
     number: int
     asked: int | None
     op: Op
-    mask: Any
+    mask: Mask
     votes: np.ndarray | None = None
 
 
@@ -60,7 +61,7 @@ class BlockBarriers:
             found |= self.code.live(entry.op.index + 1)
         return found
 
-    def reach(self, op: Op, active: Any, rest: Any) -> int | None:
+    def reach(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes `active` execute a barrier; the rest of the group continues."""
         following = op.index + 1
         votes = self.votes(op) if Trait.REDUCES in op.traits else None
@@ -85,7 +86,7 @@ class BlockBarriers:
             self.waiting.append(WaitingAtBarrier(number, asked, op, waiting, votes))
         return None
 
-    def by_barrier(self, op: Op, active: Any) -> list[tuple[int, int | None, Any]]:
+    def by_barrier(self, op: Op, active: Mask) -> list[tuple[int, int | None, Any]]:
         """(barrier, thread count or None, lanes) for each barrier that the lanes `active` execute.
 
         Warps may name different ones by a register (`bar.sync warpgroup, 128`), the lanes of a warp may not.
@@ -192,7 +193,7 @@ class BlockBarriers:
         if staying is not False:
             self.waiting.append(replace(entry, mask=staying))
 
-    def give(self, op: Op, votes: np.ndarray, present: np.ndarray, where: Any) -> None:
+    def give(self, op: Op, votes: np.ndarray, present: np.ndarray, where: Mask) -> None:
         """Store the result of the reduction for the lanes `where`."""
         yes = votes & present
         if Trait.COUNTS in op.traits:

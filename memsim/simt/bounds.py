@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.names.demangle import short_name
 from memsim.simt.active_lanes import Lanes
@@ -71,7 +72,7 @@ class Bounds:
         """The buffers of a state space."""
         return self.memory.layouts[space]
 
-    def check(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> frozenset[str]:
+    def check(self, op: Op, space: str, width: int, address: int | Sum, active: Mask) -> frozenset[str]:
         """Names of the buffers that contain the access.
 
         In shared memory compilers merge accesses to adjacent arrays, and read 16 bytes of which the source
@@ -86,7 +87,7 @@ class Bounds:
             else self._of_buffers(op, space, width, address, active)
         )
 
-    def _of_shared(self, op: Op, width: int, address: int | Sum, active: Any) -> frozenset[str]:
+    def _of_shared(self, op: Op, width: int, address: int | Sum, active: Mask) -> frozenset[str]:
         layout = self.layout("shared")
         low, high = bounds(address)
         if 1 << low_zeros(address) >= width:
@@ -102,13 +103,13 @@ class Bounds:
         owners = layout.owners(array, 1)
         return frozenset(layout.buffers[i].name for i in np.unique(owners[mask]) if i >= 0)
 
-    def _of_buffers(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> frozenset[str]:
+    def _of_buffers(self, op: Op, space: str, width: int, address: int | Sum, active: Mask) -> frozenset[str]:
         if 1 << low_zeros(address) < width:
             self.check_alignment(op, space, width, address, active)
         layout = self.layout(space)
         lo, hi = bounds(address)
         buffer = layout.find(lo, hi + width)
-        if buffer is None and isinstance(address, Sum) and active is not True:
+        if buffer is None and isinstance(address, Sum) and isinstance(active, Part):
             lo, hi = self.of_active(address, active)
             buffer = layout.find(lo, hi + width)
         origins = self.origins_of(op) if space == "global" else ()
@@ -175,7 +176,7 @@ class Bounds:
         )
         return tuple(found), numbers
 
-    def check_alignment(self, op: Op, space: str, width: int, address: int | Sum, active: Any) -> None:
+    def check_alignment(self, op: Op, space: str, width: int, address: int | Sum, active: Mask) -> None:
         """Is every active thread's address a multiple of the width?"""
         off = np.broadcast_to((to_array(address) & (width - 1)) != 0, self.lanes.shape)
         wrong = self.lanes.full(active) & off
@@ -240,7 +241,7 @@ class Bounds:
 _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("constant", CONSTANT_WINDOW))
 
 
-def resolve_generic(address: int | Sum, active: Any) -> list[tuple[str, int | Sum, Any]]:
+def resolve_generic(address: int | Sum, active: Mask) -> list[tuple[str, int | Sum, Any]]:
     """(space, address in it, threads) of a generic address, for each space accessed."""
     lo, hi = bounds(address)
     for space, start in _WINDOWS:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import place_in_source
@@ -26,7 +27,7 @@ class WaitingForCluster:
     """Lanes that wait at a cluster barrier."""
 
     op: Op
-    mask: Any
+    mask: Mask
 
 
 class ClusterBarriers:
@@ -54,13 +55,13 @@ class ClusterBarriers:
             found |= self.code.live(entry.op.index + 1)
         return found
 
-    def arrive(self, op: Op, active: Any, rest: Any) -> int:
+    def arrive(self, op: Op, active: Mask, rest: Mask) -> int:
         """Lanes `active` arrive without waiting."""
         self.machine.order.arrive_cluster(active)
         self.arrivals = self.arrivals + self.machine.full(active).astype(np.int64)
         return op.index + 1
 
-    def wait(self, op: Op, active: Any, rest: Any) -> int | None:
+    def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes `active` wait for those of their cluster; the rest of the group continues."""
         over = self.over()
         staying = both(active, invert(over))

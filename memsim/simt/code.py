@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import address_of
 from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register, Trait
 from memsim.isa.program import Op, Program
@@ -145,7 +146,7 @@ class Code:
         poison = Poison(f"{op.name} {why}", op)
 
         def run(machine: Machine) -> None:
-            active: Any = machine.mask
+            active: Mask = machine.mask
             if guard is not None:
                 with suppress(Poisoned):
                     active = both(machine.mask, guard(machine.slots))

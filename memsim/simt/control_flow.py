@@ -13,6 +13,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import PREDICATE, Flow, Label, Trait
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
@@ -141,10 +142,10 @@ class Control:
         ways = [(op.index + 1, both(sure, invert(taken))), (self.target(op), both(sure, taken))]
         return self.groups.part([*((wait, lost) for wait in region.waits), *ways])
 
-    def _go_on(self, op: Op, active: Any, rest: Any) -> int:
+    def _go_on(self, op: Op, active: Mask, rest: Mask) -> int:
         return op.index + 1
 
-    def _sleep(self, op: Op, active: Any, rest: Any) -> int:
+    def _sleep(self, op: Op, active: Mask, rest: Mask) -> int:
         """Lanes that wait at BSYNC for these may go on: whether they do was not measured."""
         own = self.machine.words_of(active)
         if ((own != 0) & (self.machine.words_of(self.machine.alive) & ~own != 0)).any():
@@ -153,7 +154,7 @@ class Control:
             )
         return op.index + 1
 
-    def _exit(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _exit(self, op: Op, active: Mask, rest: Mask) -> int | None:
         self.finish(active)
         if rest is False:
             return None
@@ -161,12 +162,12 @@ class Control:
         self.machine.protected = self.groups.read_by_others()
         return op.index + 1
 
-    def finish(self, mask: Any) -> None:
+    def finish(self, mask: Mask) -> None:
         """These threads have exited."""
         self.machine.alive = both(self.machine.alive, invert(mask)) if mask is not True else False
         self.convergence.check()
 
-    def _branch(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _branch(self, op: Op, active: Mask, rest: Mask) -> int | None:
         target = self.target(op)
         if rest is False:
             return target
@@ -178,14 +179,14 @@ class Control:
             raise refused(op, "has a target that is not in the listing")
         return op.targets[0]
 
-    def _branch_any(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _branch_any(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """A whole group branches if one of its lanes does."""
         going = both(self.machine.mask, self.machine.whole_warps(active))
         return self.groups.part(
             [(op.index + 1, both(self.machine.mask, invert(going))), (self.target(op), going)]
         )
 
-    def _branch_diverged(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _branch_diverged(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes of warps in which a lane of the mask is elsewhere take the branch."""
         read = self.code.values[op.index]
         try:
@@ -202,7 +203,7 @@ class Control:
             [(op.index + 1, both(self.machine.mask, invert(away))), (self.target(op), away)]
         )
 
-    def _indexed(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _indexed(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Each lane branches to the address in its register, relative to the next instruction."""
         read = self.code.values[op.index]
         try:
@@ -211,7 +212,7 @@ class Control:
             raise unknown_branch(op, unknown.poison) from None
         return self._spread(op, where, active, rest)
 
-    def _spread(self, op: Op, where: Int, active: Any, rest: Any) -> int | None:
+    def _spread(self, op: Op, where: Int, active: Mask, rest: Mask) -> int | None:
         """Lanes branch to the addresses `where`, the rest falls through."""
         at = self.code.program.at
         if type(where) is int:
@@ -229,7 +230,7 @@ class Control:
                 raise refused(op, f"has target {wrong:#x}, which is not among its listed targets")
         return self.groups.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
 
-    def _call(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _call(self, op: Op, active: Mask, rest: Mask) -> int | None:
         name = _driver_function(op)
         if name is None and op.index not in self.code.values:
             return self._branch(op, active, rest)
@@ -246,7 +247,7 @@ class Control:
             self.machine.write(slot, poison, True if rest is False else active)
         return op.index + 1
 
-    def _return(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _return(self, op: Op, active: Mask, rest: Mask) -> int | None:
         read = self.code.values[op.index]
         try:
             where = self.machine.known_value(op, read)
@@ -254,12 +255,12 @@ class Control:
             raise unknown_branch(op, unknown.poison) from None
         return self._spread(op, where, active, rest)
 
-    def _trap(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _trap(self, op: Op, active: Mask, rest: Mask) -> int | None:
         whats = {"call": "assertion failed in", "brx": "BRX index out of range in"}
         what = whats.get(op.called.split(".")[0], "trap executed by")
         raise MemsimError(f"{what} {self.machine.places(active)}", **place_in_source(op))
 
-    def _unknown(self, op: Op, active: Any, rest: Any) -> int | None:
+    def _unknown(self, op: Op, active: Mask, rest: Mask) -> int | None:
         raise refused(op, "is not executed")
 
 

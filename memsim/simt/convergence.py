@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import Op
 from memsim.simt.barrier_registers import members_of, set_members
@@ -43,7 +44,7 @@ class Meeting:
 
     op: Op
     pc: int
-    mask: Any
+    mask: Mask
     members: np.ndarray
     returning: bool = False
 
@@ -71,7 +72,7 @@ class Convergence:
 
     # --- instructions -------------------------------------------------------------------
 
-    def set(self, op: Op, active: Any, rest: Any) -> int:
+    def set(self, op: Op, active: Mask, rest: Mask) -> int:
         """BSSY: the group's lanes will reconverge."""
         slot = barrier_slot(op)
         lanes = self.machine.words_of(active)
@@ -81,7 +82,7 @@ class Convergence:
         set_members(self.machine, slot, lanes)
         return op.index + 1
 
-    def leave(self, op: Op, active: Any, rest: Any) -> int:
+    def leave(self, op: Op, active: Mask, rest: Mask) -> int:
         """BREAK: these lanes are no longer waited for."""
         slot = barrier_slot(op)
         leaving = self.machine.words_of(active)
@@ -93,12 +94,12 @@ class Convergence:
                 self.release(key)
         return op.index + 1
 
-    def wait(self, op: Op, active: Any, rest: Any) -> int | None:
+    def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """BSYNC: wait for the lanes named in the barrier."""
         pc = self.code.dataflow.meeting[op.index]
         return self._meet(op, pc, active, rest, members_of(self.machine, barrier_slot(op)))
 
-    def warp_sync(self, op: Op, active: Any, rest: Any) -> int | None:
+    def warp_sync(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """WARPSYNC: wait for the lanes of the mask."""
         read = self.code.values.get(op.index)
         try:
@@ -111,7 +112,7 @@ class Convergence:
                 self.machine.listener.uncertain(f"which lanes reconverge after {op.name} at {op.where}")
         return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
 
-    def give_way(self, op: Op, active: Any, rest: Any) -> int | None:
+    def give_way(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """YIELD: the other lanes of these warps run first, and until then BSYNC does not wait for these."""
         waiting = [(one.pc, one.mask) for one in self.waiting.values() if one.op.flow is Flow.WAIT_BARRIER]
         if not self.yielded.give_way(op, active, rest, waiting):
@@ -119,7 +120,7 @@ class Convergence:
         self.check()
         return None
 
-    def end_collective(self, op: Op, active: Any, rest: Any) -> int | None:
+    def end_collective(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """ENDCOLLECTIVE: lanes that came from another WARPSYNC.COLLECTIVE go back behind its own."""
         ways = []
         for key, meeting in list(self.waiting.items()):
@@ -132,7 +133,7 @@ class Convergence:
 
     # --- reconvergence ------------------------------------------------------------------------
 
-    def _meet(self, op: Op, pc: int, active: Any, rest: Any, members: np.ndarray) -> int | None:
+    def _meet(self, op: Op, pc: int, active: Mask, rest: Mask, members: np.ndarray) -> int | None:
         if rest is False and self._complete(op, active, members):
             ways = self._ways(op, active, members)
             return pc if len(ways) == 1 else self.groups.part([(pc, mask) for mask in ways])
@@ -148,7 +149,7 @@ class Convergence:
         self.release(key)
         return None
 
-    def _with(self, meeting: Meeting, active: Any, members: np.ndarray) -> np.ndarray:
+    def _with(self, meeting: Meeting, active: Mask, members: np.ndarray) -> np.ndarray:
         """Whom lanes of a meeting wait for if these come too; a word for each warp where that is enough."""
         if members.shape[1] == meeting.members.shape[1] == 1 and self.machine.threads == LANES:
             new, here = self.machine.warps_of(active), self.machine.warps_of(meeting.mask)
@@ -156,7 +157,7 @@ class Convergence:
                 return select(new, members, meeting.members)
         return select(to_bools(active), members, meeting.members)
 
-    def _complete(self, op: Op, active: Any, members: np.ndarray) -> bool:
+    def _complete(self, op: Op, active: Mask, members: np.ndarray) -> bool:
         """Have all lanes arrived that a lane of the group waits for?"""
         if self.groups.is_alone():
             return True
@@ -213,7 +214,7 @@ class Convergence:
         alive = self.machine.words_of(self.machine.alive)
         free = [from_bools((one.members & alive & ~here) == 0) for one in meetings]
         led = self.machine.whole_warps(both(both(last.mask, self.machine.alive), free[0]))
-        going: Any = False
+        going: Mask = False
         members = last.members
         for one, released in zip(meetings, free, strict=True):
             lanes = both(both(both(one.mask, self.machine.alive), released), led)
@@ -230,7 +231,7 @@ class Convergence:
         if going is not False:
             self.groups.ready.extend(Group(last.pc, mask) for mask in self._alike(going, members))
 
-    def _withdraw(self, key: tuple[int, int], lanes: Any) -> None:
+    def _withdraw(self, key: tuple[int, int], lanes: Mask) -> None:
         """These lanes no longer wait there."""
         meeting = self.waiting[key]
         staying = both(meeting.mask, invert(lanes))
@@ -239,12 +240,12 @@ class Convergence:
         else:
             meeting.mask = staying
 
-    def _ways(self, op: Op, going: Any, members: np.ndarray) -> list[Any]:
+    def _ways(self, op: Op, going: Mask, members: np.ndarray) -> list[Any]:
         """The groups that continue: one, or for WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
         apart = not op.traits.isdisjoint((Trait.EXCLUSIVE, Trait.COLLECTIVE))
         return self._alike(going, members) if apart else [going]
 
-    def _alike(self, going: Any, members: np.ndarray) -> list[Any]:
+    def _alike(self, going: Mask, members: np.ndarray) -> list[Any]:
         """Lanes of a warp that waited for the same lanes continue together, others separately."""
         if members.size == 1:
             return [going]

@@ -9,11 +9,11 @@ docs/model.md.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP
+from memsim.isa.machine_protocol import Mask
 from memsim.simt.active_lanes import Lanes
 from memsim.state.parts import Part
 from memsim.state.registers import Sum, bounds, to_array
@@ -38,7 +38,7 @@ class CopiesInFlight:
         self._pipelines: dict[int, _Pipeline] = {}
         self._meeting: dict[tuple[int, ...], bool] = {}
 
-    def copy(self, destination: Int, mask: Any, active: Any) -> bool:
+    def copy(self, destination: Int, mask: Mask, active: Mask) -> bool:
         """Issue a copy by the lanes `active`; whether another one to the same place may be in flight.
 
         Of earlier copies only those of groups that were committed count: PTX has no instruction that waits.
@@ -51,18 +51,18 @@ class CopiesInFlight:
         pipeline.pending[key] = pipeline.groups
         return before < pipeline.groups
 
-    def commit(self, mask: Any) -> None:
+    def commit(self, mask: Mask) -> None:
         """The copies so far are a group."""
         self._pipeline(mask).groups += 1
 
-    def wait(self, mask: Any, left: int) -> None:
+    def wait(self, mask: Mask, left: int) -> None:
         """Wait until at most `left` groups are in flight; of other warps any may have waited, too."""
         mine = self._pipeline(mask)
         self._pipelines = {_key(mask): mine}
         arrived = mine.groups - left
         mine.pending = {key: group for key, group in mine.pending.items() if group >= arrived}
 
-    def _warps_meet(self, destination: Int, active: Any) -> bool:
+    def _warps_meet(self, destination: Int, active: Mask) -> bool:
         """Do lanes of different warps of a block copy to the same place?"""
         parts = destination.parts if isinstance(destination, Sum) else ()
         key = (*(part.uid for part in parts), _key(active))
@@ -74,9 +74,9 @@ class CopiesInFlight:
             self._meeting[key] = len(np.unique(places)) < len(np.unique(of_warps))
         return self._meeting[key]
 
-    def _pipeline(self, mask: Any) -> _Pipeline:
+    def _pipeline(self, mask: Mask) -> _Pipeline:
         return self._pipelines.setdefault(_key(mask), _Pipeline())
 
 
-def _key(mask: Any) -> int:
+def _key(mask: Mask) -> int:
     return int(mask.uid) if isinstance(mask, Part) else -1

@@ -14,6 +14,7 @@ from typing import Any, cast
 import numpy as np
 
 from memsim.access import AccessSide, Site
+from memsim.isa.machine_protocol import Mask
 from memsim.simt.active_lanes import Rows
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
@@ -30,7 +31,7 @@ from memsim.state.sums import Int
 SPARSE = 2
 
 
-def is_sparse(mask: Any, shape: tuple[int, int]) -> bool:
+def is_sparse(mask: Mask, shape: tuple[int, int]) -> bool:
     """Are there so few lanes, scattered over warps, that gathering them pays off?"""
     if not isinstance(mask, Part) or mask.shape != shape:
         return False
@@ -128,7 +129,7 @@ class Gathered(ScatteredLanes):
         held.array.reshape(-1)[self.lanes] = mine[:, 0]
         return held
 
-    def where(self, active: Any) -> Any:
+    def where(self, active: Mask) -> Any:
         """Some of these lanes as a mask of all threads."""
         if active is True:
             return self.mask
@@ -187,8 +188,8 @@ class OfAllThreads:
         self,
         site: Site,
         address: Int,
-        mask: Any,
-        active: Any,
+        mask: Mask,
+        active: Mask,
         arrays: frozenset[str],
         other: AccessSide | None = None,
     ) -> None:
@@ -204,15 +205,15 @@ class OfAllThreads:
             lanes, addresses = ScatteredLanes(lanes.lanes[chosen]), addresses[chosen]
         self.listener.scattered(site, addresses, lanes, len(self.lanes.warps), arrays)
 
-    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+    def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """As `Listener.unknown`."""
         self.listener.unknown(site, poison, self.lanes.where(mask), self.lanes.where(active))
 
-    def uncounted(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Mask) -> None:
         """As `Listener.uncounted`."""
         self.listener.uncounted(what, self.lanes.where(active))
 
-    def noted(self, what: str, active: Any) -> None:
+    def noted(self, what: str, active: Mask) -> None:
         """As `Listener.noted`."""
         self.listener.noted(what, self.lanes.where(active))
 
@@ -231,6 +232,7 @@ def run_gathered(machine: Machine, steps: Sequence[Step], reads: int, writes: in
     reads, writes: slots, as bit sets: those whose values the steps may need, and those that they may write
     and that are needed afterwards.
     """
+    assert isinstance(machine.mask, Part)  # a group of all lanes is not gathered
     lanes = Gathered(machine.mask)
     held, protected, listener = machine.slots, machine.protected, machine.listener
     rows, threads = machine.rows, machine.threads

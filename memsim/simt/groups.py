@@ -11,6 +11,7 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Effect, Flow
 from memsim.simt.code import Code
 from memsim.simt.machine import Machine
@@ -26,7 +27,7 @@ class Group:
     """
 
     pc: int
-    mask: Any
+    mask: Mask
     turns: int = 0
     yields: bool = False
     passed: int | None = None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from memsim.access import AccessSide, Chunk, Site
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
@@ -50,8 +51,8 @@ class Listener(Protocol):
         self,
         site: Site,
         address: Int,
-        mask: Any,
-        active: Any,
+        mask: Mask,
+        active: Mask,
         arrays: frozenset[str],
         other: AccessSide | None = None,
     ) -> Again | None:
@@ -80,16 +81,16 @@ class Listener(Protocol):
     def issued(self, site: Site, lanes: int) -> None:
         """So many lanes executed a copy by TMA."""
 
-    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+    def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """`site` was executed, but its addresses are unknown."""
 
-    def uncounted(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Mask) -> None:
         """Threads `active` made an access whose cost is unknown; `what` is its name in the singular."""
 
-    def noted(self, what: str, active: Any) -> None:
+    def noted(self, what: str, active: Mask) -> None:
         """Threads `active` made requests that waste nothing and that no counter of ours has."""
 
-    def executed(self, start: int, stop: int, mask: Any) -> None:
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""
 
     def passed_by(self, where: str) -> None:

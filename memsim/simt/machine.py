@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import SLOTS
 from memsim.isa.program import Op
 from memsim.launch import Launch
@@ -67,7 +68,7 @@ class Machine(Accesses):
         self.mbarriers = Mbarriers(len(blocks))
         self.mbarriers.completed = self.order.complete_phase
 
-    def go_on(self, rows: Rows, slots: list[Any], alive: Any) -> None:
+    def go_on(self, rows: Rows, slots: list[Any], alive: Mask) -> None:
         """Continue rows with their register contents; they have no memory of their own."""
         self.slots, self.alive = slots, alive
         self.place_rows(rows)
@@ -77,7 +78,7 @@ class Machine(Accesses):
         self.rows, self.repeats = rows, {}
         self.memory.go_on(*self.shape)
 
-    def write(self, slot: int, value: Any, active: Any) -> None:
+    def write(self, slot: int, value: Any, active: Mask) -> None:
         """Write a register in the running lanes for which `active` holds."""
         registers = self.slots
         whole = active is True or active is self.mask
@@ -111,7 +112,7 @@ class Machine(Accesses):
         """Add an instruction's place to an error that has none."""
         return MemsimError(error.message, hint=error.hint, **place_in_source(op))
 
-    def texture(self, handle: Any, active: Any) -> Any:
+    def texture(self, handle: Any, active: Mask) -> Any:
         """The texture object of a handle in the active lanes; any one if there are none.
 
         What the others have is not looked at: compilers load a handle under the predicate of its fetch.

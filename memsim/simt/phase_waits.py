@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.mbarrier import NOTED, MbarrierLanes, pass_phase
 from memsim.isa.op import Predicate
 from memsim.isa.program import Op
@@ -31,7 +32,7 @@ class WaitingForPhase:
     """
 
     op: Op
-    mask: Any
+    mask: Mask
     address: Any
     parity: Any
 
@@ -59,7 +60,7 @@ class PhaseWaits:
             found |= self.code.live(entry.op.index + 1)
         return found
 
-    def reach(self, op: Op, active: Any, rest: Any) -> int | None:
+    def reach(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes `active` test whether their phase is complete; the rest of the group continues."""
         machine, following = self.machine, op.index + 1
         machine.listener.noted(NOTED, active)
@@ -94,12 +95,12 @@ class PhaseWaits:
             raise self.machine.at(error, entry.op) from None
         return from_bools(lanes.spread(passed))
 
-    def passed(self, entry: WaitingForPhase, lanes: Any) -> None:
+    def passed(self, entry: WaitingForPhase, lanes: Mask) -> None:
         """The phase of these lanes is complete."""
         pass_phase(self.machine, MbarrierLanes(self.machine, entry.address, lanes))
         self.answer(entry.op, True, lanes)
 
-    def answer(self, op: Op, value: bool, lanes: Any) -> None:
+    def answer(self, op: Op, value: bool, lanes: Mask) -> None:
         """Set the instruction's result in these lanes."""
         operand = op.form.operands[0]
         if isinstance(operand, Predicate) and operand.slot is not None:
@@ -127,7 +128,7 @@ class PhaseWaits:
             self.go_on(entry, entry.mask, False)
         return True
 
-    def go_on(self, entry: WaitingForPhase, lanes: Any, value: bool) -> None:
+    def go_on(self, entry: WaitingForPhase, lanes: Mask, value: bool) -> None:
         """These lanes continue after the wait; registers that those still waiting will read are kept."""
         self.waiting.remove(entry)
         staying = both(entry.mask, invert(lanes))

@@ -8,6 +8,7 @@ import numpy as np
 
 from memsim.access import AccessSide, Site
 from memsim.errors import MemsimError
+from memsim.isa.machine_protocol import Mask
 from memsim.launch import Launch
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
@@ -56,8 +57,8 @@ class RegularAccesses:
         self,
         site: Site,
         address: Int,
-        mask: Any,
-        active: Any,
+        mask: Mask,
+        active: Mask,
         arrays: frozenset[str],
         other: AccessSide | None = None,
     ) -> None:
@@ -68,7 +69,7 @@ class RegularAccesses:
             if (isinstance(place, Sum) and place.f is not None) or _is_of_each_thread(lanes):
                 self.are_regular = False
 
-    def executed(self, start: int, stop: int, mask: Any) -> None:
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Look at the lanes that execute something."""
         if _is_of_each_thread(mask):
             self.are_regular = False
@@ -84,5 +85,5 @@ class RegularAccesses:
     start_chunk = issued = unknown = uncounted = noted = uncertain = passed_by = ignore
 
 
-def _is_of_each_thread(lanes: Any) -> bool:
+def _is_of_each_thread(lanes: Mask) -> bool:
     return isinstance(lanes, Part) and min(lanes.shape) > 1

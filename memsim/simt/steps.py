@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from memsim.isa.comparisons import Combined, DecidedByLane
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
 from memsim.isa.op import PREDICATE, UNIFORM, Effect
@@ -52,7 +53,7 @@ def value_step(
 
     def run(machine: Machine) -> None:
         registers = machine.slots
-        active: Any = True
+        active: Mask = True
         known: Any = True
         why: Poison | None = None
         try:
@@ -104,7 +105,7 @@ def is_uniform(slot: int) -> bool:
     return UNIFORM <= slot < PREDICATE
 
 
-def of_warps(machine: Machine, active: Any) -> Any:
+def of_warps(machine: Machine, active: Mask) -> Any:
     """All lanes of warps with an executing lane: a uniform register written by one lane changes for the whole
     warp.
     """
@@ -122,7 +123,7 @@ def recovered(
     """(result or poison, lanes, lanes in which it is known) of an instruction with an unknown operand."""
     poison = unknown.poison.through(op)
     registers = machine.slots
-    active: Any = True
+    active: Mask = True
     if guard is not None:
         with suppress(Poisoned):
             active = guard(registers)
@@ -208,7 +209,7 @@ def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Ste
     return run
 
 
-def unknown_effects(machine: Machine, op: Op, poison: Poison, active: Any) -> None:
+def unknown_effects(machine: Machine, op: Op, poison: Poison, active: Mask) -> None:
     """Everything that an instruction may write becomes unknown, and its accesses are reported.
 
     For instructions that are not executed, or whose guard is unknown.
@@ -249,7 +250,7 @@ def memory_step(
         access_lanes(machine)
 
     def access_lanes(machine: Machine) -> None:
-        active: Any = machine.mask
+        active: Mask = machine.mask
         if guard is not None:
             try:
                 active = both(machine.mask, guard(machine.slots))

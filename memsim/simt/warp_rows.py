@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.machine_protocol import Mask
 from memsim.simt.active_lanes import PlacedRows, Rows
 from memsim.simt.convergence import Meeting
 from memsim.simt.gathered_lanes import Own, plain
@@ -29,7 +30,7 @@ class WarpRows:
 
     rows: Rows
     slots: list[Any]
-    alive: Any
+    alive: Mask
     ready: list[Group]
     parked: list[Group]
     meetings: dict[tuple[int, int], Meeting]

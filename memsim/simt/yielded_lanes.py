@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow
 from memsim.isa.program import Op
 from memsim.isa.reach import SHARED, spaces_read
@@ -36,7 +37,7 @@ class YieldedLanes:
         self.code = code
         self.groups = groups
 
-    def give_way(self, op: Op, active: Any, rest: Any, waiting: Sequence[Place]) -> bool:
+    def give_way(self, op: Op, active: Mask, rest: Mask, waiting: Sequence[Place]) -> bool:
         """Park the lanes `active` behind others of their warps; False if there are none.
 
         waiting: the lanes that wait at a BSYNC.
