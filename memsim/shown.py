@@ -95,12 +95,12 @@ class ShownAnalysis(Analysis):
             MemsimError: no such access, or it could not be analyzed.
         """
         from memsim.pictures.worst_request import take_apart
-        from memsim.views.explain.choose import chosen
+        from memsim.views.explain.choose import choose_sites
         from memsim.views.explain.terminal import write
         from memsim.views.labels import access
         from memsim.views.plain import plain_line
 
-        number, *others = chosen(self, None if line is None else str(line), site)
+        number, *others = choose_sites(self, None if line is None else str(line), site)
         stream = StringIO()
         write(take_apart(self, number), stream)
         for other in others:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import analyzed, target_options
+from memsim.cli.launch_options import analyze_target, target_options
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json
 from memsim.views import bound_text
@@ -30,7 +30,7 @@ def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> N
       memsim bound kernel_v3
       memsim bound kernel_v4 --size 512,512,512 --json
     """
-    analysis = analyzed(ctx, target)
+    analysis = analyze_target(ctx, target)
     if as_json:
         echo_json(bound_text.to_dict(analysis))
     else:

@@ -60,7 +60,7 @@ def _as_text(patterns: tuple[str, ...], config: Path | None, cache: Path, jobs: 
     from memsim.reads import watching
     from memsim.store import Store
     from memsim.targets import passed
-    from memsim.views.check.verdict_line import write_passed
+    from memsim.views.plain import write_passed
 
     store = Store(cache)
     asked = passed.question(store, config, patterns)

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
-from memsim.cli.launch_options import analyzed, target_options
+from memsim.cli.launch_options import analyze_target, target_options
 from memsim.cli.options import PICTURE
 from memsim.cli.output import save_picture, say
 from memsim.pictures.worst_request import take_apart
 from memsim.views.explain import terminal
-from memsim.views.explain.choose import chosen
+from memsim.views.explain.choose import choose_sites
 from memsim.views.labels import access
 from memsim.views.plot import Plots
 from memsim.views.suggest.advice import what_would_help
@@ -59,8 +59,8 @@ def explain(
     """
     if line is not None and site is not None:
         raise click.UsageError("--line and --site both select the access; give only one", ctx)
-    analysis = analyzed(ctx, target)
-    number, *others = chosen(analysis, line, site)
+    analysis = analyze_target(ctx, target)
+    number, *others = choose_sites(analysis, line, site)
     if output is not None:
         save_picture(output, lambda: _page(analysis, number), lambda: Plots(analysis).lanes(number))
         return

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
-from memsim.cli.launch_options import analyzed, target_options
+from memsim.cli.launch_options import analyze_target, target_options
 from memsim.cli.options import PICTURE
 from memsim.cli.output import save_picture
 from memsim.cli.untrusted import allow_named
@@ -44,9 +44,9 @@ def heatmap(
       memsim heatmap kernel_v4_colmajor
       memsim heatmap kernel_v4 --compare kernel_v4_colmajor -o heatmap.png
     """
-    analyses = [analyzed(ctx, target)]
+    analyses = [analyze_target(ctx, target)]
     if compare is not None:
-        analyses.append(analyzed(ctx, compare, beside=True))
+        analyses.append(analyze_target(ctx, compare, beside=True))
     if output is None:
         terminal.write(analyses, sys.stdout)
     else:

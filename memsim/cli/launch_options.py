@@ -203,7 +203,7 @@ def _in_words(job: Job) -> str:
     return " ".join([*words, *(f"--arg {shlex.quote(str(argument))}" for argument in job.args)])
 
 
-def analyzed(ctx: click.Context, target: str, *, beside: bool = False) -> Analysis:
+def analyze_target(ctx: click.Context, target: str, *, beside: bool = False) -> Analysis:
     """The analysis of TARGET; `beside` as in `job_of`.
 
     Raises:

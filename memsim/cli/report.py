@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis
-from memsim.cli.launch_options import analysis_of, analyzed, job_of, target_options
+from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
 from memsim.cli.options import file_option
 from memsim.cli.output import PAGE
 from memsim.cli.untrusted import allow_named
@@ -51,7 +51,7 @@ def report(ctx: click.Context, /, target: str, compare: str | None, output: Path
         )
     job = job_of(ctx, target)
     analysis = analysis_of(ctx, target, job)
-    after = None if compare is None else analyzed(ctx, compare, beside=True)
+    after = None if compare is None else analyze_target(ctx, compare, beside=True)
     page = report_page(analysis, _recorded(analysis, job), after=after)
     write_text(output, page, "the page")
 

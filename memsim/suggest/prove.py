@@ -43,14 +43,14 @@ def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:
     return {match[1]: int(match[2]) for match in found if match is not None}
 
 
-def edited(job: Job, edit: Edit, launch: Launch) -> Job:
+def edit_job(job: Job, edit: Edit, launch: Launch) -> Job:
     """The job with an edited source and another launch."""
     source = source_of(job)
     assert source is not None  # there is no edit without a source
     return replace(job, kernel=replace(source, text=edit.new), launch=launch)
 
 
-def replayed(job: Job) -> Analysis:
+def replay_job(job: Job) -> Analysis:
     """The analysis of a job.
 
     Raises:
@@ -138,8 +138,8 @@ def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
     whole = _together(proposals)
     more = sum(each.more_dynamic for each in proposals)
     launch = replace(job.launch, shared_bytes=job.launch.shared_bytes + more)
-    changed = edited(job, whole, launch)
-    analysis = replayed(changed)
+    changed = edit_job(job, whole, launch)
+    analysis = replay_job(changed)
     names = [each.tile.name for each in proposals]
     _check_counted(analysis, names, whole)
     return Proof(

@@ -28,7 +28,7 @@ from memsim.suggest.suggestions_document import (
     split_part,
     staging_part,
 )
-from memsim.suggest.threads import Remapped, remapped
+from memsim.suggest.threads import Remapped, remap_threads
 from memsim.suggest.wider import Wider, wider
 
 
@@ -179,7 +179,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     block = first_block(job, analysis)
     if block is not None:
         found = replace(found, fields=fields(block), staging=staging(block))
-    remaps = remapped(job, analysis, lanes)
+    remaps = remap_threads(job, analysis, lanes)
     written = lanes is not None and any(each.name == lanes.name for each in remaps)
     return replace(found, remapped=remaps, lanes=None if written else lanes)
 

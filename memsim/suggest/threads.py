@@ -17,7 +17,7 @@ from memsim.job import Job
 from memsim.launch import Launch
 from memsim.source.text import without_comments
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import edited, replayed, source_of
+from memsim.suggest.prove import edit_job, replay_job, source_of
 from memsim.suggest.renumbering import Renumbering
 
 ROLE = re.compile(r"\b(threadIdx|blockDim)\b(?:\s*\.\s*([xyz])\b)?")
@@ -60,7 +60,7 @@ class Remapped:
         return known and less and sectors_now <= sectors and wavefronts_now <= wavefronts
 
 
-def remapped(job: Job, before: Analysis, lanes: Renumbering | None) -> tuple[Remapped, ...]:
+def remap_threads(job: Job, before: Analysis, lanes: Renumbering | None) -> tuple[Remapped, ...]:
     """The changes that help, compiled and replayed. lanes: the best order of lanes."""
     found = (exchange(job, before), None if lanes is None else _renumbered(job, lanes))
     return tuple(each for each in found if each is not None and each.helps)
@@ -88,17 +88,17 @@ def _replayed(
     name: str, job: Job, before: Analysis, instead: Mapping[str, str], launch: Launch
 ) -> Remapped | None:
     """The kernel with other expressions for its thread indices; None if it cannot be built."""
-    edit = rewritten(before, job, instead) if source_of(job) is not None else None
+    edit = rewrite_thread_indices(before, job, instead) if source_of(job) is not None else None
     if edit is None:
         return None
-    changed = edited(job, edit, launch)
+    changed = edit_job(job, edit, launch)
     try:
-        return Remapped(name, before, edit, changed, replayed(changed))
+        return Remapped(name, before, edit, changed, replay_job(changed))
     except MemsimError:
         return None  # a change that does not compile or run is not proposed
 
 
-def rewritten(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:
+def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:
     """The source with other expressions wherever the kernel uses its thread index.
 
     None if some uses are not visible: called functions use it too, or the whole `threadIdx` is passed on.

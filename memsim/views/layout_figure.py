@@ -29,7 +29,7 @@ def layout(kernel: str, array: WordLayout) -> Figure:
     Raises:
         MemsimError: matplotlib is not installed.
     """
-    part = shown(array)
+    part = shown_part(array)
     rows, columns = part.bank.shape
     width, height = max(NARROWEST, CELL_INCHES * columns + 1.2), CELL_INCHES * rows + 1.7
     figure = new_figure(width, height)
@@ -80,7 +80,7 @@ MOST_ROWS, MOST_COLUMNS = 64, 144  # a picture shows the first of them and says 
 CAPTION = "colour: bank; in a cell: warp:lane of the thread that wrote the word first"
 
 
-def shown(layout: WordLayout, most_words: int = MOST_ROWS * MOST_COLUMNS) -> WordLayout:
+def shown_part(layout: WordLayout, most_words: int = MOST_ROWS * MOST_COLUMNS) -> WordLayout:
     """The part of a layout that is shown: its first rows and columns, at least a row."""
     columns = min(layout.word.shape[1], MOST_COLUMNS)
     part = slice(max(1, min(MOST_ROWS, most_words // columns))), slice(columns)

@@ -70,3 +70,16 @@ def plain_console(stream: TextIO, **options: Any) -> Console:
     made = Console(file=stream, highlight=False, markup=False, emoji=False, **options)
     made.push_render_hook(Hook())
     return made
+
+
+def write_passed(report: str, stream: TextIO) -> None:
+    """Prints the lines of a report of a check that passed; the last one, the verdict, in green where somebody
+    is watching.
+    """
+    *lines, verdict = report.split("\n")
+    for line in lines:
+        stream.write(f"{plain_line(line)}\n")
+    if not coloured(stream):
+        stream.write(f"{plain_line(verdict)}\n")
+        return
+    plain_console(stream).print(plain_line(verdict), style="bold green", soft_wrap=True)

@@ -39,7 +39,7 @@ class Screen:
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""
-        self._console.print(fitted(columns, rows, self.room))
+        self._console.print(fit_table(columns, rows, self.room))
 
 
 def cell(text: str, colour: str, width: int) -> Text:
@@ -86,7 +86,7 @@ def room_of(console: Console) -> int:
     return int(given) if given.isdecimal() and int(given) else PIPE
 
 
-def fitted(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Table:
+def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Table:
     """The rows as a table at most `room` wide, if leaving out columns and cutting code can do it."""
     from rich.table import Table
     from rich.text import Text

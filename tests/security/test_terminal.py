@@ -146,7 +146,6 @@ WRITERS = (
     "views/plain.py",
     "views/screen.py",
     "shown.py",
-    "views/check/verdict_line.py",
     "cli/output.py",
 )
 ALONE = ("validate/standalone.py",)  # a program of its own for another machine

@@ -9,7 +9,7 @@ import pytest
 from memsim.kernels import catalog
 from memsim.suggest import suggest
 from memsim.suggest.prove import differing_results
-from memsim.suggest.threads import EXCHANGED, rewritten
+from memsim.suggest.threads import EXCHANGED, rewrite_thread_indices
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import Case, analyzed
 
@@ -82,13 +82,13 @@ extern "C" __global__ void k(const float *in, float *out) {
 )
 def test_where_not_all_places_are_seen_nothing_is_exchanged(text: str, tmp_path: Path) -> None:
     job = Case(text, COLUMNS.block, COLUMNS.arrays).job(tmp_path)
-    assert rewritten(analyzed(job), job, EXCHANGED) is None
+    assert rewrite_thread_indices(analyzed(job), job, EXCHANGED) is None
 
 
 def test_only_the_kernel_itself_is_changed(tmp_path: Path) -> None:
     other = "__global__ void other(int *p) { p[threadIdx.x] = threadIdx.y; }\n"
     job = Case(other + COLUMNS.text, COLUMNS.block, COLUMNS.arrays).job(tmp_path)
-    edit = rewritten(analyzed(job), job, EXCHANGED)
+    edit = rewrite_thread_indices(analyzed(job), job, EXCHANGED)
     assert edit is not None
     assert edit.new.startswith(other)
     assert "row = threadIdx.y + blockDim.y" in edit.new

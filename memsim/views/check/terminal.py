@@ -9,8 +9,8 @@ from typing import TextIO
 
 from memsim.guard.outcome import Finding, Outcome
 from memsim.views.check.findings import Locate, limit, now, place, title, was
-from memsim.views.check.verdict_line import write_passed
 from memsim.views.labels import access
+from memsim.views.plain import write_passed
 from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (

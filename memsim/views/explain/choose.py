@@ -51,7 +51,7 @@ def worst_site(analysis: Analysis) -> int:
     return rows[0]
 
 
-def chosen(analysis: Analysis, line: str | None, site: int | None) -> list[int]:
+def choose_sites(analysis: Analysis, line: str | None, site: int | None) -> list[int]:
     """The row to explain, of that line or number, or the worst; then the others on the line.
 
     Raises:

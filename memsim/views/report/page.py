@@ -32,7 +32,7 @@ from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
-from memsim.views.layout_figure import CAPTION, caption, owner, shown
+from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
 from memsim.views.report.access_tables import LESS, WORDS, access_tables
 from memsim.views.report.before_after import before_after
 from memsim.views.report.listing_view import listing
@@ -107,7 +107,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             heat_rows=rows[:MOST_HEAT_ROWS],
             heat_left_out=len(rows[MOST_HEAT_ROWS:]),
             scales=heat.scales([rows, rows_after]),
-            arrays=[(array, shown(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
+            arrays=[(array, shown_part(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
             arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
             ladder=ladder.ladder(analysis),
             recorded=recorded if isinstance(recorded, Recorded) else None,
@@ -146,7 +146,7 @@ def _looks(analysis: Analysis, entry: Advice) -> list[tuple[Look, WordLayout]]:
     """What the page can switch between, with the part of the layout that is drawn."""
     if not entry.proposals:
         return []
-    return [(look, shown(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
+    return [(look, shown_part(look.layout, MOST_SWITCHED_WORDS)) for look in looks(analysis, entry)]
 
 
 def request_page(analysis: Analysis, site: int) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.pictures.array_layouts import WordLayout
-from memsim.views.layout_figure import MOST_COLUMNS, MOST_ROWS, caption, shown
+from memsim.views.layout_figure import MOST_COLUMNS, MOST_ROWS, caption, shown_part
 
 
 def array(rows: int, columns: int, declared: bool = True) -> WordLayout:
@@ -32,7 +32,7 @@ def test_the_caption_is_of_the_whole_and_says_what_is_left_out(
     rows: int, columns: int, words: int, size: str, left_out: str
 ) -> None:
     whole = array(rows, columns)
-    part = shown(whole, words)
+    part = shown_part(whole, words)
     assert caption(whole, part) == f"s: {size}{left_out}"
     assert part.word.shape == part.bank.shape == part.writer.shape
     kept_rows, kept = part.word.shape
@@ -43,5 +43,5 @@ def test_the_caption_is_of_the_whole_and_says_what_is_left_out(
 
 def test_an_array_that_is_not_declared_is_in_lines_of_banks() -> None:
     whole = array(128, 32, declared=False)
-    text = caption(whole, shown(whole))
+    text = caption(whole, shown_part(whole))
     assert text == "s: 128 rows of 32 words, one in each of the 32 banks (shown: the first 64 rows)"
