@@ -95,7 +95,7 @@ def load(path: Path) -> str:
 
 def _load(path: Path) -> str:
     compiled = compile_cubin(path)
-    made = Made(read_cubin(compiled.code).kernels)
+    made = Made(read_cubin(compiled.cubin).kernels)
     text = path.read_text("utf-8", "surrogateescape")
     defined = kernels(text)
     noted = "".join(note for note in compiled.notes if note.startswith(NOT_COMPILED))

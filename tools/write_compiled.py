@@ -42,7 +42,7 @@ def machine_code(spec: Spec, ptx: str) -> Shipped:
             shutil.copy(path, folder)
         name = f"kernels/{spec.source.name}"
         done = compile_cubin(folder / spec.source.name, spec.options, name=name)
-        listing = disassemble(done.code).replace(folder.as_posix() + "/", "kernels/")
+        listing = disassemble(done.cubin).replace(folder.as_posix() + "/", "kernels/")
     finally:
         shutil.rmtree(folder.parent)
     made = Made(
@@ -52,7 +52,7 @@ def machine_code(spec: Spec, ptx: str) -> Shipped:
         sources={name: digest(text) for name, text in spec.source_texts().items()},
         ptx=digest(ptx),
     )
-    return Shipped(done.code, listing, made)
+    return Shipped(done.cubin, listing, made)
 
 
 if __name__ == "__main__":

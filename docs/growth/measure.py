@@ -102,11 +102,11 @@ def one(series: str, quantity: int, folder: Path) -> None:
 
 def prepare(folder: Path) -> dict[int, int]:
     """Compiles what is measured, which takes no part in it. Back: how many instructions each length has."""
-    (folder / "kernels.cubin").write_bytes(compile_cubin(SOURCE).code)
+    (folder / "kernels.cubin").write_bytes(compile_cubin(SOURCE).cubin)
     lengths = {}
     for steps in STEPS:
         cubin = folder / f"steps_{steps}.cubin"
-        cubin.write_bytes(compile_cubin(SOURCE, [f"-DSTEPS={steps}"]).code)
+        cubin.write_bytes(compile_cubin(SOURCE, [f"-DSTEPS={steps}"]).cubin)
         lengths[steps] = len(memsim.load(cubin)["steps"].listing)
     return lengths
 

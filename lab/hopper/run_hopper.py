@@ -52,7 +52,7 @@ def run_hopper(models: Sequence[HopperRecording], progress: Progress = None) -> 
         compiled = compile_cubin(model.source, arch=CHIP)
         metrics = compared_metrics(model.parts)
         parts = {
-            part: tuple(measured_launches(profiler, compiled.code, launches, metrics[part], counter))
+            part: tuple(measured_launches(profiler, compiled.cubin, launches, metrics[part], counter))
             for part, launches in model.parts.items()
         }
         yield replace(model, head={**head, "compiler": compiled.compiler}, parts=parts)

@@ -99,7 +99,7 @@ def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]
 
 
 def from_cubin(
-    code: bytes,
+    content: bytes,
     compiler: str = "",
     ptx: str = "",
     texts: SourceTexts | None = None,
@@ -115,7 +115,7 @@ def from_cubin(
     """
     from memsim.sass.machine_code import read_module
 
-    machine = read_module(code, listing, compiler=compiler, ptx=ptx)
+    machine = read_module(content, listing, compiler=compiler, ptx=ptx)
     return _machine_module(machine, texts or texts_beside(None))
 
 
@@ -155,7 +155,7 @@ def _from_source(
         source, options, name = f"{text}\n", [f"-I{path.parent}", *options], name or path.as_posix()
     texts = texts_beside(path, name, options)
     compiled = compiled_source(source, options, arch, name, compiler, instances)
-    machine = read_module(compiled.code, file=str(path), compiler=compiled.compiler, names=compiled.names)
+    machine = read_module(compiled.cubin, file=str(path), compiler=compiled.compiler, names=compiled.names)
     made = _machine_module(machine, texts)
     # The code does not name a header that has templates only, or none that it launches.
     templates = {
@@ -186,7 +186,7 @@ def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
     # The chip of the rules, or its variant that the PTX asks for.
     target = target_of(text) or arch
     compiled = assembled(text, target if target.startswith(arch) else arch, str(path or "PTX"))
-    machine = read_module(compiled.code, compiler=compiled.compiler)
+    machine = read_module(compiled.cubin, compiler=compiled.compiler)
     if machine.cubin.ptx is None:  # nvJitLink leaves out what has the names of arrays
         cubin = replace(machine.cubin, ptx=text, compiler=compiled.compiler)
         machine = replace(machine, cubin=cubin)

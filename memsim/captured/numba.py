@@ -113,7 +113,7 @@ def _compiled(function: Any, types: tuple[Any, ...], options: dict[str, Any], ar
             ) from None
         raise
     compiled = assemble_ptx(ptx, arch, f"the PTX of {function.__qualname__}", linker_first=True)
-    return compiled.code, ptx
+    return compiled.cubin, ptx
 
 
 def _value(value: Any) -> Any:

@@ -66,8 +66,8 @@ def _code(kernel: Kernel, folder: Path) -> dict[str, Any]:
     if module.ptx:
         (folder / "kernel.ptx").write_text(module.ptx, encoding="utf-8")
         made["ptx"] = "kernel.ptx"
-    listing, content = pack_listing(module.code, module.listing)
-    (folder / "kernel.cubin").write_bytes(module.code)
+    listing, content = pack_listing(module.content, module.listing)
+    (folder / "kernel.cubin").write_bytes(module.content)
     (folder / listing.file).write_bytes(content)
     return {**made, "code": "kernel.cubin", "listing": listing}
 

@@ -1,4 +1,4 @@
-"""What goes into a compiler and what comes out: the source with its options, and PTX or a cubin.
+"""What goes into a compiler and what comes out: the source with its options, and a cubin.
 
 The options are defaults, those of `compile_commands.json`, and the user's.
 """
@@ -49,20 +49,20 @@ class CompilerInput:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """Machine code, or PTX, and how it was made.
+    """A cubin, and how it was made.
 
     Attributes:
-        code: the cubin; PTX in UTF-8.
+        cubin: its bytes.
         compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`,
             `ptxas 13.0.88`, `nvJitLink 12.9.86`.
         arch: as requested, `sm_90a`.
         log: the compiler's warnings.
-        names: display names of the files in the line tables, and in PTX.
+        names: display names of the files in the line tables.
         headers: texts of the files that the source includes, by name, compiled in or not.
         notes: for the report.
     """
 
-    code: bytes = field(repr=False)
+    cubin: bytes = field(repr=False)
     compiler: str
     arch: str
     log: str = ""

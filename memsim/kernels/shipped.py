@@ -36,7 +36,7 @@ class Made:
 class Shipped:
     """A kernel's machine code, its listing, and what they were made from."""
 
-    code: bytes = field(repr=False)
+    cubin: bytes = field(repr=False)
     listing: str = field(repr=False)
     made: Made
 
@@ -69,7 +69,7 @@ def read_shipped(path: Path) -> Shipped:
 def write_shipped(path: Path, shipped: Shipped) -> None:
     """Write the file; equal contents make equal bytes."""
     contents = {
-        "kernel.cubin": shipped.code,
+        "kernel.cubin": shipped.cubin,
         "kernel.sass": shipped.listing.encode(),
         "made.json": json.dumps(asdict(shipped.made), indent=1, sort_keys=True).encode(),
     }

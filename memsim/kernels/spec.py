@@ -266,7 +266,7 @@ class Spec:
 
         shipped = self.shipped()
         if shipped is not None:
-            return read_module(shipped.code, shipped.listing, str(self.compiled_path), shipped.made.compiler)
+            return read_module(shipped.cubin, shipped.listing, str(self.compiled_path), shipped.made.compiler)
         from memsim.compile.cuda_source import compile_cubin
 
         try:
@@ -278,7 +278,7 @@ class Spec:
                 f"{self.source.name} or its header changed since it was compiled, and {error.message}",
                 hint=error.hint,
             ) from None
-        return read_module(done.code, None, self.file, done.compiler, done.names)
+        return read_module(done.cubin, None, self.file, done.compiler, done.names)
 
     def shipped(self) -> Shipped | None:
         """The shipped form if it was made from the present source; else None."""

@@ -102,7 +102,7 @@ class MachineKernel:
 class MachineModule:
     """A cubin: its bytes, their contents, and the disassembly, made on first use."""
 
-    code: bytes = field(repr=False)
+    content: bytes = field(repr=False)
     cubin: Cubin
     text: str | None = field(default=None, repr=False)
     compiler: str = ""
@@ -126,7 +126,7 @@ class MachineModule:
             return self.text
         from memsim.sass.disassemble import disassemble
 
-        return disassemble(self.code, ptx_lines=bool(self.places))
+        return disassemble(self.content, ptx_lines=bool(self.places))
 
     @cached_property
     def listings(self) -> Mapping[str, Listing]:
@@ -155,7 +155,7 @@ class MachineModule:
 
 
 def read_module(
-    code: bytes,
+    content: bytes,
     text: str | None = None,
     file: str | None = None,
     compiler: str = "",
@@ -171,7 +171,7 @@ def read_module(
     Raises:
         MemsimError: not a cubin.
     """
-    return MachineModule(code, read_cubin(code, file), text, compiler, names or Names(), ptx)
+    return MachineModule(content, read_cubin(content, file), text, compiler, names or Names(), ptx)
 
 
 _ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(([^)]*)\)")

@@ -171,7 +171,7 @@ def _run(
 def _step(job: Job, number: int, folder: Path) -> Step:
     """The job in the form of the program's input; its cubin is in `folder`."""
     cubin = f"{number}.cubin"
-    (folder / cubin).write_bytes(job.loaded.machine.module.code)
+    (folder / cubin).write_bytes(job.loaded.machine.module.content)
     shape = job.launch
     return Step(
         cubin=cubin,
@@ -190,7 +190,7 @@ def _chosen_cluster(job: Job) -> tuple[int, ...] | None:
     """The blocks of a cluster where the launch chooses them; None if the code does, or there are none."""
     machine = job.loaded.machine
     cluster = job.launch.cluster or machine.image.cluster
-    stated = read_module(machine.module.code).kernels[machine.name].image.cluster
+    stated = read_module(machine.module.content).kernels[machine.name].image.cluster
     return None if cluster == stated else cluster
 
 

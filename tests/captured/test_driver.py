@@ -95,7 +95,7 @@ def triton(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_
     made[".runtime.jit"].JITFunction = JITFunction  # type: ignore[attr-defined]
     made[".backends.compiler"].GPUTarget = SimpleNamespace  # type: ignore[attr-defined]
     made[".runtime.cache"].get_cache_manager = lambda key: SimpleNamespace(get_file=lambda name: None)  # type: ignore[attr-defined]
-    monkeypatch.setattr(JITFunction, "code", compile_cubin(SOURCE).code)
+    monkeypatch.setattr(JITFunction, "code", compile_cubin(SOURCE).cubin)
     monkeypatch.setattr(
         JITFunction,
         "metadata",
@@ -161,7 +161,7 @@ def test_what_a_kernel_takes_is_known_without_a_driver(triton: Any) -> None:
     with memsim.capture():
         load = triton.config.active.utils.load_binary
         add, pick = (
-            load(name, compile_cubin(text).code, 0, 0)[2:]
+            load(name, compile_cubin(text).cubin, 0, 0)[2:]
             for name, text in (("add", SOURCE), ("pick", SPILLS))
         )
     if triton.own is not None:

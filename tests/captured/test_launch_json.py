@@ -44,7 +44,7 @@ NAMES = ("x", "y", "table", "view", "n", "f", "map", "none", "maps")
 
 @pytest.fixture(scope="module")
 def cubin() -> bytes:
-    return compile_cubin(SOURCE).code
+    return compile_cubin(SOURCE).cubin
 
 
 def launch(cubin: bytes, **changes: Any) -> Launched:
@@ -83,7 +83,7 @@ def test_what_is_written_is_what_is_read(cubin: bytes, tmp_path: Path) -> None:
         "table[0]|x, y, table[1]",
         "view.0",
     }
-    assert after.kernel.machine.module.code == cubin
+    assert after.kernel.machine.module.content == cubin
     same = ("grid", "block", "shared_bytes", "note", "cluster")
     assert [getattr(after, name) for name in same] == [getattr(before, name) for name in same]
     assert sorted(file.name for file in path.parent.iterdir()) == [
@@ -154,7 +154,7 @@ def test_any_array_comes_back(
 @cache
 def pointer_kernel() -> Kernel:
     """A kernel of one pointer."""
-    return from_cubin(compile_cubin('extern "C" __global__ void k(char *x) { x[0] = 1; }\n').code)["k"]
+    return from_cubin(compile_cubin('extern "C" __global__ void k(char *x) { x[0] = 1; }\n').cubin)["k"]
 
 
 def launch_of(argument: Any) -> Launched:

@@ -53,7 +53,7 @@ def test_regenerated_code_is_the_shipped_code(name: str) -> None:
     shipped = read_shipped(spec.compiled_path)
     again = compile_cubin(spec.source, spec.options, name=f"kernels/{spec.source.name}")
     assert (
-        read_cubin(again.code).kernels[spec.entry].code == read_cubin(shipped.code).kernels[spec.entry].code
+        read_cubin(again.cubin).kernels[spec.entry].code == read_cubin(shipped.cubin).kernels[spec.entry].code
     )
     assert again.compiler == shipped.made.compiler
 

@@ -100,7 +100,7 @@ TTIR = """module {
 def cache(tmp_path: Path) -> Path:
     folder = tmp_path / "ABCDEF"
     folder.mkdir()
-    (folder / "add.cubin").write_bytes(compile_cubin(CACHED).code)
+    (folder / "add.cubin").write_bytes(compile_cubin(CACHED).cubin)
     (folder / "add.ttir").write_text(TTIR)
     metadata = {"name": "add", "num_warps": 2, "num_ctas": 1, "shared": 0, "triton_version": "3.9.0"}
     (folder / "add.json").write_text(json.dumps(metadata))
@@ -152,7 +152,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @contextmanager
     def capture(keep: Callable[[Launched], None], arch: str):  # type: ignore[no-untyped-def]
-        kernel = from_cubin(compile_cubin(CACHED).code)["add"]
+        kernel = from_cubin(compile_cubin(CACHED).cubin)["add"]
         args = (ArrayArg((64,)), ArrayArg((64,)), 64, None, None)
         package.launch = lambda grid: keep(Launched(kernel, (grid, 1, 1), (64, 1, 1), args, note="n=64"))  # type: ignore[attr-defined]
         yield

@@ -299,8 +299,8 @@ def test_a_templates_elements_are_those_of_the_instance(file: Path, memsim: Run)
 def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
     from memsim.compile.cuda_source import compile_cubin
 
-    (file.parent / "one.cubin").write_bytes(compile_cubin(OTHER).code)
-    (file.parent / "two.cubin").write_bytes(compile_cubin(OTHER + OTHER.replace("other", "more")).code)
+    (file.parent / "one.cubin").write_bytes(compile_cubin(OTHER).cubin)
+    (file.parent / "two.cubin").write_bytes(compile_cubin(OTHER + OTHER.replace("other", "more")).cubin)
     one, two = (memsim(verb, f"{name}.cubin") for name in ("one", "two"))
     assert (one.code, two.code) == (0, 0)
     assert one.out == "other(8 B)\n  memsim analyze one.cubin --grid GRID --block BLOCK --arg ARG\n"

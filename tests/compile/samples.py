@@ -41,12 +41,12 @@ def write(source: Path, header: Path | None = None) -> Path:
 
 def ptx_in(compiled: Compiled) -> str:
     """The PTX that a cubin was made from."""
-    return read_cubin(compiled.code).ptx or ""
+    return read_cubin(compiled.cubin).ptx or ""
 
 
 def places_of(compiled: Compiled) -> list[tuple[str, int]]:
     """(file, line) of each instruction, by the display names of files."""
-    module = read_module(compiled.code, names=compiled.names)
+    module = read_module(compiled.cubin, names=compiled.names)
     lines = (line for listing in module.listings.values() for line in listing.lines)
     return [(line.source.file, line.source.line) for line in lines if line.source is not None]
 

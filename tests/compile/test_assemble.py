@@ -56,9 +56,9 @@ def no_ptxas(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ptxas() -> None:
     compiled = assemble_ptx(PTX)
     assert compiled is not None and compiled.compiler.startswith("ptxas 1")
-    assert compiled.arch == read_cubin(compiled.code).arch == "sm_80"
+    assert compiled.arch == read_cubin(compiled.cubin).arch == "sm_80"
     newer = assemble_ptx(PTX, "sm_90")
-    assert newer is not None and read_cubin(newer.code).arch == "sm_90"
+    assert newer is not None and read_cubin(newer.cubin).arch == "sm_90"
 
 
 @has_ptxas
@@ -74,7 +74,7 @@ def test_nvjitlink(no_ptxas: None) -> None:
         pytest.skip("needs nvJitLink")
     compiled = assemble_ptx(PTX, "sm_90")
     assert compiled.compiler.startswith("nvJitLink 1")
-    assert "copy" in read_cubin(compiled.code).kernels
+    assert "copy" in read_cubin(compiled.cubin).kernels
     with pytest.raises(MemsimError, match="nvJitLink") as caught:
         assemble_ptx(BROKEN)
     assert caught.value.hint is not None and "rot" in caught.value.hint
@@ -119,7 +119,7 @@ def test_lines_that_break_ptxas_12_0_are_left_out(
     monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [tool])
     compiled = assemble_ptx(PTX)
     assert compiled is not None and compiled.compiler == f"ptxas {release}"
-    text = compiled.code.decode()
+    text = compiled.cubin.decode()
     assert ("inlined_at" in text) == (release != "12.0.140")
     assert ".loc 2 1 49" in text
 

@@ -179,8 +179,8 @@ def fake_nvcc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_nvrtc_refuses_goes_to_nvcc(fake_nvcc: None) -> None:
     made = compile_cubin(REFUSED, name="mine/host.cu")
-    assert made.compiler.startswith("nvcc") and b"V99.0.1" in made.code
-    (file,) = re.findall(rb'"(.*)"', made.code)
+    assert made.compiler.startswith("nvcc") and b"V99.0.1" in made.cubin
+    (file,) = re.findall(rb'"(.*)"', made.cubin)
     assert made.names.name_of(file.decode()) == "mine/host.cu"
 
 

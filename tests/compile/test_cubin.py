@@ -20,7 +20,7 @@ needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 
 
 def code(compiled: Compiled) -> bytes:
-    return read_cubin(compiled.code).kernels["scale"].code
+    return read_cubin(compiled.cubin).kernels["scale"].code
 
 
 @pytest.mark.parametrize("arch", ["sm_75", "sm_90", "sm_90a"])
@@ -28,7 +28,7 @@ def test_the_chip_is_the_one_asked_for(arch: str) -> None:
     compiled = compile_cubin(GOOD, arch=arch)
     assert compiled.arch == arch
     assert compiled.compiler.startswith("NVRTC 1")
-    assert read_cubin(compiled.code).arch == arch
+    assert read_cubin(compiled.cubin).arch == arch
 
 
 def test_what_is_no_chip_is_told() -> None:
@@ -55,7 +55,7 @@ def test_macros_reach_the_code() -> None:
 
 def test_the_same_source_makes_the_same_bytes(tmp_path: Path) -> None:
     source = write(tmp_path / "scale.cu")
-    assert compile_cubin(source).code == compile_cubin(source).code
+    assert compile_cubin(source).cubin == compile_cubin(source).cubin
 
 
 def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
         compile_cubin(write(tmp_path / folder / "scale.cu")) for folder in ("here", "there/and/deeper")
     )
     assert code(here) == code(there)
-    assert here.code != there.code  # the line tables say where the header is
+    assert here.cubin != there.cubin  # the line tables say where the header is
 
 
 @pytest.mark.parametrize("text", [GOOD, HOST], ids=["device code", "host code set aside"])
@@ -75,8 +75,8 @@ def test_a_file_without_headers_of_its_own_makes_the_same_cubin_in_every_folder(
         folder.mkdir(parents=True)
         (folder / "scale.cu").write_text(text)
         made.append(compile_cubin(folder / "scale.cu", compiler="nvrtc"))
-    assert made[0].code == made[1].code
-    listing = disassemble(made[0].code)
+    assert made[0].cubin == made[1].cubin
+    listing = disassemble(made[0].cubin)
     (file,) = set(re.findall(r'//## File "([^"]+)"', listing))
     assert [compiled.names.name_of(file) for compiled in made] == [
         (tmp_path / "here" / "scale.cu").as_posix(),
@@ -114,7 +114,7 @@ def test_files_have_names(tmp_path: Path) -> None:
 
 def test_true_places_of_headers_are_in_the_line_tables(tmp_path: Path) -> None:
     source = write(tmp_path / "scale.cu")
-    made = compile_cubin(source, name="kernels/scale.cu").code
+    made = compile_cubin(source, name="kernels/scale.cu").cubin
     assert str(tmp_path).encode() in made
     assert str(source).encode() not in made
 
@@ -153,14 +153,14 @@ def test_warnings_are_kept() -> None:
 def test_nvcc_takes_host_code() -> None:
     compiled = compile_cubin(HOST, name="mine/host.cu", compiler="nvcc")
     assert compiled.compiler.startswith("nvcc 1")
-    assert "scale" in read_cubin(compiled.code).kernels
+    assert "scale" in read_cubin(compiled.cubin).kernels
 
 
 @needs_nvcc
 def test_nvcc_compiles_a_file_where_it_is(tmp_path: Path) -> None:
     source = write(tmp_path / "scale.cu")
     first, second = (compile_cubin(source, name="src/scale.cu", compiler="nvcc") for _ in range(2))
-    assert first.code == second.code
+    assert first.cubin == second.cubin
     assert first.names.name_of(source.as_posix()) == "src/scale.cu"
     assert first.names.name_of((tmp_path / "twice.cuh").as_posix()) == "src/twice.cuh"
     with pytest.raises(MemsimError) as caught:

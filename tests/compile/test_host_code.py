@@ -68,7 +68,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def kernels(text: str, *options: str, **more: list[str]) -> list[str]:
-    return list(read_cubin(compile_cubin(text, options, **more).code).kernels)  # type: ignore[arg-type]
+    return list(read_cubin(compile_cubin(text, options, **more).cubin).kernels)  # type: ignore[arg-type]
 
 
 def test_what_no_kernel_needs_is_blank_and_the_rest_stays_in_place() -> None:
@@ -85,7 +85,7 @@ def test_what_no_kernel_needs_is_blank_and_the_rest_stays_in_place() -> None:
 def test_a_file_with_main_compiles_without_nvcc(no_nvcc: None) -> None:
     compiled = compile_cubin(WHOLE)
     assert compiled.compiler.endswith(", host code set aside")
-    assert [name for name in read_cubin(compiled.code).kernels if "scale" in name]
+    assert [name for name in read_cubin(compiled.cubin).kernels if "scale" in name]
 
 
 def test_what_nvrtc_takes_as_it_is_is_not_touched(no_nvcc: None) -> None:
@@ -126,7 +126,7 @@ def test_a_host_function_beside_it_hides_no_error(no_nvcc: None, body: str, says
     """There is no main(): NVRTC complains of the function first."""
     text = f"constexpr int two() {{ return 2; }}\n__global__ void k(int *x) {{ {body} }}\n"
     if says is None:
-        assert read_cubin(compile_cubin(text).code).kernels
+        assert read_cubin(compile_cubin(text).cubin).kernels
         return
     with pytest.raises(MemsimError, match=says) as caught:
         compile_cubin(text)
@@ -238,7 +238,7 @@ def test_nvcc_makes_instances_too() -> None:
     text = "template <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x] = N; }\nint main() {}\n"
     compiled = compile_cubin(text, compiler="nvcc", instances=["fill<double, 3>"])
     assert compiled.compiler.startswith("nvcc ")
-    assert list(read_cubin(compiled.code).kernels) == ["_Z4fillIdLi3EEvPT_"]
+    assert list(read_cubin(compiled.cubin).kernels) == ["_Z4fillIdLi3EEvPT_"]
 
 
 def test_options_of_nvcc_are_translated_or_ignored(no_nvcc: None) -> None:
@@ -317,7 +317,7 @@ def test_older_code_compiles(tmp_path: Path, no_nvcc: None) -> None:
     """A byte order mark, constants of constants, `register`, words of gcc's in front of a union."""
     file = tmp_path / "legacy.cu"
     file.write_text(LEGACY, encoding="utf-8")
-    assert set(read_cubin(compile_cubin(file).code).kernels) == {"_Z1kP4PairPf"}
+    assert set(read_cubin(compile_cubin(file).cubin).kernels) == {"_Z1kP4PairPf"}
 
 
 def test_instances_that_do_not_compile_are_told_and_the_others_are_made(no_nvcc: None) -> None:
@@ -333,7 +333,7 @@ void run(int *x) {
 }
 """
     made = compile_cubin(code)
-    assert set(read_cubin(made.code).kernels) == {f"_Z1kILi{n}EEvPi" for n in (1, 3, 5)}
+    assert set(read_cubin(made.cubin).kernels) == {f"_Z1kILi{n}EEvPi" for n in (1, 3, 5)}
     assert made.notes[-1] == "launched in the source but not compiled: k<9>, k<unknown>"
 
 
@@ -351,7 +351,7 @@ void run(int *x) {{
 }}
 """
     made = compile_cubin(code)
-    assert {f"_Z1kILi{n}EEvPi" for n in (1, 2, 3, 4, 32)} <= set(read_cubin(made.code).kernels)
+    assert {f"_Z1kILi{n}EEvPi" for n in (1, 2, 3, 4, 32)} <= set(read_cubin(made.cubin).kernels)
     if made.notes:
         assert made.notes[-1] == "launched in the source but not compiled: two<TILE>"
         assert runs[-1] == tuple(f"k<{n}>" for n in ("1", "TILE", "2", "3", "4"))
@@ -371,7 +371,7 @@ void run(int *x) {{ {launched} }}
     with pytest.raises(MemsimError, match='"unknown" is undefined'):
         compile_cubin(code)
     assert len(runs) == 3 and runs[-1] == ()
-    assert len(read_cubin(compile_cubin(code.replace("unknown", "7")).code).kernels) == 21
+    assert len(read_cubin(compile_cubin(code.replace("unknown", "7")).cubin).kernels) == 21
 
 
 @pytest.mark.parametrize(("included", "value"), [("#include <cuda.h>", 7), ("", 5)])
@@ -389,7 +389,7 @@ def test_the_release_is_known_where_the_driver_s_header_is_included(
 template <int N> __global__ void k(int *x) {{ x[0] = N; }}
 void run(int *x) {{ k<VALUE><<<1, 1>>>(x); }}
 """
-    assert list(read_cubin(compile_cubin(code).code).kernels) == [f"_Z1kILi{value}EEvPi"]
+    assert list(read_cubin(compile_cubin(code).cubin).kernels) == [f"_Z1kILi{value}EEvPi"]
 
 
 ASSERTED = """\

@@ -152,7 +152,7 @@ def test_what_is_discarded_is_not_known(module: Any) -> None:
 
 
 def test_an_opcode_that_nobody_knows_may_do_anything() -> None:
-    code = compile_cubin(HERE / "guessed.cu").code
+    code = compile_cubin(HERE / "guessed.cu").cubin
     listing = disassemble(code)
     arguments = [np.zeros(32, np.int32), np.zeros(32, np.float32)]
     for text, strange in ((listing, False), (listing.replace("CCTL.E.PF2", "FROB.E"), True)):

@@ -366,7 +366,7 @@ def given(folder: Path, suffix: str, name: str = "k") -> Path:
     if suffix == ".ptx":
         compiled.write_text(compile_cuda(source))
     else:
-        compiled.write_bytes(compile_cubin(source).code)
+        compiled.write_bytes(compile_cubin(source).cubin)
     os.utime(source, (1, 1))
     os.utime(folder / "pad.h", (1, 1))
     return compiled

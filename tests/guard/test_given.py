@@ -37,7 +37,7 @@ def compiled(folder: Path, suffix: str, lines: bool) -> Path:
     """What `nvcc -ptx` or `nvcc -cubin` writes, with `-lineinfo` or without; later than the sources."""
     path = folder / f"k.{suffix}"
     if suffix == "cubin":
-        path.write_bytes(compile_cubin(folder / "k.cu").code)
+        path.write_bytes(compile_cubin(folder / "k.cu").cubin)
     else:
         text = compile_cuda(folder / "k.cu")
         kept = (line for line in text.splitlines() if lines or (".file" not in line and ".loc" not in line))

@@ -75,7 +75,7 @@ def recording() -> HopperRecording:
 @pytest.fixture(scope="module")
 def code(recording: HopperRecording) -> bytes:
     try:
-        return compile_cubin(recording.source, arch="sm_90a").code
+        return compile_cubin(recording.source, arch="sm_90a").cubin
     except MemsimError as error:
         if "not installed" not in error.message:
             raise

@@ -20,7 +20,7 @@ from memsim.sass.binary import LZ4, ZSTD, cubins_in, read_fatbins
 SOURCE = 'extern "C" __global__ void copy(float *x) { x[threadIdx.x] = x[threadIdx.x + 1]; }\n'
 
 try:
-    SM_80, SM_90 = (compile_cubin(SOURCE, arch=arch).code for arch in ("sm_80", "sm_90"))
+    SM_80, SM_90 = (compile_cubin(SOURCE, arch=arch).cubin for arch in ("sm_80", "sm_90"))
 except MemsimError as error:
     pytest.skip(error.message, allow_module_level=True)
 

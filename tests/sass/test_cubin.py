@@ -44,7 +44,7 @@ extern "C" __global__ void third() {}
 CLUSTER = ["-DCLUSTER=__cluster_dims__(2)"]
 
 try:
-    CUBIN = compile_cubin(SOURCE, CLUSTER).code
+    CUBIN = compile_cubin(SOURCE, CLUSTER).cubin
 except MemsimError as error:
     pytest.skip(error.message, allow_module_level=True)
 
@@ -63,7 +63,7 @@ def test_kernels_are_in_the_order_of_the_file(cubin: Cubin) -> None:
 def test_the_chip_and_the_compiler(cubin: Cubin) -> None:
     assert cubin.arch == "sm_90"
     assert cubin.compiler is not None and cubin.compiler.startswith("ptxas 1")
-    assert read_cubin(compile_cubin(SOURCE, CLUSTER, arch="sm_90a").code).arch == "sm_90a"
+    assert read_cubin(compile_cubin(SOURCE, CLUSTER, arch="sm_90a").cubin).arch == "sm_90a"
 
 
 def test_parameters(cubin: Cubin) -> None:
@@ -129,7 +129,7 @@ def test_the_ptx_is_in_it(cubin: Cubin) -> None:
 
 @pytest.mark.parametrize(("arch", "base"), [("sm_75", 0x160), ("sm_80", 0x160), ("sm_89", 0x160)])
 def test_older_chips_reserve_nothing(arch: str, base: int) -> None:
-    first = read_cubin(compile_cubin(SOURCE, ["-DCLUSTER="], arch=arch).code).kernels["first"]
+    first = read_cubin(compile_cubin(SOURCE, ["-DCLUSTER="], arch=arch).cubin).kernels["first"]
     assert (first.parameter_base, first.reserved_shared) == (base, 0)
     assert first.static_shared == 128 * 4 + 17 * 8
 
@@ -144,7 +144,7 @@ extern "C" __global__ void large(int *p, Large b) { *p = b.a[*p]; }
 """
     options = ["-DCLUSTER="] if arch == "sm_80" else CLUSTER
     compiled = compile_cubin(SOURCE + large, options, arch=arch, compiler="nvcc")
-    read = read_cubin(compiled.code)
+    read = read_cubin(compiled.cubin)
     assert read.arch == arch
     assert read.compiler == compiled.compiler.replace("nvcc", "ptxas")
     first = read.kernels["first"]

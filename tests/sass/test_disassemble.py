@@ -17,7 +17,7 @@ extern "C" __global__ void scale(float *x) { x[threadIdx.x] = twice(x + 1); }
 """
 
 try:
-    CUBIN = compile_cubin(SOURCE, name="scale.cu").code
+    CUBIN = compile_cubin(SOURCE, name="scale.cu").cubin
     version()
 except MemsimError as error:
     pytest.skip(error.message, allow_module_level=True)

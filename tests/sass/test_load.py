@@ -66,7 +66,7 @@ def test_the_trace_says_what_was_read_and_keeps_it(source: Path, tmp_path: Path)
 
 def test_a_cubin_is_read_as_it_is(source: Path, tmp_path: Path) -> None:
     path = tmp_path / "merged.cubin"
-    path.write_bytes(compile_cubin(source).code)
+    path.write_bytes(compile_cubin(source).cubin)
     analysis = memsim.analyze(memsim.load(path)["merged"], 1, 128, ARGUMENTS)
     assert (analysis.totals[LOADS], analysis.totals[CONFLICTS]) == (64, 32)
     assert [site.source for site in analysis.sites][-1] == "out[threadIdx.x] = sum;"
@@ -117,7 +117,7 @@ def test_without_a_disassembler_source_is_refused_with_what_to_install(
 
 def test_code_of_another_chip_is_refused(source: Path, tmp_path: Path) -> None:
     path = tmp_path / "merged.cubin"
-    path.write_bytes(compile_cubin(source, arch="sm_80").code)
+    path.write_bytes(compile_cubin(source, arch="sm_80").cubin)
     with pytest.raises(MemsimError, match="holds machine code for sm_80, but not for sm_90"):
         memsim.load(path, arch="sm_90")
     assert memsim.load(path)["merged"].origin.arch == "sm_80"
@@ -148,7 +148,7 @@ def test_an_offset_of_megabytes_is_an_offset(apart: int, tmp_path: Path) -> None
 
 def test_code_that_is_to_be_linked_says_so(tmp_path: Path) -> None:
     text = 'extern "C" __global__ void one(float *out) { out[threadIdx.x] = 1; }\n'
-    path, linked = tmp_path / "one.o", compile_cubin(text).code
+    path, linked = tmp_path / "one.o", compile_cubin(text).cubin
     path.write_bytes(linked)
     assert memsim.load(path).notes == ()
     path.write_bytes(linked[:16] + b"\1" + linked[17:])  # ET_REL in place of ET_EXEC

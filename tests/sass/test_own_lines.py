@@ -142,7 +142,7 @@ extern "C" __global__ void k(const float *x, float *y) {
 }
 """
     compiled = compile_cubin(text)
-    assert compiled.code
+    assert compiled.cubin
     program = run_nvrtc(text, str(tmp_path / "k.cu"), [], "sm_90")
     assert program.cubin is not None
     found = analyze(from_cubin(program.cubin)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
@@ -153,5 +153,5 @@ extern "C" __global__ void k(const float *x, float *y) {
     ]
     told = render(found)
     assert "-lineinfo" in told and "lineinfo=True" in told
-    named = analyze(from_cubin(compiled.code)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
+    named = analyze(from_cubin(compiled.cubin)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
     assert "-lineinfo" not in str(named) and {s.line for s in named.sites} == {3}

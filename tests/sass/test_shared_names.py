@@ -135,8 +135,8 @@ extern "C" __global__ void kernel(int *p)
 def test_machine_code_agrees() -> None:
     """On sm_80 a store names its array's address: `STS [R0.X4+0x80]`."""
     try:
-        cubin = read_cubin(compile_cubin(SOURCE, arch="sm_80").code)
-        listing = disassemble(compile_cubin(SOURCE, arch="sm_80").code)
+        cubin = read_cubin(compile_cubin(SOURCE, arch="sm_80").cubin)
+        listing = disassemble(compile_cubin(SOURCE, arch="sm_80").cubin)
     except MemsimError as error:
         pytest.skip(error.message)
     stores = re.findall(r"STS(\S*) \[\w+(?:\.X\d+)?(?:\+(0x[0-9a-f]+))?\]", listing)

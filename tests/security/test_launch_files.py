@@ -21,7 +21,7 @@ def launch(place: Place) -> Path:
     """The folder of a launch in the project; its code is in a folder there."""
     folder = place.project / "run"
     (folder / "code").mkdir(parents=True)
-    (folder / "code" / "k.cubin").write_bytes(compile_cubin(SOURCE).code)
+    (folder / "code" / "k.cubin").write_bytes(compile_cubin(SOURCE).cubin)
     (folder / "k.cu").write_text(SOURCE)
     write(folder)
     return folder
@@ -54,7 +54,7 @@ def test_its_machine_code_opens_nothing_else(memsim: Run, place: Place, launch: 
     """The line table of a launch's code is one of others, too."""
     for named in (place.secret, place.inside):
         text = SOURCE.replace("    o", f'#line 1 "{named}"\n    o')
-        (launch / "code" / "k.cubin").write_bytes(compile_cubin(text).code)
+        (launch / "code" / "k.cubin").write_bytes(compile_cubin(text).cubin)
         write(launch, sources=[])
         shown = memsim("analyze run/launch.json --json").document()["sites"][0]
         assert shown["source"] == (SECRET if named == place.inside else "")

@@ -46,7 +46,7 @@ def test_a_compiler_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch, comp
         pytest.skip("needs nvcc")
     path = Path("k.cu")
     path.write_text(KERNEL.replace("SUM", "+1"))
-    assert compile_cubin(path, compiler=compiler).code
+    assert compile_cubin(path, compiler=compiler).cubin
     path.write_text(ENDLESS)
     monkeypatch.setenv(VARIABLE, "1")
     with pytest.raises(MemsimError, match="did not finish within 1 s") as caught:

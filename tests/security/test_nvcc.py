@@ -39,5 +39,5 @@ def test_a_folder_is_no_command(place: Place) -> None:
     source.write_text(SOURCE)
     with pytest.raises(MemsimError, match="nvcc has a shell read"):
         compile_cubin(source, compiler="nvcc")
-    assert compile_cubin(source, compiler="nvrtc").code
+    assert compile_cubin(source, compiler="nvrtc").cubin
     assert not Path("owned").exists()

@@ -36,7 +36,7 @@ def kernel(named: str | Path, suffix: str = "cu") -> Path:
     """`k.cu`, or what is compiled of it, in the working folder; its one access is in the line `named:1`."""
     text, path = TEXT.replace("NAMED", str(named)), Path(f"k.{suffix}")
     if suffix == "cubin":
-        path.write_bytes(compile_cubin(text).code)
+        path.write_bytes(compile_cubin(text).cubin)
     else:
         path.write_text(compile_cuda(text) if suffix == "ptx" else text)
     return path

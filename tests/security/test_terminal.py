@@ -90,7 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A project whose every text is hostile."""
     found = tmp_path_factory.mktemp("hostile")
     (found / "k.cu").write_text(SOURCE, encoding="utf-8")
-    (found / "k.cubin").write_bytes(compile_cubin(SOURCE).code)
+    (found / "k.cubin").write_bytes(compile_cubin(SOURCE).cubin)
     (found / "launch.json").write_text(json.dumps(DOCUMENT))
     (found / "memsim.toml").write_text(CONFIG)
     return found

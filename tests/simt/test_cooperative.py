@@ -132,7 +132,7 @@ def test_a_block_that_leaves_is_waited_for_without_end(kernels: Any) -> None:
 @pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
 def test_chips_whose_workspace_is_found_by_the_size_of_the_cluster(arch: str, tmp_path: Path) -> None:
     path = tmp_path / "k.cubin"
-    path.write_bytes(compile_cubin(SOURCE, arch=arch, compiler="nvcc").code)
+    path.write_bytes(compile_cubin(SOURCE, arch=arch, compiler="nvcc").cubin)
     kernel, x = load(path)["reduce"], np.arange(3000, dtype=np.float32) % 100
     parts, out = np.zeros(8, np.float32), np.zeros(1, np.float32)
     run(kernel, 8, 128, (x, parts, out, len(x)))

@@ -95,7 +95,7 @@ def test_it_is_kept_with_all_branches_and_host_code_is_not(code: str) -> None:
     assert code.strip() in left
     assert "Host" not in left and "printf" not in left
     assert len(left) == len(text) and left.count("\n") == text.count("\n")
-    assert set(read_cubin(compile_cubin(f'extern "C" {{ {left} }}').code).kernels) == {"k", "last"}
+    assert set(read_cubin(compile_cubin(f'extern "C" {{ {left} }}').cubin).kernels) == {"k", "last"}
 
 
 def test_a_host_function_goes_with_all_its_bodies() -> None:
