@@ -29,21 +29,26 @@ BEFORE = 12
 WHY = "how often a loop of compare-and-swaps goes round depends on which warps update a word at the same time"
 
 Ranges = dict[str, Range]
+#: Of `ranges_of_sites`: the lanes that execute an instruction of a loop, summed over its rounds. No count of
+#: a row is of these, but the profiler's Source page has them.
+LANES = "lanes"
 
 
 def with_loops(
     trace: Trace, rows: Sequence[Sequence[int]], counts: Sequence[SiteCounts], arch: Arch
 ) -> tuple[SiteCounts, ...]:
     """The rows of an analysis, whose sites are `rows`, with limits of such loops, or numbers."""
-    of_sites = _ranges_of_sites(trace, arch)
+    of_sites = ranges_of_sites(trace, arch)
     return tuple(
         _with_ranges(trace, row, members, of_sites) if not of_sites.keys().isdisjoint(members) else row
         for members, row in zip(rows, counts, strict=True)
     )
 
 
-def _ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
-    """Site -> limits of its counts, of the compare-and-swaps and loads of loops in machine code."""
+def ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
+    """Site -> limits of its counts and `LANES`, of the compare-and-swaps and loads of loops in machine code;
+    both limits are the number if that is certain.
+    """
     loops = {
         number: load
         for number, site in enumerate(trace.sites)
@@ -60,11 +65,11 @@ def _ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
         else:
             limit = _updates(trace, [number]) + (trace.launch.warps - 1) * updates
             most = [limit, *(limit * cost for cost in costliest_round(addresses, width, active, arch))]
-        rounds, swaps, loads, conflicts = (
+        rounds, swaps, loads, conflicts, lanes = (
             Range(WHY, int(few), int(many)) for few, many in zip(least, most, strict=True)
         )
         none, one = Range(WHY, 0, 0), Range(WHY, 1, 1)
-        of_both = {"instructions": rounds, "requests": rounds}
+        of_both = {"instructions": rounds, "requests": rounds, LANES: lanes}
         found[number] = {**of_both, "wavefronts": swaps, "conflicts": none, "max_ways": one}
         found[load] = {**of_both, "wavefronts": loads, "conflicts": conflicts}
     return found
@@ -103,7 +108,7 @@ def _with_ranges(
     limits = {
         name: total(of_sites[number][name] for number in members)
         for name in of_sites[members[0]]
-        if name != "max_ways"
+        if name not in ("max_ways", LANES)
     }
     ranges = {name: count for name, count in limits.items() if isinstance(count, Range)}
     numbers = {name: count for name, count in limits.items() if isinstance(count, int)}

@@ -24,13 +24,14 @@ PASSES = 2
 
 class Rounds(NamedTuple):
     """Of each request [n], int64: rounds; wavefronts of the compare-and-swaps; wavefronts and conflicts
-    of the loads.
+    of the loads; lanes that go round, summed over the rounds.
     """
 
     rounds: Counts
     swaps: Counts
     loads: Counts
     conflicts: Counts
+    lanes: Counts
 
 
 def rounds_of_one_warp(
@@ -40,24 +41,25 @@ def rounds_of_one_warp(
 
     changes: an update changes the word; else (0 is added) both half-warps succeed at one word.
     """
-    lanes = LINE // width if width > 4 else WARP
+    together = LINE // width if width > 4 else WARP
     left = active.copy()
-    found = Rounds(*np.zeros((4, len(left)), np.int64))
+    found = Rounds(*np.zeros((len(Rounds._fields), len(left)), np.int64))
     while left.any():
         rows = np.flatnonzero(left.any(axis=1))
         on, words = left[rows], addresses[rows] // width
         cost = shared_access(addresses[rows], width, "load", on, arch)
         found.rounds[rows] += 1
-        found.swaps[rows] += PASSES * on.reshape(len(rows), -1, lanes).any(axis=2).sum(axis=1)
+        found.swaps[rows] += PASSES * on.reshape(len(rows), -1, together).any(axis=2).sum(axis=1)
         found.loads[rows] += cost.wavefronts
         found.conflicts[rows] += cost.conflicts
-        bank = (words % lanes).reshape(len(rows), -1, lanes)
+        found.lanes[rows] += np.count_nonzero(on, axis=1)
+        bank = (words % together).reshape(len(rows), -1, together)
         held = on.reshape(bank.shape)
         meets = (bank[..., :, None] == bank[..., None, :]) & held[..., None, :]
-        tried = (held & ~(meets & np.tri(lanes, k=-1, dtype=np.bool_)).any(axis=3)).reshape(on.shape)
-        if changes and lanes < WARP:
-            first, second = tried[:, :lanes], tried[:, lanes:]
-            taken = (words[:, lanes:, None] == words[:, None, :lanes]) & first[:, None, :]
+        tried = (held & ~(meets & np.tri(together, k=-1, dtype=np.bool_)).any(axis=3)).reshape(on.shape)
+        if changes and together < WARP:
+            first, second = tried[:, :together], tried[:, together:]
+            taken = (words[:, together:, None] == words[:, None, :together]) & first[:, None, :]
             tried = np.concatenate((first, second & ~taken.any(axis=2)), axis=1)
         left[rows] = on & ~tried
     return found
@@ -65,12 +67,15 @@ def rounds_of_one_warp(
 
 def costliest_round(
     addresses: np.ndarray, width: int, active: np.ndarray, arch: Arch = SM_90
-) -> tuple[int, int, int]:
-    """The most wavefronts of a compare-and-swap, and wavefronts and conflicts of a load, in any round."""
+) -> tuple[int, int, int, int]:
+    """The most wavefronts of a compare-and-swap, wavefronts and conflicts of a load, and lanes, in any
+    round.
+    """
     cost = shared_access(addresses, width, "load", active, arch)
     groups = WARP * width // LINE
     return (
         PASSES * groups * int(active.any()),
         int(cost.wavefronts.max(initial=0)),
         int(cost.conflicts.max(initial=0)),
+        int(np.count_nonzero(active, axis=1).max(initial=0)),
     )

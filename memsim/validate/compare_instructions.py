@@ -25,7 +25,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis, Range
-from memsim.arch import Arch
+from memsim.arch import SM_90, Arch
+from memsim.counts import Count
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
 from memsim.validate.predict import (
@@ -190,13 +191,13 @@ def _rows(profile: CodeProfile, trace: Trace, arch: Arch) -> Iterator[Instructio
     if not collected:
         return
     measured = dict(zip(profile.addresses, range(len(profile.addresses)), strict=True))
-    accesses = accesses_by_address(trace)
+    accesses = accesses_by_address(trace, arch)
     executed = {place[0]: int(times) for place, times in zip(trace.listing, trace.executed)}
     touching = {address for address, row in measured.items() if access_of(profile.sass[row])}
     for address in sorted({*accesses, *touching}):
         row = measured.get(address)
         mine = accesses.get(address, [])
-        found: Figures = {name: (row is not None and profile.figure(name, row)) or 0 for name in collected}
+        found = {name: (row is not None and profile.figure(name, row)) or 0 for name in collected}
         if not mine and not found.get(THREADS):
             continue  # no lane was ever active: it is not in the trace
         yield InstructionRow(
@@ -244,12 +245,21 @@ def _predicted(accesses: Sequence[PredictedAccess], arch: Arch, executed: int | 
 
 
 def _figures(
-    collected: Iterable[str], predicted: Figures, measured: Figures, lost: Collection[str]
+    collected: Iterable[str], predicted: Figures, measured: Mapping[str, int], lost: Collection[str]
 ) -> Iterator[MetricComparison]:
     for name in collected:
         expected = predicted.get(name, 0)
         if name in predicted or measured[name]:
-            yield MetricComparison(name, expected, measured[name], unreliable=name in lost)
+            yield _compared(name, expected, measured[name], name in lost)
+
+
+def _compared(
+    metric: str, known: Count | None, measured: int | float | None, lost: bool = False
+) -> MetricComparison:
+    """A value beside its prediction, or its limits."""
+    if isinstance(known, Range):
+        return MetricComparison(metric, None, measured, 0, lost, known.least, known.most)
+    return MetricComparison(metric, known, measured, unreliable=lost)
 
 
 def expected(figure: MetricComparison) -> str:
@@ -259,10 +269,10 @@ def expected(figure: MetricComparison) -> str:
     return "" if figure.least is None else str(Range("", figure.least, figure.most))
 
 
-def accesses_by_address(trace: Trace) -> dict[int, list[PredictedAccess]]:
+def accesses_by_address(trace: Trace, arch: Arch = SM_90) -> dict[int, list[PredictedAccess]]:
     """The accesses of each machine instruction; for a copy both sides."""
     found: dict[int, list[PredictedAccess]] = {}
-    for access in accesses_of(trace):
+    for access in accesses_of(trace, arch):
         found.setdefault(access.site.address, []).append(access)
     return found
 
@@ -295,7 +305,7 @@ def counter_figures(
                 expected = None
         limits = (undecided or {}).get(metric)
         if expected is None and limits is not None and limits.is_limited:
-            yield MetricComparison(metric, None, measured, least=limits.least, most=limits.most)
+            yield _compared(metric, limits, measured)
         else:
             yield MetricComparison(metric, expected, measured, surplus)
 

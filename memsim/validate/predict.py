@@ -5,13 +5,15 @@ None if there is no rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from memsim.arch import Arch
+from memsim.analysis.swap_costs import LANES, LOOP, ranges_of_sites
+from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
+from memsim.counts import Count, Range, total
 from memsim.instruction import condition_of, guard_of
 from memsim.model import (
     bypass_source_page,
@@ -41,14 +43,16 @@ FIGURES = {
     "texture": (),
 }
 
-Figures = dict[str, int | None]
+#: Of each metric a number or limits; None: there is no rule.
+Figures = dict[str, Count | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PredictedAccess:
     """One instruction: its site, and its distinct requests in columns as in a `Trace`.
 
-    times: how often each occurred.
+    times: how often each occurred. rounds: of an instruction of a loop of compare-and-swaps, what
+    `ranges_of_sites` knows; its requests are not all that it makes then.
     """
 
     site: AccessSite
@@ -56,6 +60,7 @@ class PredictedAccess:
     active: np.ndarray
     partner: np.ndarray
     times: np.ndarray
+    rounds: Mapping[str, Range] | None = None
 
 
 def access_name(site: AccessSite) -> str:
@@ -63,13 +68,14 @@ def access_name(site: AccessSite) -> str:
     return operation(site.space, site.op).access
 
 
-def accesses_of(trace: Trace) -> Iterator[PredictedAccess]:
+def accesses_of(trace: Trace, arch: Arch = SM_90) -> Iterator[PredictedAccess]:
     """The instructions of a launch that access memory; for a copy one for each side."""
+    rounds = ranges_of_sites(trace, arch)
     by_site = np.argsort(trace.site, kind="stable")
     ends = np.searchsorted(trace.site[by_site], np.arange(len(trace.sites)), side="right")
-    for site, rows in zip(trace.sites, np.split(by_site, ends), strict=False):
-        columns = trace.addresses, trace.active, trace.partner, trace.count
-        yield PredictedAccess(site, *(column[rows] for column in columns))
+    for number, (site, rows) in enumerate(zip(trace.sites, np.split(by_site, ends), strict=False)):
+        requests = trace.addresses[rows], trace.active[rows], trace.partner[rows], trace.count[rows]
+        yield PredictedAccess(site, *requests, rounds.get(number))
 
 
 def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Figures:
@@ -78,7 +84,7 @@ def predict(accesses: Iterable[PredictedAccess], arch: Arch) -> Figures:
     for access in accesses:
         for name, value in _predict_one(access, arch).items():
             so_far = figures.get(name, 0)
-            figures[name] = None if value is None or so_far is None else so_far + value
+            figures[name] = None if value is None or so_far is None else total((so_far, value))
     return figures
 
 
@@ -108,6 +114,12 @@ def _predict_one(access: PredictedAccess, arch: Arch) -> Figures:
         if asked.matrix:  # all lanes of a warp take part, even if not all supply an address
             lanes = np.where(lanes > 0, WARP, 0)
         figures = {EXECUTED: site.instructions, THREADS: None if site.unresolved else _sum(access, lanes)}
+    if access.rounds is not None:  # the trace has one possible order of warps, and of swaps the first rounds
+        figures = {EXECUTED: total((access.rounds["instructions"],)), THREADS: total((access.rounds[LANES],))}
+        if isinstance(figures[EXECUTED], Range):
+            return {**figures, **dict.fromkeys(FIGURES[site.space])}
+    elif site.op == LOOP:  # whose load was not found
+        figures = dict.fromkeys(figures)
     if asked.unmade:
         figures = {}  # the profiler knows only the space that its lanes access
     kind = site.width, site.op, site.space

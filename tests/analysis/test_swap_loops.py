@@ -10,8 +10,10 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
+from memsim.counts import Count, Range
 from memsim.guard.evaluate import GuardedKernel
 from memsim.model.swap_loops import rounds_of_one_warp
+from memsim.validate.predict import EXECUTED, THREADS, WAVEFRONTS, accesses_of, predict
 from tests.few import few
 from tests.guard.subjects import checked
 from tests.simt.cuda import kernels_of, machine_kernel
@@ -69,10 +71,13 @@ def test_every_kind_of_launch_is_there() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (LANES, (1, 2, 1, 0)),
-        (LANES * 0, (32, 64, 32, 0)),
-        (LANES // 2, (2, 4, 2, 0)),
-        (LANES * 32, (32, 64, 32 * 33 // 2, 32 * 31 // 2)),  # one bank: others are not even tried
+        (LANES, (1, 2, 1, 0, 32)),
+        (LANES * 0, (32, 64, 32, 0, 32 * 33 // 2)),
+        (LANES // 2, (2, 4, 2, 0, 48)),
+        (
+            LANES * 32,
+            (32, 64, 32 * 33 // 2, 32 * 31 // 2, 32 * 33 // 2),
+        ),  # one bank: others are not even tried
     ],
 )
 def test_a_round_tries_one_lane_of_each_bank(words: np.ndarray, expected: tuple[int, ...]) -> None:
@@ -148,3 +153,33 @@ def test_a_budget_judges_the_worse_end(budget: str, broken: bool) -> None:
     assert found.broken == broken
     if broken:
         assert "compare-and-swaps goes round" in found.findings[0].reason
+
+
+def source_page(keys: np.ndarray) -> dict[str, dict[str, Count | None]]:
+    """What is predicted of each instruction of the loop, by its opcode."""
+    found = histogram(keys)
+    return {
+        access.site.instruction.split()[0]: predict([access], found.arch)
+        for access in accesses_of(found.trace, found.arch)
+        if access.rounds is not None
+    }
+
+
+def test_every_lane_that_goes_round_executes_the_compare_and_swap() -> None:
+    """Not only those that it tries: of one warp at one word 32, 31, ... lanes, as of the load.
+
+    `fold_time_series_kernel` of peasoup on an H100: 2,569 threads of the load, and as many of the swap.
+    """
+    for keys, rounds, threads in ((LANES * 0, 32, 32 * 33 // 2), (LANES, 1, 32), (LANES // 2, 2, 48)):
+        page = source_page(keys.astype(np.int32))
+        assert set(page) == {"LDS", "ATOMS.CAST.SPIN"}
+        assert all((one[EXECUTED], one[THREADS]) == (rounds, threads) for one in page.values())
+        assert page["LDS"][WAVEFRONTS] == rounds
+
+
+def test_of_several_warps_every_figure_of_the_loop_has_limits_or_none() -> None:
+    for one in source_page(np.arange(128, dtype=np.int32) % 64).values():
+        executed, threads = one.pop(EXECUTED), one.pop(THREADS)
+        assert isinstance(executed, Range) and (executed.least, executed.most) == (4, 512)
+        assert isinstance(threads, Range) and (threads.least, threads.most) == (128, 512 * 32)
+        assert set(one.values()) == {None}
