@@ -1,0 +1,78 @@
+"""A signature finds the operands of a form, and what it says is what is written and read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memsim.isa.op import PREDICATE, UNIFORM, Trait
+from memsim.isa.readers import Binder
+from memsim.isa.signature import signature
+from memsim.sass.decode import meaning_of_text, parse_form
+from memsim.simt.slot_bits import slots_of
+
+
+@pytest.mark.parametrize(
+    ("signed", "text", "present"),
+    [
+        ("W P?P? <- UUU P?P?", "X R0, R1, R2, R3", "10011100"),
+        ("W P?P? <- UUU P?P?", "X R0, P0, R1, R2, R3, P1, P2", "11011111"),
+        ("R?P? <- P", "X P0, P1", "011"),  # the predicate that is read may not be taken for a result
+        ("R?P? <- P", "X P1", "001"),
+        ("R?P? <- P", "X R0, P0, P1", "111"),
+        ("<- a I?", "X [R4], 0x8", "11"),
+    ],
+)
+def test_operands_that_may_be_missing(signed: str, text: str, present: str) -> None:
+    found = signature(signed).match(parse_form(text))
+    assert found is not None
+    operands = [operand for side in found for _, operand in side]
+    assert "".join("01"[operand is not None] for operand in operands) == present
+
+
+@pytest.mark.parametrize(
+    "text", ["X R0, R1", "X R0, R1, R2, R3", "X P0, R1, R2", "X R0, R1, P2", "X R0, [R1], R2"]
+)
+def test_other_operands_do_not_match(text: str) -> None:
+    assert signature("W <- WW").match(parse_form("X R0, R1, R2")) is not None
+    assert signature("W <- WW").match(parse_form(text)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        # A pair of registers, but predicates one by one.
+        ("UIADD3.64 UR4, UP0, UP1, UR6, UR8, UR10", (UNIFORM + 4, UNIFORM + 5, PREDICATE + 8, PREDICATE + 9)),
+        ("ATOMG.E.CAS.64.STRONG.GPU P2, R4, desc[UR4][R2.64], R6, R8", (PREDICATE + 2, 4, 5)),
+        ("LDG.E.128 R8, desc[UR4][R2.64]", (8, 9, 10, 11)),
+        ("MUFU.RCP R4, R5", (4,)),
+        ("MUFU.NONE R4, R5", (4,)),  # a form that is not executed
+    ],
+)
+def test_what_is_written(text: str, targets: tuple[int, ...]) -> None:
+    meaning = meaning_of_text(text)
+    assert meaning.targets == targets
+    assert slots_of(meaning.writes) == sorted(targets)
+
+
+def test_registers_to_predicates_reads_no_predicate() -> None:
+    """Those that its mask does not name keep their values, and nothing depends on them."""
+    meaning = meaning_of_text("R2P PR, R2, 0x3")
+    assert slots_of(meaning.reads) == [2]
+    assert slots_of(meaning.writes) == [PREDICATE, PREDICATE + 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "results"),
+    [("FLO.U32 R0, R1", 3), ("FLO.U32 R0, P0, R1", (3, True))],
+)
+def test_results_that_a_form_does_not_have_are_dropped(text: str, results: Any) -> None:
+    found = meaning_of_text(text).bind(Binder({}))([8] * 400)
+    assert (tuple(found) if isinstance(results, tuple) else found) == results
+
+
+def test_a_modifier_brings_a_trait() -> None:
+    assert meaning_of_text("BAR.RED.POPC.DEFER_BLOCKING 0x0, P0").traits == {Trait.REDUCES, Trait.COUNTS}
+    assert Trait.OBSERVES in meaning_of_text("LDG.E.STRONG.GPU R4, desc[UR4][R2.64]").traits
+    assert not meaning_of_text("LDG.E R4, desc[UR4][R2.64]").traits
