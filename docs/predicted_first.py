@@ -1,8 +1,8 @@
-"""The table of docs/validation.md about launches whose predictions were written before they were measured.
+"""The tables of docs/validation.md about launches whose predictions were written before they were measured.
 
-docs/validation/predicted_first.json has what was found: the projects and their commits, and each launch's
-outcome by a program that shares nothing with memsim, and by `memsim validate --live`. The projects' files
-are not kept.
+Two sets of them, in docs/validation: what was found, that is the projects and their commits, and each
+launch's outcome by a program that shares nothing with memsim, and by `memsim validate --live`. The projects'
+files are not kept.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memsim.views.markdown_text import table
 
-MADE = Path(__file__).parent / "validation" / "predicted_first.json"
-# What a launch's row says, as predicted_first.json has it.
+FOLDER = Path(__file__).parent / "validation"
+# In the order in which they were measured. No project is in both.
+SETS = ("predicted_first", "predicted_second")
+# What a launch's row says, as these files have it.
 OUTCOMES = {
     "equal": "equal in every counter",
     "arbitration": "equal but for proven arbitration",
@@ -31,9 +34,9 @@ OUTCOMES = {
 Made = dict[str, Any]
 
 
-def summary() -> str:
+def summary(name: str) -> str:
     """How many of which outcome, by each of the two programs; and the commits of the projects."""
-    made, found = _read(), launches()
+    made, found = _read(name), launches(name)
     counts = [Counter(launch[how] for launch in found) for how in ("apart", "live")]
     rows = [
         (says, *(f"{count[outcome]:,}" for count in counts))
@@ -52,13 +55,16 @@ def summary() -> str:
         "",
         f"Compiled by {made['compiler']}. Commits: {commits}.",
     ]
+    if "predictions" in made:
+        said = f"SHA-256 of the file of predictions, fixed before measuring: `{made['predictions']}`."
+        lines += ["", said]
     return "\n".join(lines) + "\n"
 
 
-def launches_table() -> str:
+def launches_table(name: str) -> str:
     """For each project the launches that are equal in everything, and a row for each of the others."""
     by_project: dict[str, list[Made]] = {}
-    for launch in launches():
+    for launch in launches(name):
         by_project.setdefault(launch["project"], []).append(launch)
     rows = []
     for project, members in sorted(by_project.items(), key=_fold):
@@ -72,14 +78,14 @@ def launches_table() -> str:
     return table(("launch", "outcome", "what differs", "why"), rows, "llll") + "\n"
 
 
-def launches() -> list[Made]:
-    """The launches, with their outcome by the program apart from memsim (`apart`) and by `live`."""
-    found: list[Made] = _read()["launches"]
+def launches(name: str) -> list[Made]:
+    """The launches of a set, with their outcome by the program apart from memsim (`apart`) and by `live`."""
+    found: list[Made] = _read(name)["launches"]
     return found
 
 
-def _read() -> Made:
-    found: Made = json.loads(MADE.read_text("utf-8"))
+def _read(name: str) -> Made:
+    found: Made = json.loads((FOLDER / f"{name}.json").read_text("utf-8"))
     return found
 
 
@@ -92,6 +98,7 @@ def _cell(text: str) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "predicted first: summary": summary,
-    "predicted first: launches": launches_table,
+    f"{name.replace('_', ' ')}: {part}": partial(make, name)
+    for name in SETS
+    for part, make in (("summary", summary), ("launches", launches_table))
 }
