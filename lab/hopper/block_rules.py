@@ -6,7 +6,7 @@ Launches without a rule are left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,13 @@ from lab.hopper.hopper_launch import (
     sectors_of,
 )
 from memsim.isa.bulk_issue import Issue, cut
+from memsim.isa.readers import Binder
 from memsim.isa.tensor_copy import report_boxes
-from memsim.isa.warpgroup import build_group_product
 from memsim.model import global_access, shared_access
 from memsim.model.choice import group_wavefronts
 from memsim.model.constant import constant_access
 from memsim.model.local import local_access
-from memsim.sass.decode import parse_form
+from memsim.sass.decode import meaning_of_text
 from memsim.state.tensors import SWIZZLES, Tensor
 
 LOCAL = "l1tex__t_{}_pipe_lsu_mem_local_op_{}.sum"
@@ -52,22 +52,15 @@ PRODUCTS = {
 }
 
 
-class _NoBinder:
-    """Predicates of an instruction: the addend does not matter."""
-
-    def predicate(self, predicate: Any) -> Callable[[Any], bool]:
-        return lambda registers: False
-
-
 def products(parts: Parts) -> Expected:
     for launch in parts.get("wgmma", ()):
         source, kind, columns, *_ = (*launch.kernel.split("_"), "", "", "")
         if source not in ("w", "r"):
             continue
         of_a = "gdesc[UR4]" if source == "w" else "R20, gdesc[UR4]"
-        listener, binder = AddressListener(), _NoBinder()
-        form = parse_form(f"{PRODUCTS[kind].format(columns)} R24, {of_a}, RZ, !UPT, gsb0")
-        build_group_product(form, binder)(listener, None, True, False)
+        listener = AddressListener()
+        product = meaning_of_text(f"{PRODUCTS[kind].format(columns)} R24, {of_a}, RZ, !UPT, gsb0")
+        product.bind(Binder({}))(listener, None, True, False)
         yield (
             launch,
             {WAVEFRONTS.format("gmma"): group_wavefronts(listener.width), CONFLICTS.format("gmma"): 0},

@@ -163,6 +163,8 @@ class Signature:
     def match(self, form: Form) -> tuple[Matched, Matched] | None:
         """(results, sources) of a form; None if its operands are others."""
         tokens, operands = (*self.results, *self.sources), form.operands
+        if operands and isinstance(operands[-1], Special) and operands[-1].name.startswith("desc["):
+            operands = operands[:-1]  # of a tensor copy: the descriptor of a cache policy moves no byte
         found: list[Operand | None] = []
 
         def fill(place: int, at: int) -> bool:

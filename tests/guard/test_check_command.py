@@ -281,7 +281,7 @@ def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(fo
 @needs_assembler
 def test_a_ptx_file(tile: Tile) -> None:
     project = tile("ways <= 1")
-    ptx = compile_cuda(project.path / "tile.cu", ["-DPAD=1"], name="tile.cu")
+    ptx = compile_cuda(TILE, ["-DPAD=1"], name="tile.cu")
     project.write("build/tile.ptx", ptx)
     target = TARGET.replace("tile.cu", "build/tile.ptx")
     project.write("memsim.toml", f"budgets = ['ways <= 0']\n{target}")

@@ -124,6 +124,14 @@ def test_a_copy_reads_the_registers_behind_the_named_ones(text: str, read: tuple
     assert op(text).reads == sum(1 << UNIFORM + number for number in read)
 
 
+@pytest.mark.parametrize("policy", ["desc[URZ]", "desc[UR14]"])
+@pytest.mark.parametrize("copy", ["UTMALDG.2D [UR4], [UR10]", "UTMALDG.2D.MULTICAST [UR4], [UR10], UR8"])
+def test_a_copy_is_executed_with_a_cache_policy_as_without(copy: str, policy: str) -> None:
+    assert meaning_of_text(copy).is_executed and meaning_of_text(f"{copy}, {policy}").is_executed
+    assert op(f"{copy}, {policy}").reads == op(copy).reads
+    assert not meaning_of_text(f"{copy}, R8").is_executed
+
+
 @pytest.mark.parametrize(
     ("known", "form"),
     [

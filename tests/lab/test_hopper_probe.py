@@ -223,7 +223,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
     monkeypatch.setattr(ncu, "profile", profile)
     monkeypatch.setattr(ncu, "read_code_report", lambda report, lines: answers.pop())
     monkeypatch.setattr(
-        measure, "compile_cubin", lambda source, arch: SimpleNamespace(code=b"code", compiler="nvcc")
+        measure, "compile_cubin", lambda source, arch: SimpleNamespace(cubin=b"code", compiler="nvcc")
     )
     return asked
 
