@@ -81,7 +81,9 @@ def accuracy() -> str:
         f"- {first.total():,} more, not seen before: {first['equal']:,} equal in everything; "
         f"{_wrong(first)}.",
         f"- {predicted.total():,} predicted, then measured: {predicted['equal']:,} equal in everything; "
-        f"{_wrong(predicted)}; {in_a_figure} more wrong in a figure of an instruction; mended since.",
+        f"{_wrong(predicted)}.",
+        f"- {in_a_figure} more of these was wrong in a figure of one instruction; "
+        f"all {predicted['wrong'] + in_a_figure} are mended since.",
         "- Not modelled: time, caches, arbitration between warps.",
     ]
     return "".join(f"{line}\n" for line in lines)
