@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-from shlex import quote
-
 from memsim.analysis import Analysis
-from memsim.arch.units import WORD
 from memsim.pictures.proposal_banks import Look
 from memsim.suggest.maps import Map, Padding
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal, advise
@@ -103,30 +100,3 @@ def _counted(every: int, tile: Tile) -> str:
     if row and every % row == 0:
         return "row's number" if every == row else f"number of every {every // row} rows"
     return f"number of every {every} B"
-
-
-FORECAST = ", if the compiler keeps its accesses as wide as they are"
-
-
-def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
-    """What would help most, and which command shows how, in a line; "" where there is no bank conflict.
-
-    options: whether it needs those that the target was given.
-    """
-    arrays = dict.fromkeys(site.array for site in analysis.sites if site.conflicts)
-    if not arrays:
-        return ""
-    from memsim.suggest.proposals import advise
-    from memsim.views.suggest.advice import counted_change
-
-    same = ", with the same options," if options else ""
-    command = f"`memsim suggest {quote(target)}`{same}"
-    helped = [entry for entry in advise(analysis) if entry.proposals]
-    if not helped:
-        return f"No layout tried for {' and '.join(arrays)} helps; {command} tries other changes."
-    most = max(helped, key=lambda entry: entry.wavefronts - entry.proposals[0].cost.most)
-    is_wide = any(site.array == most.tile.name and site.width > WORD for site in analysis.sites)
-    forecast = FORECAST if is_wide and analysis.trace.origin is not None else ""
-    best = most.proposals[0]
-    shows = "shows how" if best.cost.most == most.least else "shows how, or finds a better one"
-    return f"What would help: {counted_change(best, most)}{forecast}. {command} {shows}."
