@@ -107,6 +107,7 @@ def test_a_module_of_one_kernel_needs_no_name() -> None:
     assert found.verdict.startswith("one: coalesced")
 
 
+@pytest.mark.slow
 def test_a_module_of_templates_has_the_instances_that_it_names() -> None:
     source = "template <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x * N] = N; }"
     one, two = ("fill<float, 2>",), ("fill<float, 2>", "fill<double, 1>")

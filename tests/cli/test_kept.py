@@ -58,6 +58,7 @@ def test_a_verb_executes_a_launch_once_and_says_the_same(verb: str, memsim: Run,
     assert memsim(command, "--no-cache") == first and len(traced) == 2
 
 
+@pytest.mark.slow
 def test_verbs_share_a_trace_but_for_what_they_tell_apart(memsim: Run, traced: list[str]) -> None:
     launch = "kernel_v4_colmajor --size 64,64,8"
     for verb in ("analyze", "heatmap", "explain", "bound"):

@@ -23,6 +23,7 @@ def two(tile: Tile) -> Folder:
     return project
 
 
+@pytest.mark.slow
 def test_a_target_that_fails_keeps_its_entry_and_the_others_are_written(two: Folder) -> None:
     assert two.run("baseline").code == 0
     before = two.read("memsim-baseline.toml")

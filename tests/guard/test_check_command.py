@@ -323,6 +323,7 @@ extern "C" __global__ void pick(float *m, int n) {
 """
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(folder: Folder) -> None:
     """Kernels with `%`, `abs` and `__popc`, too: what executes these cannot be carried to another process."""
     targets = []

@@ -180,6 +180,7 @@ def test_two_revisions(history: Folder) -> None:
     assert history.run("compare", "HEAD~1", ".").out.startswith("tile: 1 worse")
 
 
+@pytest.mark.slow
 def test_a_file_and_a_target_of_a_revision(history: Folder) -> None:
     history.edit("tile.cu", "tile[x][y]", "tile[y][x]")
     made = document(history, "HEAD:tile.cu", "tile.cu", *LAUNCH, "-D", "PAD=0")

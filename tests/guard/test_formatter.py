@@ -58,6 +58,7 @@ options = ["-DSTRIDE=32"]
 """
 
 
+@pytest.mark.slow
 def test_accesses_of_one_statement_are_counted_together(folder: Folder) -> None:
     folder.write("k.cu", SUM)
     folder.write("memsim.toml", TARGET)

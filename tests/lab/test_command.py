@@ -72,6 +72,7 @@ def test_bad_input(lab: Run, tmp_path: Path) -> None:
         lab("probe", *arguments).refused(says)
 
 
+@pytest.mark.slow
 def test_hopper(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done = lab("hopper")
     assert (done.code, done.err) == (0, "")

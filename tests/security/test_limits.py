@@ -83,6 +83,7 @@ def test_a_library_that_crashes_is_an_error(tmp_path: Path, monkeypatch: pytest.
         compile_cubin(KERNEL.replace("SUM", ""))
 
 
+@pytest.mark.slow
 def test_a_target_is_ended_and_the_others_are_checked(
     memsim: Run, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +131,7 @@ def test_a_program_has_no_environment_where_nothing_is_trusted(
 
 
 @posix
+@pytest.mark.slow
 def test_a_program_has_less_memory_where_nothing_is_trusted(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -241,6 +241,7 @@ def test_another_revision_is_of_the_project(memsim: Run, place: Place) -> None:
     assert memsim("compare --untrusted --no-cache HEAD .").code == 0
 
 
+@pytest.mark.slow
 def test_workers_trust_as_little(memsim: Run, place: Place) -> None:
     """Several files are analyzed in processes of their own."""
     target("k.cu")

@@ -128,6 +128,7 @@ def test_a_block_that_leaves_is_waited_for_without_end(kernels: Any) -> None:
         run(kernels["leave"], 4, 32, (np.zeros(4, np.int32),), max_steps=20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 @pytest.mark.parametrize("arch", ["sm_100", "sm_120"])
 def test_chips_whose_workspace_is_found_by_the_size_of_the_cluster(arch: str, tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ def panels(figure: object, columns: int) -> list[list[object]]:
     return [axes[i : i + 4] for i in range(0, 4 * columns, 4)]
 
 
+@pytest.mark.slow
 def test_the_heatmap_draws_the_use_of_the_banks() -> None:
     analysis = mixed()
     use = bank_use(analysis)
