@@ -1,23 +1,29 @@
 """Facts about chips that the models use, and how well each rule is supported on each chip.
 
-A chip is a frozen `Arch`, defined in a data file of its own. On sm_90 every rule was measured; on other chips
-rules are published, assumed to hold as on sm_90, or measured by whoever contributed a recording; reports say
-which.
+A chip is a frozen `Arch`, defined in a data file of its own, which is found by its name. On sm_90 every rule
+was measured; on other chips rules are published, assumed to hold as on sm_90, or measured by whoever
+contributed a recording; reports say which.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from importlib import import_module
+from pkgutil import iter_modules
 
-from memsim.arch.chip import ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, Arch, Front, Rule, plain_name
+from memsim.arch.chip import (
+    ASSUMED,
+    BY_CLOCK,
+    MEASURED,
+    PUBLISHED,
+    Arch,
+    Front,
+    Rule,
+    chip_number,
+    plain_name,
+)
 from memsim.arch.contributed import with_contributed
-from memsim.arch.sm_75 import SM_75
-from memsim.arch.sm_80 import SM_80
-from memsim.arch.sm_86 import SM_86
-from memsim.arch.sm_89 import SM_89
 from memsim.arch.sm_90 import SM_90
-from memsim.arch.sm_100 import SM_100
-from memsim.arch.sm_120 import SM_120
 from memsim.errors import MemsimError
 
 __all__ = [
@@ -35,7 +41,9 @@ __all__ = [
     "plain_name",
 ]
 
-ARCHS = {arch.name: arch for arch in (SM_75, SM_80, SM_86, SM_89, SM_90, SM_100, SM_120)}
+_NAMES = sorted((one.name for one in iter_modules(__path__) if one.name.startswith("sm_")), key=chip_number)
+#: Every chip by its name, oldest first: `SM_90` of `sm_90.py`, and so on for each such file here.
+ARCHS: dict[str, Arch] = {name: getattr(import_module(f"{__name__}.{name}"), name.upper()) for name in _NAMES}
 
 
 def get_arch(name: str | Arch) -> Arch:

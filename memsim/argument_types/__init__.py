@@ -1,4 +1,10 @@
-"""What a kernel's argument can be: numbers, arrays, structs, tables of pointers, tensor maps, textures."""
+"""What a kernel's argument can be: numbers, arrays, structs, tables of pointers, tensor maps, textures.
+
+Every module here is imported, so that a kind of argument is known by being in a file of this folder.
+"""
+
+from importlib import import_module as _import_module
+from pkgutil import iter_modules as _iter_modules
 
 from memsim.argument_types.array_arg import DTYPES as DTYPES
 from memsim.argument_types.array_arg import FILLS as FILLS
@@ -12,3 +18,6 @@ from memsim.argument_types.tensor_maps import TensorMap as TensorMap
 from memsim.argument_types.tensor_maps import TensorMaps as TensorMaps
 from memsim.argument_types.textures import Texture as Texture
 from memsim.argument_types.textures import Texture1D as Texture1D
+
+for _module in _iter_modules(__path__):
+    _import_module(f"{__name__}.{_module.name}")
