@@ -152,9 +152,12 @@ def pack_tf32(form: BoundForm, read: FloatReader) -> Compute:
     return lambda r: to_tf32(read(r), mode)
 
 
-@executes("F2FP.F16.F32 F2FP.BF16.F32", "W <- FF", "PACK_AB RZ RELU")
+@executes("F2FP.F16.F32 F2FP.BF16.F32 F2FP.PACK_AB F2FP.BF16.PACK_AB", "W <- FF", "PACK_AB RZ RELU")
 def pack_halves(form: BoundForm, *reads: FloatReader) -> Compute:
-    """Two numbers packed in one register, the first operand in the upper half."""
+    """Two numbers packed in one register, the first operand in the upper half.
+
+    Code for sm_80 to sm_87 does not name float16 and float32: PTX's `cvt.rn.f16x2.f32` is `F2FP.PACK_AB`.
+    """
     given, mode = form.given, mode_of(form)
 
     def compute(r: Registers) -> Int:

@@ -128,10 +128,10 @@ def test_between_floats(mode: str) -> None:
     check("F2F.F64.F32 R0, R1", widened, R1=numbers)
 
 
-@pytest.mark.parametrize("name", ["F16", "BF16"])
+@pytest.mark.parametrize("name", [".F16.F32", ".BF16.F32", "", ".BF16"])  # the last two from sm_80 to sm_87
 @pytest.mark.parametrize("mode", ["", ".RZ"])
 def test_packing(name: str, mode: str) -> None:
-    form = F16 if name == "F16" else BF16
+    form = BF16 if "BF16" in name else F16
 
     def half(bits: int, relu: bool = False) -> int:
         sign, value = decode(bits, F32)
@@ -139,9 +139,9 @@ def test_packing(name: str, mode: str) -> None:
         return 0 if relu and found & 0x8000 else found
 
     a, b = NUMBERS, NUMBERS[::-1]
-    check(f"F2FP.{name}.F32.PACK_AB{mode} R0, R1, R2", lambda x, y: half(x) << 16 | half(y), R1=a, R2=b)
+    check(f"F2FP{name}.PACK_AB{mode} R0, R1, R2", lambda x, y: half(x) << 16 | half(y), R1=a, R2=b)
     relu = lambda x, y: half(x, True) << 16 | half(y, True)  # noqa: E731
-    check(f"F2FP.RELU.{name}.F32.PACK_AB{mode} R0, R1, R2", relu, R1=a, R2=b)
+    check(f"F2FP.RELU{name}.PACK_AB{mode} R0, R1, R2", relu, R1=a, R2=b)
 
 
 def test_tf32() -> None:
