@@ -1,4 +1,4 @@
-"""Sizes that are the same on all supported chips, sm_75 to sm_120; an `Arch` has them too.
+"""Sizes that are the same on all supported chips; an `Arch` has them too.
 
 Source: CUDA C++ Programming Guide, "Compute Capabilities"; each chip's recordings in traces/ agree.
 """

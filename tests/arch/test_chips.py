@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import memsim
+import memsim.arch
 from lab.experiments import PROBE
 from lab.probe.judge_probe import judge_probe
 from lab.rules_file import write_rules
 from memsim.analysis import analyze_trace
 from memsim.api import running
 from memsim.arch import ARCHS, ASSUMED, MEASURED, PUBLISHED, SM_90, arch_of_code, get_arch
+from memsim.arch.chip import chip_number
 from memsim.arch.contributed import with_contributed
 from memsim.cli import cli
 from memsim.cli.launch_options import chip_name
@@ -32,6 +33,12 @@ from tests.few import few
 from tests.lab.fake_driver import FakeDriver
 
 OTHERS = [name for name in ARCHS if name != "sm_90"]
+
+
+def test_each_file_of_a_chip_is_known_and_the_oldest_comes_first() -> None:
+    files = {path.stem for path in Path(memsim.arch.__file__).parent.glob("sm_*.py")}
+    assert {*ARCHS} == files and all(chip.name == name for name, chip in ARCHS.items())
+    assert [*ARCHS] == sorted(ARCHS, key=chip_number) != sorted(ARCHS)
 
 
 def test_only_rules_of_sm_90_were_measured() -> None:
@@ -55,6 +62,8 @@ def test_only_rules_of_sm_90_were_measured() -> None:
         ("sm_90", "", True),
         ("sm_86", "sm_80", True),
         ("sm_89", "sm_86", True),
+        ("sm_121", "sm_120", True),
+        ("sm_120", "sm_121", False),
         ("sm_80", "sm_86", False),
         ("sm_90", "sm_80", False),
         ("sm_120", "sm_100", False),
@@ -138,7 +147,7 @@ def test_copies_past_the_cache_are_measured_on_sm_90(name: str) -> None:
 def test_an_unknown_chip_is_refused() -> None:
     done = CliRunner().invoke(cli, ["analyze", "kernel_v4", "--arch", "sm_61"])
     assert isinstance(done.exception, MemsimError)
-    assert "sm_75, sm_80, sm_86, sm_89, sm_90, sm_100, sm_120" in str(done.exception)
+    assert f"known: {', '.join(ARCHS)}" in str(done.exception)
 
 
 @pytest.mark.parametrize(("capability", "chip"), [((8, 6), "sm_86"), ((9, 0), "sm_90")])
@@ -152,7 +161,7 @@ def test_the_gpu_of_the_machine_is_taken_if_asked_for(
 
 @pytest.mark.parametrize(
     ("driver", "says"),
-    [({"devices": 0}, "CUDA_ERROR_NO_DEVICE"), ({"chip": (8, 7)}, "no rules for architecture 'sm_87'")],
+    [({"devices": 0}, "CUDA_ERROR_NO_DEVICE"), ({"chip": (6, 1)}, "no rules for architecture 'sm_61'")],
 )
 def test_a_gpu_that_is_of_no_use_is_told(
     driver: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
