@@ -25,6 +25,7 @@ from docs import (  # noqa: E402
     bounds,
     by_instruction,
     chips,
+    first_change,
     first_look,
     guard,
     index_math,
@@ -55,8 +56,8 @@ PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end 
 
 
 MODULES = (
-    *(bounds, by_instruction, chips, claims, first_look, growth, guard, index_math, measured, peers),
-    *(pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
+    *(bounds, by_instruction, chips, claims, first_change, first_look, growth, guard, index_math, measured),
+    *(peers, pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
     warp_specialised,
 )
 PARTS: dict[str, Callable[[], str]] = {

@@ -1,0 +1,32 @@
+"""docs/first-change.md: its excerpts are whole definitions. tests/test_generated.py keeps them fresh."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from docs import first_change
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "first-change.md").read_text("utf-8")
+
+
+def test_an_excerpt_has_its_decorators_and_nothing_else() -> None:
+    shown = first_change.excerpt("memsim/isa/words.py", "readings", "computes")
+    code = shown.removeprefix("```python\n# memsim/isa/words.py\n").removesuffix("\n```\n")
+    assert code.startswith("def computes(") and "\n\n\ndef readings(" in code and "def fields(" not in code
+    assert all(part in (ROOT / "memsim/isa/words.py").read_text("utf-8") for part in code.split("\n\n\n"))
+    assert first_change.PARTS["first change: opcode"]().splitlines()[2].startswith("@executes(")
+
+
+def test_a_definition_that_is_gone_is_named() -> None:
+    with pytest.raises(KeyError, match=r"memsim/isa/words.py does not define nothing"):
+        first_change.excerpt("memsim/isa/words.py", "computes", "nothing")
+
+
+def test_the_files_that_the_page_names_are_there() -> None:
+    named = set(re.findall(r"(?:memsim|tests|docs)/[\w/.-]*\w", PAGE))
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / name).exists()] == []
