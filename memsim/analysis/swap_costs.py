@@ -1,9 +1,9 @@
 """What an atomic on shared memory costs that is a loop of a load and a compare-and-swap.
 
-The rounds of one warp are certain (`memsim.model.swap_loops`). Another warp's update of the same word between
-load and swap makes a round more. A round without an update of its own lies around one of another warp's, and
-each of these lies in at most one round of each warp: with U updates by W warps there are at most U * W
-rounds.
+The rounds of one warp are certain (`memsim.model.swap_loops`), and so are those of several that never update
+the same word. Another warp's update of the same word between load and swap makes a round more. A round
+without an update of its own lies around one of another warp's, and each of these lies in at most one round of
+each warp: with U updates by W warps there are at most U * W rounds.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ def ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
         if site.op == LOOP and site.width in WIDTHS and (load := _load_of(trace, site)) is not None
     }
     updates = _updates(trace, [number for number, site in enumerate(trace.sites) if _updates_words(site)])
+    others = any(site.op != LOOP for site in trace.sites if _updates_words(site))
     found: dict[int, Ranges] = {}
     for number, load in loops.items():
         width, rows = trace.sites[number].width, trace.site == number
         addresses, active, times = trace.addresses[rows], trace.active[rows], trace.count[rows]
         least = [times @ column for column in rounds_of_one_warp(addresses, width, active, False, arch)]
-        if trace.launch.warps == 1:
+        if trace.launch.warps == 1 or (trace.sites[number].apart and not others):
             most = [times @ column for column in rounds_of_one_warp(addresses, width, active, True, arch)]
         else:
             limit = _updates(trace, [number]) + (trace.launch.warps - 1) * updates

@@ -44,16 +44,17 @@ def listener_of_shared(
     if not any(SHARED in spaces_read(ops[index]) for index in needed):
         return None
     told: set[str] = set()
-    ends = {loop.branch.index for loop in swap_loops(ops)}  # what these cost has limits
+    ends = {loop.branch.index for loop in swap_loops(ops)}
 
     @cache
-    def decided(load: int) -> Op | None:
-        """The first access or branch that a load decides."""
+    def decided(load: int, by_atomic: bool) -> Op | None:
+        """The first access or branch that a load decides; what atomics make swap loops cost has limits."""
         found = decided_by(dataflow, lambda op: op.index == load, *places)
-        return next((op for op in found if op.index not in ends), None)
+        return next((op for op in found if not (by_atomic and op.index in ends)), None)
 
     def report(race: Race) -> None:
-        op = decided(race.load) if len(told) < MOST_REASONS else None
+        by_atomic = ops[race.store].form.opcode == "ATOMS"
+        op = decided(race.load, by_atomic) if len(told) < MOST_REASONS else None
         if op is not None:
             what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
             told.add(reason := race.reason(ops[race.store].where, ops[race.load].where, what))

@@ -34,6 +34,7 @@ from memsim.trace.site_records import (
     joined_requests,
     note_of_folded,
 )
+from memsim.trace.swapped_words import SWAP_LOOP, SwappedWords
 from memsim.trace.trace_data import AccessSite
 from memsim.trace.warp_counts import Executions, WarpCounts
 from memsim.trace.writers import OWNING, Writers
@@ -87,6 +88,7 @@ class Recorder:
         self.executions = Executions()
         self.in_warps = WarpCounts()
         self.writers = Writers()
+        self.swapped = SwappedWords()
         self.marks = Marks()
         self.chunks = 0
         self.kept_rows = 0
@@ -106,6 +108,7 @@ class Recorder:
         self.in_warps.start_chunk(len(self.blocks), self.warps)
         self.executions.start_chunk(len(self.blocks))
         self.marks.start_chunk()
+        self.swapped.start_chunk(chunk.first)
 
     def access(
         self,
@@ -125,6 +128,8 @@ class Recorder:
         record.arrays |= arrays
         if site.space == "shared" and site.access in OWNING and self.chunks == 1:
             self.writers.wrote(address, site.width, active, self.warps * WARP)
+        if site.access == SWAP_LOOP:
+            self.swapped.update(address, site.width, active, self.warps * WARP)
         if site.space == "global":
             self.marks.access(site.access, address, active)
         elif other is not None and other.active is not False:  # what is copied from there
@@ -141,6 +146,8 @@ class Recorder:
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)
+        if site.access == SWAP_LOOP:  # whose words are all looked at
+            return None
         return Again(record, tally, warps) if isinstance(tally, Tally) else None
 
     def scattered(
@@ -150,6 +157,7 @@ class Recorder:
         record = self.record(site)
         record.instructions += warps
         record.arrays |= arrays
+        self.swapped.meet |= site.access == SWAP_LOOP
         if site.space == "global":
             self.marks.sectors(site.access, address >> SECTOR_BITS)
         rows = lanes.warps // self.warps
@@ -159,6 +167,7 @@ class Recorder:
     def requests(self, site: Site, requests: SiteRequests) -> None:
         """Count expanded requests."""
         record = self.record(site)
+        self.swapped.meet |= site.access == SWAP_LOOP
         record.instructions += len(requests)
         made = requests[np.flatnonzero(requests.active.any(1))]
         if not len(made):
@@ -224,6 +233,7 @@ class Recorder:
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Count an execution with unknown addresses."""
         record = self.record(site)
+        self.swapped.meet |= site.access == SWAP_LOOP
         record.instructions += self.in_warps.of(mask)
         record.unresolved_requests += self.in_warps.of(active)
         record.unresolved = record.unresolved or poison.story()
@@ -390,7 +400,7 @@ class Recorder:
         records = [self.sites[index] for index in sorted(self.sites)]
         made = [record.rows.requests() for record in records]
         sites = np.repeat(np.arange(len(records), dtype=np.int32), [len(one) for one in made])
-        return [access_site(record) for record in records], {
+        return [access_site(record, not self.swapped.meet) for record in records], {
             "site": sites,
             "count": concatenated([record.rows.counts for record in records], np.int64),
             "addresses": concatenated([one.addresses for one in made], np.int64, (WARP,)),

@@ -12,6 +12,7 @@ import numpy as np
 from memsim.access import Requests, Site
 from memsim.names.demangle import short_name
 from memsim.trace.rows import RequestRows
+from memsim.trace.swapped_words import SWAP_LOOP
 from memsim.trace.trace_data import AccessSite
 
 #: Distinct requests of an access above which it is checked whether they repeat.
@@ -98,8 +99,8 @@ def note_of_folded(sites: Iterable[AccessSite]) -> list[str]:
     return [f"{what} ({named})"] if named else []
 
 
-def access_site(record: SiteRecord) -> AccessSite:
-    """A site's record as it appears in the trace."""
+def access_site(record: SiteRecord, swaps_apart: bool = False) -> AccessSite:
+    """A site's record as it appears in the trace. swaps_apart: of the launch's loops of compare-and-swaps."""
     instruction = record.site.instruction
     source = instruction.source
     return AccessSite(
@@ -116,4 +117,5 @@ def access_site(record: SiteRecord) -> AccessSite:
         unresolved_requests=record.unresolved_requests,
         address=instruction.address,
         lanes=record.lanes,
+        apart=swaps_apart and record.site.access == SWAP_LOOP,
     )

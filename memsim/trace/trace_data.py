@@ -81,6 +81,7 @@ class AccessSite:
     why its addresses are unknown, else None; then `instructions` is still counted, but rows are missing or
     incomplete. `address`: of machine code, the instruction's offset from the kernel's first byte; else -1.
     `lanes`: of a copy by TMA, the lanes that executed it; 0 for others, whose requests have them.
+    `apart`: of atomic_loop, no such access of the launch updates a word from several warps of a block.
     """
 
     instruction: str
@@ -96,6 +97,7 @@ class AccessSite:
     unresolved_requests: Natural = 0
     address: int = -1
     lanes: Natural = 0
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -183,3 +183,28 @@ def test_of_several_warps_every_figure_of_the_loop_has_limits_or_none() -> None:
         assert isinstance(executed, Range) and (executed.least, executed.most) == (4, 512)
         assert isinstance(threads, Range) and (threads.least, threads.most) == (128, 512 * 32)
         assert set(one.values()) == {None}
+
+
+def test_warps_that_never_update_the_same_word_go_round_as_one_warp_does() -> None:
+    """Modes 0, 2 and 4 of the recording, and `ReturnFloat` of cudahandbook: 16 rounds by 16 warps."""
+    keys = np.arange(64, dtype=np.int32)
+    for own in (keys, keys[::-1].copy(), keys // 2 * 2):
+        found = histogram(own)
+        assert found.trace.uncertain == () and SWAPS not in found.undecided
+    assert found.totals[SWAPS] == 2 * 2 * 2  # a pair of lanes goes round twice
+    keys[40] = 0  # a lane of the second warp takes a word of the first one
+    assert histogram(keys).undecided[SWAPS].most == 64 * 2 * 2
+    apart = [launch for launch in LAUNCHES if launch[1] in (0, 2, 4) and launch[3] == 8 and launch[4] == 1]
+    for launch in apart:
+        if ELEMENTS[launch[0]] == "float32":
+            assert SWAPS not in of_launch(launch).undecided
+    assert len(apart) >= 6
+
+
+def test_a_store_of_another_warp_that_no_barrier_orders_makes_the_rounds_uncertain() -> None:
+    keys = (np.arange(64, dtype=np.int32) + 32) % 64
+    text = HISTOGRAM.replace("    __syncthreads();\n    atomicAdd", "    atomicAdd")
+    assert text != HISTOGRAM
+    found = memsim.analyze(machine_kernel(text), 1, 64, [np.zeros(64, np.float32), keys])
+    assert any("__syncthreads() missing" in why for why in found.trace.uncertain)
+    assert histogram(keys).trace.uncertain == ()
