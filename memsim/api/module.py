@@ -45,7 +45,7 @@ class Module:
         Raises:
             MemsimError: there is none, or several.
         """
-        from memsim.names.kernel_names import resolve
+        from memsim.names.demangle import resolve
 
         if not isinstance(name, str):
             raise MemsimError(f"a kernel is chosen by its name, not by {name!r}", hint=choice_of(self))
@@ -61,8 +61,7 @@ class Module:
         Raises:
             MemsimError: it is none, or does not compile.
         """
-        from memsim.names.demangle import demangle
-        from memsim.names.kernel_names import plain_name
+        from memsim.names.demangle import demangle, plain_name
 
         plain = plain_name(name)
         template = self.only_templates(plain)

@@ -1,4 +1,5 @@
-"""Parser for CuTe's notation of layouts: `Sw<3,4,3> o (8,64):(64,1)`.
+"""CuTe's notation of layouts, `Sw<3,4,3> o (8,64):(64,1)`, and the nested tuples of integers that it stands
+for: shapes, strides and coordinates.
 
 Accepts what CuTe prints (`_8` for a static 8, `smem_ptr[16b](unset)`, after which the swizzle counts bytes)
 and the output of `str(layout)`.
@@ -7,12 +8,66 @@ and the output of `str(layout)`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NoReturn
+from math import prod
+from typing import Any, NoReturn, TypeAlias
+
+import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.layout.nested import Nested, congruent, leaves
 from memsim.layout.swizzle import Swizzle
+
+Nested: TypeAlias = "int | tuple[Nested, ...]"
+
+
+def nested(value: Any, what: str) -> Nested:
+    """A checked copy: sequences become tuples, numpy integers ints.
+
+    Raises:
+        MemsimError: an element is neither an integer nor a sequence.
+    """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.bool_)):
+        return int(value)
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(nested(item, what) for item in value)
+    raise MemsimError(f"a {what} consists of integers, unlike {value!r}")
+
+
+def leaves(value: Nested) -> Iterator[int]:
+    """Its integers from left to right."""
+    if isinstance(value, int):
+        yield value
+    else:
+        for item in value:
+            yield from leaves(item)
+
+
+def size(shape: Nested) -> int:
+    """The product of its integers."""
+    return prod(leaves(shape))
+
+
+def congruent(left: Nested, right: Nested) -> bool:
+    """Whether both have the same nesting."""
+    if isinstance(left, int) or isinstance(right, int):
+        return isinstance(left, int) and isinstance(right, int)
+    return len(left) == len(right) and all(map(congruent, left, right))
+
+
+def like(shape: Nested, values: Iterator[int]) -> Nested:
+    """The values in turn, nested as `shape`."""
+    if isinstance(shape, int):
+        return next(values)
+    return tuple(like(item, values) for item in shape)
+
+
+def text(value: Nested) -> str:
+    """`(8,(2,4))`, as CuTe prints it."""
+    if isinstance(value, int):
+        return str(value)
+    return f"({','.join(map(text, value))})"
+
 
 SWIZZLE = re.compile(r"(?:Sw|S|Swizzle)\s*<\s*(\d+)\s*,\s*(\d+)\s*,\s*(-?\d+)\s*>")
 POINTER = re.compile(r"(?:o\s+)?_?smem_ptr\[(\d+)b\](?:\(\w*\))?")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WORD
-from memsim.layout.nested import leaves
+from memsim.layout.notation import leaves
 from memsim.source.declared import ArrayShape, array_shape
 from memsim.source.kernels import template_constants
 from memsim.trace.trace import Trace

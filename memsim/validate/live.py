@@ -25,8 +25,7 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.model.counters import COUNTERS
-from memsim.names.demangle import demangle
-from memsim.names.kernel_names import plain_name
+from memsim.names.demangle import demangle, plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device, check_chip, this_device

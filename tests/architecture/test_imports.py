@@ -35,7 +35,7 @@ FAULTS = (
         "from memsim.names import demangle",
         "-> memsim.views",
     ),
-    ("sass/operands", "import memsim.analysis", "import memsim.launch", "-> memsim.analysis"),
+    ("sass/decode", "import memsim.analysis", "import memsim.launch", "-> memsim.analysis"),
     ("isa/pairs", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
     ("isa/control", "from ..trace.trace import Trace", "from ..errors import MemsimError", "-> memsim.trace"),
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),

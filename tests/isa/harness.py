@@ -12,8 +12,7 @@ import numpy as np
 
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
-from memsim.sass.decode import meaning_of_text
-from memsim.sass.operands import parse_operand
+from memsim.sass.decode import meaning_of_text, parse_operand
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array

@@ -16,8 +16,7 @@ from memsim.isa.memory import word_of
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.order.order_listener import OrderListener
-from memsim.sass.decode import meaning_of_text
-from memsim.sass.operands import parse_operand
+from memsim.sass.decode import meaning_of_text, parse_operand
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
 from memsim.state.partial import merge_lanes, split
 from memsim.state.poison import Poison, Poisoned

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
 from memsim.layout import Layout, Swizzle
-from memsim.layout.nested import Nested, leaves, like
+from memsim.layout.notation import Nested, leaves, like
 
 SHAPES = st.recursive(
     st.integers(1, 6), lambda inner: st.lists(inner, min_size=1, max_size=3).map(tuple), max_leaves=5

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.names.demangle import demangle
-from memsim.names.kernel_names import resolve
+from memsim.names.demangle import demangle, resolve
 
 # Written by g++ 12 and nvcc 13. What c++filt (GNU binutils 2.40) says differs in spaces, in the suffixes of
 # integers, and in the types and values that stand here without their parameters.

@@ -12,7 +12,7 @@ from typing import cast
 
 from memsim.isa.executable import Executable, Parameter
 from memsim.kernel import Kernel
-from memsim.names.kernel_names import resolve
+from memsim.names.demangle import resolve
 from memsim.sass.machine_code import MachineKernel
 from memsim.trace.trace_data import Origin
 from studies.kernel_ptx import compile_cuda
