@@ -9,7 +9,7 @@ neither before the other, are a race. A race by itself is no finding here: `mems
 says whether it decides anything.
 
     shared memory   `SharedListener`: vector clocks of warps and copies (`warp_clocks.py`), marks of words
-                    (`word_marks.py`, `shared_order.py`), lanes of a warp that diverged (`lane_order.py`)
+                    and lanes of a warp that diverged (`word_marks.py`, `shared_order.py`)
     global memory   `GlobalListener`: the thread, and the block barriers that its block has passed
 
 The terms are those of PTX ISA 9, chapter 8, "Memory Consistency Model". Followed in shared memory:

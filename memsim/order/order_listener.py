@@ -2,12 +2,12 @@
 
 A listener is told of each event where it happens, in one legal order of warps and blocks, and is to find what
 other orders would change. Warps and blocks are named by their places in the running chunk, instructions by
-their indices in the program; masks of lanes are True, False or a `Part`.
-"""
+their indices in the program; masks of lanes are True, False or a `Part`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -17,6 +17,35 @@ from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
+
+
+@dataclass(frozen=True)
+class Race:
+    """A load of what a store changes, by the indices of their instructions.
+
+    several: several stores of different values are not ordered; the load itself may be. by_lanes: if not,
+    both are by lanes of one warp, which have diverged.
+    """
+
+    load: int
+    store: int
+    several: bool
+    by_lanes: bool
+
+    def reason(self, stores: str, loads: str, decides: str) -> str:
+        """Why counts are uncertain. stores, loads: the places of both; decides: what the load does."""
+        who, other, barrier = "one warp stores", "another loads", "no barrier orders them"
+        missing = "__syncthreads"
+        if self.several:
+            who, other = "several warps or lanes store", "one loads"
+        elif self.by_lanes:
+            who, other, barrier = "lanes store", "others of their warp load", "they have diverged"
+            missing = "__syncwarp"
+        return (
+            f"what {who} to shared memory at {stores} and {other} at {loads}"
+            f" decides {decides}, and {barrier} (is a {missing}() missing?)"
+        )
+
 
 Mask = bool | Part
 

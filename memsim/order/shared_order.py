@@ -5,7 +5,7 @@ Two accesses of one word by different warps of a block, with no barrier in betwe
 matter if one is a load and the other changes what it reads, or if both are stores of different values and
 the word is loaded later, before it is stored to again.
 
-Lanes of one warp that have diverged are not ordered either, until they run together again (lane_order.py).
+Lanes of one warp that have diverged are not ordered either, until they run together again (word_marks.py).
 
 Where all blocks access the same addresses, one row of words stands for all of them, until two warps meet in
 it, or lanes diverge.
@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP, WORD
-from memsim.order.lane_order import SEVERAL, LaneOrder
-from memsim.order.race import Race
+from memsim.order.order_listener import Race
 from memsim.order.warp_clocks import COPIES, WarpClocks
 from memsim.order.word_marks import (
     ADDERS,
@@ -33,10 +32,12 @@ from memsim.order.word_marks import (
     LOADERS,
     MOST_INSTRUCTIONS,
     SAME,
+    SEVERAL,
     SOME_LANES,
     STICKY,
     WHO,
     Access,
+    LaneOrder,
     MarkGroups,
     WordMarks,
     by_others,

@@ -14,7 +14,7 @@ from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, SHARED, spaces_read, spaces_written
 from memsim.order.global_order import GlobalListener, GlobalOrder
-from memsim.order.race import Race
+from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import decided_by

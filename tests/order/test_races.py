@@ -29,7 +29,7 @@ import numpy as np
 import pytest
 
 from memsim.launch import Launch
-from memsim.order.race import Race
+from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener
 from memsim.simt.active_lanes import Lanes
 from memsim.state.poison import Poison
