@@ -40,6 +40,7 @@ from docs import (  # noqa: E402
     reference,
     rooms,
     schemas,
+    time_errors,
     warp_specialised,
 )
 from docs.capture import capture  # noqa: E402
@@ -58,12 +59,13 @@ PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end 
 MODULES = (
     *(bounds, by_instruction, chips, claims, first_change, first_look, growth, guard, index_math, measured),
     *(peers, pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
-    warp_specialised,
+    *(time_errors, warp_specialised),
 )
 PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
     "bound kernel_v4_colmajor": lambda: capture("memsim bound kernel_v4_colmajor"),
     "bound transpose_naive": lambda: capture("memsim bound transpose_naive"),
+    "time transpose_naive": lambda: capture("memsim time transpose_naive"),
     "probe": lambda: capture("python -m lab probe"),
     "suggest transpose_naive": lambda: capture("memsim suggest transpose_naive"),
     "opcodes": instruction_table,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 # These analyze much of the catalogue. The others are made in about a second, and stale after a small change.
 SLOW = {
     "README.md",
-    *(f"docs/{page}.md" for page in ("catalog", "claims", "questions", "tuning", "validation")),
+    *(f"docs/{page}.md" for page in ("catalog", "claims", "questions", "time", "tuning", "validation")),
 }
 DOCUMENTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in generate.FILES]
 

@@ -18,6 +18,7 @@ from memsim.launch import Launch, dim3
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.sketch.python_function import PythonFunction
+    from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
 
 Progress = Callable[[float], None]
@@ -144,16 +145,35 @@ def trace_job(
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
     from memsim.model.alike import SameCost
-    from memsim.names.demangle import short_name
     from memsim.trace.record import Recorder
-    from memsim.trace.trace import Trace, TraceSource
+    from memsim.trace.trace import TraceSource
 
     chosen = _blocks(job)
     stands_for = None if apart or everywhere else SameCost(job.arch)
     new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
     if isinstance(job.kernel, TraceSource):
         return job.kernel.trace(job.launch, job.args, chosen, progress, new_recorder)
-    kernel, launch, recorder = job.loaded, job.launch, new_recorder()
+    return trace_with(job, new_recorder(), chosen, progress, everything=everything)
+
+
+def trace_with(
+    job: Job,
+    recorder: Recorder,
+    chosen: np.ndarray | None,
+    progress: Progress | None = None,
+    *,
+    everything: bool = False,
+) -> Trace:
+    """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
+    recorder keeps it.
+
+    Raises:
+        MemsimError: as `trace_job`.
+    """
+    from memsim.names.demangle import short_name
+    from memsim.trace.trace import Trace
+
+    kernel, launch = job.loaded, job.launch
     memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.listing

@@ -43,6 +43,7 @@ VERBS = {
     "heatmap": ("heatmap", "heatmap", "Show which shared-memory banks each access uses."),
     "explain": ("explain", "explain", "Explain one request lane by lane: why it costs what it costs."),
     "bound": ("bound", "bound", "Compute a lower bound on the cycles of a launch."),
+    "time": ("time", "time", "Estimate how many cycles a launch takes, and what its warps wait for."),
     "suggest": ("suggest", "suggest", "Propose layout changes that remove bank conflicts."),
     "report": ("report", "report", "Write an HTML report on a launch."),
     "check": ("check", "check", "Check a project's kernels against their budgets."),

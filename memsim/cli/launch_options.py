@@ -30,6 +30,7 @@ from memsim.kernels import catalog
 from memsim.source.expressions import Number, evaluate
 from memsim.targets.cache import notes_of, trace_of
 from memsim.targets.target import BINARY, PTX, TARGET, check_keys, kind_of, may_be_named, read_job, vary
+from memsim.trace.trace import Trace
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -218,12 +219,21 @@ def analysis_of(ctx: click.Context, target: str, job: Job) -> Analysis:
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
+    return analyze_trace(traced(ctx, target, job), job.arch)
+
+
+def traced(ctx: click.Context, target: str, job: Job) -> Trace:
+    """The trace of TARGET, whose job this is: the one that is kept, or a new one.
+
+    Raises:
+        MemsimError: whatever goes wrong in the kernel.
+    """
     cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
         trace = trace_of(job, cache, report)
     for note in notes_of(job, cache):
         say(f"note: {note}", err=True)
-    return analyze_trace(trace, job.arch)
+    return trace
 
 
 def asks_what_there_is(ctx: click.Context, target: str) -> bool:

@@ -30,6 +30,7 @@ DOCUMENTS = {
         [f"{NAIVE} --json", f"{NAIVE} --json --sass", "run/launch.json --json"],
     ),
     "bound": ("bound", [f"{NAIVE} --json", "run.npz --json"]),
+    "time": ("time", [f"{NAIVE} --json", f"{NAIVE} --l2 warm --without greedy --json"]),
     "suggest": ("suggestions", [f"{NAIVE} --json", "kernel_v1 --size 64,64,64 --json"]),
     "validate": ("validation", ["transpose_naive --json"]),
     "doctor": ("doctor", ["--json"]),

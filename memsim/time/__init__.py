@@ -1,0 +1,1 @@
+"""One multiprocessor in time: estimated cycles of a launch, from machine code alone (docs/time.md)."""

@@ -1,0 +1,150 @@
+"""Runs a multiprocessor to its end, and goes over what repeats in one step.
+
+A loop's state comes back, shifted in time: if all that the future depends on is as it was some cycles ago,
+and every warp executes next what it has executed since, then these cycles repeat exactly, as often as the
+streams do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.time.hardware_units import NEVER
+from memsim.time.multiprocessor import Multiprocessor, TimedWarp
+
+#: States that are remembered; the oldest are forgotten.
+REMEMBERED = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Where a multiprocessor was. at: how far each warp had come. started: blocks at each place."""
+
+    time: int
+    at: tuple[int, ...]
+    started: tuple[int, ...]
+    issued: int
+    waits: np.ndarray
+    served: tuple[int, ...]
+
+
+def run_to_end(processor: Multiprocessor, skips: bool, most: int) -> bool:
+    """Run all blocks; False if that takes more than `most` issues, without those that are skipped.
+
+    Raises:
+        MemsimError: nobody can go on.
+    """
+    seen: dict[object, Snapshot] = {}
+    warps = [warp for block in processor.resident for warp in block.warps]
+    issued = 0
+    while processor.running:
+        warp = processor.step()
+        if processor.now >= NEVER:
+            raise MemsimError("its warps wait for each other in an order of time that memsim does not know")
+        if issued > most:
+            return False
+        if warp is None:
+            continue
+        issued += 1
+        if skips and is_landmark(processor, warp):
+            skip_repeats(processor, warps, seen)
+    return True
+
+
+def is_landmark(processor: Multiprocessor, warp: TimedWarp) -> bool:
+    """Is it worth a look whether this state was there before? It is when the youngest warp of the first
+    scheduler has executed its first instruction, or goes back in its code.
+    """
+    youngest = processor.schedulers[0].warps
+    if not youngest or warp is not youngest[0]:
+        return False
+    return warp.at == 1 or (warp.at > 1 and warp.stream[warp.at] < warp.stream[warp.at - 1])
+
+
+def skip_repeats(processor: Multiprocessor, warps: list[TimedWarp], seen: dict[object, Snapshot]) -> None:
+    """If this state was there before, go on to the last time at which it will be."""
+    key = state_of(processor, warps)
+    before = seen.pop(key, None)
+    if before is not None:
+        times = repeats(processor, before)
+        if times:
+            advance(processor, warps, before, times)
+            seen.clear()
+            return
+    seen[key] = snapshot(processor, warps)
+    if len(seen) > REMEMBERED:
+        seen.pop(next(iter(seen)))
+
+
+def state_of(processor: Multiprocessor, warps: list[TimedWarp]) -> object:
+    """All that the future depends on, relative to now, but for what the streams hold."""
+    now = processor.now
+    return (
+        tuple(warp.state(now) for warp in warps),
+        tuple(scheduler.state(now) for scheduler in processor.schedulers),
+        tuple(tuple(warp.number for warp in scheduler.warps) for scheduler in processor.schedulers),
+        tuple((block.alive, block.barriers.state()) for block in processor.resident),
+        processor.memory.state(now),
+        None if processor.code is None else processor.code.state(now),
+    )
+
+
+def snapshot(processor: Multiprocessor, warps: list[TimedWarp]) -> Snapshot:
+    """Where it is now."""
+    return Snapshot(
+        processor.now,
+        tuple(warp.at for warp in warps),
+        tuple(block.started for block in processor.resident),
+        processor.issued,
+        np.array(processor.waits, np.int64),
+        tuple(stage.served for stage in processor.memory.stages),
+    )
+
+
+def repeats(processor: Multiprocessor, before: Snapshot) -> int:
+    """How often all warps execute again what they have executed since, and as many blocks start again."""
+    found = NEVER
+    known: dict[tuple[int, int, int], int] = {}
+    places = iter(before.at)
+    begun = 0
+    for block, started in zip(processor.resident, before.started):
+        begun += block.started - started
+        for warp in block.warps:
+            step = warp.at - next(places)
+            if block.started != started and not step:
+                continue  # it has executed all of its stream, and will again
+            if step < 0 or block.started != started:
+                return 0
+            if step:
+                key = id(warp.array), warp.at, step
+                if key not in known:
+                    known[key] = periods_ahead(warp.array, warp.at, step)
+                found = min(found, known[key])
+    if begun:
+        found = min(found, processor.blocks_left // begun)
+    return 0 if found == NEVER else found
+
+
+def periods_ahead(stream: np.ndarray, at: int, step: int) -> int:
+    """How often the `step` instructions before `at` follow again, and the one after them is the same."""
+    ahead = stream[at:] != stream[at - step : len(stream) - step]
+    same = int(ahead.argmax()) if ahead.any() else len(ahead)
+    return max(same - 1, 0) // step
+
+
+def advance(processor: Multiprocessor, warps: list[TimedWarp], before: Snapshot, times: int) -> None:
+    """Count what happened since so many times more. Times stay: all are relative to now."""
+    processor.skipped += times * (processor.now - before.time)
+    waits = np.array(processor.waits, np.int64)
+    processor.waits = (waits + times * (waits - before.waits)).tolist()
+    processor.issued += times * (processor.issued - before.issued)
+    for stage, served in zip(processor.memory.stages, before.served):
+        stage.served += times * (stage.served - served)
+    for warp, old in zip(warps, before.at):
+        warp.at += times * (warp.at - old)
+    for block, started in zip(processor.resident, before.started):
+        processor.blocks_left -= times * (block.started - started)
+        block.started += times * (block.started - started)

@@ -1,0 +1,202 @@
+"""What the units of a multiprocessor need to know of each instruction of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+
+from memsim.counts import SiteCounts
+from memsim.isa.definitions import meaning_of
+from memsim.isa.op import UNIFORM, Flow, Immediate, Predicate, Register
+from memsim.isa.program import Op
+from memsim.least_work import SECTORS_OF_A_WAVEFRONT
+from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
+from memsim.time.control_codes import ControlCode
+from memsim.time.latencies import Latencies
+
+#: Parts of a cycle in which the memory pipe's stages count: an access's cost is a mean, and no integer.
+PARTS = 8
+#: Lines of which a wavefront of the data stage takes something: of `kernel_v1`, whose requests ask for 32,
+#: `l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum` (traces/*/code/).
+LINES_OF_A_WAVEFRONT = 4
+#: Opcodes whose result comes from the memory pipe or beside it, without an address.
+_SPECIAL = frozenset("S2R S2UR LDC ULDC R2UR VOTEU B2R REDUX CS2R MATCH".split())
+_HALVES = ("HADD2", "HFMA2", "HMUL2")
+#: What is not modelled, by opcode, in words.
+_NOT_MODELLED = {
+    **dict.fromkeys("UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED UBLKPF".split(), "bulk copies (TMA)"),
+    **dict.fromkeys("HGMMA QGMMA IGMMA BGMMA".split(), "waiting for products of a warpgroup (wgmma)"),
+    **dict.fromkeys("SYNCS ARRIVES".split(), "waiting at mbarriers"),
+    **dict.fromkeys("UCGABAR_ARV UCGABAR_WAIT".split(), "waiting at barriers of a cluster"),
+    **dict.fromkeys("NANOSLEEP".split(), "sleeping"),
+}
+_NOT_MODELLED_SPACES = {"texture": "texture units", "local": "local memory beyond hits in L1"}
+
+
+@dataclass(slots=True, eq=False)
+class TimedInstruction:
+    """One instruction. Cycles; `wavefronts`, `tags` and `sectors` in parts of a cycle (`PARTS`).
+
+    index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
+    none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: fewer reads
+    because of the reuse cache. wavefronts: of the data stage. tags: of L1's tag stage. sectors: that load or
+    store at L2. latency: from the end of its service to its result. misses: share of its sectors that L1 does
+    not have. why: ncu's reason of those who wait for its result. barrier: number of a block barrier; arrives:
+    it does not wait there; expected: warps, 0 for all. copies: for `DEPBAR`, how many groups of copies may be
+    under way; -1 if it is none. is_copy, closes: a copy to shared memory, and the end of a group of them.
+    """
+
+    index: int
+    stall: int = 1
+    result: int | None = None
+    operands: int | None = None
+    waits: tuple[int, ...] = ()
+    pipe: str = ""
+    busy: int = 1
+    even: int = 0
+    odd: int = 0
+    kept_even: int = 0
+    kept_odd: int = 0
+    wavefronts: int = 0
+    tags: int = 0
+    sectors: int = 0
+    is_global: bool = False
+    writes: bool = False
+    latency: int = 0
+    misses: float = 1.0
+    why: str = "short_scoreboard"
+    barrier: int = -1
+    arrives: bool = False
+    expected: int = 0
+    copies: int = -1
+    is_copy: bool = False
+    closes: bool = False
+    branches: bool = False
+
+
+def timed_instructions(
+    ops: Sequence[Op],
+    codes: Sequence[ControlCode],
+    costs: Mapping[int, Sequence[SiteCounts]],
+    lookups: Mapping[int, int],
+    misses: float,
+    set_to: Latencies,
+) -> tuple[list[TimedInstruction], tuple[str, ...]]:
+    """The instructions of a program, and what of them is not modelled, in words.
+
+    costs: of the accesses of each instruction, by address, in the block that stands for all; lookups: cycles
+    of the tag stage for these. misses: share of
+    the sectors of global loads that L1 does not have.
+    """
+    made: list[TimedInstruction] = []
+    lacking: list[str] = []
+    kept: dict[int, int] = {}  # source slot -> register that the reuse cache keeps
+    for op, code in zip(ops, codes):
+        one = TimedInstruction(op.index, max(code.stall, 1), code.result, code.operands, code.waits)
+        kept = _set_registers(one, op, code, kept)
+        _set_pipe(one, op, set_to)
+        _set_control(one, op)
+        for row in costs.get(op.address, ()):
+            _set_access(one, row, lookups.get(op.address, 0), misses, set_to)
+            lacking.append(_NOT_MODELLED_SPACES.get(row.space, ""))
+            lacking += ["accesses with unknown addresses"] * (row.unresolved is not None)
+        lacking.append(_NOT_MODELLED.get(op.form.opcode, ""))
+        made.append(one)
+    return made, tuple(dict.fromkeys(filter(None, lacking)))
+
+
+def _set_registers(
+    one: TimedInstruction, op: Op, code: ControlCode, kept: Mapping[int, int]
+) -> dict[int, int]:
+    """Set what is read from the banks; gives back what the reuse cache keeps for the next instruction."""
+    meaning = meaning_of(op.form)
+    if pipe_of(op.form.opcode, list(op.form.modifiers)) in ("", "uniform", None):
+        return {}
+    keeps: dict[int, int] = {}
+    place = 0
+    for token, operand in meaning.sources:
+        if operand is None or isinstance(operand, Predicate):
+            continue
+        if isinstance(operand, Register) and operand.slot is not None and operand.slot < UNIFORM:
+            for number in range(operand.slot, operand.slot + token.span):
+                is_odd = number & 1
+                if kept.get(place) == operand.slot:
+                    one.kept_odd, one.kept_even = one.kept_odd + is_odd, one.kept_even + 1 - is_odd
+                one.odd, one.even = one.odd + is_odd, one.even + 1 - is_odd
+            if code.reuse >> place & 1:
+                keeps[place] = operand.slot
+        place += 1
+    return keeps
+
+
+def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
+    """Set the pipe, and for how long it is busy."""
+    opcode, modifiers = op.form.opcode, list(op.form.modifiers)
+    pipe = pipe_of(opcode, modifiers)
+    if opcode in _SPECIAL:
+        one.pipe, one.latency = "special", set_to.special
+    elif opcode == "SHFL":
+        one.pipe, one.wavefronts, one.latency = "memory", PARTS, set_to.shuffle
+    elif pipe == "fma" and opcode in ("IMAD", "IDP"):
+        one.pipe, one.busy = "fma heavy", 4 if {"WIDE", "HI"} & set(modifiers) else 2
+    elif pipe == "fma":
+        one.pipe, one.busy = ("fma both", 2) if opcode in _HALVES else ("fma", 2)
+    elif pipe == "tensor":
+        one.pipe, one.busy = pipe, tensor_cycles(opcode, modifiers) or CYCLES["alu"]
+        one.latency = set_to.double
+    elif pipe:
+        one.pipe, one.busy = pipe, CYCLES[pipe]
+        one.latency = set_to.multi_function if pipe == "xu" else set_to.double
+
+
+def _set_control(one: TimedInstruction, op: Op) -> None:
+    """Set what holds back warps: barriers, and groups of copies."""
+    opcode = op.form.opcode
+    numbers = [operand.value for operand in op.form.operands if isinstance(operand, Immediate)]
+    one.branches = op.flow in (Flow.BRANCH, Flow.BRANCH_ANY, Flow.INDEXED, Flow.CALL, Flow.RETURN)
+    if op.flow is Flow.BLOCK_BARRIER:
+        one.barrier = int(numbers[0]) if numbers else 0
+        one.expected = int(numbers[1]) // 32 if len(numbers) > 1 else 0
+        one.arrives = bool({"ARV", "ARRIVE"} & set(op.form.modifiers))
+    elif opcode == "DEPBAR":
+        one.copies = int(numbers[-1]) if numbers else 0
+    one.is_copy, one.closes = opcode == "LDGSTS", opcode == "LDGDEPBAR"
+
+
+def _set_access(
+    one: TimedInstruction, row: SiteCounts, lookups: int, misses: float, set_to: Latencies
+) -> None:
+    """Set what an access costs: the mean of those that the block makes."""
+    times = max(row.instructions, 1)
+    wide = set_to.shared_wide * max(row.width - 4, 0) // 12
+    one.pipe, one.busy = "memory", 1
+    if row.space == "shared":
+        one.wavefronts += _parts(row.wavefronts, times)
+        if not one.is_copy:
+            is_atomic = "atomic" in row.op or "reduction" in row.op
+            one.latency = set_to.atomic_shared if is_atomic else set_to.shared + wide
+    elif row.space == "constant":
+        one.pipe, one.latency = "special", set_to.special
+    else:
+        data = max(
+            row.requests or 0,
+            (row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT,
+            (row.lines or 0) / LINES_OF_A_WAVEFRONT,
+        )
+        one.wavefronts += _parts(data, times)
+        one.is_global = True
+        one.why = "long_scoreboard"
+        one.latency = set_to.l1_hit
+        one.tags = _parts(lookups, times)
+        one.writes = row.op in ("store", "reduction")
+        if row.space != "local":
+            one.misses = 1.0 if one.writes or row.op != "load" else misses
+            one.sectors = _parts((row.sectors or 0) * one.misses, times)
+        else:
+            one.misses = 0.0
+
+
+def _parts(count: float | None, times: int) -> int:
+    """What one of `times` instructions takes, in parts of a cycle, rounded up."""
+    return ceil((count or 0) * PARTS / times)

@@ -1,0 +1,48 @@
+"""Multiprocessors with programs that are written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memsim.time.hardware_units import NEVER
+from memsim.time.latencies import Latencies
+from memsim.time.multiprocessor import REASONS, Multiprocessor, Setup
+from memsim.time.repeated_states import run_to_end
+from memsim.time.timed_instructions import TimedInstruction
+
+#: Constants that are easy to reckon with; code is there from the start.
+PLAIN = Latencies(queue=2, queue_interval=1, to_memory=4, operands_read=6, barrier=10, next_block=100)
+PLAINLY = frozenset({"instruction cache"})
+
+
+def program(*lines: dict[str, object]) -> list[TimedInstruction]:
+    """Instructions by what is not as by default."""
+    return [TimedInstruction(index, **line) for index, line in enumerate(lines)]  # type: ignore[arg-type]
+
+
+def processor(
+    instructions: Sequence[TimedInstruction],
+    streams: Sequence[Sequence[int]],
+    blocks: int = 1,
+    resident: int = 1,
+    off: frozenset[str] = PLAINLY,
+    set_to: Latencies = PLAIN,
+) -> Multiprocessor:
+    """A multiprocessor before its first cycle, whose launch starts at 0."""
+    setup = Setup(set_to, read_cost=8, write_cost=8, far=200, start=0, off=off)
+    arrays = [np.array(stream, np.int32) for stream in streams]
+    return Multiprocessor(setup, instructions, arrays, blocks, resident)
+
+
+def ran(*how: object, skips: bool = False, **more: object) -> Multiprocessor:
+    """The same, after its last cycle."""
+    made = processor(*how, **more)  # type: ignore[arg-type]
+    assert run_to_end(made, skips, NEVER)
+    return made
+
+
+def cycles_for(made: Multiprocessor, reason: str) -> int:
+    """Cycles of all warps for a reason."""
+    return sum(waits[REASONS.index(reason)] for waits in made.waits)

@@ -1,0 +1,112 @@
+"""The estimated time of launches of the catalogue."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from memsim.errors import MemsimError
+from memsim.targets.target import catalogue_job
+from memsim.time.latencies import Latencies
+from memsim.time.multiprocessor import ABLATIONS, REASONS
+from memsim.time.predict_time import PreparedTime, middle_block, predict_time
+from memsim.time.tag_lookups import lookup_cycles
+from tests.cli.conftest import Run
+from tests.cli.conftest import memsim as memsim
+
+SMALL = {"kernel_v4": "256,256,256", "transpose_naive": "512,512", "kernel_v1": "256,256,256"}
+
+
+@cache
+def prepared(name: str) -> PreparedTime:
+    return PreparedTime(catalogue_job(name, {"size": SMALL[name]}))
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_every_instruction_of_the_block_is_issued(name: str) -> None:
+    """As the exact counts say, and whatever waits for whatever."""
+    launch = prepared(name)
+    found = launch.predict()
+    assert found.issued == launch.one.executed.sum() * launch.blocks
+    assert [one.executed for one in found.instructions] == (launch.one.executed * launch.blocks).tolist()
+    assert sum(map(len, launch.streams)) == launch.one.executed.sum()
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_an_estimate_is_not_below_the_bound_of_issue_and_memory_pipe(name: str) -> None:
+    """Of the units that both know, the busiest multiprocessor's work."""
+    launch = prepared(name)
+    found = launch.predict()
+    wavefronts = sum(row.wavefronts or 0 for row in launch.analysis.sites)
+    assert found.active >= found.issued / launch.chip.partitions
+    assert found.active >= wavefronts * launch.blocks
+    assert found.elapsed > found.active
+
+
+def test_what_repeats_changes_nothing() -> None:
+    quick, slow = (prepared("kernel_v4").predict(skips=skips) for skips in (True, False))
+    assert quick == slow
+    assert quick.is_whole
+
+
+def test_the_reasons_are_ncus_and_add_up() -> None:
+    found = prepared("transpose_naive").predict()
+    assert set(found.waits) <= set(REASONS)
+    assert sum(found.waits.values()) == sum(one.cycles for one in found.instructions)
+    assert found.waits["selected"] == found.issued
+    barrier = max(found.instructions, key=lambda one: one.waits.get("barrier", 0))
+    before = next(one for one in found.instructions if one.address == barrier.address - 16)
+    assert before.text.startswith("BAR.SYNC")
+
+
+@pytest.mark.parametrize("unit", sorted(ABLATIONS))
+def test_each_unit_that_is_switched_off_changes_a_launch(unit: str) -> None:
+    changed = {
+        name: prepared(name).predict(off=(unit,)).active - prepared(name).predict().active for name in SMALL
+    }
+    assert any(changed.values())
+
+
+def test_a_warm_cache_and_shorter_latencies_are_faster() -> None:
+    launch = prepared("transpose_naive")
+    cold, warm = launch.predict(), launch.predict("warm")
+    assert warm.active < cold.active
+    assert launch.predict(set_to=Latencies(dram=600)).active < cold.active
+    assert cold.seconds == cold.elapsed / cold.clock
+
+
+def test_the_lines_of_a_request_are_looked_up_by_quarters() -> None:
+    """Beside a plain count."""
+    rng = np.random.default_rng(8)
+    addresses = rng.integers(0, 64, (200, 32)) * rng.choice([32, 128, 512], (200, 1))
+    active = rng.random((200, 32)) < rng.random((200, 1))
+    for row, lanes, cycles in zip(addresses, active, lookup_cycles(addresses, active)):
+        lines = {address >> 7 for address, is_active in zip(row.tolist(), lanes) if is_active}
+        assert cycles == max(sum(line & 3 == quarter for line in lines) for quarter in range(4))
+
+
+def test_the_block_in_the_middle() -> None:
+    assert middle_block((1, 1, 1)) == 0
+    assert middle_block((8, 4, 2)) == 4 + 8 * (2 + 4 * 1)
+
+
+def test_what_cannot_be_is_refused() -> None:
+    launch = prepared("transpose_naive")
+    with pytest.raises(MemsimError, match="no unit 'cache'"):
+        launch.predict(off=("cache",))
+    with pytest.raises(MemsimError, match="l2 must be cold or warm, not 'hot'"):
+        launch.predict("hot")
+    with pytest.raises(MemsimError, match="not known on sm_80"):
+        predict_time(catalogue_job("transpose_naive", {"arch": "sm_80"}))
+
+
+def test_the_verb_says_that_it_estimates(memsim: Run) -> None:
+    lines = memsim("time transpose_naive --size 256,256 --without greedy").fine()
+    text = " ".join(lines)
+    assert lines[0].startswith("transpose_naive: about ")
+    assert "an estimate: of the catalogue's kernels 7 % off in the mean" in text
+    assert "Left out: greedy." in lines
+    memsim("time transpose_naive --without cache").refused("cache")
+    memsim("time run.npz").refused("run.npz")

@@ -1,0 +1,109 @@
+"""What repeats is gone over in one step, exactly; what does not is extrapolated."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+import numpy as np
+import pytest
+
+from memsim.time.hardware_units import NEVER
+from memsim.time.repeated_states import periods_ahead, run_to_end
+from memsim.time.shortened_runs import Loop, TimedRun, extrapolated, longest_loop, timed_run, without
+from tests.time.conftest import processor, program
+
+LOAD = {"pipe": "memory", "wavefronts": 8 * 3, "latency": 20, "result": 0, "operands": 1, "stall": 2}
+CODE = program(
+    {"stall": 3}, LOAD, {"waits": (0,), "stall": 2}, {"pipe": "alu", "busy": 2}, {"barrier": 0}, {"stall": 5}
+)
+
+
+def looped(times: int) -> list[int]:
+    return [0, *[1, 2, 3, 4] * times, 5]
+
+
+@pytest.mark.parametrize(("blocks", "resident"), [(1, 1), (2, 2), (7, 1), (40, 2), (41, 3)])
+@pytest.mark.parametrize("off", [frozenset(), frozenset({"greedy", "memory queue"})])
+def test_a_run_with_steps_over_repetitions_is_the_run_without(
+    blocks: int, resident: int, off: frozenset[str]
+) -> None:
+    runs = []
+    for skips in (True, False):
+        made = processor(CODE, [looped(50)] * 5, blocks, resident, off)
+        assert run_to_end(made, skips, NEVER)
+        runs.append(made)
+    quick, slow = runs
+    assert quick.skipped > 0 == slow.skipped
+    assert (quick.cycles, quick.issued, quick.waits) == (slow.cycles, slow.issued, slow.waits)
+    assert [stage.served for stage in quick.memory.stages] == [stage.served for stage in slow.memory.stages]
+
+
+def test_a_long_loop_takes_as_long_as_a_short_one() -> None:
+    made = processor(CODE, [looped(200_000)] * 2)
+    assert run_to_end(made, True, 5_000)
+    assert made.issued == 2 * (200_000 * 4 + 2)
+    assert not run_to_end(processor(CODE, [looped(200_000)] * 2), False, 5_000)
+
+
+def test_how_often_a_period_follows() -> None:
+    stream = np.array([9, 1, 2, 1, 2, 1, 2, 1, 2, 1, 3])
+    assert periods_ahead(stream, 3, 2) == 3  # up to, and with, the last 1
+    assert periods_ahead(stream, 5, 4) == 1
+    assert periods_ahead(stream, 7, 4) == 0
+    assert periods_ahead(stream, 9, 2) == 0
+
+
+@pytest.mark.parametrize(
+    ("stream", "loop"),
+    [
+        ([0, 1, 2, 3], Loop(0, 0, 0)),
+        ([0, 1, 2, 1, 2, 1, 2, 3], Loop(1, 2, 2)),
+        ([0, *[1, 2, 2, 2, 3] * 9, 4], Loop(1, 5, 8)),
+        ([0, *[1, 2] * 3, *[5, 6, 7] * 20, 8], Loop(7, 3, 19)),
+    ],
+)
+def test_the_longest_loop_of_a_stream(stream: list[int], loop: Loop) -> None:
+    assert longest_loop(np.array(stream)) == loop
+
+
+def test_a_stream_without_iterations_is_the_stream_of_a_shorter_loop() -> None:
+    stream = np.array(looped(30))
+    assert without(stream, longest_loop(stream), 4).tolist() == looped(5)
+
+
+def test_on_a_line_the_extrapolation_is_exact() -> None:
+    def at(times: int) -> TimedRun:
+        return TimedRun(100 + 7 * times, 10 + 3 * times, np.array([[3 * times, 50 + 2 * times]]), True)
+
+    found = extrapolated([at(4), at(8)], 4, 8, 1001)
+    assert found is not None
+    assert (found.cycles, found.issued, found.waits.tolist()) == (7107, 3013, [[3003, 2052]])
+    assert not found.is_whole
+    assert extrapolated([at(4), None], 4, 8, 1001) is None
+
+
+def test_a_long_launch_that_never_repeats_is_near_the_whole_one() -> None:
+    """Warps whose loops have lengths of their own meet in a new way each time."""
+    rng = np.random.default_rng(5)
+    stalls = [{"stall": int(stall)} for stall in rng.integers(1, 9, 40)]
+    code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, {"waits": (0,)}, *stalls)
+    bodies = [[0, 1, *range(2, 2 + length)] for length in (11, 17, 23, 31, 37, 40)]
+    stream = [[*body * 600] for body in bodies]
+
+    def make(streams: list[np.ndarray], blocks: int) -> object:
+        return processor(code, streams, blocks, 2)
+
+    arrays = [np.array(one, np.int32) for one in stream]
+    short = timed_run(make, arrays, 2, 2)
+    whole = timed_run(make, arrays, 2, 2, skips=False)
+    assert short is not None and whole is not None
+    assert whole.is_whole
+    assert short.issued == whole.issued == 2 * sum(map(len, stream))
+    assert short.waits[:, 0].tolist() == whole.waits[:, 0].tolist()
+    assert abs(short.cycles / whole.cycles - 1) < 0.02
+
+
+def test_equal_neighbours_make_one_loop_of_length_one() -> None:
+    stream = np.array([7] * 12)
+    assert [len(list(each)) for _, each in groupby(stream.tolist())] == [12]
+    assert longest_loop(stream) == Loop(0, 1, 11)

@@ -1,0 +1,197 @@
+"""Each unit alone, against schedules that were reckoned by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memsim.time.multiprocessor import ABLATIONS
+from tests.time.conftest import PLAIN, PLAINLY, cycles_for, processor, program, ran
+
+FFMA = {"pipe": "fma", "busy": 2}
+ALU = {"pipe": "alu", "busy": 2}
+EXIT: dict[str, object] = {}
+
+
+def test_a_stall_count_holds_back_the_warp_and_no_other() -> None:
+    code = program({"stall": 5}, EXIT)
+    alone = ran(code, [[0, 1]])
+    assert alone.cycles == 6
+    assert cycles_for(alone, "wait") == 4
+    assert ran(code, [[0, 1]] * 4).cycles == 6  # one on each scheduler
+    assert ran(code, [[0, 1]] * 8).cycles == 7  # two: one waits a cycle for the other's issue
+
+
+def test_a_scheduler_issues_one_instruction_a_cycle() -> None:
+    stream = list(range(10))
+    code = program(*[EXIT] * 10)
+    assert ran(code, [stream]).cycles == 10
+    assert ran(code, [stream] * 4).cycles == 10
+    shared = ran(code, [stream] * 8)
+    assert shared.cycles == 20
+    assert cycles_for(shared, "selected") == 80
+    assert cycles_for(shared, "not_selected") == 4 * 10
+
+
+def test_the_alu_takes_an_instruction_in_two_cycles_and_the_fma_pipe_in_one() -> None:
+    alu = ran(program(*[ALU] * 8), [list(range(8))])
+    assert alu.cycles == 15
+    assert cycles_for(alu, "math_pipe_throttle") == 7
+    assert ran(program(*[FFMA] * 8), [list(range(8))]).cycles == 8
+    heavy = {"pipe": "fma heavy", "busy": 2}
+    assert ran(program(*[heavy] * 8), [list(range(8))]).cycles == 15
+
+
+def test_a_counter_holds_back_until_the_result_is_there() -> None:
+    load = {"pipe": "memory", "wavefronts": 8, "latency": 20, "result": 0}
+    made = ran(program(load, {"waits": (0,)}), [[0, 1]])
+    assert made.cycles == 4 + 1 + 20 + 1  # to the pipe, one wavefront, the latency, the issue
+    assert cycles_for(made, "short_scoreboard") == 24
+    assert ran(program(load, EXIT), [[0, 1]]).cycles == 2
+
+
+def test_operands_are_read_before_the_result_comes() -> None:
+    load = {"pipe": "memory", "wavefronts": 8, "latency": 20, "result": 0, "operands": 1}
+    assert ran(program(load, {"waits": (1,)}), [[0, 1]]).cycles == 4 + 6 + 1
+
+
+def test_a_wavefront_takes_a_cycle_of_the_one_memory_pipe() -> None:
+    load = {"pipe": "memory", "wavefronts": 8 * 32, "latency": 0, "result": 0}
+    made = ran(program(load, {"waits": (0,)}), [[0, 1]] * 4)
+    assert made.cycles == 4 + 4 * 32 + 1
+    assert [stage.served for stage in made.memory.stages] == [4 * 32 * 8, 0, 0, 0]
+
+
+def test_a_full_queue_holds_back_and_one_without_end_does_not() -> None:
+    store = {"pipe": "memory", "wavefronts": 8 * 32}
+    code, stream = program(*[store] * 6), [list(range(6))]
+    held = ran(code, stream)
+    assert cycles_for(held, "mio_throttle") > 32
+    assert ran(code, stream, off=PLAINLY | {"memory queue"}).cycles == 6
+
+
+def test_a_global_load_misses_or_hits() -> None:
+    load = {"pipe": "memory", "is_global": True, "wavefronts": 8, "tags": 8, "latency": 30, "result": 0}
+    miss = {**load, "sectors": 8 * 4, "why": "long_scoreboard"}
+    near = ran(program(load, {"waits": (0,)}), [[0, 1]])
+    far = ran(program(miss, {"waits": (0,)}), [[0, 1]])
+    assert near.cycles == 4 + 1 + 30 + 1
+    assert far.cycles == 4 + 1 + 4 + 200 + 1
+    assert cycles_for(far, "long_scoreboard") == far.cycles - 2
+    half = ran(program({**miss, "misses": 0.5}, {"waits": (0,)}), [[0, 1]])
+    assert near.cycles < half.cycles < far.cycles
+
+
+def test_stores_are_drained_before_the_launch_ends() -> None:
+    store = {"pipe": "memory", "is_global": True, "writes": True, "wavefronts": 8, "sectors": 8 * 50}
+    assert ran(program(store, EXIT), [[0, 1]]).cycles == 4 + 50
+
+
+def test_banks_are_read_once_a_cycle_and_the_reuse_cache_spares_reads() -> None:
+    crowded = {**FFMA, "odd": 3, "kept_odd": 2}
+    code, stream = program(*[crowded] * 10), [list(range(10))]
+    assert ran(code, stream).cycles == 10
+    without = ran(code, stream, off=PLAINLY | {"reuse cache"})
+    assert without.cycles == 1 + 9 * 3 - 1  # 3 reads each, of which the last 2 may come after the next issue
+    assert cycles_for(without, "dispatch_stall") == without.cycles - 10
+    assert ran(code, stream, off=PLAINLY | {"reuse cache", "register banks"}).cycles == 10
+
+
+def test_warps_wait_at_a_barrier_for_the_slowest() -> None:
+    code = program({"stall": 1}, {"stall": 50}, {"barrier": 0}, EXIT)
+    made = ran(code, [[0, 2, 3], [1, 2, 3]])
+    assert made.cycles == 50 + 10 + 1
+    assert cycles_for(made, "barrier") == 2 * 10 - 2 + 49
+    alone = ran(code, [[0, 2, 3], [1, 3]])  # who has ended is not waited for
+    assert alone.cycles == 50 + 10 + 1
+
+
+def test_a_barrier_with_a_count_waits_for_so_many_and_an_arrival_does_not_wait() -> None:
+    producer = {"barrier": 1, "arrives": True, "expected": 2}
+    consumer = {"barrier": 1, "expected": 2}
+    code = program(producer, consumer, {"stall": 15}, EXIT)
+    made = ran(code, [[2, 0, 3], [1, 3], [2, 2, 2, 2, 3]])
+    assert made.waits[3][0] == 3
+    assert made.cycles == 60 + 1
+    assert cycles_for(made, "barrier") == 15 + 10 - 1
+
+
+def test_copies_are_waited_for_by_groups() -> None:
+    copy = {"pipe": "memory", "is_global": True, "is_copy": True, "sectors": 8, "why": "long_scoreboard"}
+    close: dict[str, object] = {"closes": True}
+    late = {**copy, "sectors": 8 * 100}
+    first = ran(program(copy, close, late, close, {"copies": 1}), [list(range(5))])
+    both = ran(program(copy, close, late, close, {"copies": 0}), [list(range(5))])
+    assert first.cycles == 4 + 1 + 200 + 1
+    assert both.cycles == 2 + 4 + 100 + 200 + 1
+
+
+def test_blocks_start_as_others_end() -> None:
+    code = program({"stall": 15}, EXIT)
+    one = ran(code, [[0, 1]], blocks=1).cycles
+    assert ran(code, [[0, 1]], blocks=3, resident=3).cycles == one
+    assert ran(code, [[0, 1]], blocks=3, resident=1).cycles == 3 * one + 2 * (100 - 1)
+    assert ran(code, [[0, 1]], blocks=3, resident=2).issued == 6
+
+
+def test_the_last_warp_goes_on_first_unless_that_is_switched_off() -> None:
+    code = program(*[EXIT] * 4)
+    greedy, fair = (processor(code, [range(4)] * 8, off=off) for off in (PLAINLY, PLAINLY | {"greedy"}))
+    orders = []
+    for made in (greedy, fair):
+        order = []
+        while made.running:
+            warp = made.step()
+            if warp is not None and warp.number % 4 == 0:
+                order.append(warp.number)
+        orders.append(order)
+    assert orders[0] == [4] * 4 + [0] * 4  # the youngest, to its end
+    assert sorted(orders[1]) == sorted(orders[0])
+
+
+def test_code_is_fetched_once_and_in_order_sooner() -> None:
+    stream = list(range(64))
+    code = program(*[EXIT] * 64)
+    cold = ran(code, [stream], off=frozenset())
+    assert cold.cycles > ran(code, [stream]).cycles == 64
+    twice = ran(code, [stream + stream], off=frozenset())
+    assert twice.cycles == cold.cycles + 64
+    assert cycles_for(twice, "no_instruction") == cycles_for(cold, "no_instruction") == cold.cycles - 64
+
+
+def test_what_warps_waited_for_adds_up_to_their_time() -> None:
+    rng = np.random.default_rng(3)
+    kinds = [
+        {"stall": 4},
+        {**FFMA, "odd": 3},
+        {**ALU, "stall": 2},
+        {"pipe": "memory", "wavefronts": 40, "latency": 20, "result": 0, "operands": 1},
+        {"waits": (0, 1)},
+        {"barrier": 0},
+    ]
+    body = [*rng.integers(0, 5, 200).tolist(), 5, *rng.integers(0, 5, 50).tolist()]
+    made = processor(program(*kinds), [body] * 6, blocks=5, resident=2, off=frozenset())
+    started, lived = dict.fromkeys(range(12), 0), 0
+    while made.running:
+        blocks = [block.started for block in made.resident]
+        warp = made.step()
+        if warp is not None and warp.at in (0, len(body)):
+            lived += made.now + 1 - started[warp.number]
+        for block, before in zip(made.resident, blocks):
+            if block.started > before:
+                started.update((each.number, made.now + PLAIN.next_block) for each in block.warps)
+    assert sum(map(sum, made.waits)) == lived
+    assert made.issued == cycles_for(made, "selected") == 5 * 6 * len(body)
+
+
+def test_there_is_a_sentence_for_each_unit_that_can_be_switched_off() -> None:
+    assert all(ABLATIONS.values())
+    assert set(ABLATIONS) >= PLAINLY
+
+
+@pytest.mark.parametrize("off", sorted(ABLATIONS))
+def test_a_run_is_the_same_each_time(off: str) -> None:
+    code = program({**ALU, "stall": 2}, {"pipe": "memory", "wavefronts": 80, "result": 0}, {"waits": (0,)})
+    runs = [ran(code, [[0, 1, 2] * 9] * 7, blocks=4, resident=2, off=frozenset({off})) for _ in range(2)]
+    assert runs[0].cycles == runs[1].cycles
+    assert runs[0].waits == runs[1].waits
