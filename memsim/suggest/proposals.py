@@ -1,7 +1,12 @@
 """Proposals for each shared array, best first, with the lower bound of any layout.
 
-A `Proposal` has the counts before and after, its cost in bytes and resident blocks, and an edit of the source
-if there is one. Compiling it is in `memsim.suggest.prove`.
+A `Proposal` has the counts before and after, its cost in bytes and resident blocks (without machine code the
+number of registers is unknown; they may limit resident blocks further), and an edit of the source if there is
+one. Compiling it is in `memsim.suggest.prove`.
+
+A `Split` makes wide accesses narrow. Elements that are accessed 8 or 16 bytes at a time must stay contiguous
+and can use only every second or fourth bank. It is proposed if it needs fewer wavefronts than any layout with
+the accesses as they are; splitting alone never saves any. It makes no edit.
 """
 
 from __future__ import annotations
@@ -13,15 +18,14 @@ from functools import cached_property
 import numpy as np
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.arch.units import LINE
-from memsim.suggest.candidates import candidates
-from memsim.suggest.count import Cost, count
-from memsim.suggest.edit import Edit, edit
-from memsim.suggest.least_wavefronts import least_wavefronts
-from memsim.suggest.maps import UNCHANGED, Map, Padding
-from memsim.suggest.room import fits, resident_blocks, shared_end
+from memsim.arch import Arch
+from memsim.arch.units import LINE, WORD
+from memsim.launch import Launch
+from memsim.model.occupancy import Needs, occupancy
+from memsim.suggest.count import Cost, count, least_wavefronts
+from memsim.suggest.edit import Edit, edit, writing
+from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles
-from memsim.suggest.uses import writing
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
@@ -50,7 +54,9 @@ class Proposal:
     @cached_property
     def after(self) -> Analysis:
         """The analysis with the new layout, counted from the recorded requests."""
-        return analyze_trace(moved(self.before.trace, self.tile, self.change, self.extra), self.before.arch)
+        return analyze_trace(
+            trace_with_layout(self.before.trace, self.tile, self.change, self.extra), self.before.arch
+        )
 
     @property
     def rank(self) -> tuple[object, ...]:
@@ -151,7 +157,7 @@ def growth(tile: Tile, change: Map) -> int:
     return max(change.size(tile.used) - tile.size, 0)
 
 
-def moved(trace: Trace, tile: Tile, change: Map, extra: int) -> Trace:
+def trace_with_layout(trace: Trace, tile: Tile, change: Map, extra: int) -> Trace:
     """The trace with the array's new layout; arrays after it move by whole lines."""
     behind = -(-extra // LINE) * LINE
     end = tile.first + tile.size
@@ -189,3 +195,80 @@ def _complexity(change: Map, how: Edit | None) -> tuple[int, ...]:
     if isinstance(change, Padding):
         return 0, lines, change.by, change.every
     return 1, lines, change.bits, change.every, change.base
+
+
+def resident_blocks(trace: Trace, shared_bytes: int, chip: Arch) -> int:
+    """The number of blocks with so much shared memory that can be resident on a multiprocessor."""
+    taken = trace.resources
+    needs = Needs(trace.launch.threads, 0, shared_bytes)
+    if taken is not None:
+        needs = Needs(trace.launch.threads, taken.registers, shared_bytes, taken.barriers)
+    return occupancy(needs, chip).blocks
+
+
+def shared_end(trace: Trace) -> int:
+    """The end of the last shared array, in bytes."""
+    return max((first + size for _, space, first, size in trace.arrays if space == "shared"), default=0)
+
+
+def fits(shared_bytes: int, launch: Launch, chip: Arch) -> bool:
+    """Whether a block can have so much shared memory; static shared memory has a lower limit than dynamic."""
+    limit = chip.shared_block_bytes if launch.shared_bytes else chip.static_shared_bytes
+    return shared_bytes <= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Wide accesses of a shared array, split into one for each word. sites: rows of the analysis that are
+    split.
+
+    change: the best layout then; cost: all the array's wavefronts with both. extra: bytes by which the array
+    grows.
+    """
+
+    tile: Tile
+    sites: tuple[int, ...]
+    change: Map
+    cost: Cost
+    extra: int
+
+
+def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
+    """The best layout with narrow accesses, if it takes fewer than `best` wavefronts."""
+    wide = [number for number in tile.sites if analysis.sites[number].width > WORD]
+    if not wide or any(analysis.sites[number].op not in ("load", "store") for number in wide):
+        return None
+    rows = np.concatenate([analysis.requests_of_sites[number] for number in wide])
+    narrow = analyze_trace(split_trace(analysis.trace, np.unique(analysis.trace.site[rows])), analysis.arch)
+    (own,) = (each for each in tiles(narrow) if each.name == tile.name)
+    own = replace(own, shape=tile.shape, constants=tile.constants)
+    maps = candidates(narrow, own)
+    costs = count(narrow, own, maps)
+    room = shared_end(analysis.trace)
+    launch = analysis.trace.launch
+    fitting = [change for change in costs if fits(room + growth(tile, change), launch, analysis.arch)]
+    if not fitting:
+        return None
+    change = min(fitting, key=lambda each: (costs[each].most, growth(tile, each), each.every))
+    if costs[change].most >= best:
+        return None
+    return Split(tile, tuple(wide), change, costs[change], growth(tile, change))
+
+
+def split_trace(trace: Trace, sites: np.ndarray) -> Trace:
+    """The trace with each request of these sites split into one request per word."""
+    widths = np.array([site.width for site in trace.sites])[trace.site]
+    times = np.where(np.isin(trace.site, sites), widths // WORD, 1)
+    of = np.repeat(np.arange(len(times)), times)
+    step = np.arange(len(of)) - np.repeat(np.cumsum(times) - times, times)
+    narrow = tuple(
+        replace(site, width=WORD, instructions=site.instructions * site.width // WORD)
+        if number in sites
+        else site
+        for number, site in enumerate(trace.sites)
+    )
+    columns = {
+        name: getattr(trace, name)[of] for name in ("site", "count", "active", "partner", "block", "warp")
+    }
+    addresses = trace.addresses[of] + step[:, None] * WORD
+    return replace(trace, sites=narrow, addresses=addresses, **columns)

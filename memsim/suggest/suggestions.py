@@ -11,13 +11,9 @@ from memsim.analysis import Analysis
 from memsim.document import plain
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.suggest.fields import ArrayOfStructs, fields
-from memsim.suggest.first_block import first_block
-from memsim.suggest.proposals import Advice, Proposal, advise
+from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
+from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
 from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
-from memsim.suggest.renumbering import Renumbering, renumber
-from memsim.suggest.split import Split, split
-from memsim.suggest.staging import Staging, staging
 from memsim.suggest.suggestions_document import (
     ArrayPart,
     SuggestionsDocument,
@@ -28,8 +24,7 @@ from memsim.suggest.suggestions_document import (
     split_part,
     staging_part,
 )
-from memsim.suggest.threads import Remapped, remap_threads
-from memsim.suggest.wider import Wider, wider
+from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber
 
 
 @dataclass(frozen=True)

@@ -11,15 +11,11 @@ from memsim.bound import BoundFigures
 from memsim.document import LEFT_OUT, Chip, Count, CountChange, Dim3, Document, DocumentPart
 from memsim.launch import Natural, Positive
 from memsim.suggest.edit import ChangedLine
-from memsim.suggest.fields import ArrayOfStructs
+from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider
 from memsim.suggest.maps import Map, Padding
-from memsim.suggest.proposals import Proposal
+from memsim.suggest.proposals import Proposal, Split
 from memsim.suggest.prove import Proof
-from memsim.suggest.renumbering import Renumbering
-from memsim.suggest.split import Split
-from memsim.suggest.staging import Staging
-from memsim.suggest.threads import Remapped
-from memsim.suggest.wider import Wider
+from memsim.suggest.threads import Remapped, Renumbering
 
 OfArrays = Annotated[dict[str, Natural], Meta(description="wavefronts by array")]
 

@@ -1,24 +1,195 @@
 """Threads that do each other's work: the same threads in other warps, or in another order of lanes.
 
 The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` and `threadIdx.y` exchanged,
-if many of the bytes moved for global accesses are unused, and lanes renumbered
-(`memsim.suggest.renumbering`), if wide shared accesses could share wavefronts.
+if many of the bytes moved for global accesses are unused, and lanes renumbered, if wide shared accesses could
+share wavefronts.
+
+Lanes renumbered are the same threads of a warp, each doing the work of another. Counted on the recorded
+requests: each is made by the same warp with its addresses permuted. That changes which lanes of a wide access
+are served together: if neighbours access the same words, two groups of lanes may need one wavefront. All
+orders of the five bits of a lane's number are tried: transposed lanes (8 x 4 as 4 x 8), z-order, and those in
+between.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import permutations
 
-from memsim.analysis import BADLY_COALESCED, Analysis
+import numpy as np
+from numpy.typing import NDArray
+
+from memsim.access import relative_to_lowest
+from memsim.analysis import BADLY_COALESCED, Analysis, analyze_trace
+from memsim.arch.units import LINE, WARP, WORD
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch
+from memsim.model.choice import shared_cost
 from memsim.source.text import without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import edit_job, replay_job, source_of
-from memsim.suggest.renumbering import Renumbering
+from memsim.trace.rows import distinct_rows
+from memsim.trace.trace import Trace
+
+BITS = 5
+Order = tuple[int, ...]
+
+AS_IT_IS: Order = tuple(range(BITS))
+#: Orders in which a lane's column and row bits alternate.
+Z_ORDERS: tuple[Order, ...] = ((0, 2, 4, 1, 3), (0, 2, 1, 3, 4), (0, 3, 1, 4, 2))
+
+# Instructions by which lanes communicate or read their number.
+BETWEEN_LANES = re.compile(r"(?<![\w.])(?:SHFL|VOTE|VOTEU|MATCH|REDUX|[A-Z]*MMA|MOVM|LDSM|STSM|SR_LANE\w+)\b")
+
+
+@dataclass(frozen=True)
+class Renumbering:
+    """A lane does what another one did. before: the analysis for which it is proposed.
+
+    order: for each bit of the old lane number the bit of the new one that it becomes.
+    """
+
+    before: Analysis
+    order: Order
+
+    @cached_property
+    def after(self) -> Analysis:
+        """The analysis with renumbered lanes, counted from the recorded requests."""
+        return analyze_trace(trace_with_renumbered_lanes(self.before.trace, self.order), self.before.arch)
+
+    @property
+    def wavefronts(self) -> tuple[int, int]:
+        """Wavefronts of all shared accesses, before and after."""
+        before, after = (
+            sum(site.wavefronts or 0 for site in each.sites) for each in (self.before, self.after)
+        )
+        return before, after
+
+    @property
+    def name(self) -> str:
+        """`lanes transposed, as 8 x 4 become 4 x 8`."""
+        turn = self.order[0]
+        if self.order == tuple((bit + turn) % BITS for bit in range(BITS)):
+            rows = 1 << turn
+            return f"lanes transposed, as {rows} x {WARP // rows} become {WARP // rows} x {rows}"
+        return "lanes in z-order" if self.order in Z_ORDERS else "lanes in another order"
+
+    def instead(self, launch: Launch) -> Mapping[str, str] | None:
+        """Replacements of `threadIdx.x` and `threadIdx.y`, by axis; None unless rows have a power of two of
+        threads or whole warps.
+        """
+        width = launch.block[0]
+        in_row = BITS if width % WARP == 0 else width.bit_length() - 1
+        if width % WARP and (width != 1 << in_row or launch.block[1] % (WARP >> in_row)):
+            return None
+        axes = {"x": (0, in_row), "y": (in_row, BITS)}
+        found = {}
+        for axis, (first, end) in axes.items():
+            if self.order[first:end] == AS_IT_IS[first:end]:
+                continue
+            old = f"threadIdx.{axis}"
+            higher = launch.block["xy".index(axis)] > 1 << end - first
+            kept = [f"({old} & ~{(1 << end - first) - 1})"] if higher else []
+            moved = [_piece(*piece) for piece in _pieces(self.order, first, end, in_row)]
+            found[axis] = f"({' | '.join([*kept, *moved])})"
+        return found
+
+
+def renumber(analysis: Analysis) -> Renumbering | None:
+    """The order of lanes with the fewest wavefronts, if these are fewer than now.
+
+    None too if lanes communicate: they would get another lane's value.
+    """
+    trace = analysis.trace
+    if not analysis.excess_wavefronts and not any(site.conflicts for site in analysis.sites):
+        return None
+    if trace.launch.threads % WARP or any(BETWEEN_LANES.search(entry[1]) for entry in trace.listing):
+        return None
+    sites = [
+        number
+        for number, site in enumerate(trace.sites)
+        if site.space == "shared" and site.width > WORD and site.op in ("load", "store")
+    ]
+    rows = np.flatnonzero(np.isin(trace.site, sites))
+    if any(site.unresolved or site.op.endswith("matrix") for site in trace.sites) or not len(rows):
+        return None
+    orders = sorted(permutations(range(BITS)), key=_complexity)  # the identity first
+    costs = dict(zip(orders, _wavefronts(analysis, rows, orders), strict=True))
+    best = min(orders, key=lambda order: (costs[order], _complexity(order)))
+    return Renumbering(analysis, best) if costs[best] < costs[AS_IT_IS] else None
+
+
+def trace_with_renumbered_lanes(trace: Trace, order: Order) -> Trace:
+    """The trace with the lanes of each request permuted."""
+    lanes = work_of(order)
+    return replace(
+        trace,
+        addresses=trace.addresses[:, lanes],
+        active=trace.active[:, lanes],
+        partner=trace.partner[:, lanes],
+        writers=np.zeros(0, np.int32),
+    )
+
+
+def work_of(order: Order) -> NDArray[np.int64]:
+    """For each new lane the old one whose work it does, int64 [32]."""
+    lane = np.arange(WARP)
+    old = np.zeros(WARP, np.int64)
+    for bit, place in enumerate(order):
+        old |= (lane >> place & 1) << bit
+    return old
+
+
+def _wavefronts(analysis: Analysis, rows: NDArray[np.int64], orders: Sequence[Order]) -> list[int]:
+    """Wavefronts of these rows of the trace for each order of lanes. Equal requests are counted once."""
+    trace = analysis.trace
+    lanes = np.stack([work_of(order) for order in orders])
+    totals = np.zeros(len(orders), np.int64)
+    for number in np.unique(trace.site[rows]).tolist():
+        some, site = rows[trace.site[rows] == number], trace.sites[number]
+        own = relative_to_lowest(trace.addresses[some], trace.active[some], LINE)
+        first, of = distinct_rows(own)
+        times = np.zeros(len(first), np.int64)
+        np.add.at(times, of, trace.count[some])
+        addresses = own[first][:, lanes]  # [distinct, orders, 32]
+        active = addresses >= 0
+        cost = shared_cost(np.maximum(addresses, 0), site.width, site.op, active, -1, analysis.arch)
+        totals += times @ cost.wavefronts
+    return [int(total) for total in totals]
+
+
+def _complexity(order: Order) -> tuple[int, Order]:
+    """Fewer pieces are simpler to write."""
+    return len(list(_pieces(order, 0, BITS, BITS))), order
+
+
+def _pieces(order: Order, first: int, end: int, in_row: int) -> Iterator[tuple[str, int, int, int]]:
+    """The runs of bits of an axis: (source axis, first bit there, number of bits, first bit here).
+
+    first, end: the axis's bits in the lane number. in_row: how many of them x has.
+    """
+    bit = first
+    while bit < end:
+        place, length = order[bit], 1
+        last = in_row if place < in_row else BITS
+        while bit + length < end and place + length < last and order[bit + length] == place + length:
+            length += 1
+        axis, start = ("x", place) if place < in_row else ("y", place - in_row)
+        yield axis, start, length, bit - first
+        bit += length
+
+
+def _piece(axis: str, start: int, length: int, to: int) -> str:
+    """`(threadIdx.x >> 1 & 15) << 0`, simplified."""
+    name = f"threadIdx.{axis}"
+    shifted = f"{name} >> {start}" if start else name
+    taken = f"({shifted} & {(1 << length) - 1})"
+    return f"{taken} << {to}" if to else taken
+
 
 ROLE = re.compile(r"\b(threadIdx|blockDim)\b(?:\s*\.\s*([xyz])\b)?")
 EXCHANGED = {

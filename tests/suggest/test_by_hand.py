@@ -9,8 +9,7 @@ import pytest
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.suggest import Suggestions, suggest
-from memsim.suggest.fields import fields
-from memsim.suggest.first_block import first_block
+from memsim.suggest.global_accesses import fields, first_block
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import BLOCK_TRANSPOSE, Case, analyzed
 from tests.traces import Request, make_trace, site
@@ -154,5 +153,5 @@ def test_a_block_that_makes_too_many_requests_is_not_looked_at(
     job = Case(TRANSPOSE, (32, 32), FLOATS).job(tmp_path)
     analysis = analyzed(job)
     assert first_block(job, analysis) is not None
-    monkeypatch.setattr("memsim.suggest.first_block.MOST_REQUESTS", 63)
+    monkeypatch.setattr("memsim.suggest.global_accesses.MOST_REQUESTS", 63)
     assert first_block(job, analysis) is None

@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.suggest.candidates import candidates
-from memsim.suggest.count import _count, count
-from memsim.suggest.least_wavefronts import least_wavefronts
-from memsim.suggest.maps import UNCHANGED, Map, Padding, XorSwizzle
+from memsim.suggest.count import _count, count, least_wavefronts
+from memsim.suggest.maps import UNCHANGED, Map, Padding, XorSwizzle, candidates
 from memsim.suggest.prove import wavefronts_of
 from memsim.suggest.tiles import tiles
 from tests.model import oracle

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from memsim.analysis import analyze_trace
-from memsim.suggest.edit import Edit, edit
+from memsim.suggest.edit import Edit, edit, writing
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import growth
 from memsim.suggest.tiles import tiles
-from memsim.suggest.uses import writing
 from tests.traces import Request, make_trace, site
 
 

@@ -14,7 +14,7 @@ from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.suggest import suggest
 from memsim.suggest.prove import differing_results
-from memsim.suggest.renumbering import Renumbering, renumber, renumbered, work_of
+from memsim.suggest.threads import Renumbering, renumber, renumbered, work_of
 from memsim.views.suggest.terminal import render
 from tests.model import oracle
 from tests.suggest.kernels import Case, analyzed

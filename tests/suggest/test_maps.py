@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from memsim.analysis import analyze_trace
 from memsim.model import shared_access
-from memsim.suggest.candidates import candidates
-from memsim.suggest.maps import Map, Padding, XorSwizzle
+from memsim.suggest.maps import Map, Padding, XorSwizzle, candidates
 from memsim.suggest.tiles import tiles
 from tests.traces import Request, make_trace, site
 

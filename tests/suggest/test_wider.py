@@ -9,7 +9,7 @@ import pytest
 
 from memsim.analysis import analyze_trace
 from memsim.kernels import catalog
-from memsim.suggest.wider import Wider, wider
+from memsim.suggest.global_accesses import Wider, wider
 from tests.suggest.kernels import Case, analyzed
 from tests.traces import Request, make_trace, site
 

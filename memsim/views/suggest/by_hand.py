@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from memsim.suggest.fields import ArrayOfStructs
-from memsim.suggest.renumbering import Renumbering
-from memsim.suggest.split import Split
-from memsim.suggest.staging import Staging
+from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider
+from memsim.suggest.proposals import Split
 from memsim.suggest.suggestions import Suggestions
-from memsim.suggest.wider import Wider
+from memsim.suggest.threads import Renumbering
 from memsim.views.labels import count, file_names
 from memsim.views.suggest.advice import change_name, formula
 
