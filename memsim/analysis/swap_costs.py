@@ -1,6 +1,6 @@
 """What an atomic on shared memory costs that is a loop of a load and a compare-and-swap.
 
-The rounds of one warp are certain (`memsim.model.swap_loops`), and so are those of several that never update
+The rounds of one warp are certain (`memsim.model.shared`), and so are those of several that never update
 the same word. Another warp's update of the same word between load and swap makes a round more. A round
 without an update of its own lies around one of another warp's, and each of these lies in at most one round of
 each warp: with U updates by W warps there are at most U * W rounds.
@@ -16,7 +16,7 @@ import numpy as np
 from memsim.arch import Arch
 from memsim.counts import NO_WAVEFRONTS, Range, SiteCounts, total
 from memsim.model.operations import operation
-from memsim.model.swap_loops import WIDTHS, costliest_round, rounds_of_one_warp
+from memsim.model.shared import SWAP_WIDTHS, costliest_round, rounds_of_one_warp
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import AccessSite
 
@@ -52,7 +52,7 @@ def ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
     loops = {
         number: load
         for number, site in enumerate(trace.sites)
-        if site.op == LOOP and site.width in WIDTHS and (load := _load_of(trace, site)) is not None
+        if site.op == LOOP and site.width in SWAP_WIDTHS and (load := _load_of(trace, site)) is not None
     }
     updates = _updates(trace, [number for number, site in enumerate(trace.sites) if _updates_words(site)])
     others = any(site.op != LOOP for site in trace.sites if _updates_words(site))

@@ -13,14 +13,12 @@ from memsim.arch.units import LINE, SECTOR
 from memsim.model.checked_requests import Counts, lane_words
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.coalescing import cost_of_lanes
-from memsim.model.constant import constant_access
 from memsim.model.cp_async import is_certain, limits_of_copies, overlaps
-from memsim.model.local import local_access
+from memsim.model.local import constant_access, local_access
 from memsim.model.operations import Operation, operation
 from memsim.model.remote import limits_of_blocks
-from memsim.model.shared import shared_access, shared_rule
+from memsim.model.shared import SWAP_WIDTHS, rounds_of_one_warp, shared_access, shared_rule
 from memsim.model.sourcepage import bypass_source_page, copy_source_page, shared_source_page
-from memsim.model.swap_loops import WIDTHS, rounds_of_one_warp
 from memsim.model.texture_fetches import texture_access, texture_limits
 
 #: Bits of a count of one request: 32 lanes of 16 bytes take at most 128 wavefronts, sectors or lines.
@@ -62,7 +60,7 @@ def alike(
         limits = texture_limits(addresses, width, op, active)
         columns += [limits.requests, limits.fewest_sectors, limits.most_sectors]
         return _packed([*columns, limits.fewest_tags, limits.most_tags, limits.ideal_sectors])
-    if (space, op) == SWAP_LOOP and width in WIDTHS:  # which has no counts, but limits
+    if (space, op) == SWAP_LOOP and width in SWAP_WIDTHS:  # which has no counts, but limits
         return _packed([*columns, *_rounds(addresses, width, active, arch)])
     if asked.why or (asked.is_counted and width not in arch.widths(space, op)):
         return _packed(columns)

@@ -11,9 +11,17 @@ from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
 from memsim.errors import MemsimError
-from memsim.model.checked_requests import CheckedRequests, Counts, Lanes, Mask, check_requests
+from memsim.model.checked_requests import (
+    CheckedRequests,
+    Counts,
+    Lanes,
+    Mask,
+    check_requests,
+    distinct,
+    equal,
+    together,
+)
 from memsim.model.coalescing import GlobalCost, global_access
-from memsim.model.lane_pairs import distinct, equal, together
 from memsim.model.operations import Operation
 from memsim.model.shared import SharedCost, shared_access
 

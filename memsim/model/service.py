@@ -14,9 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from memsim.arch import SM_90, Arch
-from memsim.model.checked_requests import Counts, Lanes, Mask, check_requests, fill_idle
+from memsim.model.checked_requests import (
+    EARLIER,
+    Counts,
+    Lanes,
+    Mask,
+    check_requests,
+    equal,
+    fill_idle,
+    first,
+    together,
+)
 from memsim.model.cp_async import copy_turns
-from memsim.model.lane_pairs import EARLIER, equal, first, together
 from memsim.model.shared import SharedRule, partners_agree, shared_rule
 
 

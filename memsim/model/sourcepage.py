@@ -12,10 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim.arch import SM_90, Arch
-from memsim.model.checked_requests import Counts, Lanes, Mask, check_requests, fill_idle
+from memsim.model.checked_requests import (
+    EARLIER,
+    Counts,
+    Lanes,
+    Mask,
+    check_requests,
+    equal,
+    fill_idle,
+    first,
+    together,
+)
 from memsim.model.coalescing import global_access
 from memsim.model.cp_async import check_copies
-from memsim.model.lane_pairs import EARLIER, equal, first, together
 from memsim.model.shared import SharedRule, group_costs, pair_rule, shared_rule
 
 UNKNOWN = -1

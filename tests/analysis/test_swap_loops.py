@@ -12,7 +12,7 @@ import memsim
 from memsim.analysis import Analysis
 from memsim.counts import Count, Range
 from memsim.guard.evaluate import GuardedKernel
-from memsim.model.swap_loops import rounds_of_one_warp
+from memsim.model.shared import rounds_of_one_warp
 from memsim.validate.predict import EXECUTED, THREADS, WAVEFRONTS, accesses_of, predict
 from tests.few import few
 from tests.guard.subjects import checked

@@ -12,7 +12,7 @@ from memsim.model.alike import BITS, _packed, alike
 from memsim.model.cp_async import limits_of_copies
 from memsim.model.operations import operation
 from memsim.model.remote import limits_anywhere
-from memsim.model.swap_loops import rounds_of_one_warp
+from memsim.model.shared import rounds_of_one_warp
 
 Lanes = NDArray[np.int64]
 LANES = np.arange(32)
