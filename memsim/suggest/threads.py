@@ -32,7 +32,7 @@ from memsim.model.choice import shared_cost
 from memsim.source.text import without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import edit_job, replay_job, source_of
-from memsim.trace.rows import distinct_rows
+from memsim.trace.site_records import distinct_rows
 from memsim.trace.trace import Trace
 
 BITS = 5

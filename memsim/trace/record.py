@@ -22,11 +22,11 @@ from memsim.arch.units import WARP
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
 from memsim.state.registers import Sum
-from memsim.trace.events import Sides, content, identity, written_out
+from memsim.trace.events import Executions, Sides, WarpCounts, content, identity, written_out
 from memsim.trace.footprint import SECTOR_BITS, Marks
-from memsim.trace.rows import RequestRows
 from memsim.trace.site_records import (
     Again,
+    RequestRows,
     SiteRecord,
     Tally,
     Uncosted,
@@ -34,10 +34,8 @@ from memsim.trace.site_records import (
     joined_requests,
     note_of_folded,
 )
-from memsim.trace.swapped_words import SWAP_LOOP, SwappedWords
 from memsim.trace.trace_data import AccessSite
-from memsim.trace.warp_counts import Executions, WarpCounts
-from memsim.trace.writers import OWNING, Writers
+from memsim.trace.writers import OWNING, SWAP_LOOP, SwappedWords, Writers
 
 #: What distinguishes requests of a site that do not cost the same: numbers [m, k].
 CostKey = Callable[[Site, Requests], np.ndarray]

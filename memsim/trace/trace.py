@@ -29,7 +29,7 @@ class Trace(TraceData):
         Raises:
             MemsimError: the file cannot be written, or Accel-Sim cannot express an access.
         """
-        from memsim.trace.foreign.write import write_accelsim
+        from memsim.trace.foreign.formats import write_accelsim
         from memsim.trace.storage import save
 
         if is_foreign(Path(path)):
@@ -54,7 +54,7 @@ def _read(path: Path, kernel: str | None, recorder: Callable[[], Recorder] | Non
     """As `Trace.load`; recorder: creates the one for another tool's requests."""
     data: TraceData
     if is_foreign(path):
-        from memsim.trace.foreign.read import read_foreign
+        from memsim.trace.foreign.formats import read_foreign
 
         data = read_foreign(path, kernel, *filter(None, [recorder]))
     else:

@@ -20,8 +20,7 @@ UNUSED = {
 HEAVY = {
     *("matplotlib", "pandas", "tree_sitter", "networkx", "xml.etree.ElementTree"),
     *(
-        "memsim.trace.foreign.read",
-        "memsim.trace.foreign.write",
+        "memsim.trace.foreign.formats",
         "memsim.simt.engine",
         "tests.ptx_front.parser",
     ),

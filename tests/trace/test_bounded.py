@@ -15,7 +15,7 @@ import memsim
 from memsim.analysis import Analysis, analyze_trace
 from memsim.arch import SM_90, Rule
 from memsim.model import alike as model
-from memsim.trace import record, warp_counts, writers
+from memsim.trace import events, record, writers
 from memsim.trace.trace import Trace
 from memsim.validate.predict import accesses_of, predict
 from tests.simt.cuda import kernels_of
@@ -81,7 +81,7 @@ def test_too_many_requests_are_folded_and_no_count_is_another(monkeypatch: pytes
     ("where", "name"),
     [
         (record, "MOST_REMEMBERED"),
-        pytest.param(warp_counts, "MOST_MASKS", marks=pytest.mark.slow),
+        pytest.param(events, "MOST_MASKS", marks=pytest.mark.slow),
         pytest.param(writers, "MOST_SEEN", marks=pytest.mark.slow),
     ],
 )

@@ -15,9 +15,8 @@ from hypothesis import HealthCheck, given, settings
 import memsim
 from memsim.analysis import analyze_trace
 from memsim.shown import ShownAnalysis
-from memsim.trace.foreign.collect import BlocksSeen
-from memsim.trace.foreign.opcodes import Opcode, read_opcode
-from memsim.trace.foreign.write import MATRICES, NAMES, write_accelsim
+from memsim.trace.foreign.collect import BlocksSeen, Opcode, read_opcode
+from memsim.trace.foreign.formats import MATRICES, NAMES, write_accelsim
 from memsim.trace.suffixes import is_foreign
 from memsim.trace.trace import Trace
 from memsim.views.analyze.terminal import render

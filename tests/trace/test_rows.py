@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memsim.access import SiteRequests
-from memsim.trace import rows as module
-from memsim.trace.rows import RequestRows
+from memsim.trace import site_records as module
+from memsim.trace.site_records import RequestRows
 
 PERIODS = 128, 128
 

@@ -20,7 +20,7 @@ from memsim.model.alike import SameCost
 from memsim.targets.target import read_job
 from memsim.trace import record, site_records
 from memsim.trace.foreign import collect
-from memsim.trace.foreign.read import read_foreign
+from memsim.trace.foreign.formats import read_foreign
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 

@@ -20,11 +20,12 @@ from memsim.trace.foreign.collect import (
     Batch,
     BlocksSeen,
     Collector,
+    Opcode,
     TracedInstruction,
     coordinates,
     made_from,
+    read_opcode,
 )
-from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
 from memsim.trace.trace_data import TraceData
 

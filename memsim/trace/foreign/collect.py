@@ -1,14 +1,17 @@
-"""Collects the requests of another tool's trace into a `Trace`, a batch at a time.
+"""Collects the requests of another tool's trace into a `Trace`, by its opcodes (`LDG.E.128`).
 
-Only a batch and the distinct requests seen so far are held in memory.
+Only a batch of requests and the distinct ones seen so far are held in memory. Source of the opcodes: CUDA
+Binary Utilities, "Instruction Set Reference"; which shared atomic is which: docs/model.md.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +22,77 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.instruction import Instruction
 from memsim.launch import Launch
-from memsim.trace.foreign.opcodes import Opcode
 from memsim.trace.record import Recorder
 from memsim.trace.site_records import note_of_folded
 from memsim.trace.trace_data import Origin, TraceData
+
+SPACES = {
+    **{"LDG": "global", "STG": "global", "ATOMG": "global", "RED": "global", "REDG": "global"},
+    **{"LDS": "shared", "STS": "shared", "ATOMS": "shared", "LDSM": "shared", "STSM": "shared"},
+    **{"LD": "generic", "ST": "generic", "ATOM": "generic"},
+    "LDGSTS": "copy",
+}
+#: Opcodes that are not counted as accesses to shared or global memory, with their names in reports.
+UNCOUNTED = {
+    **dict.fromkeys(("LDL", "STL"), "local memory"),
+    **dict.fromkeys(("LDC", "LDCU", "ULDC"), "constant memory"),
+    **dict.fromkeys(("UTMALDG", "UTMASTG", "UTMAREDG", "UTMAPF", "UBLKCP", "UBLKPF", "UBLKRED"), "bulk copy"),
+    **dict.fromkeys(("TEX", "TLD", "TLD4", "TXD", "TMML", "SULD", "SUST", "SUATOM", "SURED"), "texture"),
+}
+LOADS, STORES = ("LDG", "LDS", "LD"), ("STG", "STS", "ST")
+MATRICES = {"LDSM": "ldmatrix", "STSM": "stmatrix"}
+BITS = re.compile(r"[USFB]?(?:F)?(8|16|32|64|128)")
+DEFAULT_WIDTH = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Opcode:
+    """The memory operation of an opcode. lanes: how many lanes, from 0 on, supply an address."""
+
+    access: str
+    space: str
+    width: int
+    lanes: int = WARP
+
+
+@lru_cache(maxsize=4096)
+def read_opcode(text: str) -> Opcode | str | None:
+    """The memory operation; a text: the name of an uncounted one; None: not a known access."""
+    name, *modifiers = text.split(".")
+    if name in UNCOUNTED:
+        return UNCOUNTED[name]
+    if name not in SPACES:
+        return None
+    space = SPACES[name]
+    if name in MATRICES:
+        counts = [int(m) for m in modifiers if m in ("2", "4")]
+        return Opcode(MATRICES[name], space, 16, 8 * (counts[-1] if counts else 1))
+    width = _width(modifiers)
+    if name == "LDGSTS":
+        return Opcode("cp_async_cg" if "BYPASS" in modifiers else "cp_async", space, width)
+    if name in LOADS or name in STORES:
+        return Opcode("load" if name in LOADS else "store", space, width)
+    if name in ("RED", "REDG"):
+        return Opcode("reduction", space, width)
+    return Opcode(_atomic(modifiers) if name == "ATOMS" else "atomic", space, width)
+
+
+def _width(modifiers: list[str]) -> int:
+    """Bytes per lane, from the modifier with a number of bits; default 4."""
+    for modifier in modifiers:
+        bits = BITS.fullmatch(modifier)
+        if bits:
+            return int(bits[1]) // 8
+    return DEFAULT_WIDTH
+
+
+def _atomic(modifiers: list[str]) -> str:
+    if "CAST" in modifiers:
+        return "atomic_loop"
+    if "CAS" in modifiers:
+        return "atomic_cas"
+    return "atomic_inc" if "POPC" in modifiers else "atomic"
+
 
 BATCH = 1 << 14
 #: Or this many of each instruction, if there are many: a batch of few costs as much as one of hundreds.

@@ -18,11 +18,12 @@ from memsim.trace.foreign.collect import (
     ALL_DYNAMIC,
     BlocksSeen,
     Collector,
+    Opcode,
     TracedInstruction,
     coordinates,
     made_from,
+    read_opcode,
 )
-from memsim.trace.foreign.opcodes import Opcode, read_opcode
 from memsim.trace.record import Recorder
 from memsim.trace.trace_data import TraceData
 

@@ -1,4 +1,4 @@
-"""Writes a trace as Accel-Sim's `.traceg`.
+"""Reads a trace in another tool's format, and writes one as Accel-Sim's `.traceg`; compressed or not.
 
 Only requests to shared and global memory are written, as machine instructions without registers. A trace has
 each distinct request once; a repeated one is written repeatedly with the addresses, block and warp where it
@@ -7,19 +7,84 @@ was first seen.
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import os
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memsim.errors import MemsimError
 from memsim.launch import Launch
-from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE
-from memsim.trace.foreign.stream import OPENERS
-from memsim.trace.suffixes import WRITTEN, is_accelsim, plain_name
+from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE, AccelSimReader
+from memsim.trace.foreign.nvbit import read_nvbit
+from memsim.trace.record import Recorder
+from memsim.trace.suffixes import NVBIT, WRITTEN, is_accelsim, plain_name, suffix_of
 from memsim.trace.trace_data import AccessSite, TraceData
+
+OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
+#: Characters of a line: a request takes under a thousand, a kernel's name some thousands.
+LONGEST = 1 << 20
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, str]]:
+    """(line number from 1, line without its end).
+
+    Raises:
+        MemsimError: it cannot be read, is damaged, or is not text.
+    """
+    number = 0
+    try:
+        with OPENERS.get(path.suffix, open)(path, "rt", encoding="utf-8") as file:
+            while line := file.readline(LONGEST):
+                number += 1
+                if len(line) == LONGEST:
+                    raise MemsimError(
+                        f"this line has {LONGEST:,} characters or more", file=str(path), line=number
+                    )
+                yield number, line.rstrip("\r\n")
+    except FileNotFoundError:
+        raise MemsimError("no such file", file=str(path)) from None
+    except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
+        raise MemsimError(f"the file is damaged or truncated: {error}", file=str(path)) from None
+    except UnicodeDecodeError:
+        raise MemsimError("this is not text", file=str(path), line=number + 1) from None
+    except OSError as error:
+        raise MemsimError(f"cannot read it: {error.strerror or error}", file=str(path)) from None
+
+
+def read_foreign(
+    path: Path, kernel: str | None = None, recorder: Callable[[], Recorder] = Recorder
+) -> TraceData:
+    """The trace in a file of Accel-Sim (`.traceg`) or of NVBit's mem_trace (`.txt`, `.log`, `.memtrace`).
+
+    The file may be compressed (`.gz`, `.xz`).
+
+    Args:
+        kernel: which launch of an NVBit file, by the kernel's name or the launch's number; None if it has
+            only one. An Accel-Sim file has one.
+        recorder: creates the recorder of distinct requests.
+
+    Raises:
+        MemsimError: it cannot be read, has another format, or is damaged; with the line.
+    """
+    if suffix_of(path) in NVBIT:
+        return read_nvbit(path, lambda: lines_of(path), kernel, recorder)
+    if kernel is not None:
+        raise MemsimError("an Accel-Sim trace has one kernel: do not choose one", file=str(path))
+    lines = lines_of(path)
+    first = list(islice(lines, 1))
+    if first and first[0][1].startswith("kernel"):
+        raise MemsimError(
+            "this is a list of kernels", file=str(path), hint="pass one of the .traceg files in it"
+        )
+    return AccelSimReader(path, recorder).read(chain(first, lines))
+
 
 #: The declared start of the windows of shared and local memory: multiples of 16 MiB, as on the chip.
 SHARED_BASE, LOCAL_BASE = 0x00007F0000000000, 0x00007F0002000000
