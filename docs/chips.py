@@ -39,8 +39,8 @@ def summary() -> str:
         found = {rule.basis for rule in chip.rules}
         worth = tuple(said for basis, said in zip(BASES, WORTH, strict=True) if basis in found)
         rates = "estimate" if chip.rates == ASSUMED else chip.rates
-        alike.setdefault((" or ".join(worth), rates), []).append(f"`{chip.name}`")
-    rows = [[" ".join(names), *kind] for kind, names in alike.items()]
+        alike.setdefault((" or ".join(worth), rates), []).append(chip.name)
+    rows = [[f"`{' '.join(names)}`", *kind] for kind, names in alike.items()]
     return table(("`--arch`", "rules", "bounds"), rows, "lll") + "\n"
 
 
