@@ -14,7 +14,7 @@ from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.suggest import suggest
 from memsim.suggest.prove import differing_results
-from memsim.suggest.threads import Renumbering, renumber, renumbered, work_of
+from memsim.suggest.threads import Renumbering, renumber, trace_with_renumbered_lanes, work_of
 from memsim.views.suggest.terminal import render
 from tests.model import oracle
 from tests.suggest.kernels import Case, analyzed
@@ -82,7 +82,10 @@ def test_rows_that_are_no_power_of_two_are_not_written(shape: tuple[int, int]) -
 def test_any_order_of_a_request_of_words_costs_the_same() -> None:
     words = make_trace((site(), [Request(np.arange(32) * 8)]), launch=Launch((1, 1, 1), (32, 1, 1)))
     order = (4, 2, 0, 1, 3)
-    one, other = (analyze_trace(trace).sites[0].wavefronts for trace in (words, renumbered(words, order)))
+    one, other = (
+        analyze_trace(trace).sites[0].wavefronts
+        for trace in (words, trace_with_renumbered_lanes(words, order))
+    )
     assert one == other == 2
     assert renumber(analyze_trace(words)) is None
 
