@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.compile.failure import compile_error
-from memsim.compile.file_names import Names
 from memsim.compile.nvrtc import run_nvrtc
 from memsim.compile.options import for_nvrtc
-from memsim.compile.prepare import prepare
+from memsim.compile.prepare import Names, prepare
 from memsim.data import data_folder
 from memsim.files import read_text
 from memsim.kernels import Spec

@@ -169,7 +169,7 @@ class _Types:
 
     @classmethod
     def of(cls, path: Path, text: str) -> _Types:
-        from memsim.compile.headers import read_project
+        from memsim.compile.device_code import read_project
 
         project = read_project(text, path.absolute().as_posix(), path.absolute().parent, ())
         return cls("\n".join(project.texts.values()))

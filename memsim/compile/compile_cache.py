@@ -20,11 +20,10 @@ import msgspec
 from memsim.boundary import confinement
 from memsim.compile.assemble import assemble_ptx
 from memsim.compile.cuda_source import SET_ASIDE, compile_cubin
-from memsim.compile.file_names import Names
 from memsim.compile.included_files import included_files, literal_includes
 from memsim.compile.libraries import NVRTC
 from memsim.compile.options import INCLUDE, OTHERS, split
-from memsim.compile.prepare import Compiled
+from memsim.compile.prepare import Compiled, Names
 from memsim.compile.toolkit import find_tool, header_folders, identity
 from memsim.files import read_bytes
 from memsim.store import current

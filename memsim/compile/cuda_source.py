@@ -27,14 +27,13 @@ from memsim.compile.failure import (
     refused_instances,
     squeezed,
 )
-from memsim.compile.file_names import Names
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.included_files import included_files
 from memsim.compile.launching_text import launching_text
 from memsim.compile.nvcc import find_nvcc, run_nvcc
 from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
-from memsim.compile.prepare import Compiled, CompilerInput, prepare
+from memsim.compile.prepare import Compiled, CompilerInput, Names, prepare
 from memsim.compile.shown_sources import shown_log, shown_source
 from memsim.errors import MemsimError
 from memsim.source.syntax import macros

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from memsim.compile.failure import UNSUPPORTED, compile_error, makes_no_code
-from memsim.compile.file_names import Names, rename
-from memsim.compile.prepare import Compiled, CompilerInput
+from memsim.compile.prepare import Compiled, CompilerInput, Names, rename
 from memsim.compile.shown_sources import shown_log, shown_source
 from memsim.compile.toolkit import find_tool, tool_release
 from memsim.errors import MemsimError

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
-from memsim.compile.file_names import Names
+from memsim.compile.prepare import Names
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.executable import CompiledKernel, Executable, Parameter
