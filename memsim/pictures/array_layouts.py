@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS, WORD
 from memsim.layout.notation import leaves
-from memsim.source.declared import ArrayShape, array_shape
 from memsim.source.kernels import template_constants
+from memsim.source.values import ArrayShape, array_shape
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import ArrayLayout
 

@@ -20,7 +20,7 @@ from memsim.model.local import local_access
 from memsim.model.service import serve_copies, serve_lanes
 from memsim.model.shared import shared_rule
 from memsim.pictures.array_layouts import declared_shape
-from memsim.source.declared import ArrayShape
+from memsim.source.values import ArrayShape
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import ArrayLayout
 

@@ -17,9 +17,8 @@ from itertools import pairwise
 from math import prod
 
 from memsim.analysis import Analysis
-from memsim.source.declared import Declaration, declarations, definition
 from memsim.source.text import without_comments
-from memsim.source.values import constants, value_of
+from memsim.source.values import Declaration, constants, declarations, definition, value_of
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.tiles import Tile
 

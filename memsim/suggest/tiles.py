@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
 from memsim.model.operations import operation
-from memsim.source.declared import ArrayShape, array_shape
 from memsim.source.kernels import template_constants
+from memsim.source.values import ArrayShape, array_shape
 
 
 @dataclass(frozen=True, slots=True, eq=False)

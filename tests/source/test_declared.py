@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.declared import ArrayShape, array_shape, declarations
 from memsim.source.kernels import kernels, parameters, template_constants
+from memsim.source.values import ArrayShape, array_shape, declarations
 
 CODE = """\
 #define HALF (BM / 2)  // a macro
