@@ -258,7 +258,7 @@ def _cached_job(
     """The job of a kernel in a folder of Triton's cache."""
     if said.get("grid") is None:
         raise MemsimError(f"{cache} needs {spell('grid')}")
-    from memsim.captured.triton_cache import read_cache
+    from memsim.captured.triton_launch import read_cache
 
     launched = read_cache(folder / cache, said["grid"], said.get("args", ()), said.get("kernel"), where)
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)

@@ -15,8 +15,7 @@ import pytest
 
 from memsim.boundary import boundary_of, confined_to
 from memsim.captured.launched import Launched
-from memsim.captured.saved_launch import read_launch, write_launch
-from memsim.captured.saved_listing import MOST_PER_BYTE
+from memsim.captured.saved_launch import MOST_PER_BYTE, read_launch, write_launch
 from memsim.errors import MemsimError
 from memsim.kernels import compiled
 from tests.cli.conftest import Run, memsim
