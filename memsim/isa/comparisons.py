@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.op import Immediate
+from memsim.isa.op import Immediate, Trait
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.isa.unsupported import require
 from memsim.state.parts import Part
@@ -119,9 +119,12 @@ def inverse(half: PredicateReader) -> PredicateReader:
     return lambda r: invert(half(r))
 
 
-@executes("ISETP UISETP", "PP <- WWP P?", COMPARED)
-@executes("ISETP.U32 UISETP.U32", "PP <- UUP P?", COMPARED)
-@executes("ISETP.S64 UISETP.S64", "PP <- DDP P?", COMPARED)
+_OF_COMPARISONS = {"": Trait.COMPARES, "EQ": Trait.EQUALITY, "NE": Trait.EQUALITY}
+
+
+@executes("ISETP UISETP", "PP <- WWP P?", COMPARED, traits=_OF_COMPARISONS)
+@executes("ISETP.U32 UISETP.U32", "PP <- UUP P?", COMPARED, traits=_OF_COMPARISONS)
+@executes("ISETP.S64 UISETP.S64", "PP <- DDP P?", COMPARED, traits=_OF_COMPARISONS)
 def compared(
     form: BoundForm, x: IntReader, y: IntReader, joined: PredicateReader, lower: PredicateReader | None
 ) -> Combined:
@@ -139,7 +142,7 @@ def compared(
     return Combined(name, form, joined, comparison)
 
 
-@executes("ISETP.U64 UISETP.U64", "PP <- DDP P?", COMPARED)
+@executes("ISETP.U64 UISETP.U64", "PP <- DDP P?", COMPARED, traits=_OF_COMPARISONS)
 def compared_unsigned(form: BoundForm, x: IntReader, y: IntReader, *predicates: Any) -> Combined:
     """Each less 2^63, so that a signed comparison orders them."""
     for operand in form.sources[:2]:

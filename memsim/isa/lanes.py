@@ -14,7 +14,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.machine_protocol import Value, Warps
-from memsim.isa.op import Effect, Predicate, Register
+from memsim.isa.op import Effect, Predicate, Register, Trait
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.isa.unsupported import require
 from memsim.state.partial import Partial, known_in, merge_lanes
@@ -54,7 +54,7 @@ def mask_word(bits: np.ndarray) -> np.ndarray:
 # --- shuffles -------------------------------------------------------------------------------
 
 
-@executes("SHFL.IDX SHFL.UP SHFL.DOWN SHFL.BFLY", "PW <- RWW", effect=Effect.LANES)
+@executes("SHFL.IDX SHFL.UP SHFL.DOWN SHFL.BFLY", "PW <- RWW", effect=Effect.LANES, traits={"": Trait.PASSES})
 def shuffle(form: BoundForm, value: Register, by: IntReader, clamp: IntReader) -> Compute:
     """Whether a lane reads from its segment, and what."""
     (mode,), slot, name = form.modifiers, value.slot, form.name
@@ -214,7 +214,7 @@ def reduction(form: BoundForm, read: IntReader) -> Compute:
     return compute
 
 
-@executes("R2UR", "P?W <- W", effect=Effect.LANES)
+@executes("R2UR", "P?W <- W", effect=Effect.LANES, traits={"": Trait.PASSES})
 @executes("R2UR.OR", "P+?W <- W", effect=Effect.LANES)
 def to_uniform(form: BoundForm, read: IntReader) -> Compute:
     """The value of the first active lane of a warp; with a predicate, which lanes have another one.

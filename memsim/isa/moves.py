@@ -13,7 +13,7 @@ import numpy as np
 from memsim.isa.comparisons import Deciding, inverse
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.integer import as_int
-from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register
+from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register, Trait
 from memsim.isa.pairs import halved
 from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Registers
 from memsim.isa.unsupported import require
@@ -77,12 +77,12 @@ def by_constant(low: Int, high: Int, selector: int) -> Int:
     return total
 
 
-@executes("SEL USEL", "W <- WWP", "FTZ")
+@executes("SEL USEL", "W <- WWP", "FTZ", traits={"": Trait.SELECTS})
 def select(form: BoundForm, x: IntReader, y: IntReader, which: PredicateReader) -> Selection:
     return Selection(form, (x, y), which, lambda value: fit(value, 32))
 
 
-@executes("SEL.64 USEL.64 FSEL.64", "D <- XXP", "FTZ")
+@executes("SEL.64 USEL.64 FSEL.64", "D <- XXP", "FTZ", traits={"": Trait.SELECTS})
 def select_pair(form: BoundForm, a: Operand, b: Operand, which: PredicateReader) -> Selection:
     return Selection(form, (whole(form, a), whole(form, b)), which, halved)
 

@@ -31,6 +31,10 @@ class Trait(Enum):
     OBSERVES = "observes"  # what other warps store meanwhile: a load that bypasses the L1 cache
     SPINS = "spins"  # a compare-and-swap that its loop retries
     TO_INTEGER = "to integer"  # a float becomes an index: no pointer goes through it
+    COMPARES = "compares"  # integers, which may be addresses or halves of them
+    EQUALITY = "equality"  # ... whether they are equal
+    SELECTS = "selects"  # one of two words
+    PASSES = "passes"  # a word from lane to lane
     EXCLUSIVE = "exclusive"  # lanes that wait for others continue without those that are not asked for
     COLLECTIVE = "collective"  # lanes of each mask continue as a group of their own
     REDUCES = "reduces"  # a block barrier that votes

@@ -9,7 +9,8 @@ from memsim.arch import arch_of_code
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect
 from memsim.simt.bounds import Origins
-from memsim.simt.placed_values import PlacedSources, decided_by_places
+from memsim.simt.placed_arithmetic import PlacedSources
+from memsim.simt.placed_values import decided_by_places
 from memsim.simt.placed_words import STACK_POINTER, Value, first_byte
 from memsim.simt.pointer_roots import PARAMETER_BITS, SYMBOL_BITS, VARIABLE_BITS, roots_of_symbols
 from memsim.state.launch_memory import Memory

@@ -7,7 +7,7 @@ Every register that may hold a pointer is followed along the ways of a program, 
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -18,7 +18,7 @@ from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
 from memsim.simt.harmless_branches import Where, following, region_of
-from memsim.simt.placed_arithmetic import PlacedOperands, opposite, results
+from memsim.simt.placed_arithmetic import PlacedOperands, PlacedSources, constant_read, results
 from memsim.simt.placed_words import (
     STACK_POINTER,
     Placed,
@@ -43,22 +43,6 @@ JUMPS = (Flow.CALL, Flow.RETURN, Flow.INDEXED)
 MOST_VISITS = 40
 #: What a pointer points to that was loaded.
 IN_MEMORY = "the array of a loaded pointer"
-
-
-@dataclass(frozen=True)
-class PlacedSources:
-    """The addresses that a launch hands to its kernel.
-
-    constants: words of constant banks, by bank and offset. symbols: by name of what the code names. code:
-    of an instruction. tables: the roots of arrays that contain pointers. indexed: by load of a constant at an
-    index, where in the bank it read.
-    """
-
-    constants: Mapping[tuple[int, int], Value]
-    symbols: Mapping[str, tuple[Value, Value]]
-    code: tuple[Value, Value]
-    tables: int
-    indexed: Mapping[int, Iterable[int]] = field(default_factory=dict)
 
 
 def decided_by_places(
@@ -169,6 +153,11 @@ def _those(slots: dict[int, Kept], live: int) -> dict[int, Kept]:
     return {slot: value for slot, value in slots.items() if live >> slot & 1}
 
 
+def opposite(condition: Predicate) -> Predicate:
+    """What holds where a predicate does not."""
+    return Predicate(condition.slot, not condition.negated)
+
+
 class _Followed:
     """One iteration; `stored` may grow."""
 
@@ -189,10 +178,10 @@ class _Followed:
         self.sources_of = {
             op.index
             for op in graph.ops
-            if op.form.opcode == "LEPC" or any(map(self._is_source, op.form.operands))
+            if any(token.kind == "L" or self._is_source(operand) for token, operand in op.meaning.sources)
         }
 
-    def _is_source(self, operand: Operand) -> bool:
+    def _is_source(self, operand: Operand | None) -> bool:
         if isinstance(operand, Constant):
             words = (operand.offset + 4 * more for more in range(4))
             return any((operand.bank, word) in self.sources.constants for word in words)
@@ -279,22 +268,11 @@ class _Followed:
         """Change what is held as an instruction does."""
         guard = op.guard
         state = {**held.slots, **held.under.get(guard, {})} if guard is not None else held.slots
-        targets = op.meaning.targets
-        words = PlacedOperands(
-            state,
-            self.sources.constants,
-            self.sources.symbols,
-            self.sources.code,
-            held.since,
-            self.sources.indexed.get(op.index, ()),
-        )
-        if op.effect is Effect.MEMORY:
-            values = self._memory(op, words, len(targets))
-        else:
-            values = results(op, words, len(targets))
-        found = {slot: value for slot, value in zip(targets, values) if slot is not None}
-        if op.spills and op.form.opcode == "STL":
-            data = op.form.operands[1]
+        words = PlacedOperands(state, held.since, self.sources)
+        values = self._memory(op, words) if op.effect is Effect.MEMORY else results(op, words)
+        found = {slot: value for slot, value in zip(op.meaning.targets, values) if slot is not None}
+        if op.spills and op.writes >> op.spills[0] & 1:
+            data = next(one for _, one in op.meaning.sources if not isinstance(one, Address))
             found = {slot: words.word(data, more) for more, slot in enumerate(op.spills)}
         condition = words.word(guard) if guard is not None else None
         written = {slot: found.get(slot) for slot in slots_of(op.writes)}
@@ -302,14 +280,14 @@ class _Followed:
             written = {slot: other([condition, value]) for slot, value in written.items()}
         held.write(op.writes, written, guard)
 
-    def _memory(self, op: Op, words: PlacedOperands, count: int) -> list[Value]:
+    def _memory(self, op: Op, words: PlacedOperands) -> list[Value]:
         """The values that an access reads; notes what decides it and what it stores."""
         self._access(op, words)
-        opcode = op.form.opcode
-        if opcode in ("LDC", "ULDC", "LDCU"):
-            return results(op, words, count)
+        count = len(op.meaning.targets)
+        if constant_read(op) is not None:
+            return results(op, words)
         if op.spills:
-            return [words.state.get(slot) for slot in op.spills] if opcode == "LDL" else []
+            return [words.state.get(slot) for slot in op.spills] if count else []
         data = (words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses))
         stored: list[Value] = [value for value in data if value is not None]
         reads = self.graph.places_read(op)
@@ -382,5 +360,5 @@ def _terms(address: Address, words: PlacedOperands) -> list[Product]:
     found: list[Product] = []
     for register, scale in ((address.base, address.scale), (address.uniform, 1)):
         if isinstance(register, Register):
-            found.append(words.product(register, scale))
+            found.append((words.word(register), scale))
     return found

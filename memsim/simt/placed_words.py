@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
-from memsim.isa.op import Operand
 from memsim.launch import GLOBAL_ALIGN
 
 #: What is added, by what it is multiplied: of the places of arrays, and of what is not told apart from them.
@@ -41,7 +40,6 @@ class Lower:
     both sides).
     """
 
-    kind: str
     of: tuple[Terms, ...]
     names: frozenset[str]
 
@@ -111,16 +109,11 @@ def addends(products: Sequence[Product], high: bool) -> tuple[Terms, ...] | None
     return tuple(sorted(found, key=repr))
 
 
-def summed(products: Sequence[Product]) -> Placed | None:
-    """A sum of words, without carries."""
-    present = [(value, factor) for value, factor in products if value is not None and factor != 0]
-    if not present:
-        return None
-    values = [value for value, _ in present]
-    zeros = [0 if factor is None else (factor & -factor).bit_length() - 1 for _, factor in present]
-    known = min(min(known_bits([value]) + more, 32) for value, more in zip(values, zeros))
+def summed(products: Sequence[Product], known: int = 0) -> Placed | None:
+    """A sum of words, without carries; `known` of its lowest bits do not depend on places."""
+    values = [value for value, factor in products if factor != 0]
     for high in (False, True):
-        sums = addends(present, high)
+        sums = addends(products, high)
         if sums is not None:
             total = _completed(added(sums))
             return Placed(total, high, 0 if high else known, names_of(values)) if total else None
@@ -153,7 +146,7 @@ def carry(products: Sequence[Product]) -> Value:
     if sums is None:
         return other(value for value, _ in products)
     sums = tuple(one for one in sums if one != ((STACK_POINTER, 1),))
-    return Lower("carry", sums, names_of(value for value, _ in products)) if sums else None
+    return Lower(sums, names_of(value for value, _ in products)) if sums else None
 
 
 def with_carry(products: Sequence[Product], carries: Sequence[Value]) -> Value:
@@ -186,8 +179,3 @@ def sums_of(values: Sequence[Value]) -> tuple[Terms, ...] | None:
     if len(highs) > 1:
         return None
     return tuple(() if value is None else value.sum or () for value in values)  # type: ignore[union-attr]
-
-
-def factor_of(operand: Operand) -> int:
-    """The sign with which an operand is read: `~R` is `-R - 1`."""
-    return -1 if getattr(operand, "negated", False) or getattr(operand, "inverted", False) else 1

@@ -11,7 +11,8 @@ from memsim.api.running import analyze, trace
 from memsim.argument_types import Pointers
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.placed_values import PlacedSources, decided_by_places
+from memsim.simt.placed_arithmetic import PlacedSources
+from memsim.simt.placed_values import decided_by_places
 from memsim.simt.placed_words import first_byte
 from tests.simt.cuda import kernels_of
 from tests.simt.listings import listing
@@ -65,6 +66,8 @@ UNCERTAIN = {
         "__shared__ int s[64]; s[i] = (u64)o >> 10 & 3; __syncthreads(); o[s[i ^ 1] * i] = 1;",
         "arg0",
     ),
+    "bits_in_limits": (BITS, "o[min((int)((u64)o >> 10 & 3), 2) * i] = 1;", "arg0"),
+    "bits_that_equal_others": (BITS, "o[__vcmpeq4((u64)o >> 10, 0x01020301) & i] = 1;", "arg0"),
     "aligned_beyond_what_is_known": (
         BITS,
         "P p = (P)(((u64)o + 1023) & ~1023ull); p[i] = 1;",
@@ -86,6 +89,7 @@ CERTAIN = {
         "((float4 *)(o + 1 + head))[i] = make_float4(1, 1, 1, 1);",
     ),
     "aligned_up": ("(P o)", "P p = (P)(((u64)o + 127) & ~127ull); p[i] = 1;"),
+    "known_bits_in_limits": (BITS, "o[min((int)((u64)(o + 3) >> 1 & 30), 4) * i] = 1;"),
     "bank": ("(P o)", "o[((u64)(o + i) >> 2 & 31) * 2] = 1;"),
     "to_the_end": (
         "(P o, P a, int n)",
