@@ -10,11 +10,14 @@
     wavefronts < sites(kernel=old).wavefronts                       the sum, against another kernel's
     sites(load).requests <= 25% of sites(kernel=old, load).requests
     baseline                           every count of every row equals the baseline
-    bound(shared) <= bound(fma)        the launch as a whole (see `memsim.guard.cycles`)
-    cycles <= baseline                 likewise
+    bound(shared) <= bound(fma)        of the launch's lower bound in cycles: shared memory bounds it no
+                                       more than its arithmetic
+    bound(shared) <= 80%               of the launch's bound
+    cycles <= baseline                 the launch's bound, against the baseline's
 
 A budget applies to one kernel at a time; only what it is compared with may be of another. One that no count
-can break is an error. Errors have a column. Whether a budget holds is decided by `memsim.guard.judge`.
+can break is an error. Errors have a column. Whether a budget holds is decided by `memsim.guard.judge`. The
+measured time of a launch plays no part here.
 """
 
 from __future__ import annotations
@@ -25,10 +28,63 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from memsim.bound import UNITS, Bound
 from memsim.errors import MemsimError
-from memsim.guard.cycles import WHOLE, read_figure, why_it_cannot_fail
 from memsim.guard.quantities import QUANTITIES, Quantity
 from memsim.guard.select import EVERYTHING, Scanner, Selector, read_selector
+
+WHOLE = "cycles"
+
+
+def read_figure(scanner: Scanner) -> str | None:
+    """`cycles`, or the unit of `bound(UNIT)`; None if neither follows.
+
+    Raises:
+        MemsimError: unknown unit.
+    """
+    if scanner.take(rf"{WHOLE}\b"):
+        return WHOLE
+    if scanner.take(r"bound\s*\(") is None:
+        return None
+    unit = scanner.one_of(UNITS, "unit")
+    scanner.expect(r"\)", "')'")
+    return unit
+
+
+def figure_name(figure: str) -> str:
+    """Its spelling in a budget."""
+    return figure if figure == WHOLE else f"bound({figure})"
+
+
+def cycles_of(bound: Bound, figure: str) -> Fraction:
+    """The bound of a launch, or of one unit."""
+    return Fraction(bound.cycles if figure == WHOLE else bound.cycles_of(figure))
+
+
+def check_certain(kernel: str, bound: Bound) -> None:
+    """Raise unless it is a bound of the whole launch and not an estimate."""
+    reasons = list(bound.lacks)
+    if bound.unknown:
+        reasons.append(f"not measured: {', '.join(bound.unknown)}")
+    if reasons:
+        raise MemsimError(
+            f"the bound of {kernel} in cycles is an estimate: {'; '.join(reasons)}",
+            hint="it needs all blocks, machine code for a measured chip, and no unresolved access",
+        )
+
+
+def why_it_cannot_fail(figure: str, relation: str, other: str | None) -> str | None:
+    """None if some launch can break it; `other` is the quantity on the right, None for a number."""
+    if other is None:
+        return None
+    larger = {(WHOLE, unit) for unit in UNITS} | {("l1_data", "shared")}
+    if figure == other and relation in ("<=", "==", ">="):
+        return f"both sides are {figure_name(figure)}"
+    if ((other, figure) in larger and relation == "<=") or ((figure, other) in larger and relation == ">="):
+        part = min(figure, other, key=lambda one: (one == WHOLE, one != "shared"))
+        return f"{figure_name(part)} is a part of it"
+    return None
+
 
 EVERY_COUNT = "baseline"
 RELATIONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -10,9 +10,8 @@ from functools import cached_property
 from memsim.analysis import Analysis, Range, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
-from memsim.guard.budget import BASELINE, Budget
+from memsim.guard.budget import BASELINE, WHOLE, Budget, check_certain, cycles_of, figure_name
 from memsim.guard.changes import SitePair, align, change_of
-from memsim.guard.cycles import WHOLE, check_certain, cycles_of, shown
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
@@ -170,7 +169,7 @@ def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
         limit = cycles_of(bound, budget.other)
     if budget.holds(now, limit):
         return Checked(subject.name, budget.text, len(rows))
-    figures = (QuantityChange(shown(figure), was, now, limit, budget.relation, budget.percent),)
+    figures = (QuantityChange(figure_name(figure), was, now, limit, budget.relation, budget.percent),)
     worst = max(rows, key=lambda site: site.badness)
     finding = Finding(BROKEN, subject.name, budget.text, worst, figures, reason)
     return Checked(subject.name, budget.text, len(rows), (finding,))
