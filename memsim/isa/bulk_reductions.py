@@ -27,9 +27,8 @@ from memsim.isa.program import Op
 from memsim.isa.tensor_copy import box_places, tensor_operands, to_tensor
 from memsim.isa.unsupported import Unsupported, require
 from memsim.state.poison import Poison, Poisoned
-from memsim.state.space_bytes import SpaceBytes
+from memsim.state.space_bytes import UPDATE, SpaceBytes
 from memsim.state.tensors import Tensor
-from memsim.state.updates import UPDATE
 
 KIND, KIND_INSIDE = "bulk_reduction", "cluster_bulk_reduction"
 TO_GLOBAL: Touches = ((KIND, "global"), ("bulk_load", "shared"))

@@ -10,7 +10,7 @@ from memsim.isa.memory_access import Run, of_size, shape_of, slots_of
 from memsim.isa.op import Constant, Effect, Register
 from memsim.isa.program import Op
 from memsim.isa.unsupported import checked
-from memsim.state.constant_bank import ConstantBytes
+from memsim.state.address_spaces import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import fit, from_array, plus, to_array, unsigned
 

@@ -18,7 +18,7 @@ from memsim.isa.op import Address, Form, Register
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder, IntReader
 from memsim.isa.unsupported import Unsupported, require
-from memsim.state.constant_bank import ConstantBytes
+from memsim.state.address_spaces import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import fit
