@@ -22,7 +22,7 @@ from memsim.errors import MemsimError
 from memsim.targets.target import is_file
 from memsim.trace.suffixes import SUFFIX, can_be_written, is_trace
 from memsim.views.analyze import terminal
-from memsim.views.analyze.next_command import next_command
+from memsim.views.analyze.terminal import next_command
 
 
 @click.command()

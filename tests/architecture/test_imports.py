@@ -57,7 +57,7 @@ FAULTS = (
         "import memsim.guard.judge",
         "-> memsim.targets",
     ),
-    ("views/explain/cells", "import memsim.model.shared", "import memsim.guard.judge", "-> memsim.model"),
+    ("views/explain/sentences", "import memsim.model.shared", "import memsim.guard.judge", "-> memsim.model"),
 )
 CYCLES = (
     ("guard/select", "import memsim.guard.judge", "import memsim.guard.select"),

@@ -25,18 +25,23 @@ from memsim.views import bound_text as bounds
 from memsim.views.analyze.costs import limited, limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
-from memsim.views.explain import cells as words
 from memsim.views.explain.choose import by_waste, cost_ratio
-from memsim.views.explain.sentences import collision_line, line_name, sentences, word_name
+from memsim.views.explain.sentences import (
+    collision_line,
+    lane_cells,
+    line_cells,
+    line_name,
+    ring,
+    sentences,
+    word_name,
+)
 from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
-from memsim.views.report.access_tables import LESS, WORDS, access_tables
-from memsim.views.report.before_after import before_after
-from memsim.views.report.listing_view import listing
-from memsim.views.report.source_view import files
+from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
+from memsim.views.report.source_view import files, listing
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 
 if TYPE_CHECKING:
@@ -202,7 +207,7 @@ def _environment() -> Environment:
         *(access, count, dim3, limited, number, ranges, zip, lanes_of_warp_0, ink_on),
         *(colour_of_count, colour_of_trouble, colour_of_bank),
         *(caption, owner, collision_line, word_name, line_name, sentences, conflict_graph),
-        *(words.lane_cells, words.line_cells, words.ring, advice_lines, look_name, look_costs),
+        *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs),
     )
     made.globals |= {each.__name__: each for each in called}
     made.globals |= {"heat": heat, "runs": _runs, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS, "LESS": LESS}

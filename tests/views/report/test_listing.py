@@ -11,16 +11,16 @@ from memsim.analysis import Analysis, InstructionCounts, analyze_trace
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import Origin
 from memsim.views.report import report_page
-from memsim.views.report.listing_view import (
-    AROUND,
+from memsim.views.report.source_view import (
+    INSTRUCTIONS_AROUND,
     LEAST_FOLD,
     MOST,
     MOST_TOUCHING,
     SHORT,
     ListingView,
+    files,
     listing,
 )
-from memsim.views.report.source_view import files
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import COLLIDE, kernel, mixed
 from tests.views.report.test_page import PAGE_BYTES, Element, read
@@ -204,8 +204,8 @@ def test_a_fold_hides_no_access_and_says_how_much_it_hides() -> None:
     assert made.touching == 10
     folded = [stretch for stretch in made.stretches if stretch.folded]
     assert [(s.first // 16, s.count) for s in folded] == [
-        (100 * i + AROUND + 1, 99 - 2 * AROUND) for i in range(9)
-    ] + [(900 + AROUND + 1, 99 - AROUND)]
+        (100 * i + INSTRUCTIONS_AROUND + 1, 99 - 2 * INSTRUCTIONS_AROUND) for i in range(9)
+    ] + [(900 + INSTRUCTIONS_AROUND + 1, 99 - INSTRUCTIONS_AROUND)]
     assert all(len(s.rows) == s.count and not any(row.costs for row in s.rows) for s in folded)
     page = read(report_page(long(1000, 100)))
     assert any(one.text.startswith("... 93 instructions, 0040 to 0600") for one in page.all("summary"))
@@ -214,8 +214,8 @@ def test_a_fold_hides_no_access_and_says_how_much_it_hides() -> None:
 def test_short_kernels_and_small_gaps_are_not_folded() -> None:
     assert [s.folded for s in of(long(SHORT, SHORT)).stretches] == [False]
     assert [s.folded for s in of(long(SHORT + 1, SHORT + 1)).stretches] == [False, True]
-    assert len(of(long(10 * SHORT, 2 * AROUND + LEAST_FOLD)).stretches) == 1
-    assert len(of(long(10 * SHORT, 2 * AROUND + LEAST_FOLD + 1)).stretches) > 1
+    assert len(of(long(10 * SHORT, 2 * INSTRUCTIONS_AROUND + LEAST_FOLD)).stretches) == 1
+    assert len(of(long(10 * SHORT, 2 * INSTRUCTIONS_AROUND + LEAST_FOLD + 1)).stretches) > 1
 
 
 @pytest.mark.some(2)

@@ -17,9 +17,8 @@ from memsim.pictures.data_flow import flow
 from memsim.views.explain.choose import worst_site
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
-from memsim.views.report.listing_view import listing
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, heatmap_page, request_page
-from memsim.views.report.source_view import AROUND, LONG, files
+from memsim.views.report.source_view import LINES_AROUND, LONG, files, listing
 from tests.pictures.test_local_request import ARRAY, SPILL, TABLE
 from tests.traces import LANES, Request, make_trace, site
 from tests.views.cases import SOURCE, kernel, many, mixed
@@ -401,7 +400,7 @@ def test_the_page_is_bounded(sites: int) -> None:
     assert len(page.all("svg", class_="layout")) == MOST_ARRAYS
     assert "Not drawn: s4, s5, s6, s7, s8." in page.whole_text()
     lines = [line for line in files(analysis)[0].lines if line.number]
-    reach = min(AROUND, LONG // (2 * sites))
+    reach = min(LINES_AROUND, LONG // (2 * sites))
     assert len(lines) == sites * (2 * reach + 1) - reach
 
 
