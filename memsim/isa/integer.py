@@ -1,4 +1,4 @@
-"""Integer arithmetic: `IADD3 IMAD LEA VIADD IABS` and their uniform forms.
+"""Integer arithmetic: `IADD3 IMAD LEA VIADD IABS` and their uniform forms; `IDP VABSDIFF VABSDIFF4`.
 
 Sums keep their block and thread parts (`memsim.state.sums`), including carries that bounds decide. Semantics:
 compiled CUDA code, run on an H100 and an H200 (docs/model.md).
@@ -16,7 +16,7 @@ from memsim.isa.op import Immediate, Operand, Register
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.isa.unsupported import require
-from memsim.isa.words import computes, fields, packed
+from memsim.isa.words import computes, fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
 from memsim.state.registers import bounds, fit, from_array, plus, times, to_array, unsigned
@@ -244,3 +244,40 @@ def absolute(given: frozenset[str], x: Int) -> Int:
     if low >= 0:
         return x
     return times(x, -1) if high <= 0 else from_array(np.abs(to_array(x)))
+
+
+# --- integers of 8 and 16 bits ---------------------------------------------------------------
+
+
+@executes("IDP.4A IDP.2A", "W <- WWW", None)
+def dot_product(form: BoundForm, a: IntReader, b: IntReader, c: IntReader) -> Compute:
+    kind, *rest = form.modifiers
+    start = 2 if "HI" in rest else 0
+    named = [name for name in rest if name not in ("LO", "HI")]
+    require(len(named) == 2 and set(named) <= {"S8", "U8", "S16", "U16"})
+    left, right = named
+
+    def compute(r: Registers) -> Int:
+        x = fields(a(r), left.startswith("S"), 8 if kind == "4A" else 16)
+        y = fields(b(r), right.startswith("S"), 8)[start:]
+        return fit(plus(total([p * q for p, q in zip(x, y)]), c(r)), 32)
+
+    return compute
+
+
+def total(terms: list[np.ndarray]) -> Int:
+    """A sum of terms, one or more."""
+    return from_array(sum(terms[1:], start=terms[0]))
+
+
+@computes("VABSDIFF", "W <- WWW", "U32")
+def distance(given: frozenset[str], a: Int, b: Int, c: Int) -> Int:
+    x, y = readings(a, b, "U32" not in given, 32)
+    return plus(from_array(np.abs(x - y)), c)
+
+
+@computes("VABSDIFF4", "W <- WWW", "U8 S8 ACC")
+def byte_distances(given: frozenset[str], a: Int, b: Int, c: Int) -> Int:
+    pairs = zip(*(fields(word, "U8" not in given, 8) for word in (a, b)))
+    found = [np.abs(x - y) for x, y in pairs]
+    return plus(total(found), c) if "ACC" in given else packed(found, 8)

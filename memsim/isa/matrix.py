@@ -4,11 +4,14 @@ Fragments are laid out as in PTX ISA for `mma`. Results are bit-identical to tho
 are not subnormal: HMMA truncates all products and the addend two bits below the float32 precision of the
 largest exponent, adds them and rounds, to float32 towards zero; DMMA is a chain of fused operations in the
 order of k. Sparse, binary and 8-bit float products are not supported.
+
+A number of the result depends on one row of A, one column of B and its own addend. Tiles that reach beyond
+the end of an array have unknown rows or columns, which kernels mask afterwards.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -18,13 +21,15 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, by_warp, flat
 from memsim.isa.machine_protocol import Warps
-from memsim.isa.matrix_unknown import results_known, unknown_in, unknown_numbers, with_zeros
 from memsim.isa.memory_access import slots_of
 from memsim.isa.op import Effect, Form, Register
 from memsim.isa.pairs import from_double
 from memsim.isa.readers import IntReader, Registers
 from memsim.isa.unsupported import Unsupported, checked, require
 from memsim.isa.words import packed
+from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split
+from memsim.state.poison import Poison
+from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import fit, from_array, ints, to_array
 from memsim.state.rounding import Array, fma64
 
@@ -265,3 +270,50 @@ def build_transpose(form: BoundForm, read: IntReader) -> Compute:
         return fit(from_array(flat(low | (high << 16))), 32)
 
     return compute
+
+
+# --- numbers that are unknown ----------------------------------------------------------------
+
+
+def unknown_in(registers: Registers, slots: Iterable[int | None]) -> list[int]:
+    """The slots whose register is unknown in some lane; slot None is RZ."""
+    return [
+        slot
+        for slot in slots
+        if slot is not None and (registers[slot] is None or isinstance(registers[slot], (Partial, Poison)))
+    ]
+
+
+def with_zeros(registers: Registers, slots: Iterable[int]) -> Registers:
+    """The registers, with 0 where one of these is unknown."""
+    found = list(registers)
+    for slot in slots:
+        value, known, _ = split(found[slot])
+        found[slot] = 0 if known is False else value
+    return found
+
+
+def unknown_numbers(registers: Registers, slots: Sequence[int | None], numbers: int, warps: Warps) -> Array:
+    """Which of a fragment's numbers are unknown, bool (rows, warps, 32, numbers per lane)."""
+    known = (by_warp(to_bools(slot is None or split(registers[slot])[1]), warps) for slot in slots)
+    return _in_each(~np.stack(np.broadcast_arrays(*known), axis=-1), numbers)
+
+
+def results_known(
+    results: Sequence[Any], unknown: Array, registers: Registers, slots: Iterable[int]
+) -> tuple[Any, ...]:
+    """The results' registers, known where their numbers are; `slots`: the first one's reason is told."""
+    poison = next((why for slot in slots if (why := split(registers[slot])[2])), NEVER_WRITTEN)
+    lost = _in_each(unknown, len(results))
+    return tuple(
+        known_in(from_bools(~flat(lost[..., i])), result, poison) for i, result in enumerate(results)
+    )
+
+
+def _in_each(flags: Array, count: int) -> Array:
+    """Flags of registers as those of the numbers in them, or the other way round: `count` for each lane."""
+    have = flags.shape[-1]
+    if have <= count:
+        return np.repeat(flags, count // have, axis=-1)
+    found: Array = np.any(flags.reshape(*flags.shape[:-1], count, have // count), axis=-1)
+    return found

@@ -26,7 +26,7 @@ from memsim.isa.memory_access import (
 from memsim.isa.op import Effect, Register, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
-from memsim.isa.spills import load_spilled, store_spilled
+from memsim.isa.stack import load_spilled, store_spilled
 from memsim.isa.unsupported import checked, require
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero

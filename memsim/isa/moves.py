@@ -1,4 +1,5 @@
-"""Selection and moves: `SEL FSEL MOV RPCMOV PRMT P2R R2P` and their uniform forms.
+"""Selection and moves: `SEL FSEL MOV RPCMOV PRMT P2R R2P` and their uniform forms; reads of special registers
+and of the program counter: `S2R S2UR CS2R CS2UR LEPC`.
 
 Semantics: compiled CUDA code, run on an H100 and an H200 (docs/model.md).
 """
@@ -13,10 +14,24 @@ import numpy as np
 from memsim.isa.comparisons import Deciding, inverse
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.integer import as_int
-from memsim.isa.op import PREDICATE, UNIFORM_PREDICATE, Form, Immediate, Operand, Predicate, Register, Trait
+from memsim.isa.machine_protocol import Warps
+from memsim.isa.op import (
+    PREDICATE,
+    UNIFORM_PREDICATE,
+    Effect,
+    Form,
+    Immediate,
+    Label,
+    Operand,
+    Predicate,
+    Register,
+    Special,
+    Trait,
+)
 from memsim.isa.pairs import halved
 from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Registers
-from memsim.isa.unsupported import require
+from memsim.isa.unsupported import Unsupported, require
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import Int, and_ints, low_bits, shift_left, shift_right, u64
@@ -216,3 +231,28 @@ def register_to_predicates(form: BoundForm, _: object, source: Register, mask: i
         return tuple(found) if len(found) != 1 else found[0]
 
     return compute
+
+
+# --- special registers and the program counter -----------------------------------------------
+
+
+@executes("S2R S2UR CS2UR CS2R.32", "W <- S", "32 64", effect=Effect.LANES)
+@executes("CS2R", "D <- S", "64", effect=Effect.LANES)
+def special_register(form: BoundForm, source: Special) -> Compute:
+    name, wide = source.name, form.opcode == "CS2R" and "32" not in form.given
+
+    def compute(r: Registers, warps: Warps) -> Any:
+        value = 0 if name == "SRZ" else warps.special(name)
+        if isinstance(value, Poison):
+            raise Poisoned(value)
+        return halved(value) if wide else value
+
+    return compute
+
+
+@executes("LEPC", "D <- L")
+def program_counter(form: BoundForm, label: Label) -> Compute:
+    if label.address is None:
+        raise Unsupported
+    pair = halved(label.address)
+    return lambda r: pair

@@ -17,8 +17,7 @@ from memsim.simt.exact_roots import begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.slot_bits import slots_of
-from memsim.simt.spinning_swaps import swap_loops
-from memsim.simt.spins import spinning_loads
+from memsim.simt.spins import spinning_loads, swap_loops
 
 
 class Dataflow(ControlGraph):

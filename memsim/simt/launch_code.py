@@ -11,7 +11,9 @@ from operator import or_
 from typing import Any
 
 from memsim.arch import ARCHS, MEASURED, arch_of_code, plain_name
+from memsim.argument_types import TensorMap, Texture
 from memsim.argument_types.argument import argument_of
+from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
 from memsim.launch import Launch
@@ -20,7 +22,6 @@ from memsim.simt.code import Code
 from memsim.simt.constant_banks import constant_banks
 from memsim.simt.cooperative import workspace_of, workspace_roots
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.emulated_places import EmulatedPlaces
 from memsim.simt.launch_checks import cluster_of
 from memsim.simt.pointer_roots import (
     ANYWHERE,
@@ -32,6 +33,8 @@ from memsim.simt.pointer_roots import (
 from memsim.simt.unused_halves import without_unused_halves
 from memsim.state.address_spaces import PARAMETER_WINDOW, Buffer
 from memsim.state.launch_memory import Memory
+from memsim.state.poison import Poison
+from memsim.state.tensors import tensor_of
 
 
 def code_of_launch(
@@ -136,3 +139,38 @@ def _same(pointers: dict[int, Buffer]) -> dict[int, int]:
         if others:
             found[bit] = others
     return found
+
+
+class EmulatedPlaces:
+    """Tells addresses in a launch's memory, and registers there what only handles or addresses name.
+
+    Tensor copies refer to a map by its generic address: in the parameters, or in a table in global memory.
+    Its bytes are opaque; the emulator identifies the map by its address.
+
+    name: the parameter's whose argument is encoded.
+    """
+
+    def __init__(self, memory: Memory) -> None:
+        self.memory, self.name = memory, ""
+        self._addresses = iter(memory.argument_addresses)
+
+    def address(self) -> int:
+        """Of the next array."""
+        return next(self._addresses)
+
+    def texture(self, texture: Texture) -> int:
+        """Its handle."""
+        return self.memory.bind(texture, self.name)
+
+    def tensor_map(self, one: TensorMap, array: int, at: int) -> bytes:
+        """Zeros; the tensor is known by the address of its map, or, if the map has no box, why it is unknown.
+
+        Raises:
+            MemsimError: an invalid tensor map.
+        """
+        try:
+            known = tensor_of(one, array) if one.box else None
+        except MemsimError as error:
+            raise MemsimError(f"argument {self.name}: {error.message}", hint=error.hint) from None
+        self.memory.tensors[at] = known or Poison(f"the tensor map {self.name} has no box", None)
+        return bytes(one.nbytes)

@@ -19,7 +19,7 @@ from memsim.order.shared_listener import SharedListener
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import decided_by
 from memsim.simt.listener import Listener
-from memsim.simt.spinning_swaps import swap_loops
+from memsim.simt.spins import swap_loops
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.launch_memory import Memory
 

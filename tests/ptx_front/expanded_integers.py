@@ -14,9 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from memsim.isa.bits import highest_bit
+from memsim.isa.comparisons import pick_lesser
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.minima import pick_lesser
+from memsim.isa.logic import highest_bit
 from memsim.isa.op import Form, Immediate, Operand
 from memsim.isa.pairs import halved
 from memsim.isa.readers import Binder, IntReader

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.analysis import Analysis
 from memsim.api.running import analyze, run
-from memsim.isa.spills import load_spilled, store_spilled
+from memsim.isa.stack import load_spilled, store_spilled
 from memsim.kernel import Kernel
 from memsim.kernels import compiled as shipped
 from memsim.launch import SPILLS
