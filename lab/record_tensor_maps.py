@@ -14,7 +14,7 @@ from typing import Any
 
 from memsim.errors import MemsimError
 from memsim.validate.device import load_cupy, this_device
-from memsim.validate.driver_calls import driver, encode_tiled
+from memsim.validate.device_memory import driver, encode_tiled
 from memsim.validate.recording_files import now
 
 #: Bytes of an element of each `CUtensorMapDataType`; from float16 on they may be filled with NaN.

@@ -30,8 +30,7 @@ from memsim.kernels import Spec, catalog
 from memsim.names.demangle import demangle
 from memsim.sass.machine_code import MachineKernel, read_module
 from memsim.validate.device import load_cupy
-from memsim.validate.device_memory import DeviceMemory, DevicePlaces
-from memsim.validate.driver_calls import launch_clusters
+from memsim.validate.device_memory import DeviceMemory, DevicePlaces, launch_clusters
 from memsim.validate.profiler import answer
 
 PLAN = "plan.json"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.validate import driver_calls
+from memsim.validate import device_memory
 
 KERNEL = 0x7000
 
@@ -37,9 +37,9 @@ class FakeDriver:
 
 def launch(monkeypatch: pytest.MonkeyPatch, answer: int = 0) -> FakeDriver:
     driver = FakeDriver(answer)
-    monkeypatch.setattr(driver_calls, "driver", lambda: driver)
+    monkeypatch.setattr(device_memory, "driver", lambda: driver)
     parameters = [b"abcd", b"efghij"]
-    driver_calls.launch_clusters(KERNEL, (8, 2, 1), (128, 1, 1), (2, 1, 1), 4096, parameters)
+    device_memory.launch_clusters(KERNEL, (8, 2, 1), (128, 1, 1), (2, 1, 1), 4096, parameters)
     return driver
 
 
