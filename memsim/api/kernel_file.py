@@ -69,12 +69,12 @@ class KernelFile:
 
     def _module(self, arch: Arch) -> Module:
         from memsim.compile.compile_cache import what_is_read
-        from memsim.compile.options import resolved
+        from memsim.compile.options import absolute_paths
 
         path = self.folder / self.file
         if not file_exists(path):
             raise MemsimError("there is no such file", file=self.file)
-        options = tuple(resolved(self.options, self.folder))
+        options = tuple(absolute_paths(self.options, self.folder))
         if path.suffix in SOURCE_SUFFIXES and self.text is None:
             read = what_is_read(path, options, self.file)
             if read is not None:

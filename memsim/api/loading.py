@@ -180,12 +180,12 @@ def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
         MemsimError: none is installed, or it rejects the text.
     """
     from memsim.compile.assemble import target_of
-    from memsim.compile.compile_cache import assembled
+    from memsim.compile.compile_cache import assemble_cached
     from memsim.sass.machine_code import read_module
 
     # The chip of the rules, or its variant that the PTX asks for.
     target = target_of(text) or arch
-    compiled = assembled(text, target if target.startswith(arch) else arch, str(path or "PTX"))
+    compiled = assemble_cached(text, target if target.startswith(arch) else arch, str(path or "PTX"))
     machine = read_module(compiled.cubin, compiler=compiled.compiler)
     if machine.cubin.ptx is None:  # nvJitLink leaves out what has the names of arrays
         cubin = replace(machine.cubin, ptx=text, compiler=compiled.compiler)

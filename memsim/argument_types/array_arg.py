@@ -68,7 +68,7 @@ def element_type(array: np.ndarray | ArrayArg) -> np.dtype[Any]:
     return dtype_of(array.dtype) if isinstance(array, ArrayArg) else array.dtype
 
 
-def made(array: np.ndarray | ArrayArg) -> np.ndarray:
+def as_numpy(array: np.ndarray | ArrayArg) -> np.ndarray:
     """The array, created if it is only described."""
     return array.make() if isinstance(array, ArrayArg) else array
 

@@ -45,13 +45,13 @@ def fit_arguments(parameters: Sequence[Parameter], arguments: Sequence[Any], ker
     if len(parameters) != len(arguments):
         return list(arguments)
     accessors = accessors_of(kernel)
-    return [_fitted(parameter, argument, accessors) for parameter, argument in zip(parameters, arguments)]
+    return [_fit(parameter, argument, accessors) for parameter, argument in zip(parameters, arguments)]
 
 
-def _fitted(parameter: Parameter, argument: Any, accessors: _Accessors) -> Any:
+def _fit(parameter: Parameter, argument: Any, accessors: _Accessors) -> Any:
     if parameter.is_struct:
         if isinstance(argument, (list, tuple)):
-            return _typed(parameter, argument)
+            return _with_types(parameter, argument)
         if accessors and isinstance(argument, (np.ndarray, ArrayArg)):
             return _accessor(parameter, argument, accessors)
     elif parameter.is_pointer and _has_no_dimensions(argument):
@@ -105,7 +105,7 @@ def _accessor(parameter: Parameter, array: np.ndarray | ArrayArg, accessors: _Ac
 # --- plain numbers in a struct
 
 
-def _typed(parameter: Parameter, given: Sequence[Any]) -> Sequence[Any]:
+def _with_types(parameter: Parameter, given: Sequence[Any]) -> Sequence[Any]:
     """The parts with a type for each plain number, as the struct's size decides; None is a null pointer.
 
     Of two sizes of an integer that both fit, the larger: its upper half lies where the smaller has padding.

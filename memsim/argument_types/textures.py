@@ -20,7 +20,7 @@ from memsim.argument_types.argument import (
     argument_of,
     value_of,
 )
-from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, described_array, made
+from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, as_numpy, described_array
 from memsim.argument_types.parameter import Parameter
 from memsim.errors import MemsimError, shown
 
@@ -134,7 +134,7 @@ class Texture(Argument):
         """Its channels as registers get them, float32, or int32 of integers [texels, channels]; x moves
         fastest.
         """
-        flat = np.ascontiguousarray(made(self.array)).reshape(-1, self.channels)
+        flat = np.ascontiguousarray(as_numpy(self.array)).reshape(-1, self.channels)
         if self.element.kind == "f":
             return flat.astype(np.float32)
         if self.integers == "normalized":

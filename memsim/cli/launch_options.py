@@ -264,14 +264,14 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     from memsim.targets import compiled, offers
 
     if kind_of(target) in (PTX, BINARY):
-        found = compiled.lines(target)
+        found = compiled.kernel_commands(target)
     else:
         from memsim.compile.launching_text import read_launching_text
 
         text = read_launching_text(Path(target), options)
         found = offers.lines(target, text, options=options)
         if not found and re.search("__global__|<<<", text):  # a macro defines them, or the code is wrong
-            found = compiled.lines(target, options)
+            found = compiled.kernel_commands(target, options)
     if not found:
         hint = "a kernel is a __global__ function, in the file or in a header that -I leads to"
         raise MemsimError("no kernel was found in it", file=target, hint=hint)

@@ -59,7 +59,7 @@ def compiled_source(
     return _kept(["source", called, arch, how, read], make, _by_nvrtc)
 
 
-def assembled(ptx: str, arch: str, name: str) -> Compiled:
+def assemble_cached(ptx: str, arch: str, name: str) -> Compiled:
     """As `memsim.compile.assemble.assemble_ptx`."""
     tool = find_tool("ptxas", wheels_first=False)
     if tool is None:

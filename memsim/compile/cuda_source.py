@@ -25,7 +25,7 @@ from memsim.compile.failure import (
     needs_host,
     only_false_assertions,
     refused_instances,
-    squeezed,
+    squeeze,
 )
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.included_files import included_files
@@ -114,11 +114,11 @@ def build(
     names = Names(((path, source.name), (source.true_name, source.name)))
     first = run_nvrtc(source.text, path, kept, arch, instances=instances)
     if first.ptx is not None:
-        return _made(first, arch, names, ignored, "")
+        return _nvrtc_output(first, arch, names, ignored, "")
     device, second, notes = _set_aside(source, path, kept, arch, instances)
     refused = _false_assertions(source, path, kept, arch) if second.ptx is not None and device.asserts else ""
     if second.ptx is not None and not refused:
-        return _made(second, arch, names, (*ignored, *notes), f", {SET_ASIDE}")
+        return _nvrtc_output(second, arch, names, (*ignored, *notes), f", {SET_ASIDE}")
     if nvcc is not None:
         try:
             return run_nvcc(nvcc, source, options, arch, instances)
@@ -131,7 +131,7 @@ def build(
     raise compile_error(text, names.renamed(log), source.name, missing, instances)
 
 
-def _made(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:
+def _nvrtc_output(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:
     ptx = program.ptx or ""
     release = release_of(ptx)
     made_by = f"NVRTC {release}" if release else "NVRTC"
@@ -166,7 +166,7 @@ def _set_aside(
     once = cache(run)
     # An error that is of no instance is there without any, too.
     if program.ptx is None and launched and not instances and once(()).ptx is not None:
-        fitting = _fitting(once, tuple(launched), program.log, _written(device))
+        fitting = _compilable(once, tuple(launched), program.log, _log_spelling(device))
         good = once(fitting)
         if good.ptx is not None:
             program = good
@@ -194,19 +194,19 @@ def _false_assertions(source: CompilerInput, path: str, options: Sequence[str], 
     return "\n".join(filter(only_false_assertions, alone))
 
 
-def _written(device: DeviceCode) -> Callable[[str], str]:
+def _log_spelling(device: DeviceCode) -> Callable[[str], str]:
     """How NVRTC's log writes an instance: without spaces, and macros by their values."""
     values: dict[str, str] = {}
     for text in (device.text, *device.headers.values()):
         values.update(macros(text))
 
     def write(instance: str) -> str:
-        return squeezed(re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]).strip(), instance))
+        return squeeze(re.sub(r"[A-Za-z_]\w*", lambda word: values.get(word[0], word[0]).strip(), instance))
 
     return write
 
 
-def _fitting(
+def _compilable(
     run: Callable[[tuple[str, ...]], NvrtcResult],
     instances: tuple[str, ...],
     log: str,
@@ -227,4 +227,4 @@ def _those_of(
 ) -> tuple[str, ...]:
     """The instances that compile."""
     tried = run(instances)
-    return instances if tried.ptx is not None else _fitting(run, instances, tried.log, written)
+    return instances if tried.ptx is not None else _compilable(run, instances, tried.log, written)

@@ -40,7 +40,7 @@ def needs_host(text: str, log: str) -> bool:
 
 def refused_instances(log: str) -> set[str]:
     """The template instances that NVRTC's log rejects as kernel names."""
-    return {squeezed(found) for found in _INSTANCE.findall(log)}
+    return {squeeze(found) for found in _INSTANCE.findall(log)}
 
 
 def without_warnings(log: str) -> str:
@@ -95,7 +95,7 @@ def compile_error(
     refused = _INSTANCE.search(log)
     if refused is not None and instances:
         why = f": {first['text']}" if first else ""
-        return MemsimError(f"{squeezed(refused[1])} cannot be instantiated{why}", file=name, hint=told)
+        return MemsimError(f"{squeeze(refused[1])} cannot be instantiated{why}", file=name, hint=told)
     if absent and (first is None or _UNKNOWN.search(first["text"])):
         return _headers_missing(text, name, absent, told)
     if first is None:
@@ -146,7 +146,7 @@ def _advice(header: str) -> str:
 _RANDOM = re.compile(r"curand_\w+\.h$")
 
 
-def squeezed(name: str) -> str:
+def squeeze(name: str) -> str:
     """`k < foo, 3>` without the compiler's extra spaces."""
     return re.sub(r"\s+(?=[<>,:])|(?<=[<>:])\s+", "", name.strip())
 

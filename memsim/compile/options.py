@@ -40,12 +40,12 @@ def include_folders(options: Sequence[str]) -> list[Path]:
     return [Path(path).absolute() for name, path in split(options) if name in INCLUDE and path is not None]
 
 
-def resolved(options: Sequence[str], folder: Path) -> list[str]:
+def absolute_paths(options: Sequence[str], folder: Path) -> list[str]:
     """The options with all paths relative to `folder` made absolute."""
     return _with_paths(options, lambda path: folder / path)
 
 
-def moved(options: Sequence[str], folder: Path, repository: Path, tree: Path) -> list[str]:
+def paths_in_tree(options: Sequence[str], folder: Path, repository: Path, tree: Path) -> list[str]:
     """The options of a target in `folder` with paths inside `repository` moved to `tree`.
 
     Files outside of the repository have no revisions and stay where they are.

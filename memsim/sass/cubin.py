@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from memsim.errors import MemsimError
 from memsim.isa.executable import CompiledKernel, Dims, Parameter, Pointer, Variable
-from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged, read_elf, text_at
+from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged_cubin, read_elf, text_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class _Record:
 
     def words(self, count: int) -> tuple[int, ...]:
         if len(self.data) < 4 * count:
-            raise damaged(f"attribute {self.attribute:#x} has {len(self.data)} bytes")
+            raise damaged_cubin(f"attribute {self.attribute:#x} has {len(self.data)} bytes")
         return struct.unpack_from(f"<{count}I", self.data)
 
 
@@ -135,7 +135,7 @@ def _arch(elf: Elf, options: str, ptx: str | None) -> str:
     new = elf.abi >= 8
     number = elf.flags >> 8 & 0xFF if new else elf.flags & 0xFF
     if number < 50:
-        raise damaged(f"it is for sm_{number}")
+        raise damaged_cubin(f"it is for sm_{number}")
     arch = f"sm_{number}"
     named = [*_ARCH_OPTION.findall(options), *_TARGET.findall(ptx or "")[:1]]
     suffixed = [name for name in named if name[:-1] == arch]
@@ -206,7 +206,7 @@ def _objects(elf: Elf) -> Iterator[tuple[ElfSymbol, Section]]:
         if symbol.type == OBJECT and 0 < symbol.section < len(elf.sections):
             section = elf.sections[symbol.section]
             if symbol.value + symbol.size > section.size:
-                raise damaged(f"{symbol.name} lies outside of {section.name}")
+                raise damaged_cubin(f"{symbol.name} lies outside of {section.name}")
             yield symbol, section
 
 
@@ -220,7 +220,7 @@ def _records(section: Section) -> Iterator[_Record]:
         place += 4
         size = value if form == SIZED else 0
         if place + size > len(data):
-            raise damaged(f"{section.name} ends within attribute {attribute:#x}")
+            raise damaged_cubin(f"{section.name} ends within attribute {attribute:#x}")
         yield _Record(attribute, value, data[place : place + size])
         place += -(-size // 4) * 4
 
@@ -261,9 +261,9 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
     reserved = _reserved_shared(elf)
     static = max(shared.size if shared else 0, reserved)
     if static > MAX_SHARED:
-        raise damaged(f"{name} would have {static} bytes of shared memory")
+        raise damaged_cubin(f"{name} would have {static} bytes of shared memory")
     if base + size > len(constants.get(0, b"")) or not text.data or len(text.data) % 16:
-        raise damaged(f"the sizes of {name} contradict each other")
+        raise damaged_cubin(f"the sizes of {name} contradict each other")
     stacks = [about.get(attribute, 0) for attribute in (FRAME_SIZE, MIN_STACK, MAX_STACK)]
     bounded = [stack for stack in stacks if stack < UNBOUNDED]
     return Image(

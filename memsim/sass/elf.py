@@ -108,7 +108,7 @@ def read_elf(data: bytes) -> Elf:
     return Elf(abi, flags, sections, symbols, relocations)
 
 
-def damaged(what: str) -> MemsimError:
+def damaged_cubin(what: str) -> MemsimError:
     """The error for an inconsistent file."""
     return MemsimError(f"the cubin is damaged or truncated: {what}")
 
@@ -117,7 +117,7 @@ def text_at(data: bytes, offset: int) -> str:
     """The zero-terminated text at `offset`. Raises MemsimError if it is not terminated."""
     end = data.find(b"\0", offset)
     if not 0 <= offset < len(data) or end < 0:
-        raise damaged("a name lies outside of its table")
+        raise damaged_cubin("a name lies outside of its table")
     return data[offset:end].decode(errors="replace")
 
 
@@ -131,7 +131,7 @@ def _what_it_is(data: bytes) -> str | None:
 
 def _unpack(layout: str, data: bytes, offset: int) -> tuple[int, ...]:
     if offset < 0 or offset + struct.calcsize(layout) > len(data):
-        raise damaged(f"it ends at byte {len(data)}, within a table")
+        raise damaged_cubin(f"it ends at byte {len(data)}, within a table")
     return struct.unpack_from(layout, data, offset)
 
 
@@ -139,7 +139,7 @@ def _sections(data: bytes) -> tuple[Section, ...]:
     (table,) = _unpack("<Q", data, 40)
     entry, count, names = _unpack("<HHH", data, 58)
     if entry != 64 or names >= count:
-        raise damaged("the section table is malformed")
+        raise damaged_cubin("the section table is malformed")
     heads = [_unpack("<IIQQQQIIQQ", data, table + entry * number) for number in range(count)]
     texts = _bytes(data, heads[names])
     return tuple(
@@ -163,13 +163,13 @@ def _bytes(data: bytes, head: tuple[int, ...]) -> bytes:
     if kind == 0 or kind in WITHOUT_BYTES:
         return b""
     if offset + size > len(data):
-        raise damaged(f"a section ends at byte {offset + size}, and the file has {len(data)}")
+        raise damaged_cubin(f"a section ends at byte {offset + size}, and the file has {len(data)}")
     return data[offset : offset + size]
 
 
 def _at(sections: tuple[Section, ...], index: int) -> Section:
     if index >= len(sections):
-        raise damaged(f"there is no section {index}")
+        raise damaged_cubin(f"there is no section {index}")
     return sections[index]
 
 
@@ -191,7 +191,7 @@ def _relocations(
         offset, info = struct.unpack_from("<QQ", section.data, place)
         index, kind = info >> 32, info & 0xFFFFFFFF
         if index >= len(symbols):
-            raise damaged(f"a relocation names symbol {index} of {len(symbols)}")
+            raise damaged_cubin(f"a relocation names symbol {index} of {len(symbols)}")
         symbol = symbols[index]
         name = symbol.name
         if not name and 0 < symbol.section < len(sections):

@@ -92,7 +92,7 @@ def dynamic_arrays(ptx: str, kernel: str) -> list[str]:
 
 def _lay_out(ptx: str, kernel: str, static_shared: int, reserved: int, linked: bool) -> list[Array]:
     module, functions = _read(ptx)
-    reached = _reached(functions, kernel)
+    reached = _reachable(functions, kernel)
     words = _words(functions, kernel)
     own = functions[kernel].arrays
     arrays = [*own, *(array for array in module if not array.extern and array.name in words)]
@@ -118,7 +118,7 @@ def _round_up(place: int, align: int) -> int:
     return -(-place // align) * align
 
 
-def _reached(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
+def _reachable(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
     """The kernel and all functions reachable from it by name."""
     reached: set[str] = set()
     waiting = [kernel]
@@ -136,7 +136,7 @@ def _reached(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
 
 
 def _words(functions: dict[str, _FunctionText], kernel: str) -> set[str]:
-    return {word for name in _reached(functions, kernel) for word in functions[name].words}
+    return {word for name in _reachable(functions, kernel) for word in functions[name].words}
 
 
 # --- reading

@@ -257,7 +257,7 @@ _RUNNING: ContextVar[Running | None] = ContextVar("memsim_sketch", default=None)
 
 
 @contextmanager
-def running(sketch: Running) -> Iterator[None]:
+def recorded_by(sketch: Running) -> Iterator[None]:
     """Accesses inside are recorded by this sketch."""
     token = _RUNNING.set(sketch)
     try:

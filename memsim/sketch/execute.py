@@ -20,7 +20,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.instruction import Instruction, Place
 from memsim.launch import Launch
-from memsim.sketch.element import Element, ElementAccess, SketchArray, running
+from memsim.sketch.element import Element, ElementAccess, SketchArray, recorded_by
 from memsim.sketch.place import (
     PythonLine,
     caller,
@@ -194,7 +194,7 @@ class Sketch:
         told = np.repeat(blocks, stand_for)
         first = np.zeros((len(told), 1), np.int64)
         self.recorder.start_chunk(Chunk(told, self.launch.warps * WARP, first))
-        with running(self), user_mistakes(self.names):
+        with recorded_by(self), user_mistakes(self.names):
             function(self.thread)
 
     # --- calls from elements

@@ -33,7 +33,7 @@ def names_of_templates(function: Node | None) -> set[str]:
     return {name for node in _templates(function) for name in _parameters(node)}
 
 
-def binding(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[str, str]:
+def template_values(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[str, str]:
     """The values of a function's template parameters, by name; without those that no call specifies."""
     templates = _templates(function)
     if function is None or len(templates) != 1 or levels == 0:
@@ -44,7 +44,7 @@ def binding(tree: Tree, function: Node | None, levels: int = _LEVELS) -> dict[st
         if templates[0].start_byte <= start and end <= function.end_byte:
             continue  # the function calls itself
         caller = function_around(tree.root.descendant_for_byte_range(start, end))
-        outer = binding(tree, caller, levels - 1)
+        outer = template_values(tree, caller, levels - 1)
         unsaid = (names_of_templates(caller) - set(outer)) | _of_macro(tree, start)
         given = {name: substitute_names(value, outer) for name, value in zip(parameters, arguments)}
         said = {name: value for name, value in given.items() if not unsaid & set(re.findall(r"\w+", value))}

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from memsim.source.bindings import binding, function_around, names_of_templates, substitute_names
+from memsim.source.bindings import function_around, names_of_templates, substitute_names, template_values
 from memsim.source.expressions import Formula, Number, evaluate, open_names
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
-from memsim.source.text import closing, split, without_comments
+from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import (
     changes,
     constants,
@@ -201,7 +201,7 @@ class _LaunchReader:
             without_excluded_branches(without_comments(part.decode("utf-8", "replace")), defined)
             for part in (tree.content[start : call.start_byte], tree.content[start:end])
         )
-        self.bound = binding(tree, function)
+        self.bound = template_values(tree, function)
         numbers = {name: value_of(value, file.constants) for name, value in self.bound.items()}
         outside = {**file.constants, **{name: value for name, value in numbers.items() if value is not None}}
         outside.update({**constants(self.around, outside, last=True), **file.given})
@@ -309,7 +309,7 @@ class _LaunchReader:
             declared = [found for found in re.finditer(opened, self.around) if seen(found.start())]
             if declared:
                 start = declared[-1].end()
-                end = closing(self.around, start, self.around[start - 1]) or len(self.around)
+                end = bracket_end(self.around, start, self.around[start - 1]) or len(self.around)
                 if re.search(_CHANGED % (name, name), self.around[end:]):
                     return (Size(text, None, None),)
                 inside = self.around[start : end - 1]

@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
-from memsim.source.text import NO_CODE, Cut, closing, cuts, split
+from memsim.source.text import NO_CODE, Cut, bracket_end, cuts, split
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -97,7 +97,7 @@ def parse(text: str) -> Tree:
         found = tuple(cuts(code, directives(masked)))
         quiet = _blanked(masked, (place for cut in found for place in cut.hidden))
         other = _parser().parse(quiet).root_node if found else root
-        if _unparsed(other) < _unparsed(root):
+        if _error_bytes(other) < _error_bytes(root):
             return Tree(content, quiet, other, calls, found)
     return Tree(content, masked, root, calls)
 
@@ -111,7 +111,7 @@ def _with_specifiers(content: bytes) -> bytes:
     code = _code_of(content)
     left = bytearray(content)
     text = code.decode("latin-1")  # places in it are those of bytes
-    places = [(one.start(), closing(text, one.end()) or one.end()) for one in _ATTRIBUTE.finditer(code)]
+    places = [(one.start(), bracket_end(text, one.end()) or one.end()) for one in _ATTRIBUTE.finditer(code)]
     places += [one.span() for one in _EXECUTION_SPACE.finditer(code)]
     for start, end in places:
         left[start:end] = _SPECIFIER + blank(content[start + len(_SPECIFIER) : end])
@@ -126,7 +126,7 @@ def _blanked(content: bytes, places: Iterable[tuple[int, int]]) -> bytes:
     return bytes(left)
 
 
-def _unparsed(node: Node) -> int:
+def _error_bytes(node: Node) -> int:
     """How many bytes are in the outermost nodes that could not be parsed; a missing token is one."""
     count, waiting = 0, [node]  # no recursion: blocks may be nested by the thousand
     while waiting:
@@ -222,7 +222,7 @@ def macro_calls(text: str) -> Iterator[tuple[int, str, str]]:
         name, body = define[1], define[3].replace("\\\n", " ").replace("\\\r\n", " ")
         parameters = [parameter.strip() for parameter in define[2].split(",")]
         for found in re.finditer(rf"\b{name}\s*\(", code):
-            end = closing(code, found.end())
+            end = bracket_end(code, found.end())
             if end == 0:
                 continue
             before = code.rfind("\n}", 0, found.start()) + 2
@@ -276,7 +276,7 @@ def _standalone_calls(content: bytes) -> Iterator[Call]:
         before = code[last : found.start()].rstrip()[-1:]
         if name in _KEYWORDS or before not in (b"", b";", b"{", b"}", b":"):
             continue
-        end = closing(text, found.end())
+        end = bracket_end(text, found.end())
         after = code[end:].lstrip(b" \t\r")
         if end == 0 or (after and not after.startswith(b"\n")):
             continue

@@ -127,7 +127,7 @@ def without_comments(text: str) -> str:
     return _COMMENT_OR_QUOTED.sub(blank, text)
 
 
-def closing(text: str, start: int, opened: str = "(") -> int:
+def bracket_end(text: str, start: int, opened: str = "(") -> int:
     """Index after the parenthesis, or other bracket, that closes the one before `start`; 0 if none does."""
     depth = 1
     for found in re.compile(rf"[{opened}{_CLOSING[opened]}]").finditer(text, start):

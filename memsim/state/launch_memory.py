@@ -12,7 +12,7 @@ import numpy as np
 
 from memsim.argument_types import ArrayTable, Texture
 from memsim.argument_types.allocations import owner
-from memsim.argument_types.array_arg import made
+from memsim.argument_types.array_arg import as_numpy
 from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
@@ -187,7 +187,7 @@ class Memory:
             self._global.poison = self._spoiled.pop("global", None)
             for address, array in self._arguments:
                 if not isinstance(array, ArrayTable):
-                    whole = made(array)
+                    whole = as_numpy(array)
                     self._copy_in(address, owner(whole), whole)
             for address, content in self.contents:
                 start = address - GLOBAL_BASE

@@ -50,7 +50,7 @@ def project_against(project: Project, revision: str) -> Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, "utf-8")
         try:
-            return _merged(project, Base(revision, known, repository), path, place)
+            return _merge(project, Base(revision, known, repository), path, place)
         except MemsimError as error:
             if error.file is not None and Path(error.file) == path:
                 error.file = f"{known}:{place}"
@@ -70,7 +70,7 @@ def _configuration_at(project: Project, repository: Path, revision: str) -> tupl
     return None
 
 
-def _merged(project: Project, base: Base, path: Path, place: str) -> Project:
+def _merge(project: Project, base: Base, path: Path, place: str) -> Project:
     """The base's project, at `path` for now, with what only `project` has."""
     problems: list[Problem] = []
     gone: list[str] = []

@@ -25,7 +25,7 @@ from memsim.api.running import Progress, trace_job
 from memsim.argument_types.argument import argument_of
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.boundary import confinement
-from memsim.compile.options import resolved
+from memsim.compile.options import absolute_paths
 from memsim.compile.toolkit import find_tool, find_tools, identity
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
@@ -142,7 +142,7 @@ def _what_is_read(job: Job) -> list[Any] | None:
         return None
     from memsim.compile.compile_cache import what_is_read
 
-    options = resolved(kernel.options, kernel.folder)
+    options = absolute_paths(kernel.options, kernel.folder)
     read = what_is_read(kernel.folder / kernel.file, options, kernel.file)
     return None if read is None else [kernel.file, kernel.name, kernel.compiler, tools, read]
 
@@ -270,6 +270,6 @@ def _read(store: Store, key: str | None) -> Trace | None:
     from memsim.trace import storage
 
     try:
-        return Trace(**vars(storage.read(content, "the trace that was kept")))
+        return Trace(**vars(storage.read_trace(content, "the trace that was kept")))
     except MemsimError:
         return None

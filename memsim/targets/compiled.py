@@ -16,7 +16,7 @@ from memsim.names.demangle import demangle
 from memsim.sass.cubin import read_cubin
 
 
-def lines(file: str, options: Sequence[str] = ()) -> list[str]:
+def kernel_commands(file: str, options: Sequence[str] = ()) -> list[str]:
     """For each kernel the sizes of its parameters, and a command line.
 
     options: for the compiler of a source, which the command lines repeat.

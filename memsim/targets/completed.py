@@ -12,7 +12,7 @@ from memsim.errors import MemsimError
 from memsim.source.expressions import Number
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import Size
-from memsim.targets.offers import Offer, Word, command_line, instance_of, offer_of, offers, unnamed
+from memsim.targets.offers import Offer, Word, command_line, generic_name, instance_of, offer_of, offers
 
 
 def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _makes(kernel: KernelSource, instance: str) -> bool:
 
 def _is_open(offer: Offer) -> bool:
     """Is it a template without an instance in the source?"""
-    return bool(offer.kernel.template) and offer.name == unnamed(offer.kernel)
+    return bool(offer.kernel.template) and offer.name == generic_name(offer.kernel)
 
 
 def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Any) -> MemsimError:

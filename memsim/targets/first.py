@@ -16,7 +16,7 @@ from typing import Any
 from memsim.captured.launch_document import LAUNCH
 from memsim.captured.saved_launch import is_launch
 from memsim.compile.launching_text import read_launching_text
-from memsim.compile.options import resolved
+from memsim.compile.options import absolute_paths
 from memsim.errors import MemsimError
 from memsim.targets.offers import Offer, offers
 
@@ -49,7 +49,7 @@ def first_project(folder: Path, include: Sequence[str] = ()) -> tuple[str, int, 
     Raises:
         MemsimError: there is no kernel.
     """
-    options = resolved([f"-I{one}" for one in include], folder)
+    options = absolute_paths([f"-I{one}" for one in include], folder)
     launches = [path for path in sorted(folder.rglob(LAUNCH)) if is_launch(path)]
     copies = {path.parent for path in launches}  # of the sources lie beside a launch
     found = [

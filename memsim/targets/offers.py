@@ -13,7 +13,7 @@ from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
-from memsim.source.text import closing, split, without_comments
+from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import constants, functions, value_of
 
 
@@ -106,7 +106,7 @@ def offers(text: str, given: Mapping[str, Number] | None = None) -> tuple[Offer,
         if named:
             found += [offer_of(text, kernel, name, launch, values) for name, launch in named.items()]
         else:
-            found.append(offer_of(text, kernel, unnamed(kernel), own[0] if own else None, values))
+            found.append(offer_of(text, kernel, generic_name(kernel), own[0] if own else None, values))
     return tuple(found)
 
 
@@ -176,7 +176,7 @@ def instance_of(text: str, name: str, given: Mapping[str, Number]) -> str:
     return f"{plain}<{', '.join(said)}>" if any(value is not None for value in values) else name
 
 
-def unnamed(kernel: KernelSource) -> str:
+def generic_name(kernel: KernelSource) -> str:
     """A kernel's name; a template's with its parameters in place of arguments."""
     if not kernel.template:
         return kernel.name
@@ -208,7 +208,7 @@ def offer_of(
         drafted.argument(parameter, passed[place] if place < len(passed) else parameter.name)
         for place, parameter in enumerate(kernel.parameters)
     )
-    is_open = name == unnamed(kernel) and bool(kernel.template)
+    is_open = name == generic_name(kernel) and bool(kernel.template)
     absent = tuple(one.name for one in kernel.template if one.default is None) if is_open else ()
     alone = len(kernels(text)) == 1 and not kernel.template
     return Offer(kernel, launch, name, alone, shape, arguments, absent)
@@ -293,7 +293,7 @@ class _Draft:
         allocated = re.search(rf"cudaMalloc(?:Managed)?\s*\({pointer}\s*,", self.text)
         if allocated is None:
             return None, ()
-        written = said = self.text[allocated.end() : closing(self.text, allocated.end()) - 1].strip()
+        written = said = self.text[allocated.end() : bracket_end(self.text, allocated.end()) - 1].strip()
         if re.fullmatch(r"\w+", said):
             declared = re.findall(rf"\b{said}\s*=\s*([^;,]+);", self.text)
             said = declared[0] if len(declared) == 1 else said

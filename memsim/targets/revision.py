@@ -18,7 +18,7 @@ from pathlib import Path
 
 from memsim.api.kernel_file import KernelFile
 from memsim.boundary import allow
-from memsim.compile.options import moved
+from memsim.compile.options import paths_in_tree
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -116,7 +116,7 @@ def with_headers_of(job: Job, folder: Path, repository: Path, tree: Path) -> Job
     kernel = job.kernel
     if not isinstance(kernel, KernelFile):
         return job
-    options = tuple(moved(kernel.options, folder, repository, tree))
+    options = tuple(paths_in_tree(kernel.options, folder, repository, tree))
     return replace(job, kernel=replace(kernel, options=options))
 
 

@@ -15,7 +15,7 @@ from math import prod
 
 from memsim.api.kernel_file import KernelFile
 from memsim.compile.launching_text import read_launching_text
-from memsim.compile.options import resolved
+from memsim.compile.options import absolute_paths
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.elements import ElementType, element
@@ -23,7 +23,7 @@ from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import LaunchSource, Size, launches
 from memsim.source.text import split
-from memsim.targets.offers import Offer, offer_of, unnamed
+from memsim.targets.offers import Offer, generic_name, offer_of
 
 _ARRAY = re.compile(r"[a-z]+(\d+)(?:m\d\w*)?\[([\d, ]+)\](?:=.*)?")
 
@@ -77,7 +77,7 @@ def launching_text_of(file: KernelFile) -> str:
         MemsimError: it cannot be read.
         FileNotFoundError: there is no such file.
     """
-    return read_launching_text(file.folder / file.file, resolved(file.options, file.folder))
+    return read_launching_text(file.folder / file.file, absolute_paths(file.options, file.folder))
 
 
 def describe_offer(offer: Offer) -> str:
@@ -106,7 +106,7 @@ def kernel_of(text: str, name: str | None) -> KernelSource | None:
 
 
 def _offer(text: str, kernel: KernelSource, launch: LaunchSource, values: Mapping[str, Number]) -> Offer:
-    name = f"{kernel.name}<{', '.join(launch.template)}>" if launch.template else unnamed(kernel)
+    name = f"{kernel.name}<{', '.join(launch.template)}>" if launch.template else generic_name(kernel)
     return offer_of(text, kernel, name, launch, values)
 
 

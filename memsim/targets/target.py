@@ -172,7 +172,7 @@ def file_job(
         return launched_job(read_launch(folder / file), said, spell)
     unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")
     if said.get("let") or any(said.get(key) is None for key in unsaid):
-        said = _completed(file, said, folder, spell)
+        said = _with_source_launch(file, said, folder, spell)
     kernel = kernel_file.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
@@ -230,18 +230,18 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
 
 
-def _completed(
+def _with_source_launch(
     file: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]
 ) -> Mapping[str, Any]:
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
         from memsim.compile.launching_text import read_launching_text
-        from memsim.compile.options import resolved
+        from memsim.compile.options import absolute_paths
         from memsim.targets.completed import complete_launch
 
         try:
-            options = resolved(said.get("options") or (), folder)
+            options = absolute_paths(said.get("options") or (), folder)
             return complete_launch(file, read_launching_text(path, options), said, spell)
         except MemsimError as error:
             if spell is not str:

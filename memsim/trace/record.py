@@ -400,16 +400,16 @@ class Recorder:
         sites = np.repeat(np.arange(len(records), dtype=np.int32), [len(one) for one in made])
         return [access_site(record, not self.swapped.meet) for record in records], {
             "site": sites,
-            "count": concatenated([record.rows.counts for record in records], np.int64),
-            "addresses": concatenated([one.addresses for one in made], np.int64, (WARP,)),
-            "active": concatenated([one.active for one in made], np.bool_, (WARP,)),
-            "partner": concatenated([one.partners for one in made], np.int64, (WARP,)),
-            "block": concatenated([one.block for one in made], np.int64),
-            "warp": concatenated([one.warp for one in made], np.int32),
+            "count": concatenate_rows([record.rows.counts for record in records], np.int64),
+            "addresses": concatenate_rows([one.addresses for one in made], np.int64, (WARP,)),
+            "active": concatenate_rows([one.active for one in made], np.bool_, (WARP,)),
+            "partner": concatenate_rows([one.partners for one in made], np.int64, (WARP,)),
+            "block": concatenate_rows([one.block for one in made], np.int64),
+            "warp": concatenate_rows([one.warp for one in made], np.int32),
             "footprint": self.marks.footprint,
         }
 
 
-def concatenated(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
+def concatenate_rows(blocks: list[np.ndarray], dtype: type, shape: tuple[int, ...] = ()) -> np.ndarray:
     """Arrays of rows of a shape concatenated, also if there are none."""
     return np.concatenate([np.zeros((0, *shape), dtype), *blocks]).astype(dtype, copy=False)

@@ -120,10 +120,10 @@ def load(path: str | Path) -> TraceData:
         content = read_bytes(Path(path))
     except FileNotFoundError:
         raise MemsimError("no such file", file=str(path)) from None
-    return read(content, str(path))
+    return read_trace(content, str(path))
 
 
-def read(content: bytes, name: str) -> TraceData:
+def read_trace(content: bytes, name: str) -> TraceData:
     """The trace in the bytes of a file; `name` is its name in errors.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.argument_types import ArrayArg, ArrayTable, TensorMap, Texture, c_strides, dtype_of
 from memsim.argument_types.allocations import allocation
-from memsim.argument_types.array_arg import made
+from memsim.argument_types.array_arg import as_numpy
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
 from memsim.validate.standalone import Refused, load_driver
@@ -196,7 +196,7 @@ class DeviceMemory:
         return encode_map(self._library, one, address)
 
     def _host(self, array: np.ndarray | ArrayArg) -> tuple[Any, np.ndarray]:
-        self._hosts[id(array)] = array, made(array)
+        self._hosts[id(array)] = array, as_numpy(array)
         return self._hosts[id(array)]
 
     def _table(self, content: np.ndarray) -> int:

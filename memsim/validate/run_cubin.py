@@ -20,7 +20,7 @@ import numpy as np
 
 from memsim.argument_types import ArrayTable, Texture, Texture1D
 from memsim.argument_types.argument import documents_of
-from memsim.argument_types.array_arg import made
+from memsim.argument_types.array_arg import as_numpy
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
 from memsim.captured.launch_document import LAUNCH
@@ -117,7 +117,7 @@ def launch(
             "only textures over float4 in linear memory are made on a GPU here",
             hint="memsim.argument_types.Texture1D; others are analyzed without one",
         )
-    textured = {name: cupy.asarray(made(value.array)) for name, value in args.items() if _is_texture(value)}
+    textured = {name: cupy.asarray(as_numpy(one.array)) for name, one in args.items() if _is_texture(one)}
     textures = [texture_over(cupy, array) for array in textured.values()]
     for name in spec.family.outputs if spec else ():
         arrays[name].fill(np.nan)  # so that elements that are never written show

@@ -108,7 +108,7 @@ def npz(random: Random, folder: Path) -> None:
         made = io.BytesIO()
         np.savez(made, **stored)
         content = made.getvalue()
-    analysis = ShownAnalysis.of(analyze_trace(storage.read(content, "fuzz.npz")))
+    analysis = ShownAnalysis.of(analyze_trace(storage.read_trace(content, "fuzz.npz")))
     str(analysis)
     analysis.to_dict(sass=True)
     analysis._repr_html_()
@@ -222,7 +222,7 @@ def _toml(document: Any) -> bytes:
 
 @cache
 def documents() -> list[tuple[str, Any]]:
-    analysis = analyze_trace(storage.read(trace_file(), "t.npz")).to_dict()
+    analysis = analyze_trace(storage.read_trace(trace_file(), "t.npz")).to_dict()
     found: list[tuple[str, Any]] = [("analysis", analysis)] * 4
     for path in sorted(data_folder("traces").rglob("*.json"))[::25]:
         record = json.loads(path.read_text("utf-8"))
