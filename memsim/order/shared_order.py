@@ -40,6 +40,7 @@ from memsim.order.word_marks import (
     LaneOrder,
     MarkGroups,
     WordMarks,
+    are_foreign,
     by_others,
     instructions,
     mark_words,
@@ -161,8 +162,8 @@ class SharedOrder:
         # Stores of one value may change places. Not if it is unknown what is there (others may have stored
         # another value, atomics any), and not with warps of other blocks: `SAME` knows those of one block.
         who = before & WHO
-        strange = np.isin(who, (DIFFERENT, ATOMICS, ADDERS)) | _are_foreign(who) | _are_foreign(own & WHO)
-        differ = (others & (~same | strange)) | ~stays | (replaced & _are_foreign(own & WHO))
+        strange = np.isin(who, (DIFFERENT, ATOMICS, ADDERS)) | are_foreign(who) | are_foreign(own & WHO)
+        differ = (others & (~same | strange)) | ~stays | (replaced & are_foreign(own & WHO))
         joins = others & ~differ & of_same_warp(before, own)
         self._join(access, before, ~differ & (others | replaced) & ~joins)
         stored.note(access, joins, 0)
@@ -414,9 +415,3 @@ class SharedOrder:
         elif not to_bools(active).all():
             found = found[:0]
         return np.repeat(found, size // self._unit) if size > self._unit else found
-
-
-def _are_foreign(who: np.ndarray) -> np.ndarray:
-    """Which are neither warps of the block nor several."""
-    found: np.ndarray = (who >= COPIES) & (who < LOADERS)
-    return found

@@ -238,3 +238,9 @@ class MarkGroups:
         """The instruction, or one of them, that made each mark."""
         found: np.ndarray = self.one_of_each(marks) >> INSTRUCTION & MOST_INSTRUCTIONS
         return found
+
+
+def are_foreign(who: np.ndarray) -> np.ndarray:
+    """Which are neither warps of the block nor several."""
+    found: np.ndarray = (who >= COPIES) & (who < LOADERS)
+    return found
