@@ -12,8 +12,7 @@ from memsim.isa.program import Op, Program
 from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
-from memsim.simt.exact_divisions import begins_exact_division
-from memsim.simt.exact_roots import begins_exact_root
+from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.slot_bits import slots_of

@@ -8,9 +8,8 @@ from memsim.isa.op import Effect, Predicate
 from memsim.isa.program import Op
 from memsim.isa.reach import GLOBAL
 from memsim.simt.control_graph import ControlGraph
-from memsim.simt.harmless_branches import Where, following, region_of
+from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
 from memsim.simt.pointer_roots import ANYWHERE
-from memsim.simt.uniform_branches import uniform_region_of
 
 #: (state space, of global memory the roots of the address as bits, of others 0).
 Places = frozenset[tuple[str, int]]

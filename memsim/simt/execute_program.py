@@ -12,13 +12,15 @@ from memsim.arch.units import WARP
 from memsim.argument_types.launch_arguments import check_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
+from memsim.isa.op import Flow, Trait
+from memsim.isa.program import Op, Program
+from memsim.isa.reach import GLOBAL, spaces_read
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
 from memsim.order.order_listener import Listeners
 from memsim.simt.clusters import whole_clusters
 from memsim.simt.cooperative import check_grid, is_cooperative
 from memsim.simt.engine import Engine
-from memsim.simt.independent_warps import are_independent
 from memsim.simt.launch_checks import check_chip, check_launch, check_shared
 from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import reasons_of_places
@@ -123,3 +125,23 @@ def execute_program(
         for reason in reasons_of_places(kernel, origins, memory, engine.machine.indexed, reached):
             listener.uncertain(reason)
     return memory
+
+
+def are_independent(program: Program, needed: frozenset[int] | None, memory: Memory) -> bool:
+    """Whether the warps of a launch are independent, and running them as rows may pay off.
+
+    It does if loaded values decide the control flow; otherwise most blocks do the same. needed: the
+    instructions whose values addresses and branches depend on; None if all are executed.
+    """
+    if needed is None or memory.shared_bytes:
+        return False
+    meetings = (Flow.BLOCK_BARRIER, Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER, Flow.SLEEP, Flow.YIELD)
+    if any(op.flow in meetings for op in program.ops):
+        return False
+    loads = [op for op in program.ops if op.index in needed and GLOBAL in spaces_read(op)]
+    return bool(loads) and not any(may_wait(op) for op in loads)
+
+
+def may_wait(op: Op) -> bool:
+    """May it observe writes of other warps meanwhile: an atomic, or a load that bypasses the L1 cache?"""
+    return Trait.OBSERVES in op.traits or any(access != "load" for access, _ in op.touches)

@@ -17,7 +17,7 @@ from memsim.isa.reach import GLOBAL, LOCAL, spaces_read
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
-from memsim.simt.harmless_branches import Where, following, region_of
+from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
 from memsim.simt.placed_arithmetic import PlacedOperands, PlacedSources, constant_read, results
 from memsim.simt.placed_words import (
     STACK_POINTER,
@@ -32,7 +32,6 @@ from memsim.simt.placed_words import (
     sums_of,
 )
 from memsim.simt.slot_bits import slots_of
-from memsim.simt.uniform_branches import uniform_region_of
 
 State = dict[int, Value]
 Kept = TypeVar("Kept")
