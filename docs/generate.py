@@ -30,6 +30,7 @@ from docs import (  # noqa: E402
     guard,
     index_math,
     measured,
+    mutants,
     notebook,
     performance,
     pictures,
@@ -58,7 +59,7 @@ PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end 
 
 MODULES = (
     *(bounds, by_instruction, chips, claims, first_change, first_look, growth, guard, index_math, measured),
-    *(peers, pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
+    *(mutants, peers, pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
     *(time_errors, warp_specialised),
 )
 PARTS: dict[str, Callable[[], str]] = {
