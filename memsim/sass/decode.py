@@ -12,6 +12,7 @@ import re
 from functools import lru_cache
 
 import memsim.isa.table  # noqa: F401  (which defines all opcodes)
+from memsim.errors import MemsimError
 from memsim.isa.definitions import Meaning, meaning_of
 from memsim.isa.op import (
     BARRIER,
@@ -168,7 +169,12 @@ def decode(listing: Listing, code: bytes = b"") -> Program:
     """A kernel's instructions, including those of the device functions in its section.
 
     code: the section's bytes. They give the payload of a NaN immediate, which the listing prints as `-QNAN`.
+
+    Raises:
+        MemsimError: there are none.
     """
+    if not listing.lines:
+        raise MemsimError(f"the listing of {listing.name} has no instructions")
     at = {line.address: index for index, line in enumerate(listing.lines)}
     ops = tuple(_op(index, line, listing, at, code) for index, line in enumerate(listing.lines))
     functions = {name: at[address] for name, address in listing.labels.items() if address in at}

@@ -103,6 +103,14 @@ def test_where_nothing_is_trusted_a_listing_is_not(launch: Path, hide: Hide) -> 
     assert caught.value.hint == "pip install nvidia-cuda-nvdisasm"
 
 
+def test_a_listing_without_instructions_is_refused(launch: Path, hide: Hide) -> None:
+    hide()
+    lines = listing(launch).splitlines(keepends=True)
+    put(launch, gzip.compress("".join(line for line in lines if ";" not in line).encode()))
+    with pytest.raises(MemsimError, match="has no instructions"):
+        read_launch(launch).analyze()
+
+
 def test_a_trace_that_was_kept_is_of_its_own_listing(launch: Path, hide: Hide) -> None:
     """A listing is part of the key by which traces are kept."""
     hide()
