@@ -120,6 +120,8 @@ def judge(room: str, draw: int, seed: int) -> dict[str, Any]:
         def cosmic_ray(verb: str) -> None:
             subprocess.run(["cosmic-ray", verb, config, session], cwd=tree, env=environment, check=True)
 
+        # Tests that fail without a fault would find every fault.
+        subprocess.run(["cosmic-ray", "baseline", config], cwd=tree, env=environment, check=True)
         cosmic_ray("init")
         places = _keep_drawn(session, tree, draw, seed)
         cosmic_ray("exec")
