@@ -10,6 +10,7 @@ import pytest
 
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import read_launch
+from tests.archives import unpack
 from tests.captured.compiled import CUTE, WARP, check
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -20,7 +21,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("corpus")
     for package in ("warp", "cute"):
         with tarfile.open(CORPUS / f"{package}.tar.xz") as archive:
-            archive.extractall(place / package, filter="data")
+            unpack(archive, place / package)
     return place
 
 

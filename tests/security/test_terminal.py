@@ -58,6 +58,7 @@ VERBS = (
     "heatmap TARGET",
     "explain TARGET",
     "bound TARGET",
+    "time TARGET",
     "suggest TARGET",
     "report TARGET -o page.html",
     "compare TARGET",

@@ -25,6 +25,7 @@ from memsim.validate.compare_instructions import (
     compare_code,
 )
 from memsim.validate.predict import EXECUTED, THREADS
+from tests.archives import unpack
 
 ARCHIVE = Path(__file__).parent / "data" / "hopper_launches.tar.xz"
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
@@ -34,7 +35,7 @@ WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("launches")
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(place, filter="data")
+        unpack(archive, place)
     return place
 
 
