@@ -47,6 +47,11 @@ _CONSTANT = re.compile(
 _ADDRESS = re.compile(r"^(?:g?desc\[(?P<descriptor>UR\w+)\])?\[(?P<inside>[^\]]*)\](?P<suffix>(?:\.\w+)*)$")
 _TERM = re.compile(r"^(?P<register>U?R(?:\d+|Z))(?P<suffix>(?:\.\w+)*)$")
 _RELOCATED = re.compile(r"^32@(lo|hi)\((.+)\)$")
+#: Where each kind of register begins, and how many there are; one more is RZ, URZ, PT or UPT.
+_REGISTERS = {
+    **{"R": (VECTOR, 255), "UR": (UNIFORM, 63), "B": (BARRIER, 16)},
+    **{"P": (PREDICATE, 7), "UP": (UNIFORM_PREDICATE, 7)},
+}
 _HINTS = (".reuse",)
 RETURN_PC_HALVES = ("Rpc.LO", "Rpc.HI")
 _FLOATS = {"INF": math.inf, "QNAN": math.nan, "SNAN": math.nan}
@@ -64,8 +69,7 @@ def parse_operand(text: str) -> Operand | None:
         text = text.replace(hint, "")
     text = text.strip()
     if match := _PREDICATE.match(text):
-        base = PREDICATE if match[2] == "P" else UNIFORM_PREDICATE
-        return Predicate(None if match[3] == "T" else base + int(match[3]), bool(match[1]))
+        return Predicate(None if match[3] == "T" else _slot(match[2], match[3]), bool(match[1]))
     if match := _REGISTER.match(text):
         return _register(match)
     if match := _CONSTANT.match(text):
@@ -79,20 +83,28 @@ def parse_operand(text: str) -> Operand | None:
     if text in RETURN_PC_HALVES:
         return Register(RETURN_PC + RETURN_PC_HALVES.index(text))
     if re.fullmatch(r"B\d+", text):
-        return Barrier(BARRIER + int(text[1:]))
+        return Barrier(_slot("B", text[1:]))
     if match := _RELOCATED.match(text):
         return Symbolic(match[2], match[1] == "hi")
     return _immediate(text)
 
 
-def _slot(kind: str, number: str) -> int | None:
-    return None if number == "Z" else (UNIFORM if kind == "UR" else VECTOR) + int(number)
+def _slot(kind: str, number: str) -> int:
+    """Where a register is kept.
+
+    Raises:
+        MemsimError: there are not so many, so that it would be another one's place.
+    """
+    first, count = _REGISTERS[kind]
+    if int(number) >= count:
+        raise MemsimError(f"{kind}{number} is not a register: {kind}{count - 1} is the last one")
+    return first + int(number)
 
 
 def _register(match: re.Match[str]) -> Register:
     parts = [part for part in (match["suffix"] + match["after"]).split(".") if part]
     return Register(
-        _slot(match["kind"], match["number"]),
+        None if match["number"] == "Z" else _slot(match["kind"], match["number"]),
         negated="-" in match["sign"],
         absolute="|" in match["sign"],
         inverted="~" in match["sign"] or "!" in match["sign"],

@@ -111,6 +111,24 @@ def test_a_listing_without_instructions_is_refused(launch: Path, hide: Hide) -> 
         read_launch(launch).analyze()
 
 
+@pytest.mark.parametrize(
+    ("name", "last"), [("R999", "R254"), ("UR63", "UR62"), ("UP7", "UP6"), ("B16", "B15")]
+)
+def test_a_listing_names_only_registers_that_there_are(
+    launch: Path, hide: Hide, name: str, last: str
+) -> None:
+    hide()
+    right = listing(launch)
+    before = next(text for text in right.split() if text.startswith("R") and text[1:-1].isdigit())
+    for named, refused in ((last, False), (name, True)):
+        put(launch, gzip.compress(right.replace(f" {before}", f" {named},", 1).encode()))
+        if not refused:
+            read_launch(launch)
+            continue
+        with pytest.raises(MemsimError, match=f"{name} is not a register: {last} is the last one"):
+            read_launch(launch).analyze()
+
+
 def test_a_trace_that_was_kept_is_of_its_own_listing(launch: Path, hide: Hide) -> None:
     """A listing is part of the key by which traces are kept."""
     hide()
