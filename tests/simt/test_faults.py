@@ -283,17 +283,17 @@ def test_a_template_without_an_instance_is_named(rest: str) -> None:
     text = f"""
 namespace ns {{ template <typename T> __global__ void scale(T *a) {{ a[threadIdx.x] *= 2; }} }}
 {rest}"""
-    assert kernel(text, "ns::scale<float>").argument_names == ("a",)
+    assert kernel(text, "ns::scale<float>", "sass").argument_names == ("a",)
     with pytest.raises(MemsimError, match="scale is a template with no instance") as error:
-        kernel(text, "scale")
+        kernel(text, "scale", "sass")
     assert "scale<" in (error.value.hint or "")
     for name in ("scal", "missing"):
         with pytest.raises(MemsimError, match="there is no kernel") as error:
-            kernel(text, name)
+            kernel(text, name, "sass")
     text += "\ntemplate __global__ void ns::scale<float>(float *);"
-    assert kernel(text, "scale").argument_names == ("a",)
+    assert kernel(text, "scale", "sass").argument_names == ("a",)
     with pytest.raises(MemsimError, match="scale<int> cannot be instantiated"):
-        kernel(text, "scale<int>")
+        kernel(text, "scale<int>", "sass")
 
 
 UNKNOWN_ADDRESS = """
