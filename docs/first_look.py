@@ -84,7 +84,7 @@ def accuracy() -> str:
         f"{_wrong(predicted)}.",
         f"- {in_a_figure} more of these was wrong in a figure of one instruction; "
         f"all {predicted['wrong'] + in_a_figure} are mended since.",
-        "- Not modelled: time, caches, arbitration between warps.",
+        "- Not in the counts: caches, arbitration between warps. Time is [an estimate](docs/time.md).",
     ]
     return "".join(f"{line}\n" for line in lines)
 

@@ -7,6 +7,7 @@ the fields of a dataclass hold is found there, so that most kinds say only what 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from typing import Any, ClassVar, Protocol
@@ -50,7 +51,7 @@ class ArgumentDocument(
     name: str = ""
 
 
-class Argument:
+class Argument(ABC):
     """A kind of argument. One of Python's or numpy's values is an argument by `argument_of`."""
 
     #: Its record in `launch.json`, whose tag is its name there.
@@ -79,21 +80,21 @@ class Argument:
         """Its bytes as a part of a struct, and what it lies at a multiple of; None if it cannot be one."""
         return None
 
+    @abstractmethod
     def fits(self, parameter: Parameter, name: str) -> bool:
         """Whether it can be passed for a parameter that users know as `name`.
 
         Raises:
             MemsimError: it cannot, and there is more to say.
         """
-        raise NotImplementedError
 
     def hint(self, parameter: Parameter) -> str | None:
         """What to do if it does not fit."""
         return None
 
+    @abstractmethod
     def encode(self, parameter: Parameter, places: ArgumentPlaces, at: int) -> bytes:
         """The bytes of a parameter that it fits. They lie at address `at`."""
-        raise NotImplementedError
 
     def document(self, keep: KeepMemory) -> ArgumentDocument:
         """Its record; `keep` has the contents of arrays. Equal records mean equal arguments."""

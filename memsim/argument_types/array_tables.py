@@ -5,6 +5,7 @@ TMA refers to a map by its address; its bytes are opaque.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -50,12 +51,12 @@ class ArrayTable(ToMemory):
         """Size of its allocation, in bytes."""
         return self.nbytes
 
+    @abstractmethod
     def content(self, addresses: Sequence[int], encode_map: Callable[[Any, int], bytes] | None) -> bytes:
         """Its bytes, its arrays being at these addresses, 0 for none.
 
         encode_map: the bytes of a tensor map over an array at an address; None where these are opaque.
         """
-        raise NotImplementedError
 
     def pointees(self) -> Iterator[tuple[str, Any]]:
         """The table, v, and after it what it refers to, v[0], v[1] and so on."""

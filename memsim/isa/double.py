@@ -14,8 +14,6 @@ from memsim.isa.single import COMPARED, MODES, comparison, mode_of
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, fma64, higher, lower, round_exactly
 
-#: Every register operand is a pair.
-PAIRS = dict.fromkeys(range(4), 2)
 _NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
     "DADD": ("add", np.add),
     "DMUL": ("mul", np.multiply),

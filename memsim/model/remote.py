@@ -77,20 +77,9 @@ def is_same_anywhere(addresses: np.ndarray, width: int, active: np.ndarray) -> n
     return found
 
 
-def cost_anywhere(
-    addresses: np.ndarray, width: int, passes: int, active: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """(sectors, lines) of requests [n, 32] that are the same anywhere, int64 [n]: as `global_atomic_access`.
-
-    Lanes at one address take turns, and those of one line whose turn it is are served together.
-    """
-    sectors, lines = _in_turns(addresses, active, (SECTOR, LINE // passes))
-    return sectors, lines
-
-
 def _in_turns(addresses: np.ndarray, active: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
     """How many blocks of each size requests [n, 32] are served in, int64 [n], if no lane waits for another
-    block's.
+    block's: lanes at one address take turns, those of one block whose turn it is are served together.
     """
     turns = np.bitwise_count(_earlier(addresses, active)).astype(np.int64)
     keys = (fill_idle(addresses // size * WARP + turns, active) for size in sizes)

@@ -142,9 +142,6 @@ class Control:
         ways = [(op.index + 1, both(sure, invert(taken))), (self.target(op), both(sure, taken))]
         return self.groups.part([*((wait, lost) for wait in region.waits), *ways])
 
-    def _go_on(self, op: Op, active: Mask, rest: Mask) -> int:
-        return op.index + 1
-
     def _sleep(self, op: Op, active: Mask, rest: Mask) -> int:
         """Lanes that wait at BSYNC for these may go on: whether they do was not measured."""
         own = self.machine.words_of(active)

@@ -48,7 +48,7 @@ def headline(time: LaunchTime) -> str:
     return (
         f"about {count(time.active, 'active cycle')}, {time.elapsed:,} elapsed, "
         f"{time.seconds * 1e6:,.1f} us at {time.clock / 1e6:,.0f} MHz (an estimate: "
-        f"of the catalogue's kernels {percent(HELD_OUT_ERROR)} off in the mean)"
+        f"of the catalogue's kernels {percent(HELD_OUT_ERROR)} off in the mean, others are not compared)"
         + (f"; of its warps' time {', '.join(waits[:3])}" if waits else "")
     )
 
