@@ -51,6 +51,8 @@ class ShownAnalysis(Analysis):
     def plot(self) -> Plots:
         """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
 
+        `plot()` itself draws the heatmap, or without shared memory the worst request.
+
         Raises:
             MemsimError: by each picture, if matplotlib is not installed.
         """

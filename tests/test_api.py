@@ -35,6 +35,18 @@ def refusal(call: Any, *args: Any, **named: Any) -> str:
     return str(caught.value)
 
 
+def test_source_is_loaded_as_text(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.cu"
+    file.write_text(ONE)
+    counts = [
+        memsim.analyze(module["scale"], 1, 32, ["i32[32]"]).to_dict()["sites"]
+        for module in (memsim.load(ONE.strip()), memsim.load(file, name="kernel.cu"))
+    ]
+    assert counts[0] == counts[1]
+    assert counts[0][0]["file"] == "kernel.cu"
+    assert "mine.cu:1: does not compile" in refusal(memsim.load, ONE.replace(";", "", 1), name="mine.cu")
+
+
 @pytest.mark.parametrize("verb", [memsim.analyze, memsim.run])
 def test_what_is_no_kernel_is_told_how_to_get_one(verb: Any, module: Module) -> None:
     data = np.zeros(32, np.int32)

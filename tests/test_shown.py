@@ -51,6 +51,38 @@ def test_the_records_below_are_the_same_data_and_show_nothing() -> None:
     assert "Suggestions(" in str(suggest(record)) and str(shown.suggest()).startswith("transpose_naive: ")
 
 
+def test_totals_stand_beside_the_counters_of_ncu() -> None:
+    analysis = memsim.catalog()["transpose_naive"].analyze(SIZE)
+    ncu = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{}.sum"
+    assert analysis.wavefronts == sum(analysis.totals[ncu.format(op)] or 0 for op in ("ld", "st"))
+    assert analysis.ideal_wavefronts == sum(site.ideal_wavefronts or 0 for site in analysis.sites)
+    assert analysis.conflicts == analysis.wavefronts - analysis.ideal_wavefronts
+    assert analysis.sectors == analysis.ideal_sectors == 2 * 64 * 64 * 4 // 32
+
+
+def test_a_total_that_is_not_certain_is_none() -> None:
+    source = (
+        "__global__ void {0}(float *m) {{"
+        " __shared__ float s[32]; s[threadIdx.x % 32] = 0; {1}; m[0] = s[0]; }}"
+    )
+    summed = memsim.load(source.format("summed", "atomicAdd(s + threadIdx.x % 2, 1.0f)"))["summed"]
+    unknown = memsim.analyze(summed, 1, 32, ["f32[32]"])
+    assert unknown.wavefronts is None and unknown.sectors == 1
+    stored = memsim.load(source.format("stored", "s[threadIdx.x % 2] = 1.0f"))["stored"]
+    assert memsim.analyze(stored, 1, 32, ["f32[32]"]).wavefronts == 3
+
+
+@pytest.mark.parametrize(("analyzed", "title"), [("index math", "bank"), ("global", "sector")])
+def test_plot_itself_draws_what_is_worst(analyzed: str, title: str) -> None:
+    if analyzed == "global":
+        analysis = memsim.global_access([[128 * lane for lane in range(32)]], 4).analysis
+    else:
+        analysis = WAYS[analyzed]()
+    written = [each.get_text() for axes in analysis.plot().axes for each in axes.texts]
+    written += [axes.get_xlabel() + axes.get_title() for axes in analysis.plot().axes]
+    assert any(title in text for text in written)
+
+
 def python(code: str, given: bytes = b"") -> bytes:
     """What a fresh interpreter prints."""
     return subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True).stdout

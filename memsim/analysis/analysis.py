@@ -19,7 +19,7 @@ from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, bound_of
-from memsim.counts import InstructionCounts, Range, SiteCounts
+from memsim.counts import InstructionCounts, Range, SiteCounts, total
 from memsim.document import plain
 from memsim.errors import MemsimError
 from memsim.trace.trace import Trace
@@ -50,6 +50,35 @@ class Analysis:
     def excess_wavefronts(self) -> int:
         """Shared wavefronts that are not conflicts but that another arrangement of lanes could save."""
         return sum(site.excess_wavefronts for site in self.sites)
+
+    @property
+    def wavefronts(self) -> int | None:
+        """Wavefronts of all accesses to shared memory; None if that is not certain."""
+        return self._sum("wavefronts", "shared")
+
+    @property
+    def ideal_wavefronts(self) -> int | None:
+        """The fewest that these accesses could take, each at its best; None if that is not certain."""
+        return self._sum("ideal_wavefronts", "shared")
+
+    @property
+    def conflicts(self) -> int | None:
+        """Bank conflicts of all accesses to shared memory; None if that is not certain."""
+        return self._sum("conflicts", "shared")
+
+    @property
+    def sectors(self) -> int | None:
+        """Sectors, of 32 bytes, of all accesses to global memory; None if that is not certain."""
+        return self._sum("sectors", "global")
+
+    @property
+    def ideal_sectors(self) -> int | None:
+        """The sectors that would hold the bytes that these accesses need; None if that is not certain."""
+        return self._sum("ideal_sectors", "global")
+
+    def _sum(self, field: str, space: str) -> int | None:
+        count = total([site.count(field) for site in self.sites if site.space == space])
+        return None if isinstance(count, Range) or self.trace.uncertain or self.trace.uncounted else count
 
     @cached_property
     def bound(self) -> Bound:
@@ -82,6 +111,9 @@ class Analysis:
     def to_pandas(self) -> DataFrame:
         """The rows as a `pandas.DataFrame`, a column for each field of `SiteCounts`; NA: does not apply.
 
+        Behind them, by row: `wavefronts_per_request`, `sectors_per_request`, `excess` (wavefronts or sectors
+        above the ideal) and `share` (of the launch's wavefronts, of its sectors; 0 to 1).
+
         Raises:
             MemsimError: pandas is not installed.
         """
@@ -96,7 +128,13 @@ class Analysis:
         counts = [
             name for name, kind in SiteCounts.__annotations__.items() if kind.startswith(("int", "Natural"))
         ]
-        return pandas.DataFrame(columns).astype(dict.fromkeys(counts, "Int64"))
+        table = pandas.DataFrame(columns).astype(dict.fromkeys(counts, "Int64"))
+        excess, share = [], []
+        for unit in ("wavefronts", "sectors"):
+            table[f"{unit}_per_request"] = table[unit].astype("Float64") / table["requests"]
+            excess.append(table[unit] - table[f"ideal_{unit}"])
+            share.append(table[unit].astype("Float64") / table.groupby("space")[unit].transform("sum"))
+        return table.assign(excess=excess[0].fillna(excess[1]), share=share[0].fillna(share[1]))
 
     def __repr__(self) -> str:
         return f"<Analysis {self.verdict}>"

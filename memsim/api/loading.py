@@ -52,8 +52,8 @@ def load(
     """A module from CUDA source, PTX, or a file that holds machine code.
 
     Args:
-        source: a `.cu` file, which is compiled; a `.ptx` file or PTX text, which is assembled; a `.cubin`; a
-            fat binary, an object, a library or a program with machine code for `arch` in it.
+        source: a `.cu` file, which is compiled; a `.ptx` file, which is assembled; the text of either; a
+            `.cubin`; a fat binary, an object, a library or a program with machine code for `arch` in it.
         options: for the compiler, as `-DBM=64` or `-Iinclude`.
         compiler: "nvrtc" or "nvcc"; None: NVRTC, which has host code set aside, and nvcc where it refuses.
         arch: the chip to compile for, sm_90 if left out; of machine code, that of several which is wanted.
@@ -65,12 +65,14 @@ def load(
     """
     if isinstance(options, str):
         raise MemsimError(f"options must be a list, not {options!r}", hint=f"write options={options.split()}")
+    if isinstance(source, str) and "__global__" in source:
+        return from_text(source, options, arch or SM_90.name, name or "kernel.cu", compiler)
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):
         return _from_ptx(source, None, arch or SM_90.name)
     if not isinstance(source, (str, Path)) or source == "":
         raise MemsimError(
             f"{source!r} cannot be loaded",
-            hint="load takes the path of a .cu, .ptx or .cubin file, or the text of PTX",
+            hint="load takes the path of a .cu, .ptx or .cubin file, or the text of CUDA source or PTX",
         )
     path = Path(source)
     if not file_exists(path):
@@ -124,13 +126,14 @@ def from_text(
     options: Sequence[str] = (),
     arch: str = SM_90.name,
     name: str = "kernel.cu",
+    compiler: str | None = None,
 ) -> Module:
     """A module from the text of CUDA source, which `name` is the file of.
 
     Raises:
         MemsimError: it does not compile.
     """
-    return _from_source(Path(name), options, None, arch, name, text)
+    return _from_source(Path(name), options, compiler, arch, name, text)
 
 
 def _from_source(

@@ -24,6 +24,15 @@ class Plots:
 
     analysis: Analysis
 
+    def __call__(self) -> Figure:
+        """The picture of what is worst: the heatmap of the banks, or without shared memory the worst request.
+
+        Raises:
+            MemsimError: nothing was counted, or matplotlib is not installed.
+        """
+        uses_banks = any(site.wavefronts is not None for site in self.analysis.sites)
+        return self.heatmap() if uses_banks else self.lanes()
+
     def heatmap(self, compare: Analysis | None = None) -> Figure:
         """How each shared access site uses the banks; with `compare`, both side by side on one scale.
 

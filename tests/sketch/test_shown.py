@@ -106,6 +106,9 @@ def test_the_table_of_pandas(conflict: Analysis) -> None:
     assert table["wavefronts"].tolist() == [32, 1024]
     assert table["sectors"].isna().all()
     assert str(table["wavefronts"].dtype) == "Int64"
+    assert table["wavefronts_per_request"].tolist() == [1, 32]
+    assert table["excess"].tolist() == [0, 992]
+    assert table["share"].tolist() == [32 / 1056, 1024 / 1056]
     assert list(table["array"]) == ["tile", "tile"]
     heavy = "import memsim, sys; memsim.shared_access; print('pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
