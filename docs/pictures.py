@@ -83,7 +83,7 @@ def heatmap(*analyses: Callable[[], Analysis]) -> Picture:
 
 
 def _use(row: Any) -> Iterable[Any]:
-    return () if row.use is None else (row.use.words, row.use.busy, row.use.ways)
+    return () if row.use is None else (row.use.words, row.use.busy, row.use.ways, row.use.worst)
 
 
 def _rows(analysis: Analysis) -> str:

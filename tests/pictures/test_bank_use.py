@@ -7,6 +7,7 @@ from hypothesis import given, settings
 
 from memsim.analysis import analyze_trace
 from memsim.pictures.bank_use import bank_use
+from memsim.pictures.worst_request import worst_shared_request
 from memsim.trace.trace import Trace
 from tests.model.oracle import COUNTS_LANES, groups, pairs_hold, words_of
 from tests.traces import LANES, Request, make_trace, site, traces
@@ -51,6 +52,9 @@ def test_the_rows_equal_single_requests(trace: Trace) -> None:
         assert np.allclose(use[number].words * use[number].busy * row.requests, total)
         assert np.allclose(use[number].busy * row.requests, users)
         assert use[number].ways.tolist() == ways.tolist()
+        worst = worst_shared_request(analysis, number)
+        served = banks_of(trace.addresses[worst].tolist(), trace.active[worst].tolist(), row.width, row.op)
+        assert use[number].worst.tolist() == (np.max(served, axis=0) if served else np.zeros(32)).tolist()
         if row.op == "cp_async":  # whose lanes can meet where they read as well
             assert ways.max() <= (row.max_ways or 0)
         else:
@@ -65,6 +69,15 @@ def test_a_conflict_in_other_banks_each_time_stays_visible() -> None:
     assert good.words.tolist() == [1.0] * 32
     assert (bad.words * bad.busy).tolist() == (good.words * good.busy).tolist() == [1.0] * 32
     assert (set(bad.ways.tolist()), set(good.ways.tolist())) == ({32}, {1})
+
+
+def test_a_conflict_in_one_bank_looks_like_one_bank() -> None:
+    columns = [Request(LANES * 128 + 4 * column) for column in (5, 7)]
+    rows = [Request(LANES * 4 + 128 * row) for row in (5, 7)]
+    bad, good = bank_use(analyze_trace(make_trace((site(), columns), (site(op="store"), rows)))).values()
+    assert bad.worst.tolist() == [32 * (bank == 5) for bank in range(32)]
+    assert np.flatnonzero(bad.ways).tolist() == [5, 7]
+    assert good.worst.tolist() == [1] * 32
 
 
 def test_unused_banks_and_unanalyzed_rows() -> None:

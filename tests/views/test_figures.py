@@ -35,7 +35,7 @@ def test_the_heatmap_draws_the_use_of_the_banks() -> None:
     use = bank_use(analysis)
     ((_, cells, ways, wavefronts),) = panels(analysis.plot.heatmap(), 1)
     drawn_ways = polygons(cells)[0].get_array()
-    assert np.array_equal(drawn_ways.reshape(-1, 32), [one.ways for one in use.values()])
+    assert np.array_equal(drawn_ways.reshape(-1, 32), [one.worst for one in use.values()])
 
     drawn, shared = [], [site for site in analysis.sites if site.space == "shared"]
     for row, one in enumerate(use.values()):

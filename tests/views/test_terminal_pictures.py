@@ -33,7 +33,7 @@ def explained(analysis: Analysis, site: int) -> list[str]:
 def cells(line: str, start: int, width: int = 2) -> list[float]:
     """The 32 numbers of `width` columns each."""
     texts = [line[start + width * bank : start + width * (bank + 1)].strip() for bank in range(32)]
-    return [0.0 if text == "." else float(text) for text in texts]
+    return [0.0 if text in ".+" else float(text) for text in texts]
 
 
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "kernel_v3", "transpose_naive"])
@@ -47,7 +47,10 @@ def test_heatmap_cells_are_the_ways_of_the_banks(name: str, monkeypatch: pytest.
     assert list(rows) == list(bank_use(analysis))
     for number, use in bank_use(analysis).items():
         site = analysis.sites[number]
-        assert cells(rows[number], start, 3) == use.ways.tolist()
+        assert cells(rows[number], start, 3) == use.worst.tolist()
+        marks = [rows[number][start + 3 * bank : start + 3 * bank + 3].strip() for bank in range(32)]
+        only = [worst == 0 < ways for worst, ways in zip(use.worst, use.ways, strict=True)]
+        assert [mark == "+" for mark in marks] == only
         right = rows[number][start + 96 :].split()
         assert right[0] == f"{site.max_ways}{'!' if site.conflicts else ''}"
         assert float(right[1]) == site.wavefronts / site.requests
@@ -84,7 +87,7 @@ def test_a_narrow_terminal_cuts_no_cell(monkeypatch: pytest.MonkeyPatch, width: 
     wide = 3 if width == 200 else 2
     start = lines[2].index("0") - wide + 1
     row = next(line for line in lines if line.startswith("2 "))
-    assert cells(row, start, wide) == [2.0] * 32
+    assert cells(row, start, wide) == [2.0] * 16 + [0.0] * 16
     assert ("kernel_v4_colmajor.cu:40" in row) == (width == 200)
     assert any("kernel_v4_colmajor.cu:40" in line and "store 4 B s_a" in line for line in lines)
     assert max(map(len, lines[2:-2])) <= width
@@ -94,9 +97,9 @@ def test_numbers_of_two_digits_stay_apart_in_80_columns(monkeypatch: pytest.Monk
     monkeypatch.setenv("COLUMNS", "80")
     lines = drawn(kernel("transpose_naive"))
     first = next(i for i, line in enumerate(lines) if line.startswith("2 "))
-    assert lines[first].split() == ["2", *["32"] * 16, "32!"]
-    assert lines[first + 1].split() == ["32"] * 16
-    assert lines[first + 1].index("32") == lines[first].index("32")
+    assert lines[first].split() == ["2", "32", *["+"] * 15, "32!"]
+    assert lines[first + 1].split() == ["+"] * 16
+    assert lines[first + 1].index("+") == lines[first].index("32") + 1
     ticks = [lines[2].split()[1:-1], lines[3].split()]
     assert ticks == [["0", "4", "8", "12"], ["16", "20", "24", "28"]]
     assert max(map(len, lines[2:-2])) <= 80

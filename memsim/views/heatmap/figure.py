@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 CELL = 0.88  # of the width of a column
-TOP, BOTTOM, BAR, THIN = -0.42, 0.28, 0.33, 0.09  # of the height of a row, from its middle down
+TOP, BOTTOM, BAR, THIN = -0.42, 0.24, 0.28, 0.14  # of the height of a row, from its middle down
 MIDDLE = (TOP + BOTTOM) / 2
 WIDTH_INCHES = 12  # 1,200 pixels
 ROW_INCHES = 0.52
@@ -33,7 +33,8 @@ TITLE_CHARACTERS = 125
 
 
 def heatmap(analyses: Sequence[Analysis]) -> Figure:
-    """The figure. Behind each panel's first collection are the ways drawn, in the order of rows and banks.
+    """The figure. Behind each panel's first collection are the ways of the worst requests, in the order of rows
+    and banks.
 
     Raises:
         MemsimError: matplotlib is not installed, or none of the kernels touches shared memory.
@@ -118,20 +119,24 @@ def _draw_cells(axes: Axes, panel: Sequence[HeatRow]) -> None:
     drawn = [(y, row.use) for y, row in enumerate(panel) if row.use is not None]
     places = [(y, bank) for y, _ in drawn for bank in range(BANKS)]
     busy = np.concatenate([use.busy for _, use in drawn]) if drawn else np.zeros(0)
-    ways = np.concatenate([use.ways for _, use in drawn]) if drawn else np.zeros(0, int)
+    ways, worst = (
+        np.concatenate([getattr(use, name) for _, use in drawn]) if drawn else np.zeros(0, int)
+        for name in ("ways", "worst")
+    )
 
     colours, scale = trouble_colours()
-    cells = PolyCollection([_box(y, bank) for y, bank in places], array=ways, cmap=colours, norm=scale)
-    cells.set_edgecolor([CONFLICT if met > 1 else FAINT for met in ways])
-    cells.set_linewidth([1.4 if met > 1 else 0.6 for met in ways])
+    cells = PolyCollection([_box(y, bank) for y, bank in places], array=worst, cmap=colours, norm=scale)
+    cells.set_edgecolor([CONFLICT if met > 1 else FAINT for met in worst])
+    cells.set_linewidth([1.4 if met > 1 else 0.6 for met in worst])
     shares = PolyCollection(
-        [_bar(y, bank, of) for (y, bank), of in zip(places, busy, strict=True)], facecolors=IDEAL
+        [_bar(y, bank, of) for (y, bank), of in zip(places, busy, strict=True)],
+        facecolors=[colour_of_trouble(met) if met > 1 else IDEAL for met in ways],
     )
     tracks = PolyCollection([_bar(y, bank, 1) for y, bank in places], facecolors=FAINT)
     axes.add_collection(cells)
     axes.add_collection(tracks)
     axes.add_collection(shares)
-    for (y, bank), met in zip(places, ways, strict=True):
+    for (y, bank), met in zip(places, worst, strict=True):
         if met > 1:
             ink = ink_on(colour_of_trouble(met))
             middle: Any = {"ha": "center", "va": "center", "fontsize": 7.5, "fontweight": "bold"}

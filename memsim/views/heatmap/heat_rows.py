@@ -10,8 +10,10 @@ from memsim.errors import MemsimError
 from memsim.pictures.bank_use import BankUse, bank_use
 from memsim.views.labels import access, each, file_names
 
-SCALE = "ways: different words in the same bank; 1 is conflict-free"
-SHARE = "bar below a cell: share of requests that use the bank"
+SCALE = "words of the worst request in one bank; 1: clean"
+SHARE = "bar below: share of all requests that use the bank"
+#: What the terminal shows of a bank that the worst request leaves alone.
+OTHERS = "+"
 WAYS = "ways"
 WAVEFRONTS = "wavefronts per request"
 NOTHING = "This kernel does not access shared memory."

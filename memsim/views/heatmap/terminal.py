@@ -1,8 +1,9 @@
 """The bank heatmap in a terminal: a row for each shared access site, a cell for each bank.
 
-A cell holds how many different words of one request fall into the bank; `!` after a row's ways marks a
-conflict. On a narrow terminal the rows' places and code stand below the cells, and numbers of two digits
-take two lines of 16 banks. The share of requests that use a bank is shown by the other formats only.
+A cell holds how many different words of the worst request meet in the bank, `+` where only other requests use
+it; `!` after a row's ways marks a conflict. On a narrow terminal the rows' places and code stand below the
+cells, and numbers of two digits take two lines of 16 banks. The share of requests that use a bank is shown by
+the other formats only.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     beside = sum(widths) + 6 + 2 + sum(map(len, RIGHT)) + 12
     wide = beside + BANKS * NARROW_CELL <= screen.room
     cell_width = CELL if (beside if wide else widths[0] + 10) + BANKS * CELL <= screen.room else NARROW_CELL
-    most = max((int(row.use.ways.max()) for panel in panels for row in panel if row.use), default=0)
+    most = max((int(row.use.worst.max()) for panel in panels for row in panel if row.use), default=0)
     banks = BANKS
     if len(str(most)) == cell_width:  # the numbers would touch
         cell_width, banks = CELL, BANKS // 2
@@ -57,7 +58,8 @@ def write(analyses: Sequence[Analysis], stream: TextIO) -> None:
     legend = Text("")
     for step in range(6):
         legend += cell(str(2**step), colour_of_trouble(2**step), CELL)
-    screen.say(legend + Text(f"  {heat.SCALE}; ! marks a bank conflict"))
+    screen.say(legend + Text(f"  {heat.SCALE}"))
+    screen.say(f"{heat.OTHERS} only other requests use the bank; ! a bank conflict")
 
 
 def _draw(
@@ -128,6 +130,6 @@ def _cells(row: HeatRow, width: int) -> Text:
     if row.use is None:
         return Text(row.answer.center(BANKS * width), style="italic")
     cells = Text("")
-    for ways in row.use.ways.tolist():
-        cells += cell(str(ways or "."), colour_of_trouble(ways), width)
+    for worst, ways in zip(row.use.worst.tolist(), row.use.ways.tolist(), strict=True):
+        cells += cell(str(worst or (heat.OTHERS if ways else ".")), colour_of_trouble(worst), width)
     return cells

@@ -239,11 +239,11 @@ def test_heatmap_cells_are_the_use_of_the_banks(make) -> None:  # type: ignore[n
         if number not in use:
             assert cells == []
             continue
-        for quantity in ("words", "busy", "ways"):
+        for quantity in ("words", "busy", "ways", "worst"):
             drawn = [float(cell.attributes[f"data-{quantity}"]) for cell in cells]
             assert drawn == getattr(use[number], quantity).tolist()
         assert [("clash" in cell.attributes["class"]) for cell in cells] == [
-            ways > 1 for ways in use[number].ways
+            worst > 1 for worst in use[number].worst
         ]
     assert set(rows) == {*use, 5}
 
