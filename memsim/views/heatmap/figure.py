@@ -33,8 +33,8 @@ TITLE_CHARACTERS = 125
 
 
 def heatmap(analyses: Sequence[Analysis]) -> Figure:
-    """The figure. Behind each panel's first collection are the ways of the worst requests, in the order of rows
-    and banks.
+    """The figure. Behind each panel's first collection are the ways of the worst requests, in the order of
+    rows and banks.
 
     Raises:
         MemsimError: matplotlib is not installed, or none of the kernels touches shared memory.
