@@ -26,7 +26,7 @@ from lab.hopper.hopper_launch import (
     of_request,
     sectors_of,
 )
-from memsim.isa.bulk_issue import Issue, cut
+from memsim.isa.bulk_copy import Issue, cut
 from memsim.isa.readers import Binder
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model import global_access, shared_access

@@ -23,7 +23,7 @@ from lab.hopper.hopper_launch import (
     above,
     of_request,
 )
-from memsim.isa.bulk_issue import Issue, between, cut, multicast
+from memsim.isa.bulk_copy import Issue, between, cut, multicast
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model.remote import remote_access
 

@@ -18,14 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.atomic_updates import HALF_CHANGES, flushing_sum
-from memsim.isa.bulk_copy import from_shared
-from memsim.isa.bulk_issue import UNIT
+from memsim.isa.atomics import HALF_CHANGES, flushing_sum
+from memsim.isa.bulk_copy import UNIT, from_shared
 from memsim.isa.definitions import BoundForm, Touches, define, executes
 from memsim.isa.memory_access import Run
+from memsim.isa.op import Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.tensor_copy import box_places, tensor_operands, to_tensor
-from memsim.isa.unsupported import Unsupported, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import UPDATE, SpaceBytes
 from memsim.state.tensors import Tensor

@@ -12,11 +12,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.op import Immediate, Trait
-from memsim.isa.pairs import halved
+from memsim.isa.number_formats import fields, halved, packed, readings
+from memsim.isa.op import Immediate, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.isa.unsupported import require
-from memsim.isa.words import fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned

@@ -8,14 +8,22 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
-from memsim.isa.float_formats import NAN, half_bits, numbers_of, to_bits, to_byte, to_tf32
+from memsim.isa.floats import MODES, flushed, mode_of
 from memsim.isa.machine_protocol import Value
-from memsim.isa.op import Form, Register, Trait
-from memsim.isa.pairs import from_double, halved
+from memsim.isa.number_formats import (
+    NAN,
+    fields,
+    from_double,
+    half_bits,
+    halved,
+    numbers_of,
+    packed,
+    to_bits,
+    to_byte,
+    to_tf32,
+)
+from memsim.isa.op import Form, Register, Trait, require
 from memsim.isa.readers import FloatReader, IntReader, Registers
-from memsim.isa.single import MODES, flushed, mode_of
-from memsim.isa.unsupported import require
-from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.rounding import Array, integer_sum, narrow, round_directed, to_odd
 from memsim.state.sums import Int, low_bits, s64, u64

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from memsim.isa.op import Effect, Flow, Form, Operand, Trait
-from memsim.isa.readers import Binder
-from memsim.isa.signature import KINDS, Matched, Signature, signature, slots_of, targets_of
-from memsim.isa.unsupported import Unsupported
+from memsim.isa.op import Effect, Flow, Form, Operand, Trait, Unsupported
+from memsim.isa.readers import Binder, IntReader
+from memsim.isa.signature import KINDS, Matched, Signature, signature, slots_used, targets_of
+from memsim.state.registers import fit
+from memsim.state.sums import Int
 
 #: Computes an instruction's results from the register file: one value for each slot that it writes.
 Compute = Callable[..., Any]
@@ -103,7 +104,7 @@ class Meaning:
     traits: frozenset[Trait] = field(init=False)
 
     def __post_init__(self) -> None:
-        reads, writes, addresses = slots_of(self.results, self.sources)
+        reads, writes, addresses = slots_used(self.results, self.sources)
         more = self.definition.written(self.form) if self.definition.written else []
         for slot in more:
             writes |= 1 << slot
@@ -217,5 +218,24 @@ def executes(
     def register(build: Build) -> Build:
         define(names, signature, modifiers, build=build, **fields)
         return build
+
+    return register
+
+
+def computes(
+    names: str, signature: str, modifiers: str = ""
+) -> Callable[[Callable[..., Int]], Callable[..., Int]]:
+    """Register instructions by a function of modifiers and signed words, whose result may overflow."""
+
+    def register(work: Callable[..., Int]) -> Callable[..., Int]:
+        @executes(names, signature, modifiers)
+        def build(form: BoundForm, *reads: IntReader) -> Compute:
+            given = form.given
+            if len(reads) == 1:
+                only = reads[0]
+                return lambda r: fit(work(given, fit(only(r), 32)), 32)
+            return lambda r: fit(work(given, *(fit(read(r), 32) for read in reads)), 32)
+
+        return work
 
     return register

@@ -13,12 +13,11 @@ import numpy as np
 
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.float_formats import NAN, to_bits
+from memsim.isa.floats import COMPARED, ordering, pick, signed, with_signs
 from memsim.isa.machine_protocol import Value
+from memsim.isa.number_formats import NAN, packed, to_bits
+from memsim.isa.op import require
 from memsim.isa.readers import PredicateReader, Registers
-from memsim.isa.single import COMPARED, ordering, pick, signed, with_signs
-from memsim.isa.unsupported import require
-from memsim.isa.words import packed
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum
 

@@ -11,12 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.op import Immediate, Operand, Register
-from memsim.isa.pairs import halved
+from memsim.isa.definitions import BoundForm, Compute, computes, executes
+from memsim.isa.number_formats import fields, halved, packed, readings
+from memsim.isa.op import Immediate, Operand, Register, require
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
-from memsim.isa.unsupported import require
-from memsim.isa.words import computes, fields, packed, readings
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
 from memsim.state.registers import bounds, fit, from_array, plus, times, to_array, unsigned

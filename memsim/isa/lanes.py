@@ -14,9 +14,8 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.machine_protocol import Value, Warps
-from memsim.isa.op import Effect, Predicate, Register, Trait
+from memsim.isa.op import Effect, Predicate, Register, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.isa.unsupported import require
 from memsim.state.partial import Partial, known_in, merge_lanes
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part
 from memsim.state.poison import Poison, poisoned

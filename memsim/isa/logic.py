@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.definitions import BoundForm, Compute, executes
+from memsim.isa.definitions import BoundForm, Compute, computes, executes
 from memsim.isa.op import Immediate, Operand
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.isa.words import computes
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned

@@ -18,15 +18,12 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.float_formats import bits_of_type, half_bits, numbers_of
 from memsim.isa.lanes import LANES, by_warp, flat
 from memsim.isa.machine_protocol import Warps
-from memsim.isa.memory_access import slots_of
-from memsim.isa.op import Effect, Form, Register
-from memsim.isa.pairs import from_double
+from memsim.isa.memory_access import consecutive_slots
+from memsim.isa.number_formats import bits_of_type, from_double, half_bits, numbers_of, packed
+from memsim.isa.op import Effect, Form, Register, Unsupported, checked, require
 from memsim.isa.readers import IntReader, Registers
-from memsim.isa.unsupported import Unsupported, checked, require
-from memsim.isa.words import packed
 from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
@@ -102,7 +99,7 @@ def build_product(form: BoundForm, *operands: Register) -> Compute:
     shapes = ((layout.rows, layout.k), (8, layout.k), (layout.rows, 8))
     multiply = {"HMMA": tensor_product, "IMMA": integer_product, "DMMA": double_product}[form.opcode]
     slots = [
-        slots_of(operand, registers(place[0].shape[1], name))
+        consecutive_slots(operand, registers(place[0].shape[1], name))
         for operand, place, name in zip(operands, places, (layout.a, layout.b, layout.result))
     ]
 
@@ -205,7 +202,7 @@ def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps]
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
     register = checked(operand, Register)
     require(not register.negated and register.part in ("", "ROW", "COL"))
-    slots = slots_of(register, registers(count, name))
+    slots = consecutive_slots(register, registers(count, name))
 
     def read(r: Registers, warps: Warps) -> Array:
         words = [0 if slot is None else ints(r[slot]) for slot in slots]

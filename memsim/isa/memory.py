@@ -1,6 +1,7 @@
-"""Loads and stores: `LDG LDS LDL LD STG STS STL ST`, and `QSPC`.
+"""Loads and stores: `LDG LDS LDL LD STG STS STL ST`, and `QSPC`; of constants, `LDC LDCU ULDC`, at a fixed
+address or indexed by a lane; of matrices in shared memory, `LDSM STSM`, which are `ldmatrix` and `stmatrix`.
 
-Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`ld`, `st`, `isspacep`).
+Source: compiled CUDA code, run on an H100 and an H200; PTX ISA (`ld`, `st`, `isspacep`, `ldmatrix`).
 """
 
 from __future__ import annotations
@@ -16,23 +17,22 @@ from memsim.isa.memory_access import (
     SPACES,
     Move,
     Run,
+    consecutive_slots,
     forget_memory,
     framed,
     of_size,
     shape_of,
-    slots_of,
     unknown_results,
 )
-from memsim.isa.op import Effect, Register, Trait
+from memsim.isa.op import Constant, Effect, Form, Register, Trait, checked, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.stack import load_spilled, store_spilled
-from memsim.isa.unsupported import checked, require
-from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, ConstantBytes
 from memsim.state.partial import Partial, or_zero
-from memsim.state.poison import Poisoned
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
-from memsim.state.registers import from_array, plus, to_array
+from memsim.state.registers import fit, from_array, ints, plus, to_array, unsigned
 from memsim.state.space_bytes import SpaceBytes, as_register, to_store
 from memsim.state.sums import Int
 
@@ -40,7 +40,7 @@ from memsim.state.sums import Int
 def build_load(form: BoundForm, read: IntReader) -> Run:
     element, count, width = shape_of(form)
     require(form.results[0] is None)  # a predicate that no known kernel has
-    slots = slots_of(checked(form.results[1], Register), count)
+    slots = consecutive_slots(checked(form.results[1], Register), count)
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
@@ -80,7 +80,7 @@ def word_of(array: np.ndarray) -> Value:
 
 def build_store(form: BoundForm, read: IntReader, source: Register) -> Run:
     element, count, width = shape_of(form)
-    slots = slots_of(source, count)
+    slots = consecutive_slots(source, count)
     is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
     move = storing(slots, element, is_spill)
     return framed(read, form.binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
@@ -140,3 +140,147 @@ def query_space(form: BoundForm, read: IntReader) -> Compute:
         return from_bools(found), from_array(found.astype(np.int64))
 
     return compute
+
+
+# --- constants -------------------------------------------------------------------------------
+
+#: An indexed load is a memory access. Only those by lanes are counted.
+INDEXED = {"LDC": (("load", "constant"),), "LDCU": (), "ULDC": ()}
+
+
+@executes("LDC LDCU ULDC", of_size("R# <- C"), None)
+def load_constant(form: BoundForm, source: Constant) -> Compute:
+    element, count, _ = shape_of(form)
+    size = np.dtype(element).itemsize
+    signed = np.dtype(element).kind == "i"
+    values: list[int | Poison] = []
+    for i in range(count):
+        try:
+            values.append(form.binder.constant(source.bank, source.offset + i * size, size, signed))
+        except Poisoned as unknown:
+            values.append(unknown.poison)
+    result = values[0] if count == 1 else tuple(values)
+    return lambda r: result
+
+
+def indexed_constant(form: BoundForm, source: Constant) -> Run:
+    """`c[bank][R + offset]`."""
+    element, count, width = shape_of(form)
+    target, binder = checked(form.results[0], Register), form.binder
+    assert source.register is not None
+    read = binder.word(source.register)
+    content = ConstantBytes(binder.banks.get(source.bank, b""))
+    slots = consecutive_slots(target, count)
+    size = np.dtype(element).itemsize
+
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
+        try:
+            address = unsigned(fit(plus(read(machine.slots), source.offset), 32), 32)
+        except Poisoned as unknown:
+            poison = unknown.poison.through(op)
+            if op.touches:
+                machine.lose(op, "load", "constant", width, poison, active)
+            address = None
+        if address is not None:
+            lanes = machine.full(active)
+            places = np.broadcast_to(to_array(address), lanes.shape)[lanes]
+            machine.indexed.setdefault(op.index, set()).update(np.unique(places).tolist())
+            if op.touches:
+                machine.touch(op, "load", "constant", width, address, active)
+        for i, slot in enumerate(slots):
+            if slot is None or not data:
+                continue
+            if address is None:
+                machine.write(slot, poison, active)
+                continue
+            try:
+                found = content.load(plus(address, i * size), element, active)
+                machine.write(slot, from_array(found.astype(np.int64)), active)
+            except Poisoned as unknown:
+                machine.write(slot, unknown.poison.through(op), active)
+
+    return run
+
+
+for _name, _touches in INDEXED.items():
+    executes(_name, of_size("R# <- c"), None, touches=_touches, effect=Effect.MEMORY)(indexed_constant)
+
+
+# --- matrices --------------------------------------------------------------------------------
+
+
+def _matrix_count(form: Form | BoundForm) -> int:
+    return next((int(name) for name in form.modifiers if name in ("2", "4")), 1)
+
+
+def matrix_pieces(
+    machine: MemoryMachine, address: Int, matrix: int, transposed: bool
+) -> list[tuple[Int, int]]:
+    """Where each lane's two 16-bit elements of a matrix are, as (address, half of the register).
+
+    PTX ISA, `ldmatrix`: row i of matrix m starts at the address of lane 8 m + i; lane l holds elements 2 (l %
+    4) and the next of row l // 4, or of the transposed matrix.
+    """
+    rows = to_array(address)
+    rows = np.broadcast_to(rows, (rows.shape[0], machine.threads))
+    lanes = np.arange(machine.threads)
+    base = (lanes & ~31) + 8 * matrix
+    if not transposed:
+        row = rows[:, base + (lanes % 32) // 4]
+        return [(from_array(row + 4 * (lanes % 4) + 2 * half), half) for half in (0, 1)]
+    return [
+        (from_array(rows[:, base + (lanes % 4) * 2 + half] + 2 * ((lanes % 32) // 4)), half)
+        for half in (0, 1)
+    ]
+
+
+_MATRIX_SHAPES = "16 M88 MT88 2 4"
+
+
+@executes(
+    "LDSM", lambda form: f"R{_matrix_count(form)} <- a", _MATRIX_SHAPES, touches=(("ldmatrix", "shared"),)
+)
+def load_matrix(form: BoundForm, read: IntReader) -> Run:
+    count, transposed = _matrix_count(form), "MT88" in form.given
+    slots = consecutive_slots(checked(form.results[0], Register), count)
+
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
+        for matrix, slot in enumerate(slots):
+            if slot is None:
+                continue
+            pieces = matrix_pieces(machine, address, matrix, transposed)
+            known = machine.mask
+            for where, _ in pieces:
+                lost = store.lost(where, np.uint16, known)
+                if lost is not False:
+                    machine.write(slot, store.why(where, np.uint16, lost).through(op), lost)
+                    known = both(known, invert(lost))
+            if known is not False:
+                low, high = (store.load(where, np.uint16, known).astype(np.int64) for where, _ in pieces)
+                machine.write(slot, fit(from_array(low | high << 16), 32), known)
+
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Mask, spaces: tuple[str, ...]) -> None:
+        unknown_results(slots)(machine, op, poison, machine.mask, spaces)
+
+    return framed(read, form.binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
+
+
+@executes(
+    "STSM", lambda form: f"<- a R{_matrix_count(form)}", _MATRIX_SHAPES, touches=(("stmatrix", "shared"),)
+)
+def store_matrix(form: BoundForm, read: IntReader, source: Register) -> Run:
+    count, transposed = _matrix_count(form), "MT88" in form.given
+
+    def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
+        for matrix in range(count):
+            pieces = matrix_pieces(machine, address, matrix, transposed)
+            try:
+                value = 0 if source.slot is None else machine.slots[source.slot + matrix]
+                bits = to_array(ints(value))
+                for where, half in pieces:
+                    store.store(where, (bits >> (16 * half)).astype(np.uint16), machine.mask)
+            except Poisoned as unknown:
+                for where, _ in pieces:
+                    store.forget(where, np.uint16, machine.mask, unknown.poison.through(op))
+
+    return framed(read, form.binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)

@@ -14,10 +14,9 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm
 from memsim.isa.machine_protocol import Mask, MemoryMachine
-from memsim.isa.op import Address, Form, Register
+from memsim.isa.op import Address, Form, Register, Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder, IntReader
-from memsim.isa.unsupported import Unsupported, require
 from memsim.state.address_spaces import ConstantBytes
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
@@ -86,7 +85,7 @@ def of_size(text: str) -> Callable[[Form], str]:
     return lambda form: text.replace("#", str(register_count(form)))
 
 
-def slots_of(register: Register, count: int) -> list[int | None]:
+def consecutive_slots(register: Register, count: int) -> list[int | None]:
     """The slots of consecutive registers; None for RZ."""
     return [None if register.slot is None else register.slot + i for i in range(count)]
 

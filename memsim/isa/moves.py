@@ -15,6 +15,7 @@ from memsim.isa.comparisons import Deciding, inverse
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.integer import as_int
 from memsim.isa.machine_protocol import Warps
+from memsim.isa.number_formats import halved
 from memsim.isa.op import (
     PREDICATE,
     UNIFORM_PREDICATE,
@@ -27,10 +28,10 @@ from memsim.isa.op import (
     Register,
     Special,
     Trait,
+    Unsupported,
+    require,
 )
-from memsim.isa.pairs import halved
 from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Registers
-from memsim.isa.unsupported import Unsupported, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int

@@ -1,4 +1,5 @@
-"""Forms of instructions: opcode, modifiers and operands; and what they may do beyond writing registers.
+"""Forms of instructions: opcode, modifiers and operands; what they may do beyond writing registers; and what
+refuses a form that is not executed.
 
 Registers are numbered slots: R0-R254 at 0, UR0-UR62 at 256, P0-P6 at 320, UP0-UP6 at 328, the
 convergence barriers B0-B15 at 336, and the halves of Rpc at 352. RZ, URZ, PT and UPT are constants and have
@@ -9,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
+from typing import TypeVar
 
 VECTOR, UNIFORM, PREDICATE, UNIFORM_PREDICATE, BARRIER, RETURN_PC = 0, 256, 320, 328, 336, 352
 SLOTS = 354
@@ -173,3 +176,47 @@ class Form:
     def name(self) -> str:
         """`LDS.U.128`."""
         return ".".join((self.opcode, *self.modifiers))
+
+
+# --- what is not executed --------------------------------------------------------------------
+
+Kind = TypeVar("Kind")
+
+
+class Unsupported(Exception):
+    """This form of an instruction is not supported."""
+
+
+def require(condition: object) -> None:
+    """What a supported form fulfils.
+
+    Raises:
+        Unsupported: it does not.
+    """
+    if not condition:
+        raise Unsupported
+
+
+def checked(operand: object, kind: type[Kind]) -> Kind:
+    """An operand that is of this kind in a supported form.
+
+    Raises:
+        Unsupported: it is not.
+    """
+    if not isinstance(operand, kind):
+        raise Unsupported
+    return operand
+
+
+# --- sets of slots, as the bits of a number --------------------------------------------------
+
+
+@lru_cache(maxsize=1 << 14)
+def slots_of(bits: int) -> list[int]:
+    """A bit set of slots as their numbers."""
+    found = []
+    while bits:
+        low = bits & -bits
+        found.append(low.bit_length() - 1)
+        bits ^= low
+    return found

@@ -1,4 +1,5 @@
-"""A decoded program: instructions with the registers they read and write, and their effects.
+"""A decoded program: instructions with the registers that they read and write, their effects, and the state
+spaces that they may read and write.
 
 Front ends produce `Program` and `Op`; dataflow analysis and the emulator look at effects, not at names.
 """
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memsim.instruction import Instruction
-from memsim.isa.definitions import Meaning
+from memsim.isa.definitions import Meaning, Touches
 from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Flow, Form, Predicate, Trait
 
 
@@ -78,3 +79,43 @@ class Program:
     slots: int = SLOTS
     predicates: int = 0xFFFF << PREDICATE
     barriers: int = 0xFFFF << BARRIER
+
+
+# --- state spaces ----------------------------------------------------------------------------
+
+SHARED, GLOBAL, LOCAL = "shared", "global", "local"
+ALL_SPACES = frozenset((SHARED, GLOBAL, LOCAL))
+#: Accesses that only read, and that only write.
+ONLY_READ = frozenset(("load", "ldmatrix", "wgmma", "bulk_load", "bulk_multicast", "surface_load"))
+ONLY_WRITE = frozenset(
+    (
+        *("store", "stmatrix", "reduction", "bulk_store", "surface_store", "discard"),
+        *("async_store", "async_reduction"),
+    )
+)
+
+
+def spaces_read(op: Op) -> frozenset[str]:
+    """The state spaces that an instruction may read, for values visible to other threads.
+
+    None if it loads spilled registers, which have slots of their own.
+    """
+    return frozenset() if op.spills else _spaces(op.touches, ONLY_WRITE, SHARED)
+
+
+def spaces_written(op: Op) -> frozenset[str]:
+    """The state spaces that an instruction may write; none if it stores spilled registers."""
+    return frozenset() if op.spills else written_by(op.touches)
+
+
+def written_by(touches: Touches) -> frozenset[str]:
+    """The state spaces that such accesses may write."""
+    return _spaces(touches, ONLY_READ, GLOBAL)
+
+
+def _spaces(touches: Touches, others: frozenset[str], not_of_a_copy: str) -> frozenset[str]:
+    found: set[str] = set()
+    for access, space in touches:
+        if access not in others and not (access == "cp_async" and space == not_of_a_copy):
+            found |= ALL_SPACES if space == "generic" else {space}
+    return frozenset(found)

@@ -10,10 +10,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from memsim.isa.float_formats import of_bits
-from memsim.isa.op import Address, Constant, Immediate, Operand, Predicate, Register, Symbolic
-from memsim.isa.pairs import joined, to_double
-from memsim.isa.unsupported import Unsupported, checked
+from memsim.isa.number_formats import joined, of_bits, to_double
+from memsim.isa.op import (
+    Address,
+    Constant,
+    Immediate,
+    Operand,
+    Predicate,
+    Register,
+    Symbolic,
+    Unsupported,
+    checked,
+)
 from memsim.state.partial import or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned

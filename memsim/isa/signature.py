@@ -28,9 +28,10 @@ from memsim.isa.op import (
     Register,
     Special,
     Symbolic,
+    Unsupported,
+    require,
 )
 from memsim.isa.readers import Binder
-from memsim.isa.unsupported import Unsupported, require
 
 VALUE = (Register, Constant, Immediate, Symbolic)
 #: Names of all predicates of a kind, as bits.
@@ -229,7 +230,7 @@ def _tokens(text: str, written: bool) -> Iterator[Token]:
         yield Token(letter, int(span) if span else KINDS[letter].span, written, "?" in flags, "+" in flags)
 
 
-def slots_of(results: Matched, sources: Matched) -> tuple[int, int, int]:
+def slots_used(results: Matched, sources: Matched) -> tuple[int, int, int]:
     """(slots read, written, read for addresses and predicates), as bit sets."""
     reads = writes = addresses = 0
     for token, operand in results:

@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.arch.units import LINE, SECTOR
 from memsim.errors import MemsimError
-from memsim.isa.bulk_issue import (
+from memsim.isa.bulk_copy import (
     LOADS,
     MULTICASTS,
     STORES,
@@ -32,9 +32,8 @@ from memsim.isa.bulk_issue import (
 from memsim.isa.definitions import BoundForm, Touches, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run
-from memsim.isa.op import Form
+from memsim.isa.op import Form, Unsupported
 from memsim.isa.program import Op
-from memsim.isa.unsupported import Unsupported
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.tensors import Tensor, swizzle_address

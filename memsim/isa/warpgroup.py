@@ -18,17 +18,16 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.bulk_issue import Issue, issued
+from memsim.isa.bulk_copy import Issue, issued
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.float_formats import bits_of_type, numbers_of
 from memsim.isa.machine_protocol import Mask, MemoryMachine
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
 from memsim.isa.memory_access import Run
-from memsim.isa.op import Form, Register, Special
+from memsim.isa.number_formats import bits_of_type, numbers_of
+from memsim.isa.op import Form, Register, Special, Unsupported, checked, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import descriptor_slot
-from memsim.isa.unsupported import Unsupported, checked, require
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
 from memsim.state.rounding import Array

@@ -14,10 +14,9 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import address_of
-from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register, Trait
+from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register, Trait, Unsupported
 from memsim.isa.program import Op, Program
 from memsim.isa.readers import Binder
-from memsim.isa.unsupported import Unsupported
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine

@@ -14,7 +14,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.machine_protocol import Mask
-from memsim.isa.op import PREDICATE, Flow, Label, Trait
+from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
@@ -25,7 +25,6 @@ from memsim.simt.groups import Groups
 from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
 from memsim.simt.phase_waits import PhaseWaits
-from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned

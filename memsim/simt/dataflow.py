@@ -6,16 +6,14 @@ from collections.abc import Container, Mapping
 from functools import cached_property, partial
 
 from memsim.isa.control import is_fence_of_system
-from memsim.isa.functions import is_approximate
-from memsim.isa.op import Effect
-from memsim.isa.program import Op, Program
-from memsim.isa.reach import GLOBAL, spaces_read, spaces_written
+from memsim.isa.multi_function import is_approximate
+from memsim.isa.op import Effect, slots_of
+from memsim.isa.program import GLOBAL, Op, Program, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
 from memsim.simt.needed_slots import Needed, guards_of_operands
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
-from memsim.simt.slot_bits import slots_of
 from memsim.simt.spins import spinning_loads, swap_loops
 
 

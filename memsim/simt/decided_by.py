@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from memsim.isa.op import Effect, Predicate
-from memsim.isa.program import Op
-from memsim.isa.reach import GLOBAL
+from memsim.isa.program import GLOBAL, Op
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
 from memsim.simt.pointer_roots import ANYWHERE

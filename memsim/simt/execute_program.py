@@ -13,8 +13,7 @@ from memsim.argument_types.launch_arguments import check_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.isa.op import Flow, Trait
-from memsim.isa.program import Op, Program
-from memsim.isa.reach import GLOBAL, spaces_read
+from memsim.isa.program import GLOBAL, Op, Program, spaces_read
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
 from memsim.order.order_listener import Listeners

@@ -15,10 +15,10 @@ import numpy as np
 
 from memsim.access import AccessSide, Site
 from memsim.isa.machine_protocol import Mask
+from memsim.isa.op import slots_of
 from memsim.simt.active_lanes import Rows
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
-from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import Step
 from memsim.state.partial import Partial, merge_lanes
 from memsim.state.parts import Part

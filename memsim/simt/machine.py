@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
-from memsim.isa.op import SLOTS
+from memsim.isa.op import SLOTS, slots_of
 from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
@@ -21,7 +21,6 @@ from memsim.simt.active_lanes import Rows
 from memsim.simt.bounds import Origins
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Listener
-from memsim.simt.slot_bits import slots_of
 from memsim.simt.special_registers import special_register
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers

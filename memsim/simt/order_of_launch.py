@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from memsim.isa.op import Effect, Flow, Trait
-from memsim.isa.program import Op, Program
-from memsim.isa.reach import GLOBAL, SHARED, spaces_read, spaces_written
+from memsim.isa.program import GLOBAL, SHARED, Op, Program, spaces_read, spaces_written
 from memsim.order.global_order import GlobalListener, GlobalOrder
 from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener

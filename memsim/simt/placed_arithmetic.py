@@ -26,12 +26,13 @@ from memsim.isa.op import (
     Register,
     Symbolic,
     Trait,
+    Unsupported,
+    slots_of,
 )
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import is_indexed
 from memsim.isa.stack import is_part_of_a_word
-from memsim.isa.unsupported import Unsupported
 from memsim.simt.placed_words import (
     Lower,
     Placed,
@@ -46,7 +47,6 @@ from memsim.simt.placed_words import (
     upper_part,
     with_carry,
 )
-from memsim.simt.slot_bits import slots_of
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import from_bools
 from memsim.state.registers import from_array, ints, to_array

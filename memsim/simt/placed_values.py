@@ -11,9 +11,8 @@ from collections.abc import Container, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic
-from memsim.isa.program import Op
-from memsim.isa.reach import GLOBAL, LOCAL, spaces_read
+from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic, slots_of
+from memsim.isa.program import GLOBAL, LOCAL, Op, spaces_read
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
@@ -31,7 +30,6 @@ from memsim.simt.placed_words import (
     summed,
     sums_of,
 )
-from memsim.simt.slot_bits import slots_of
 
 State = dict[int, Value]
 Kept = TypeVar("Kept")

@@ -4,12 +4,10 @@ addresses, by data flow.
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic, Trait
-from memsim.isa.program import Op, Program
-from memsim.isa.reach import ALL_SPACES, LOCAL, spaces_read
+from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic, Trait, slots_of
+from memsim.isa.program import ALL_SPACES, LOCAL, Op, Program, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following
-from memsim.simt.slot_bits import slots_of
 
 #: The root of an address of unknown origin: a pointer that was loaded from memory.
 ANYWHERE = 1

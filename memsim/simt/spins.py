@@ -15,8 +15,7 @@ from operator import or_
 from typing import NamedTuple
 
 from memsim.isa.op import Effect, Flow, Trait
-from memsim.isa.program import Op
-from memsim.isa.reach import SHARED, spaces_read
+from memsim.isa.program import SHARED, Op, spaces_read
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following
 

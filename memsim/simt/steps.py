@@ -14,12 +14,10 @@ from memsim.isa.comparisons import Combined, DecidedByLane
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
-from memsim.isa.op import PREDICATE, UNIFORM, Effect
-from memsim.isa.program import Op
-from memsim.isa.reach import spaces_written
+from memsim.isa.op import PREDICATE, UNIFORM, Effect, slots_of
+from memsim.isa.program import Op, spaces_written
 from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine
-from memsim.simt.slot_bits import slots_of
 from memsim.state.partial import Partial, covers, on_known_lanes, where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned

@@ -16,8 +16,7 @@ import numpy as np
 
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow
-from memsim.isa.program import Op
-from memsim.isa.reach import SHARED, spaces_read
+from memsim.isa.program import SHARED, Op, spaces_read
 from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot

@@ -36,7 +36,7 @@ FAULTS = (
         "-> memsim.views",
     ),
     ("sass/decode", "import memsim.analysis", "import memsim.launch", "-> memsim.analysis"),
-    ("isa/pairs", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
+    ("isa/number_formats", "def f():\n    from memsim.cli import main", "import networkx", "-> memsim.cli"),
     ("isa/control", "from ..trace.trace import Trace", "from ..errors import MemsimError", "-> memsim.trace"),
     ("trace/writers", "from memsim import analyze", "from memsim import errors", "-> memsim"),
     ("state/rounding", "if 0:\n    from memsim.simt import engine", "import memsim.launch", "-> memsim.simt"),

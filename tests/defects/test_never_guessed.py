@@ -15,14 +15,13 @@ import memsim
 from memsim.analysis import Analysis
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.isa.op import PREDICATE, SLOTS
+from memsim.isa.op import PREDICATE, SLOTS, slots_of
 from memsim.isa.readers import Binder
 from memsim.kernel import Kernel
 from memsim.sass.decode import meaning_of_text
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
 from memsim.simt.clusters import whole_clusters
-from memsim.simt.slot_bits import slots_of
 from memsim.simt.steps import with_decided
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools

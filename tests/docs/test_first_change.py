@@ -14,16 +14,18 @@ PAGE = (ROOT / "docs" / "first-change.md").read_text("utf-8")
 
 
 def test_an_excerpt_has_its_decorators_and_nothing_else() -> None:
-    shown = first_change.excerpt("memsim/isa/words.py", "readings", "computes")
-    code = shown.removeprefix("```python\n# memsim/isa/words.py\n").removesuffix("\n```\n")
-    assert code.startswith("def computes(") and "\n\n\ndef readings(" in code and "def fields(" not in code
-    assert all(part in (ROOT / "memsim/isa/words.py").read_text("utf-8") for part in code.split("\n\n\n"))
+    shown = first_change.excerpt("memsim/isa/definitions.py", "executes", "computes")
+    code = shown.removeprefix("```python\n# memsim/isa/definitions.py\n").removesuffix("\n```\n")
+    assert code.startswith("def executes(") and "\n\n\ndef computes(" in code and "def define(" not in code
+    assert all(
+        part in (ROOT / "memsim/isa/definitions.py").read_text("utf-8") for part in code.split("\n\n\n")
+    )
     assert first_change.PARTS["first change: opcode"]().splitlines()[2].startswith("@executes(")
 
 
 def test_a_definition_that_is_gone_is_named() -> None:
-    with pytest.raises(KeyError, match=r"memsim/isa/words.py does not define nothing"):
-        first_change.excerpt("memsim/isa/words.py", "computes", "nothing")
+    with pytest.raises(KeyError, match=r"memsim/isa/definitions.py does not define nothing"):
+        first_change.excerpt("memsim/isa/definitions.py", "computes", "nothing")
 
 
 def test_the_files_that_the_page_names_are_there() -> None:

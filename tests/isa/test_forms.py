@@ -17,9 +17,8 @@ import pytest
 
 from memsim.isa.comparisons import Combined
 from memsim.isa.definitions import DEFINITIONS, BoundForm, meaning_of
-from memsim.isa.op import PREDICATE, SLOTS, Effect
+from memsim.isa.op import PREDICATE, SLOTS, Effect, Unsupported
 from memsim.isa.readers import Binder
-from memsim.isa.unsupported import Unsupported
 from memsim.sass.decode import decode, meaning_of_text
 from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.code import Code

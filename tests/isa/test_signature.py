@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from memsim.isa.op import PREDICATE, UNIFORM, Trait
+from memsim.isa.op import PREDICATE, UNIFORM, Trait, slots_of
 from memsim.isa.readers import Binder
 from memsim.isa.signature import signature
 from memsim.sass.decode import meaning_of_text, parse_form
-from memsim.simt.slot_bits import slots_of
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,7 @@ import pytest
 
 from memsim.isa.definitions import DEFINITIONS
 from memsim.isa.op import UNIFORM, Effect
-from memsim.isa.program import Op
-from memsim.isa.reach import ALL_SPACES, spaces_read, spaces_written
+from memsim.isa.program import ALL_SPACES, Op, spaces_read, spaces_written
 from memsim.sass.decode import decode, meaning_of_text
 from memsim.sass.listing import Listing, ListingLine
 

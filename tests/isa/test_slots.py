@@ -15,16 +15,14 @@ import pytest
 
 from memsim.argument_types import ArrayArg, Texture, Texture1D
 from memsim.errors import MemsimError
-from memsim.isa.op import BARRIER, PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect
+from memsim.isa.op import BARRIER, PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect, Unsupported, slots_of
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
-from memsim.isa.unsupported import Unsupported
 from memsim.launch import Launch
 from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.bounds import Origins
 from memsim.simt.machine import Machine
-from memsim.simt.slot_bits import slots_of
 from memsim.state.launch_memory import Memory
 from memsim.state.space_bytes import SpaceBytes
 

@@ -11,8 +11,7 @@ import pytest
 from memsim.arch import SM_90
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
-from memsim.isa.texture import access_of_texture
-from memsim.isa.texture_places import Touched, fetched, sampled
+from memsim.isa.texture import Touched, access_of_texture, fetched, sampled
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
 from tests.validate.conftest import H200, TRACES

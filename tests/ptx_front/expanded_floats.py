@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.pairs import from_double
+from memsim.isa.floats import ROUNDING, finish, mode_of, wide
+from memsim.isa.number_formats import from_double
 from memsim.isa.readers import FloatReader
-from memsim.isa.single import ROUNDING, finish, mode_of, wide
 from memsim.state.rounding import Array
 
 #: In float64; angles are in radians.

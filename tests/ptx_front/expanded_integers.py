@@ -17,11 +17,9 @@ import numpy as np
 from memsim.isa.comparisons import pick_lesser
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.logic import highest_bit
-from memsim.isa.op import Form, Immediate, Operand
-from memsim.isa.pairs import halved
+from memsim.isa.number_formats import halved, readings
+from memsim.isa.op import Form, Immediate, Operand, require
 from memsim.isa.readers import Binder, IntReader
-from memsim.isa.unsupported import require
-from memsim.isa.words import readings
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int
 from memsim.state.sums import (
     Int,

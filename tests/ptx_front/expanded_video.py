@@ -13,10 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.op import Register
+from memsim.isa.number_formats import fields, packed
+from memsim.isa.op import Register, checked, require
 from memsim.isa.readers import Binder, Registers
-from memsim.isa.unsupported import checked, require
-from memsim.isa.words import fields, packed
 from memsim.state.registers import fit, from_array, to_array
 from memsim.state.sums import Int
 

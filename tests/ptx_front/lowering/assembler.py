@@ -11,8 +11,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memsim.isa.op import Barrier, Constant, Form, Immediate, Operand, Predicate, Register, Special
-from memsim.isa.unsupported import Unsupported, checked, require
+from memsim.isa.op import (
+    Barrier,
+    Constant,
+    Form,
+    Immediate,
+    Operand,
+    Predicate,
+    Register,
+    Special,
+    Unsupported,
+    checked,
+    require,
+)
 from memsim.state.registers import wrap_int
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.slots import Slots, bits_of

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memsim.isa.op import Address, Immediate, Predicate
-from memsim.isa.unsupported import checked, require
+from memsim.isa.op import Address, Immediate, Predicate, checked, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler, high, negated
 from tests.ptx_front.lowering.lowered_opcodes import lowers

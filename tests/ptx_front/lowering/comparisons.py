@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Predicate
-from memsim.isa.unsupported import Unsupported, require
+from memsim.isa.op import Immediate, Predicate, Unsupported, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler
 from tests.ptx_front.lowering.floats import HALVES, in_register, read

@@ -5,8 +5,7 @@ Saturation of 64-bit integers and 8-bit floats are not lowered.
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Register
-from memsim.isa.unsupported import Unsupported, require
+from memsim.isa.op import Immediate, Register, Unsupported, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import RZ, Assembler, high
 from tests.ptx_front.lowering.floats import MODES, read

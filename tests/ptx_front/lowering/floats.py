@@ -7,8 +7,7 @@ quotient.
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Operand, Predicate, Register
-from memsim.isa.unsupported import Unsupported, require
+from memsim.isa.op import Immediate, Operand, Predicate, Register, Unsupported, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import RZ, Assembler, negated
 from tests.ptx_front.lowering.integers import halves, targets

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memsim.isa.op import Immediate, Operand, Predicate, Register
-from memsim.isa.unsupported import require
+from memsim.isa.op import Immediate, Operand, Predicate, Register, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.expanded_integers import EXPANDED
 from tests.ptx_front.lowering.assembler import RZ, Assembler, high, negated

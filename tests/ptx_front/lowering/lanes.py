@@ -6,8 +6,7 @@ already.
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Label, Operand
-from memsim.isa.unsupported import Unsupported, checked, require
+from memsim.isa.op import Immediate, Label, Operand, Unsupported, checked, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler
 from tests.ptx_front.lowering.lowered_opcodes import lowers

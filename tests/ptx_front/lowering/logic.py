@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Predicate
-from memsim.isa.unsupported import require
+from memsim.isa.op import Immediate, Predicate, require
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler, negated
 from tests.ptx_front.lowering.integers import ONES, expanded, halves, integer_kind, targets
 from tests.ptx_front.lowering.lowered_opcodes import lowers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from memsim.isa.unsupported import Unsupported
+from memsim.isa.op import Unsupported
 from tests.ptx_front.lowering.assembler import Assembler
 from tests.ptx_front.program import PtxInstruction
 

@@ -6,7 +6,7 @@ lowered.
 
 from __future__ import annotations
 
-from memsim.isa.unsupported import require
+from memsim.isa.op import require
 from tests.ptx_front.lowering.assembler import Assembler
 from tests.ptx_front.lowering.lowered_opcodes import lowers
 from tests.ptx_front.lowering.memory import address, gathered, items_of, space_of, spread

@@ -6,8 +6,7 @@ machine code; `.param` variables of calls become registers. Distributed shared m
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Immediate, Register
-from memsim.isa.unsupported import Unsupported, checked, require
+from memsim.isa.op import Address, Constant, Immediate, Register, Unsupported, checked, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import CONSTANTS, PARAMETERS, RZ, Assembler, following, high
 from tests.ptx_front.lowering.conversions import fill_pair

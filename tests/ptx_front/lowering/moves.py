@@ -5,8 +5,7 @@ A generic address of shared, local or constant memory lies in that space's windo
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Immediate, Register
-from memsim.isa.unsupported import checked, require
+from memsim.isa.op import Address, Immediate, Register, checked, require
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler, following, high

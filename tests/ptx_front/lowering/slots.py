@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memsim.isa.op import SLOTS, Barrier, Predicate, Register
-from memsim.isa.unsupported import require
+from memsim.isa.op import SLOTS, Barrier, Predicate, Register, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.program import Function
 from tests.ptx_front.used_registers import uses

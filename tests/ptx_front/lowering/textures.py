@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Register, Special
-from memsim.isa.unsupported import checked, require
+from memsim.isa.op import Immediate, Register, Special, checked, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import RZ, Assembler
 from tests.ptx_front.lowering.lowered_opcodes import lowers

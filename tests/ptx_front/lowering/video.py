@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memsim.isa.op import Register
-from memsim.isa.unsupported import require
+from memsim.isa.op import Register, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.expanded_video import parsed
 from tests.ptx_front.lowering.assembler import RZ, Assembler

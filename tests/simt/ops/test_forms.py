@@ -11,8 +11,8 @@ import pytest
 from memsim.api.running import run
 from memsim.errors import MemsimError
 from memsim.isa.definitions import DEFINITIONS, meaning_of
+from memsim.isa.op import Unsupported
 from memsim.isa.readers import Binder
-from memsim.isa.unsupported import Unsupported
 from memsim.state.poison import Poisoned
 from tests.ptx_front.loading import load_ptx
 from tests.ptx_front.lowering import lower  # noqa: F401  (registers what lowers)

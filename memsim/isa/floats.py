@@ -1,4 +1,6 @@
-"""float32 arithmetic: `FADD FMUL FFMA FMNMX FSETP FSET FCHK`. NaN payloads are not modelled."""
+"""Arithmetic of float32, `FADD FMUL FFMA FMNMX FSETP FSET FCHK`, and of float64 on register pairs, `DADD DMUL
+DFMA DSETP DMNMX`. NaN payloads are not modelled.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,23 @@ import numpy as np
 from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.machine_protocol import Value
-from memsim.isa.op import Constant, Form, Operand, Register
+from memsim.isa.number_formats import from_double
+from memsim.isa.op import Constant, Form, Operand, Register, Unsupported, require
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
-from memsim.isa.unsupported import Unsupported, require
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, from_floats
-from memsim.state.rounding import Array, fma32, higher, lower, narrow, odd_sum, saturate_float
+from memsim.state.rounding import (
+    Array,
+    fma32,
+    fma64,
+    higher,
+    lower,
+    narrow,
+    odd_sum,
+    round_exactly,
+    saturate_float,
+)
 
 MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
 #: Modifiers of float32 arithmetic.
@@ -211,5 +223,54 @@ def check_division(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
         difference = top - bottom
         fast = (top >= 25) & (top <= 254) & (bottom >= 2) & (bottom <= 251)
         return from_bools(~(fast & (difference >= -124) & (difference <= 126)))
+
+    return compute
+
+
+# --- float64 ---------------------------------------------------------------------------------
+
+_NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
+    "DADD": ("add", np.add),
+    "DMUL": ("mul", np.multiply),
+    "DFMA": ("fma", fma64),
+}
+
+
+@executes("DADD DMUL", "D <- GG", " ".join(MODES))
+@executes("DFMA", "D <- GGG", " ".join(MODES))
+def double_arithmetic(form: BoundForm, *reads: FloatReader) -> Compute:
+    name, operation = _NEAREST[form.opcode]
+    mode = mode_of(form)
+
+    def compute(r: Registers) -> Any:
+        values = [read(r) for read in reads]
+        found = operation(*values)
+        return from_double(found if mode == "rn" else round_exactly(name, mode, found, *values))
+
+    return compute
+
+
+executes("DSETP", "PP <- GGP", COMPARED.removesuffix(" FTZ"))(comparison)
+
+
+@executes("DSETP.MAX DSETP.MIN", "PP <- GG P?", None)
+def larger_operand(form: BoundForm, a: FloatReader, b: FloatReader, _: object) -> Compute:
+    """Whether the maximum or minimum is the first operand; and whether both are NaN."""
+    largest = "MAX" in form.given
+
+    def compute(r: Registers) -> Any:
+        x, y = np.broadcast_arrays(a(r), b(r))
+        picks = (x > y if largest else x < y) | (np.isnan(y) & ~np.isnan(x))
+        picks |= (x == y) & (np.signbit(x) != largest)
+        return from_bools(picks), from_bools(np.isnan(x) & np.isnan(y))
+
+    return compute
+
+
+@executes("DMNMX", "D <- GGP")
+def min_max_of_doubles(form: BoundForm, a: FloatReader, b: FloatReader, smaller: PredicateReader) -> Compute:
+    def compute(r: Registers) -> Any:
+        x, y = a(r), b(r)
+        return from_double(np.where(to_bools(smaller(r)), lower(x, y), higher(x, y)))
 
     return compute

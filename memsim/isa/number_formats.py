@@ -1,11 +1,68 @@
-"""Elements of memory and of packed registers as numbers, and small floats as bits."""
+"""Numbers as registers and memory hold them: of 64 bits in two registers, the lower word first; packed in a
+word; small floats as bits.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from memsim.argument_types import dtype_of
+from memsim.state.registers import fit, from_array, plus, times, to_array, unsigned
 from memsim.state.rounding import Array, narrow, to_bf16
+from memsim.state.sums import Int, shift_right, u64
+
+
+def joined(low: Int, high: Int) -> Int:
+    """Two signed 32-bit words as one 64-bit integer."""
+    return plus(unsigned(low, 32), times(high, 1 << 32))
+
+
+def halved(value: Int) -> tuple[Int, Int]:
+    """A 64-bit integer (modulo 2**64) as two words."""
+    value = fit(value, 64)
+    return fit(value, 32), fit(shift_right(value, 32, True, 64), 32)
+
+
+def to_double(value: Int) -> np.ndarray:
+    """64 bits read as a float64."""
+    return np.ascontiguousarray(to_array(value)).view(np.float64)
+
+
+def from_double(array: np.ndarray) -> tuple[Int, Int]:
+    """float64 as two words."""
+    return halved(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
+
+
+# --- packed in a word ------------------------------------------------------------------------
+
+
+def readings(x: Int, y: Int, signed: bool, bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two integers as arrays that numpy compares and divides as the type requires."""
+    if bits == 64 and not signed:
+        return u64(to_array(x)), u64(to_array(y))
+    p, q = (x, y) if signed else (unsigned(x, bits), unsigned(y, bits))
+    return to_array(p), to_array(q)
+
+
+def fields(value: Int, signed: bool, size: int) -> list[np.ndarray]:
+    """The numbers packed in a word, lowest first."""
+    array = to_array(value)
+    picked = [(array >> shift) & ((1 << size) - 1) for shift in range(0, 32, size)]
+    sign = 1 << (size - 1)
+    return [(field ^ sign) - sign if signed else field for field in picked]
+
+
+def packed(numbers: Sequence[np.ndarray], size: int) -> Int:
+    """The opposite: numbers, modulo 2**size, in one word."""
+    total = np.zeros((1, 1), np.int64)
+    for place, number in enumerate(numbers):
+        total = total | (number & ((1 << size) - 1)) << size * place
+    return fit(from_array(total), 32)
+
+
+# --- floats as bits --------------------------------------------------------------------------
 
 _DTYPES = {
     **{"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64", "TF32": "float32"},
