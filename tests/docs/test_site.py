@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 from pathlib import Path
@@ -12,7 +13,10 @@ import yaml
 import memsim
 from docs import questions, reference
 from docs.capture import COLUMNS, folded
+from memsim.analysis import verdict
 from memsim.cli import VERBS
+from memsim.trace import trace_data
+from memsim.trace.trace import Trace
 
 ROOT = Path(__file__).parents[2]
 SITE = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))
@@ -27,6 +31,22 @@ def pages(nav: Any) -> list[str]:
 
 def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(pages(SITE["nav"])) == sorted(path.name for path in (ROOT / "docs").glob("*.md"))
+
+
+def test_every_phrase_of_a_first_line_has_a_heading() -> None:
+    page = (ROOT / "docs" / "first-line.md").read_text("utf-8")
+    keys = re.findall(r"^## (.+)$", page, re.MULTILINE)
+    tree = ast.parse(inspect.getsource(verdict))
+    said = [
+        "".join(part.value if isinstance(part, ast.Constant) else "" for part in text.values)
+        for text in ast.walk(tree)
+        if isinstance(text, ast.JoinedStr)
+    ]
+    phrases = [phrase for phrase in said if len(re.findall("[a-z]{3,}", phrase)) >= 2]
+    assert len(phrases) > 10
+    assert [phrase for phrase in phrases if not any(key in phrase for key in keys)] == []
+    source = inspect.getsource(verdict) + inspect.getsource(trace_data) + inspect.getsource(Trace)
+    assert [key for key in keys if key not in source] == []
 
 
 def test_each_question_was_asked_somewhere_and_is_answered_by_a_command() -> None:
