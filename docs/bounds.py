@@ -12,7 +12,7 @@ from memsim.arch.chip import MemoryRates
 from memsim.data import data_folder
 from memsim.kernels import catalog
 from memsim.validate.device import slug
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 #: The GPU whose order the tables have.
 FIRST = "nvidia-h200"

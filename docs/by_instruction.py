@@ -18,7 +18,7 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeRecording, newest_code_of_each, replay
 from memsim.validate.compare_instructions import VERDICTS, CodeComparison, MetricComparison
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 TRACES = data_folder("traces")
 FOREIGN = Path(__file__).parent / "validation" / "foreign.json"

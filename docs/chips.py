@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, Arch, get_arch
 from memsim.arch.chip import Rule
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 #: How well rules are supported, the best first.
 BASES = (MEASURED, BY_CLOCK, PUBLISHED, ASSUMED)

@@ -49,7 +49,7 @@ from docs.growth import page as growth  # noqa: E402
 from docs.instruction_table import instruction_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 from docs.peers import page as peers  # noqa: E402
-from memsim.captured import launch_document  # noqa: E402
+from memsim.captured import saved_launch  # noqa: E402
 from studies import claims, tuning  # noqa: E402
 from studies.bench import page as speed  # noqa: E402
 from studies.sizes import page as sizes  # noqa: E402
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
     if outdated:
         notebook.write(ROOT)
     if not chosen.files:  # tests/captured reads it
-        schema = json.dumps(launch_document.schema(), indent=1)
+        schema = json.dumps(saved_launch.schema(), indent=1)
         (ROOT / "docs" / "launch.schema.json").write_text(f"{schema}\n", "utf-8")
         schemas.write_schemas()
     for name in names:

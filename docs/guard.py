@@ -7,7 +7,7 @@ from functools import partial
 
 from docs.capture import capture
 from memsim.guard.quantities import QUANTITIES, Quantity
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 #: One of its kernels breaks a budget.
 COMMAND = "memsim check --config docs/check_example.toml"

@@ -11,7 +11,7 @@ from memsim.arch import SM_90
 from memsim.isa.definitions import DEFINITIONS, Definition, Touches
 from memsim.isa.op import Effect, Flow
 from memsim.isa.program import written_by
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 #: How the accesses of state spaces are shown that depend on more than the opcode.
 BESIDE = {

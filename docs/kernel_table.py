@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from memsim.analysis import SiteCounts
 from memsim.kernels import Dispatcher, Spec, by_article
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 from studies.counted import shipped
 
 COLUMNS = (

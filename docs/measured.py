@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from lab.experiments import PROBE
 from lab.probe.judge_probe import judge_probe
 from memsim.data import data_folder
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 TRACES = data_folder("traces")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 RESULTS = Path(__file__).with_name("mutants.json")
 

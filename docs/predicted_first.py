@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 FOLDER = Path(__file__).parent / "validation"
 # In the order in which they were measured. No project is in both.

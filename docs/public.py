@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 COUNTS = Path(__file__).parent / "validation" / "public_counts.json"
 

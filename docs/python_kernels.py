@@ -12,7 +12,7 @@ from typing import Any
 
 from docs.capture import fenced
 from memsim.captured.saved_launch import read_launch
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 MEASURED = Path(__file__).parent / "validation" / "captured.json"
 RECORDED = Path(__file__).with_name("captured")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "memsim"

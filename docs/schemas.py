@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from memsim.analysis.analysis_document import AnalysisDocument
+from memsim.analysis.analysis import AnalysisDocument
 from memsim.doctor import DoctorDocument
 from memsim.document import schema_of
 from memsim.suggest.suggestions_document import SuggestionsDocument

@@ -15,7 +15,7 @@ from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS
 from memsim.time.predict_time import LaunchTime, PreparedTime
 from memsim.validate.device import slug
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 ACTIVE, ELAPSED = "sm__cycles_active.max", "sm__cycles_elapsed.max"
 #: The GPU on which constants were chosen, on every second kernel by name.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 COLUMNS = (
     *("kernel", "launch", "compiled by", "memory instructions"),

@@ -11,9 +11,8 @@ import msgspec
 
 from lab.recordings import ARRAYS, Earlier, read_recording, write_recording
 from memsim.arch import ARCHS, SM_90
-from memsim.validate.device import Device, slug
+from memsim.validate.device import Device, free_path, on_gpu, slug
 from memsim.validate.profiler import Progress
-from memsim.validate.recording_files import free_path, on_gpu
 from memsim.version import __version__
 from memsim.views.screen import Column, Row, Screen
 

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.validate.device import load_cupy, slug, this_device
-from memsim.validate.recording_files import now
+from memsim.validate.device import load_cupy, now, slug, this_device
 
 SOURCE = Path(__file__).with_name("functions.cu")
 NAMES = ("COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH")

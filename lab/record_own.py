@@ -20,8 +20,8 @@ else:
 import memsim
 from memsim.job import Job
 from memsim.launch import Launch, dim3
+from memsim.validate.device import free_path
 from memsim.validate.live import measure
-from memsim.validate.recording_files import free_path
 
 KERNELS = Path(__file__).resolve().parents[1] / "tests" / "sass" / "kernels"
 OWN = "own"

@@ -23,9 +23,8 @@ from typing import Any
 import numpy as np
 
 from lab.probe.patterns import make_patterns
-from memsim.validate.device import load_cupy, this_device
+from memsim.validate.device import load_cupy, now, this_device
 from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile, read_code_report
-from memsim.validate.recording_files import now
 
 SOURCE = Path(__file__).with_name("requests.cu")
 BASE, DIGITS, BLOCKS, LAUNCHES, SEED = 64, 5, 128, 8, 3

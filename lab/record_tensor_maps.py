@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.device import load_cupy, this_device
+from memsim.validate.device import load_cupy, now, this_device
 from memsim.validate.device_memory import driver, encode_tiled
-from memsim.validate.recording_files import now
 
 #: Bytes of an element of each `CUtensorMapDataType`; from float16 on they may be filled with NaN.
 SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)

@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.validate.recording_files import check_record, read_record, write_record
+from memsim.validate.device import check_record, read_record, write_record
 
 #: Schemas of records without arrays and with them.
 JSON_SCHEMA, ARRAYS_SCHEMA = 1, 2

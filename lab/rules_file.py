@@ -10,7 +10,7 @@ from lab.clock.judge_clock import SHUFFLE, ByClock, ClockRecording
 from lab.probe.judge_probe import Held
 from lab.probe.run_probe import ProbeRecording
 from memsim.arch.contributed import CLOCK
-from memsim.validate.recording_files import free_path, write_record
+from memsim.validate.device import free_path, write_record
 
 SCHEMA = 1
 #: Cycles by which a clock may show an instruction faster than it is.

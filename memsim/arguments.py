@@ -15,11 +15,10 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from memsim.argument_types import FILLS, ArrayArg
-from memsim.argument_types.argument import KINDS, Argument, ArgumentPlaces, argument_of
+from memsim.argument_types.argument import KINDS, Argument, ArgumentPlaces, Parameter, argument_of
 from memsim.argument_types.array_arg import described_array, dtype_of, element_type, type_of_text
 from memsim.argument_types.given_values import NULL, check_parts
 from memsim.argument_types.launch_arguments import accessors_of
-from memsim.argument_types.parameter import Parameter
 from memsim.errors import MemsimError
 from memsim.files import read_bytes
 from memsim.npy import read_array

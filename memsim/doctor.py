@@ -11,8 +11,8 @@ from pathlib import Path
 
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, get_arch
 from memsim.compile.assemble import PTXAS_WHEEL
+from memsim.compile.compilers import find_nvcc
 from memsim.compile.libraries import NVJITLINK, NVRTC
-from memsim.compile.nvcc import find_nvcc
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
 from memsim.document import Document
 from memsim.errors import MemsimError

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from memsim.arch import Arch
 
 if TYPE_CHECKING:
-    from memsim.compile.compiled_file import Given
+    from memsim.compile.included_files import Given
     from memsim.isa.executable import Executable, Parameter
     from memsim.sass.machine_code import MachineKernel
     from memsim.trace.trace_data import Origin, Resources

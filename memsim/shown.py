@@ -97,7 +97,7 @@ class ShownAnalysis(Analysis):
             MemsimError: no such access, or it could not be analyzed.
         """
         from memsim.pictures.worst_request import take_apart
-        from memsim.views.explain.choose import choose_sites
+        from memsim.views.analyze.costs import choose_sites
         from memsim.views.explain.terminal import write
         from memsim.views.labels import access
         from memsim.views.plain import plain_line

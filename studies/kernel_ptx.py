@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from memsim.compile.compilers import run_nvrtc
 from memsim.compile.failure import compile_error
-from memsim.compile.nvrtc import run_nvrtc
 from memsim.compile.options import for_nvrtc
 from memsim.compile.prepare import Names, prepare
 from memsim.data import data_folder

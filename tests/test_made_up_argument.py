@@ -13,9 +13,8 @@ import pytest
 
 from memsim.api.running import analyze, run
 from memsim.argument_types import ArrayArg, StructFields
-from memsim.argument_types.argument import KINDS, Argument, ArgumentDocument, ArgumentPlaces
+from memsim.argument_types.argument import KINDS, Argument, ArgumentDocument, ArgumentPlaces, Parameter
 from memsim.argument_types.array_arg import ArrayArgument
-from memsim.argument_types.parameter import Parameter
 from memsim.arguments import describe
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import read_launch, write_launch

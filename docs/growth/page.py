@@ -10,8 +10,8 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from docs.growth.measure import RECORD, RUNS, SHORT_S, WARPS
-from memsim.views.colours import CONFLICT, COUNTS
-from memsim.views.markdown_text import table
+from memsim.views.canvas import CONFLICT, COUNTS
+from memsim.views.plain import table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ import memsim
 from docs.capture import ROOT, capture
 from docs.index_math.transpose import gemm_tile, transpose
 from memsim import Layout
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 EXAMPLE = "docs/index_math/transpose.py"
 SWEEP = (

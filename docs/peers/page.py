@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from docs.peers.measure import RECORD, ROUNDS, SECTORS, WAVEFRONTS
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 
 SPACES = {"shared": WAVEFRONTS, "global": SECTORS}
 TOOLS = ("memsim", "cuxray")

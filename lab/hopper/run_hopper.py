@@ -20,10 +20,9 @@ from lab.hopper.judge_hopper import compared_metrics
 from memsim.argument_types import TensorMap
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.validate.device import load_cupy, this_device
+from memsim.validate.device import load_cupy, now, this_device
 from memsim.validate.device_memory import driver, encode_tiled
 from memsim.validate.profiler import LaunchCounter, Profiler, Progress, answer, find_profiler, run_under_ncu
-from memsim.validate.recording_files import now
 
 #: The chip with these instructions, by its name in compilers.
 CHIP, CAPABILITY = "sm_90a", "9.0"

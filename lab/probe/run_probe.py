@@ -27,10 +27,9 @@ from lab.probe.instructions import (
 )
 from lab.probe.patterns import make_patterns, side_by_side
 from memsim.errors import MemsimError
-from memsim.validate.device import Device, load_cupy, this_device
+from memsim.validate.device import Device, load_cupy, now, this_device
 from memsim.validate.profiler import LaunchCounter, Profiler, Progress, answer, find_profiler, run_under_ncu
 from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, access_of, never_runs
-from memsim.validate.recording_files import now
 
 PROGRAM = "lab.probe.run_probe"
 PATTERNS = 256  # per launch

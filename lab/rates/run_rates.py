@@ -28,10 +28,10 @@ from memsim.least_work import (
     tag_lookups,
 )
 from memsim.model.pipes import pipe_use
+from memsim.validate.device import now
 from memsim.validate.live import NotMeasured, count
 from memsim.validate.profiler import Progress
 from memsim.validate.profiles import CodeProfile
-from memsim.validate.recording_files import now
 
 BYTES = 1 << 18
 ELAPSED = "sm__cycles_elapsed.max"

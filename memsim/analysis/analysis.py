@@ -1,4 +1,6 @@
-"""The analysis of a launch: plain records, which every view shows. Users get a `ShownAnalysis`."""
+"""The analysis of a launch: plain records, which every view shows and `memsim analyze --json` prints. Users
+get a `ShownAnalysis`.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +9,88 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from msgspec import UNSET
+from msgspec import UNSET, Meta, UnsetType
 
-from memsim.analysis.analysis_document import AnalysisDocument, AnalyzedLaunch, InstructionPart, SiteRow
 from memsim.analysis.sites import rows_of_trace, site_counts
 from memsim.analysis.swap_costs import with_loops
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
-from memsim.bound import Bound, bound_of
+from memsim.bound import Bound, BoundFigures, bound_of
 from memsim.counts import InstructionCounts, Range, SiteCounts, total
-from memsim.document import plain
+from memsim.document import LEFT_OUT, Chip, Count, Dim3, Document, DocumentPart, Line, Texts, plain
 from memsim.errors import MemsimError
+from memsim.launch import Natural, Positive
 from memsim.trace.trace import Trace
+from memsim.trace.trace_data import Origin
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+
+
+class AnalyzedLaunch(DocumentPart, frozen=True, kw_only=True):
+    """The shape of a launch, and how much of it was replayed."""
+
+    grid: Dim3
+    block: Dim3
+    shared_bytes: Annotated[Natural, Meta(description="dynamic shared memory per block")]
+    blocks: Annotated[Positive, Meta(description="blocks in the grid")]
+    blocks_replayed: Annotated[Natural, Meta(description="blocks that the counts are for")]
+
+
+class InstructionPart(DocumentPart, frozen=True, kw_only=True):
+    """A machine instruction of a row."""
+
+    address: Annotated[Natural, Meta(description="its first byte, from the kernel's")]
+    text: str
+    instructions: Natural
+    requests: Count
+    wavefronts: Count
+    conflicts: Count
+    ideal_wavefronts: Count
+    max_ways: Count
+    sectors: Count
+    lines: Count
+    unresolved: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SiteRow(SiteCounts):
+    __doc__ = SiteCounts.__doc__
+
+    sass: Annotated[
+        tuple[InstructionPart, ...] | UnsetType,
+        Meta(description="with --sass: the machine instructions of the row", extra_json_schema=LEFT_OUT),
+    ] = UNSET
+
+
+class AnalysisDocument(Document, frozen=True, kw_only=True):
+    """What the accesses of a launch cost."""
+
+    kernel: str
+    arch: Chip
+    code: Annotated[Origin | None, Meta(description="what was read; null: not known")]
+    launch: AnalyzedLaunch
+    verdict: Line
+    bound: BoundFigures
+    sites: Annotated[
+        tuple[SiteRow, ...],
+        Meta(description="one for each source line and kind of access; null: does not apply, or not known"),
+    ]
+    totals: Annotated[
+        dict[str, Count], Meta(description="ncu metric name: predicted value; null: see undecided")
+    ]
+    undecided: Annotated[dict[str, Range], Meta(description="what is known of each total that is null")]
+    uncounted: Annotated[
+        dict[str, Positive],
+        Meta(description="requests whose cost is unknown: name in the singular -> how many"),
+    ]
+    notes: Annotated[Texts, Meta(description="what else was seen")]
+    uncertain: Annotated[Texts, Meta(description="why some counts are not certain")]
+
 
 SCHEMA = 1
 

@@ -14,7 +14,7 @@ from memsim.model.cp_async import limits_of_copies
 from memsim.model.local import constant_access, local_access
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
-from memsim.source.code_lines import code_line
+from memsim.source.text import code_line
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import AccessSite
 

@@ -13,7 +13,7 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists, read_text
 
 if TYPE_CHECKING:
-    from memsim.compile.compiled_file import Given
+    from memsim.compile.included_files import Given
     from memsim.sass.machine_code import MachineKernel, MachineModule
 
 
@@ -92,8 +92,8 @@ def load(
 
 def look_beside(path: Path, named: Sequence[str]) -> tuple[Given, dict[str, str]]:
     """What lies beside a compiled file whose code calls its sources so, and the texts of those."""
-    from memsim.compile.compiled_file import look_at
-    from memsim.source.library_files import in_library
+    from memsim.compile.included_files import look_at
+    from memsim.compile.shown_sources import in_library
 
     texts = texts_beside(path)
     found = (texts.find(name) for name in named if not in_library(name))
@@ -151,7 +151,7 @@ def _from_source(
     """
     from memsim.compile.compile_cache import compiled_source
     from memsim.sass.machine_code import read_module
-    from memsim.source.outside_definitions import with_kernel_heads
+    from memsim.source.values import with_kernel_heads
 
     source: str | Path = path
     if text is not None:  # a line break tells a text from a path

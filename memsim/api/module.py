@@ -10,7 +10,7 @@ from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 
 if TYPE_CHECKING:
-    from memsim.compile.compiled_file import Given
+    from memsim.compile.included_files import Given
     from memsim.sass.machine_code import MachineKernel
 
 
@@ -82,7 +82,7 @@ class Module:
     def only_templates(self, plain: str | None = None) -> MemsimError | None:
         """The error for a template without an instance, the first of this name; None if there is none."""
         from memsim.source.kernels import kernels
-        from memsim.source.outside_definitions import with_kernel_heads
+        from memsim.source.values import with_kernel_heads
 
         for file, text in self.sources.items():
             for kernel in kernels(with_kernel_heads(text, self.sources.values())):

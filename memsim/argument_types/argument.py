@@ -1,4 +1,5 @@
-"""What each kind of argument says of itself, and all that others ask.
+"""What each kind of argument says of itself, and all that others ask; a kernel's parameter, and numbers as
+the bytes that it takes; the memory that numpy arrays are views of.
 
 Memory places `pointees()`, a launch's parameters are `encode()`, `launch.json` and the keys of caches are
 `document()`, reports show `text()`, copies are made by `with_arrays()`. A kind is one class in one file. What
@@ -7,16 +8,131 @@ the fields of a dataclass hold is found there, so that most kinds say only what 
 
 from __future__ import annotations
 
+import ctypes
+import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol
 
 import msgspec
 import numpy as np
 
-from memsim.argument_types.parameter import Parameter
 from memsim.errors import shown
+
+
+def owner(array: np.ndarray) -> np.ndarray:
+    """The array that a view is a part of; the array itself if it is not a view."""
+    found, base = array, array.base
+    while base is not None:
+        found = base if isinstance(base, np.ndarray) else found
+        base = getattr(base, "base", None)  # as_strided inserts an object between a view and its array
+    return found
+
+
+def allocation(array: np.ndarray) -> tuple[np.ndarray, int]:
+    """The memory that an array is a view of, as bytes without a copy, and the offset of its first element."""
+    whole = owner(array)
+    bounds = (*np.lib.array_utils.byte_bounds(whole), *np.lib.array_utils.byte_bounds(array))
+    low, high = min(bounds), max(bounds)
+    first = int(array.__array_interface__["data"][0])
+    return memory_at(low, high - low, whole), first - low
+
+
+def memory_at(start: int, size: int, keeper: Any) -> np.ndarray:
+    """The bytes at an address, kept alive by `keeper`."""
+    memory = (ctypes.c_uint8 * size).from_address(start)
+    memory._keeper = keeper  # type: ignore[attr-defined]
+    return np.ctypeslib.as_array(memory)
+
+
+class Copies:
+    """Copies arrays with the allocations that they are views of, each allocation once."""
+
+    def __init__(self) -> None:
+        self.copies: dict[tuple[int, int], np.ndarray] = {}
+
+    def __call__(self, array: Any) -> Any:
+        """A view of the copy with the same layout as `array`; one that is only described as it is."""
+        if not isinstance(array, np.ndarray):
+            return array
+        memory, offset = allocation(array)
+        place = int(memory.__array_interface__["data"][0]), memory.size
+        if place not in self.copies:
+            self.copies[place] = memory.copy()
+        view: np.ndarray = np.ndarray(array.shape, array.dtype, self.copies[place], offset, array.strides)
+        return view
+
+
+#: Formats of `struct` by the type of a parameter.
+_FORMATS = {
+    **{f"{kind}8": "b" for kind in "sb"},
+    **{f"{kind}16": "h" for kind in "sb"},
+    **{f"{kind}32": "i" for kind in "sb"},
+    **{f"{kind}64": "q" for kind in "sb"},
+    "u8": "B",
+    "u16": "H",
+    "u32": "I",
+    "u64": "Q",
+    "f16": "e",
+    "f32": "f",
+    "f64": "d",
+}
+POINTER_BYTES = 8
+_POINTERS = ("u64", "b64", "s64")
+_UNTYPED = ("b16", "b32", "b64")  # of a cubin, which only has sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A kernel or function parameter. `offset` and `size` in bytes within the parameter space.
+
+    `pointer` is the state space named by `.ptr` (`"global"`), "" for a bare `.ptr`, else None.
+    """
+
+    name: str
+    type: str
+    align: int
+    size: int
+    offset: int
+    pointer: str | None = None
+
+    @property
+    def is_struct(self) -> bool:
+        """Is it passed as bytes rather than as a number?"""
+        return struct.calcsize(_FORMATS.get(self.type, "0s")) != self.size
+
+    @property
+    def is_pointer(self) -> bool:
+        """May it be a pointer?"""
+        return self.type in _POINTERS and not self.is_struct
+
+    def takes(self, number: object) -> bool:
+        """Whether a Python number can be passed for it."""
+        if self.is_struct or not isinstance(number, (int, float)):
+            return False
+        if self.type.startswith("f") or (isinstance(number, float) and self.type in _UNTYPED):
+            return True
+        bits = self.size * 8
+        return isinstance(number, int) and -(1 << (bits - 1)) <= number < 1 << bits
+
+    def encoded(self, number: int | float) -> bytes:
+        """The bytes of a number that it takes."""
+        is_float = isinstance(number, float) and self.type in _UNTYPED
+        code = _FORMATS[f"f{self.type[1:]}" if is_float else self.type]
+        if code in "efd":
+            return struct.pack(f"<{code}", float(number))
+        return (int(number) & ((1 << self.size * 8) - 1)).to_bytes(self.size, "little")
+
+    def in_words(self) -> str:
+        """What it takes."""
+        if self.type in _POINTERS:
+            return "an array (pointer), None (a null pointer) or a 64-bit integer"
+        if self.type.startswith("f"):
+            return f"a float ({self.type})"
+        if self.is_struct:
+            return f"a struct of {self.size} bytes (bytes, a numpy scalar of that size, or a list of parts)"
+        return f"an integer ({self.type})"
 
 
 class ArgumentPlaces(Protocol):

@@ -15,15 +15,16 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from memsim.argument_types.allocations import allocation
 from memsim.argument_types.argument import (
+    POINTER_BYTES,
     Argument,
     ArgumentDocument,
     ArgumentPlaces,
     KeepMemory,
+    Parameter,
     ReadMemory,
+    allocation,
 )
-from memsim.argument_types.parameter import POINTER_BYTES, Parameter
 from memsim.errors import MemsimError, shown
 from memsim.launch import MOST_BYTES, Natural, is_integer
 

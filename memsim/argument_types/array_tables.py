@@ -12,10 +12,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from memsim.argument_types.argument import Argument, ArgumentDocument, ArgumentPlaces, argument_of
+from memsim.argument_types.argument import (
+    POINTER_BYTES,
+    Argument,
+    ArgumentDocument,
+    ArgumentPlaces,
+    Parameter,
+    argument_of,
+)
 from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, ToMemory
 from memsim.argument_types.given_values import Null
-from memsim.argument_types.parameter import POINTER_BYTES, Parameter
 from memsim.errors import MemsimError, shown
 from memsim.launch import Natural, Positive
 

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.argument_types.allocations import memory_at
-from memsim.argument_types.argument import Argument
+from memsim.argument_types.argument import Argument, memory_at
 from memsim.argument_types.array_arg import ArrayArg, dtype_of
 from memsim.argument_types.given_values import StructFields
 from memsim.errors import MemsimError

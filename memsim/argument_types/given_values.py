@@ -16,13 +16,13 @@ from memsim.argument_types.argument import (
     ArgumentDocument,
     ArgumentPlaces,
     KeepMemory,
+    Parameter,
     ReadMemory,
     argument_of,
     documents_of,
     value_of,
 )
 from memsim.argument_types.array_arg import NumpyArray, dtype_of, short_name
-from memsim.argument_types.parameter import Parameter
 from memsim.errors import MemsimError, shown
 
 NULL = "null"

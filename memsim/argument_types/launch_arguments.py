@@ -15,10 +15,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from memsim.argument_types.argument import ArgumentPlaces, argument_of
+from memsim.argument_types.argument import POINTER_BYTES, ArgumentPlaces, Parameter, argument_of
 from memsim.argument_types.array_arg import ArrayArg, c_strides, element_type, with_a_dimension
 from memsim.argument_types.given_values import StructFields, lay_out
-from memsim.argument_types.parameter import POINTER_BYTES, Parameter
 from memsim.errors import MemsimError
 
 #: The types that a plain number in a struct may have, of each size those that are tried in turn.

@@ -16,12 +16,12 @@ from memsim.argument_types.argument import (
     ArgumentDocument,
     ArgumentPlaces,
     KeepMemory,
+    Parameter,
     ReadMemory,
     argument_of,
     value_of,
 )
 from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, as_numpy, described_array
-from memsim.argument_types.parameter import Parameter
 from memsim.errors import MemsimError, shown
 
 # What a channel of a texel can be.

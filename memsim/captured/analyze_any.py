@@ -1,19 +1,72 @@
 """`memsim.analyze` for anything that stands for a kernel: a loaded one, a captured launch, `kernel[grid,
-block]` of Numba, or a raw kernel of CuPy.
+block]` of Numba, or a raw kernel of CuPy, compiled as CuPy would.
+
+Launches of raw kernels are not captured: they cannot be called without a GPU.
 """
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from memsim.api import running
+from memsim.api import loading, running
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.captured import cupy, numba
+from memsim.captured import numba
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.shown import ShownAnalysis
+
+#: Options that CuPy adds to the user's (`cupy/cuda/compiler.py`).
+OWN_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
+_CHIP = re.compile(r"-{1,2}(gpu-architecture|arch)\b.*")
+
+
+def is_raw(kernel: Any) -> bool:
+    """Is it a `RawKernel` or a `RawModule`?"""
+    return (
+        type(kernel).__module__.startswith("cupy") and hasattr(kernel, "code") and hasattr(kernel, "options")
+    )
+
+
+def check_is_raw(kernel: Any) -> None:
+    """Raise a MemsimError for what CuPy generates code of itself: its source is not at hand."""
+    if type(kernel).__module__.partition(".")[0] in ("cupy", "cupyx") and not is_raw(kernel):
+        raise MemsimError(
+            f"of CuPy's kernels memsim reads RawKernel and RawModule, not {type(kernel).__name__}",
+            hint="pass the code that CuPy makes of it, as a cubin or PTX, to memsim.load",
+        )
+
+
+def kernel_of(raw: Any, name: str | None, arch: str) -> Kernel:
+    """The kernel `name` of CuPy's `raw`; None for a `RawKernel` or a module's only kernel.
+
+    Raises:
+        MemsimError: no such kernel, several, or code that does not compile.
+    """
+    options = [option for option in raw.options if not _CHIP.match(option)]
+    if raw.code is None:
+        raise MemsimError("this RawModule was loaded from a file", hint="pass that file to memsim.load")
+    wanted = name or getattr(raw, "name", None)
+    called = f"{(wanted or 'kernel').partition('<')[0]}.cu"
+    includes = [f"-I{folder}" for folder in _headers()]
+    module = loading.from_text(raw.code, [*OWN_OPTIONS, *options, *includes], arch, called)
+    choice = tuple(getattr(raw, "name_expressions", None) or module)
+    if wanted is None and len(choice) == 1:
+        wanted = choice[0]
+    if wanted is None:
+        raise MemsimError("the module has several kernels", hint=f"choose one by name: {', '.join(choice)}")
+    return module[wanted]
+
+
+def _headers() -> list[Path]:
+    """CuPy's own headers."""
+    file = getattr(sys.modules.get("cupy"), "__file__", None)
+    return [Path(file).parent / "_core" / "include"] if file else []
+
 
 Dims = int | Sequence[int]
 
@@ -83,9 +136,9 @@ def analyze(
             f"{kernel.py_func.__name__} has no grid and block",
             hint="write memsim.analyze(kernel[grid, block], args=(...))",
         )
-    cupy.check_is_raw(kernel)
-    if cupy.is_raw(kernel):
-        kernel = cupy.kernel_of(kernel, name, compiled_for)
+    check_is_raw(kernel)
+    if is_raw(kernel):
+        kernel = kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel needs a grid and a block", hint="pass grid and block")
     return ShownAnalysis.of(running.analyze(kernel, grid, block, args, shared_bytes, cluster=cluster, **how))

@@ -22,7 +22,7 @@ import numpy as np
 
 from memsim.arch import SM_90
 from memsim.argument_types import TensorMap
-from memsim.argument_types.allocations import allocation
+from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapshot, with_arrays
 from memsim.captured.session import replaced_attributes

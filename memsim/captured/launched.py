@@ -12,8 +12,7 @@ import numpy as np
 from memsim.api import loading, running
 from memsim.api.loading import SourceTexts
 from memsim.argument_types import StructFields
-from memsim.argument_types.allocations import Copies
-from memsim.argument_types.argument import argument_of
+from memsim.argument_types.argument import Copies, argument_of
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.boundary import Boundary
 from memsim.job import Job

@@ -1,7 +1,8 @@
 """Saves a launch as a folder, and loads it: `launch.json`, beside it the kernel's code and its listing, and
 the contents of its arrays.
 
-Arrays in one allocation refer to one file, and share memory when they are loaded.
+The contents of a `launch.json` are types, by which files are validated, and docs/launch.schema.json is
+generated from them. Arrays in one allocation refer to one file, and share memory when they are loaded.
 
 With the listing of its cubin a launch is counted where there is no disassembler. It is bound to the cubin by
 a digest of both, so that a cubin which was compiled anew, or the listing of another, is refused. A digest
@@ -16,26 +17,107 @@ import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import reduce
 from hashlib import sha256
+from operator import or_
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec import UNSET, Meta, UnsetType
 
 from memsim.api import loading
 from memsim.api.loading import texts_beside
-from memsim.argument_types.argument import ArgumentDocument, argument_of, value_of
+from memsim.argument_types.argument import KINDS, ArgumentDocument, argument_of, documents_of, value_of
 from memsim.boundary import boundary_of, confinement
-from memsim.captured.launch_document import LAUNCH, LaunchDocument, ListingDocument
 from memsim.captured.launched import Launched
+from memsim.compile.shown_sources import in_library
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes, write_text
 from memsim.kernel import Kernel
-from memsim.launch import dim3
+from memsim.launch import Natural, Positive, dim3
 from memsim.npy import read_array
 from memsim.sass import disassemble
-from memsim.source.library_files import in_library
+
+#: The name of the file.
+LAUNCH = "launch.json"
+
+Text = Annotated[str, Meta(min_length=1)]
+Extents = Annotated[tuple[Positive, ...], Meta(min_length=1, max_length=3)]
+
+
+class ListingDocument(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
+    """The disassembly of a cubin, which is read where no disassembler is installed."""
+
+    file: Annotated[
+        Text, Meta(description="A file beside this one, compressed by gzip: the output of nvdisasm -c -gi.")
+    ]
+    sha256: Annotated[
+        str,
+        Meta(
+            pattern="^[0-9a-f]{64}$",
+            description="SHA-256 of the cubin's bytes followed by those of the listing's file.",
+        ),
+    ]
+
+
+class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """A launch of a CUDA kernel: its code, its shape and its arguments."""
+
+    version: Annotated[
+        Literal[1, 2] | UnsetType, Meta(description="2 since a launch has its listing; 1 is read, too.")
+    ] = UNSET
+    kernel: Annotated[Text, Meta(description="The entry's name in the code.")]
+    called: Annotated[str, Meta(description="Its display name, if different.")] = ""
+    code: Annotated[
+        Text,
+        Meta(
+            description="A file beside this one, or an absolute path: .cubin, .ptx, .cu, or any file with "
+            "machine code."
+        ),
+    ]
+    options: Annotated[tuple[str, ...], Meta(description="For the compiler of a .cu file.")] = ()
+    listing: Annotated[ListingDocument | None, Meta(description="Of a .cubin file.")] = None
+    ptx: Annotated[
+        str,
+        Meta(description="The PTX that a cubin was assembled from, to find lines of inline assembly."),
+    ] = ""
+    sources: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Copies of source files beside this one; their names in the code's line table end so."
+        ),
+    ] = ()
+    made_by: Annotated[str, Meta(description="The compiler.")] = ""
+    grid: Extents
+    block: Extents
+    shared_bytes: Annotated[
+        Natural | None,
+        Meta(description="Dynamic shared memory per block; null if unknown."),
+    ] = 0
+    cluster: Annotated[
+        Extents | None,
+        Meta(description="Blocks of a cluster, if set by the launch and not by the code."),
+    ] = None
+    note: Annotated[str, Meta(description="What distinguishes this launch from others of the kernel.")] = ""
+    #: Each a record of `memsim.argument_types.argument.KINDS`.
+    arguments: Annotated[tuple[Any, ...], Meta(description="One for each parameter, in order.")]
+
+    def __post_init__(self) -> None:
+        self.arguments = documents_of(self.arguments, "$.arguments")
+
+
+def schema() -> dict[str, Any]:
+    """`LaunchDocument` as a JSON schema."""
+    arguments = reduce(or_, (kind.Document for kind in KINDS.values()))
+    schemas, parts = msgspec.json.schema_components(
+        [LaunchDocument, arguments], ref_template="#/$defs/{name}"
+    )
+    whole, argument = schemas
+    parts["LaunchDocument"]["properties"]["arguments"]["items"] = argument
+    parts["Struct"]["properties"]["parts"]["items"] = argument
+    return {**whole, "$defs": parts}
 
 
 def write_launch(launched: Launched, folder: Path) -> Path:

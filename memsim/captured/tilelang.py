@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import TensorMap
-from memsim.argument_types.allocations import allocation
+from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
 from memsim.captured.session import replaced_attributes

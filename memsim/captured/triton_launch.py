@@ -20,7 +20,7 @@ import numpy as np
 from memsim.api.loading import texts_beside
 from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg, TensorMap
-from memsim.argument_types.allocations import allocation
+from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions

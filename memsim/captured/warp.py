@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.argument_types.allocations import allocation
+from memsim.argument_types.argument import allocation
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot, with_arrays
 from memsim.captured.session import replaced_attributes
 from memsim.errors import MemsimError

@@ -18,13 +18,11 @@ from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
 from memsim.kernels import Spec, catalog
-from memsim.targets.base_branch import project_against
 from memsim.targets.cache import is_known_before
 from memsim.targets.project_check import check_project
-from memsim.targets.revision import locator, repository_root
+from memsim.targets.revision import locator, project_against, repository_root
 from memsim.views.check import terminal
-from memsim.views.check.colliding_lanes import with_lanes
-from memsim.views.check.findings import Locate
+from memsim.views.check.findings import Locate, with_lanes
 
 TEXT = "text"
 SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job

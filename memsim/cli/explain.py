@@ -13,8 +13,8 @@ from memsim.cli.launch_options import analyze_target, target_options
 from memsim.cli.options import PICTURE
 from memsim.cli.output import save_picture, say
 from memsim.pictures.worst_request import take_apart
+from memsim.views.analyze.costs import choose_sites
 from memsim.views.explain import terminal
-from memsim.views.explain.choose import choose_sites
 from memsim.views.labels import access
 from memsim.views.plot import Plots
 from memsim.views.suggest.advice import what_would_help

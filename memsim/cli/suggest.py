@@ -21,8 +21,8 @@ from memsim.suggest.prove import Proof, differing_results, source_of
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
 from memsim.targets.cache import trace_of
-from memsim.validate.verify_change import Verified, holds, render, to_dict
-from memsim.validate.verify_change import verify as measure_both
+from memsim.validate.live import Verified, holds, render, to_dict
+from memsim.validate.live import verify as measure_both
 from memsim.views.suggest import terminal
 
 

@@ -16,7 +16,7 @@ from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep
 from memsim.sweep.results import kept_in
-from memsim.sweep.sweep_table import write
+from memsim.sweep.results_shown import write
 from memsim.sweep.variants import variants
 
 #: What says how a launch is made that is the same for all variants, and not said here.
@@ -94,7 +94,7 @@ def sweep(
         results = run_sweep(chosen, output, jobs, report, scheduler=scheduler, cut=cut)
     write(results, sys.stdout)
     if plot is not None:
-        from memsim.sweep.frontier_figure import frontier_figure
+        from memsim.sweep.results_shown import frontier_figure
 
         save(frontier_figure(results), plot)
     if all(result.counts.error for result in results):

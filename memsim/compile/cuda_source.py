@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from memsim.compile.compilers import NvrtcResult, find_nvcc, makes_code_for, release_of, run_nvcc, run_nvrtc
 from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
 from memsim.compile.failure import (
     compile_error,
@@ -30,8 +31,6 @@ from memsim.compile.failure import (
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.included_files import included_files
 from memsim.compile.launching_text import launching_text
-from memsim.compile.nvcc import find_nvcc, run_nvcc
-from memsim.compile.nvrtc import NvrtcResult, makes_code_for, release_of, run_nvrtc
 from memsim.compile.options import for_nvrtc
 from memsim.compile.prepare import Compiled, CompilerInput, Names, prepare
 from memsim.compile.shown_sources import shown_log, shown_source

@@ -1,20 +1,25 @@
-"""Reads a `.cu` file and the files that it includes.
+"""Reads a `.cu` file and the files that it includes, or that lie beside a compiled file of the user's.
 
 There is no preprocessing: an `#include` counts whether or not it is compiled, and one of a macro is not seen.
 `literal_includes` reads the lines so that none escapes (what a compiler opens, it may also print): there,
-lines in comments that begin as directives do count.
+lines in comments that begin as directives do count. Digests of a compiled file and the sources beside it are
+kept in baselines, because a compiled file does not tell what its source was.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from memsim.compile.options import include_folders
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes
+from memsim.reads import note_stamp
 
 BOM = b"\xef\xbb\xbf"  # of editors on Windows; NVRTC does not skip it
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', re.M)
@@ -92,3 +97,47 @@ def literal_includes(text: str) -> list[str] | None:
     joined, written = _DIRECTIVE.findall(_SPLICE.sub("", text)), {*_DIRECTIVE.findall(text)}
     found = [_LITERAL.fullmatch(line) if line in written else None for line in joined]
     return [name[1] or name[2] for name in found if name is not None] if all(found) else None
+
+
+SOURCES = (".cu", ".cuh", ".cpp", ".cc")
+DIGITS = 16  # of a digest: enough to see that a file has changed
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """files: digests by name, relative to its folder, its own first. newer: sources modified after it.
+
+    named: the source names in the code, whether they exist or not.
+    """
+
+    files: tuple[tuple[str, str], ...]
+    newer: tuple[str, ...]
+    named: tuple[str, ...] = ()
+
+
+def look_at(compiled: Path, named: Iterable[Path]) -> Given:
+    """The file, the sources that it names, and `k.cu` beside `k.ptx` with its headers."""
+    beside = [path for suffix in SOURCES if file_exists(path := compiled.with_suffix(suffix))]
+    headers = [header for path in beside for header in included_files(_text(path), path.parent, ())]
+    sources = {path.resolve(): path for path in (*named, *beside, *headers)}
+    for file in (compiled, *sources.values()):
+        note_stamp(file)
+    made = compiled.stat().st_mtime_ns
+    digests = {_name(path, compiled): _digest(path) for path in (compiled, *sources.values())}
+    newer = (path for path in sources.values() if path.stat().st_mtime_ns > made)
+    return Given(tuple(digests.items()), tuple(_name(path, compiled) for path in newer))
+
+
+def _name(path: Path, compiled: Path) -> str:
+    try:
+        return Path(os.path.relpath(path, compiled.parent)).as_posix()
+    except ValueError:  # another drive of Windows
+        return path.as_posix()
+
+
+def _text(path: Path) -> str:
+    return read_bytes(path).decode("utf-8", "replace")
+
+
+def _digest(path: Path) -> str:
+    return sha256(read_bytes(path)).hexdigest()[:DIGITS]

@@ -15,7 +15,7 @@ from memsim.compile.options import macros_of, of_build
 from memsim.files import read_bytes
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
-from memsim.source.outside_definitions import with_header_constants, with_kernel_heads, with_macros
+from memsim.source.values import with_header_constants, with_kernel_heads, with_macros
 
 
 def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from memsim.argument_types.parameter import Parameter as Parameter
+from memsim.argument_types.argument import Parameter as Parameter
 
 if TYPE_CHECKING:
     from memsim.isa.program import Program

@@ -1,6 +1,6 @@
 """The worst request of an access, lane by lane: its addresses, groups and wavefronts, and what collides.
 
-Which access that is, by line or by cost, `memsim.views.explain.choose` decides.
+Which access that is, by line or by cost, `memsim.views.analyze.costs` decides.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from memsim.targets.analyze_targets import analyze_job
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.project_check import check_project, read_baseline
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
-from memsim.views.check.colliding_lanes import with_lanes
+from memsim.views.check.findings import with_lanes
 from memsim.views.check.terminal import text
 
 

@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from memsim.compile.shown_sources import Frame, own_frames
 from memsim.errors import MemsimError, shown
 from memsim.instruction import Place
-from memsim.source.library_files import Frame, own_frames
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")

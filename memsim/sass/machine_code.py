@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 
 from memsim.compile.prepare import Names
+from memsim.compile.shown_sources import Frame
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.executable import CompiledKernel, Executable, Parameter
@@ -16,7 +17,6 @@ from memsim.sass.cubin import Cubin, Image, read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
-from memsim.source.library_files import Frame
 
 #: The fewest registers that a thread gets: ncu's launch__registers_per_thread of 441 kernels on an H200.
 LEAST_REGISTERS, SYSTEM_REGISTERS = 16, 32

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import ArrayTable, Texture
-from memsim.argument_types.allocations import owner
+from memsim.argument_types.argument import owner
 from memsim.argument_types.array_arg import as_numpy
 from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align

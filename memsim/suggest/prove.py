@@ -16,8 +16,7 @@ import numpy as np
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import kernel_file, loading, running
 from memsim.argument_types import ArrayArg
-from memsim.argument_types.allocations import Copies
-from memsim.argument_types.argument import argument_of
+from memsim.argument_types.argument import Copies, argument_of
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch

@@ -17,8 +17,8 @@ from memsim.api.kernel_file import KernelFile, files_loaded_once
 from memsim.boundary import Boundary, confine, confinement
 from memsim.errors import MemsimError
 from memsim.job import Job
+from memsim.programs import within_time_limit
 from memsim.targets.cache import kept_trace, trace_of
-from memsim.time_limit import within_time_limit
 
 _Result: TypeAlias = "Analysis | MemsimError"
 

@@ -13,8 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from memsim.captured.launch_document import LAUNCH
-from memsim.captured.saved_launch import is_launch
+from memsim.captured.saved_launch import LAUNCH, is_launch
 from memsim.compile.launching_text import read_launching_text
 from memsim.compile.options import absolute_paths
 from memsim.errors import MemsimError

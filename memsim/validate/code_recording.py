@@ -23,11 +23,10 @@ from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.validate.compare_instructions import CodeComparison, compare_code
-from memsim.validate.device import Device
-from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile
-from memsim.validate.recording_files import (
+from memsim.validate.device import (
     Chip,
     Date,
+    Device,
     Dim3,
     Natural,
     Positive,
@@ -39,6 +38,7 @@ from memsim.validate.recording_files import (
     read_record,
     write_record,
 )
+from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile
 
 SCHEMA = 1
 FOLDER = "code"

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import ArrayArg, ArrayTable, TensorMap, Texture, c_strides, dtype_of
-from memsim.argument_types.allocations import allocation
+from memsim.argument_types.argument import allocation
 from memsim.argument_types.array_arg import as_numpy
 from memsim.captured.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError

@@ -23,8 +23,7 @@ from memsim.argument_types.argument import documents_of
 from memsim.argument_types.array_arg import as_numpy
 from memsim.argument_types.foreign_arrays import as_arguments
 from memsim.argument_types.launch_arguments import arrays_of, parameter_bytes
-from memsim.captured.launch_document import LAUNCH
-from memsim.captured.saved_launch import arguments_of, record_arguments
+from memsim.captured.saved_launch import LAUNCH, arguments_of, record_arguments
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
 from memsim.names.demangle import demangle

@@ -9,8 +9,7 @@ import numpy as np
 
 from memsim.arch.units import BANKS, WARP
 from memsim.pictures.array_layouts import WordLayout
-from memsim.views.canvas import new_figure, style
-from memsim.views.colours import BANK_STEPS, colour_of_bank, ink_on
+from memsim.views.canvas import BANK_STEPS, colour_of_bank, ink_on, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

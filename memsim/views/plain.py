@@ -1,13 +1,14 @@
-"""Makes text that others wrote (source, names, messages of compilers) safe for a terminal or a log.
+"""Makes text that others wrote (source, names, messages of compilers) safe for a terminal, a log or Markdown.
 
 Nothing is left in it that moves a cursor, changes colours, turns the direction of writing, or is a command
-for the log of GitHub Actions.
+for the log of GitHub Actions; and in Markdown nothing that is taken for Markdown or HTML.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -83,3 +84,41 @@ def write_passed(report: str, stream: TextIO) -> None:
         stream.write(f"{plain_line(verdict)}\n")
         return
     plain_console(stream).print(plain_line(verdict), style="bold green", soft_wrap=True)
+
+
+LONGEST_CODE = 80
+
+
+def table(headings: Sequence[str], rows: Iterable[Iterable[str]], align: str) -> str:
+    """The rows, whose cells are Markdown, as lines. align: of each column `l`, or `r` for numbers."""
+    rule = "|".join("---:" if side == "r" else "---" for side in align)
+    lines = [f"| {' | '.join(row)} |" for row in (headings, *rows)]
+    return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
+
+
+def code(text: str) -> str:
+    """Source in a cell, cut where it is long."""
+    text = plain(" ".join(text.split()))
+    if not text:
+        return ""
+    cut = text if len(text) <= LONGEST_CODE else text[: LONGEST_CODE - 3] + "..."
+    fence = "`" * (longest_run(cut) + 1)
+    pad = " " if cut.startswith("`") or cut.endswith("`") else ""
+    return f"{fence}{pad}{cut}{pad}{fence}".replace("|", "\\|")
+
+
+def longest_run(text: str) -> int:
+    """How many backticks stand side by side at most."""
+    most = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        most = max(most, run)
+    return most
+
+
+def escaped(text: str) -> str:
+    """Text in a cell: nothing in it is Markdown or HTML."""
+    text = plain(text)
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())

@@ -12,7 +12,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
 from memsim.pictures.array_layouts import layouts
 from memsim.pictures.worst_request import SharedRequest, take_apart
-from memsim.views.explain.choose import worst_site
+from memsim.views.analyze.costs import worst_site
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from memsim.views.colours import ink_on
+from memsim.views.canvas import ink_on
 from memsim.views.plain import plain_console, plain_line
 
 if TYPE_CHECKING:

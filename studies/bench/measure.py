@@ -19,9 +19,8 @@ from memsim.errors import MemsimError
 from memsim.kernels import Dispatcher, Spec
 from memsim.kernels.dispatch import Piece
 from memsim.kernels.shipped import digest
-from memsim.validate.device import check_chip, load_cupy, this_device
+from memsim.validate.device import check_chip, load_cupy, now, this_device
 from memsim.validate.profiler import Progress
-from memsim.validate.recording_files import now
 from memsim.validate.run_cubin import refusals
 from studies.bench.cublas import CuBlas
 from studies.bench.launching import CODE, launcher, make_arrays

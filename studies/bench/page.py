@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from memsim.data import data_folder
-from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL
-from memsim.views.markdown_text import table
+from memsim.views.canvas import CONFLICT, COUNTS, FAINT, IDEAL
+from memsim.views.plain import table
 from studies.bench import report
 from studies.bench.recording import CUBLAS, BenchRecording, Size, newest_of_each_gpu
 from studies.bench.table import PREDICTED_AT, Row, Speed, make_rows, unchanged

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from memsim.errors import MemsimError
-from memsim.validate.device import Device
-from memsim.validate.recording_files import (
+from memsim.validate.device import (
     Date,
+    Device,
     Dim3,
     Natural,
     Positive,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import partial
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 from studies.claims.claim import FALSE, PART, TRUE, Article, read_article
 from studies.counted import shipped
 

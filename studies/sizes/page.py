@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from math import exp, log
 from statistics import fmean
 
-from memsim.views.markdown_text import table
+from memsim.views.plain import table
 from studies.bench import report
 from studies.bench.recording import CUBLAS, BenchRecording, Timing
 from studies.bench.table import speed_of

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from memsim.compile.nvrtc import release_of
+from memsim.compile.compilers import release_of
 from memsim.kernels import compiled
 from studies.kernel_ptx import compile_ptx, ptx_of, ptx_path
 from tests.catalog.test_compiled import ARM, RELEASE, REPEATED, nvrtc_is_absent

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from memsim.analysis import Analysis
-from memsim.validate.recording_files import read_record
-from memsim.views.markdown_text import table
+from memsim.validate.device import read_record
+from memsim.views.plain import table
 from studies.bench import report
 from studies.bench.page import cell, code_named, rows_of, wavefronts_per_second
 from studies.bench.page import recordings as recordings_of_catalogue

@@ -12,8 +12,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from memsim.validate.device import load_cupy, this_device
-from memsim.validate.recording_files import free_path, now, write_record
+from memsim.validate.device import free_path, load_cupy, now, this_device, write_record
 from studies.tuning.page import RECORDED
 from studies.tuning.registers import EVEN, ODD, PATTERNS, Ffma, Register
 

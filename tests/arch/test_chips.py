@@ -22,8 +22,7 @@ from memsim.arch.chip import chip_number
 from memsim.arch.contributed import with_contributed
 from memsim.cli import cli
 from memsim.cli.launch_options import chip_name
-from memsim.compile.nvcc import find_nvcc
-from memsim.compile.nvrtc import makes_code_for
+from memsim.compile.compilers import find_nvcc, makes_code_for
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.argument_types import ArrayArg
-from memsim.argument_types.allocations import allocation
+from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument, as_arguments
 from memsim.errors import MemsimError
 

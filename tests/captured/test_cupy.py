@@ -123,7 +123,7 @@ def test_options_are_those_that_cupy_adds_too() -> None:
     """-ftz=true: a quotient flushes what is too small to zero, as on the chip."""
     tiny = np.float32(1e-40)
     x = np.full(32, tiny, np.float32)
-    from memsim.captured.cupy import kernel_of
+    from memsim.captured.analyze_any import kernel_of
 
     kernel = kernel_of(Kernel(SOURCE, "divide", ("-DSTRIDE=1",)), None, "sm_90")
     memsim.run(kernel, 1, 32, [x, 1.0])

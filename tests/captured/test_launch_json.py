@@ -24,9 +24,8 @@ from memsim.argument_types import (
     Texture,
     Texture1D,
 )
-from memsim.captured.launch_document import schema
 from memsim.captured.launched import Launched, snapshot
-from memsim.captured.saved_launch import read_launch, write_launch
+from memsim.captured.saved_launch import read_launch, schema, write_launch
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel

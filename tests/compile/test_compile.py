@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import memsim
+from memsim.compile.compilers import release_of
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.failure import compile_error, without_warnings
 from memsim.compile.libraries import Library
-from memsim.compile.nvrtc import release_of
 from memsim.errors import MemsimError
 from tests.compile.samples import GOOD, HOST, SCALE, files_of, places_of, ptx_in, write
 

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from memsim.compile import device_code
+from memsim.compile.compilers import NvrtcResult, find_nvcc, run_nvrtc
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.host_code import set_aside
-from memsim.compile.nvcc import find_nvcc
-from memsim.compile.nvrtc import NvrtcResult, run_nvrtc
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
 from tests.compile.samples import GOOD, files_of

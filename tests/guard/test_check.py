@@ -11,7 +11,7 @@ from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import check
 from memsim.guard.outcome import BROKEN, QuantityChange
-from memsim.views.check.colliding_lanes import worst_request
+from memsim.views.check.findings import worst_request
 from tests.guard.subjects import (
     BROADCAST,
     CLEAN,

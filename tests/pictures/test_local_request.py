@@ -8,7 +8,7 @@ import pytest
 from memsim.analysis import analyze_trace
 from memsim.errors import MemsimError
 from memsim.pictures.worst_request import GlobalRequest, take_apart
-from memsim.views.check.colliding_lanes import worst_request
+from memsim.views.check.findings import worst_request
 from memsim.views.explain.sentences import line_name, sentences
 from memsim.views.report import report_page
 from tests.traces import LANES, Request, make_trace, site

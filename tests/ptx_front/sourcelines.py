@@ -1,7 +1,7 @@
 """CUDA source lines of instructions: `.file` and `.loc`.
 
-Code that was inlined from a library is attributed to the line that called it (`memsim.source.library_files`).
-Other debug information is ignored.
+Code that was inlined from a library is attributed to the line that called it
+(`memsim.compile.shown_sources`). Other debug information is ignored.
 
 Forms: PTX ISA, "Debugging Directives". `.file` may come after the code that uses it, so it is read first.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from memsim.compile.shown_sources import in_library
 from memsim.instruction import Place
-from memsim.source.library_files import in_library
 from tests.ptx_front.lexer import NAME, Cursor, PtxText
 
 _FILE = re.compile(r'\.file\s+(\d+)\s+"((?:[^"\\\n]|\\.)*)"')

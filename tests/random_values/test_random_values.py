@@ -11,8 +11,7 @@ from memsim.api.loading import from_text
 from memsim.api.module import Module
 from memsim.api.running import run
 from memsim.arch import ARCHS
-from memsim.compile.nvcc import find_nvcc
-from memsim.compile.nvrtc import makes_code_for
+from memsim.compile.compilers import find_nvcc, makes_code_for
 from memsim.errors import MemsimError
 from tests.ptx_front.loading import PtxKernels, load_cuda
 from tests.random_values.expressions import PRELUDE

@@ -9,12 +9,12 @@ import pytest
 from memsim.api.loading import from_cubin
 from memsim.api.running import analyze
 from memsim.argument_types import ArrayArg
+from memsim.compile.compilers import run_nvrtc
 from memsim.compile.cuda_source import compile_cubin
-from memsim.compile.nvrtc import run_nvrtc
+from memsim.compile.shown_sources import own_frames
 from memsim.errors import MemsimError
 from memsim.sass.listing import by_itself, own_text, read_listing
 from memsim.sass.machine_code import assembly_places
-from memsim.source.library_files import own_frames
 from memsim.views.analyze.terminal import render
 
 USER = ("/home/me/kernel.py", 30)

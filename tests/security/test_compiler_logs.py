@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from memsim.compile.compilers import run_nvrtc
 from memsim.compile.included_files import literal_includes
-from memsim.compile.nvrtc import run_nvrtc
 from memsim.compile.prepare import prepare
 from memsim.compile.shown_sources import LEFT_OUT, shown_log
 from tests.security.conftest import Place, Run

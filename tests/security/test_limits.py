@@ -13,8 +13,7 @@ from memsim.boundary import boundary_of, confined_to
 from memsim.compile import assemble, libraries
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.programs import run_program
-from memsim.time_limit import VARIABLE, time_left, within_time_limit
+from memsim.programs import VARIABLE, run_program, time_left, within_time_limit
 from tests.security.conftest import Place, Run
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="needs a shell")

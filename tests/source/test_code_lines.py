@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memsim.source.code_lines import code_line
+from memsim.source.text import code_line
 
 LDMATRIX = r"""
     asm volatile(

@@ -6,8 +6,7 @@ import pytest
 
 from memsim.source.kernels import kernels
 from memsim.source.launches import instances_of, launches
-from memsim.source.outside_definitions import with_kernel_heads, with_macros
-from memsim.source.values import constants
+from memsim.source.values import constants, with_kernel_heads, with_macros
 
 GUARDED = """\
 #ifndef TILE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memsim.source.launches import launches
-from memsim.source.outside_definitions import with_header_constants
+from memsim.source.values import with_header_constants
 
 LAUNCH = "void run(int *p) { k<<<TILE, ROWS>>>(p); }\n"
 

@@ -7,8 +7,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from memsim.views.canvas import count_colours
-from memsim.views.colours import colour_of_bank, colour_of_count, ink_on, luminance
+from memsim.views.canvas import colour_of_bank, colour_of_count, count_colours, ink_on, luminance
 
 # Machado, Oliveira, Fernandes 2009, severity 1, for linear sRGB.
 SEEN_BY = {

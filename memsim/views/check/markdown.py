@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from memsim.guard.outcome import VANISHED, Finding, Outcome, QuantityChange
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, was
 from memsim.views.labels import access
-from memsim.views.markdown_text import code, escaped, longest_run, table
-from memsim.views.plain import plain
+from memsim.views.plain import code, escaped, longest_run, plain, table
 
 MOST_ROWS = 60
 LONGEST_PROBLEM = 600

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from memsim.guard.comparison import Comparisons
 from memsim.views.compare.compared_rows import TOTALS, changed_rows, launches_of, total_rows
-from memsim.views.markdown_text import code, escaped, table
+from memsim.views.plain import code, escaped, table
 
 SHORT_HEADINGS = ("change", "where", "code", "access", "array", "counts")  # a row for each access
 CODE = SHORT_HEADINGS.index("code")

@@ -13,8 +13,18 @@ import numpy as np
 
 from memsim.arch.units import BANKS, LINE, SECTOR, WARP
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph
-from memsim.views.canvas import CODE, count_colours, new_figure, style
-from memsim.views.colours import CONFLICT, COUNTS, FAINT, IDEAL, colour_of_count, ink_on
+from memsim.views.canvas import (
+    CODE,
+    CONFLICT,
+    COUNTS,
+    FAINT,
+    IDEAL,
+    colour_of_count,
+    count_colours,
+    ink_on,
+    new_figure,
+    style,
+)
 from memsim.views.explain.sentences import Cell, lane_cells, line_cells, line_name, ring, sentences, word_name
 from memsim.views.labels import access, dim3, lane_names, ranges
 from memsim.views.screen import cut

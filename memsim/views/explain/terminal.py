@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.arch.units import BANKS, LINE, SECTOR
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph
-from memsim.views.colours import colour_of_count
+from memsim.views.canvas import colour_of_count
 from memsim.views.explain.sentences import collision_line, lane_cells, line_name, sentences
 from memsim.views.labels import access, count, dim3, lane_names, number, ranges
 from memsim.views.screen import Screen, cell

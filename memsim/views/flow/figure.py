@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from memsim.views.canvas import new_figure, style
-from memsim.views.colours import CONFLICT, EXTRA, FAINT, IDEAL, UNUSED
+from memsim.views.canvas import CONFLICT, EXTRA, FAINT, IDEAL, UNUSED, new_figure, style
 from memsim.views.flow.ladder import CAPTIONS, KINDS, Ladder, Rung
 
 if TYPE_CHECKING:

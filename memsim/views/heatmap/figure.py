@@ -13,8 +13,18 @@ import numpy as np
 
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS
-from memsim.views.canvas import CODE, new_figure, style, trouble_colours
-from memsim.views.colours import CONFLICT, EXTRA, FAINT, IDEAL, colour_of_trouble, ink_on
+from memsim.views.canvas import (
+    CODE,
+    CONFLICT,
+    EXTRA,
+    FAINT,
+    IDEAL,
+    colour_of_trouble,
+    ink_on,
+    new_figure,
+    style,
+    trouble_colours,
+)
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from memsim.analysis import Analysis
 from memsim.arch.units import BANKS
-from memsim.views.colours import colour_of_trouble
+from memsim.views.canvas import colour_of_trouble
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import HeatRow, heat_panels
 from memsim.views.labels import access

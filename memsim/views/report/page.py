@@ -22,10 +22,9 @@ from memsim.pictures.proposal_banks import Look, looks
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.suggest.proposals import Advice, advise
 from memsim.views import bound_text as bounds
-from memsim.views.analyze.costs import limited, limits_of_totals
+from memsim.views.analyze.costs import by_waste, cost_ratio, limited, limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
-from memsim.views.colours import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
-from memsim.views.explain.choose import by_waste, cost_ratio
+from memsim.views.canvas import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain.sentences import (
     collision_line,
     lane_cells,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.views.explain.choose import cost_ratio
+from memsim.views.analyze.costs import cost_ratio
 from memsim.views.labels import count, file_names
 
 LONG = 1500  # lines; of a longer file only what is around accesses is shown

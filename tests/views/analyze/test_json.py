@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from memsim.analysis import SiteCounts, analyze_trace
-from memsim.analysis.analysis_document import AnalysisDocument
+from memsim.analysis.analysis import AnalysisDocument
 from memsim.document import schema_of
 from memsim.model.operations import OPERATIONS
 from memsim.trace.trace import Trace

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from memsim.analysis import analyze_trace
 from memsim.trace.trace import Trace
-from memsim.views.check.colliding_lanes import worst_request
+from memsim.views.check.findings import worst_request
 from memsim.views.labels import lane_names
 from tests.guard.subjects import CLEAN, OUT, SCATTERED, TWO_WAY, shared, subject, unresolved
 from tests.traces import LANES, Request, make_trace, site, traces

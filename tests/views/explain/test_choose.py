@@ -7,7 +7,7 @@ import pytest
 from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.views.explain.choose import cost_ratio, sites_on_line, worst_site
+from memsim.views.analyze.costs import cost_ratio, sites_on_line, worst_site
 from tests.traces import LANES, Request, make_trace, site
 
 CLEAN = (site(), [Request(LANES * 4, count=9)])

@@ -14,7 +14,7 @@ from memsim.errors import MemsimError
 from memsim.pictures.array_layouts import layouts
 from memsim.pictures.bank_use import bank_use
 from memsim.pictures.data_flow import flow
-from memsim.views.explain.choose import worst_site
+from memsim.views.analyze.costs import worst_site
 from memsim.views.report import Recorded, fragment, report_page
 from memsim.views.report.access_tables import FIELDS, WORDS, access_tables
 from memsim.views.report.page import MOST_ARRAYS, MOST_DETAILS, heatmap_page, request_page

@@ -1,13 +1,20 @@
-"""The table of a sweep: a row for each variant, those on the frontier marked."""
+"""A sweep as a table, a row for each variant, those on the frontier marked; and as a figure, what each
+variant costs against the shared memory that it needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
+from memsim.errors import MemsimError
 from memsim.sweep.results import VariantResult, cost_name, frontier, groups
+from memsim.views.canvas import new_figure, style
 from memsim.views.labels import count, number
 from memsim.views.screen import Column, Row, Screen
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MARK = "*"
 NAMED = 3  # variants that are named with a reason
@@ -76,3 +83,51 @@ def _write_table(screen: Screen, results: Sequence[VariantResult], best: Sequenc
         counts = [number(getattr(result.counts, name), "-") for name in shown]
         rows.append(Row((mark, *result.values.values(), *counts), style))
     screen.table(columns, rows)
+
+
+WIDTH, HEIGHT = 8.0, 5.0
+MOST_NAMES = 12  # of the frontier's points; more would cover each other
+
+
+def frontier_figure(results: Sequence[VariantResult]) -> Figure:
+    """The figure.
+
+    Raises:
+        MemsimError: no variant could be analyzed, or matplotlib is not installed.
+    """
+    name, best = cost_name(results), frontier(results)
+    if not best:
+        raise MemsimError("no variant could be analyzed, so there is nothing to plot")
+    known = [result for result in results if getattr(result.counts, name) is not None]
+    figure = new_figure(WIDTH, HEIGHT)
+    with style():
+        axes = figure.add_subplot()
+        places = [_place(result, name) for result in known]
+        axes.scatter(
+            [x for x, _ in places], [y for _, y in places], 24, "#9aa4ad", label=f"{len(known)} variants"
+        )
+        for number, group in enumerate(groups(results)):
+            line = [_place(results[i], name) for i in best if i in group]
+            axes.plot(
+                [x for x, _ in line],
+                [y for _, y in line],
+                color="#c4442f",
+                marker="o",
+                drawstyle="steps-post",
+                label="" if number else "the frontier",
+            )
+        for i in best[:MOST_NAMES]:
+            words = ", ".join(f"{label} {value}" for label, value in results[i].values.items())
+            place = _place(results[i], name)
+            axes.annotate(words, place, xytext=(5, 5), textcoords="offset points", fontsize=7)
+        axes.set_xlabel("shared memory of a block, bytes")
+        axes.set_ylabel("shared wavefronts" if name == "wavefronts" else "global sectors")
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False)
+        figure.tight_layout()
+    return figure
+
+
+def _place(result: VariantResult, name: str) -> tuple[int, int]:
+    """Bytes, and cost."""
+    return result.counts.shared_bytes or 0, getattr(result.counts, name)
