@@ -66,6 +66,9 @@ PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
     "bound kernel_v4_colmajor": lambda: capture("memsim bound kernel_v4_colmajor"),
     "bound transpose_naive": lambda: capture("memsim bound transpose_naive"),
+    "sanitize race": lambda: capture(
+        "memsim sanitize docs/sanitize/race.cu --grid 1 --block 64 --arg i32[64]", code=1
+    ),
     "time transpose_naive": lambda: capture("memsim time transpose_naive"),
     "probe": lambda: capture("python -m lab probe"),
     "suggest transpose_naive": lambda: capture("memsim suggest transpose_naive"),

@@ -148,7 +148,7 @@ def trace_job(
     from memsim.trace.record import Recorder
     from memsim.trace.trace import TraceSource
 
-    chosen = _blocks(job)
+    chosen = blocks_of(job)
     stands_for = None if apart or everywhere else SameCost(job.arch)
     new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
     if isinstance(job.kernel, TraceSource):
@@ -174,7 +174,7 @@ def trace_with(
     from memsim.trace.trace import Trace
 
     kernel, launch = job.loaded, job.launch
-    memory = _execute(job, recorder, progress, everything=everything, blocks=chosen)
+    memory = execute_job(job, recorder, progress, everything=everything, blocks=chosen)
     sites, columns = recorder.columns()
     listing = kernel.listing
     arrays = [
@@ -210,10 +210,15 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
     Raises:
         MemsimError: as `run`.
     """
-    _execute(job, _Deaf(), progress, everything=True)
+    execute_job(job, _Deaf(), progress, everything=True)
 
 
-def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+def execute_job(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+    """Execute a job with machine code for a listener; returns the memory. `how`: as `execute_program`.
+
+    Raises:
+        MemsimError: as `trace_job`.
+    """
     from memsim.simt.execute_program import MAX_STEPS, execute_program
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
@@ -231,7 +236,7 @@ def _execute(job: Job, listener: Any, progress: Progress | None, **how: Any) -> 
     )
 
 
-def _blocks(job: Job) -> np.ndarray | None:
+def blocks_of(job: Job) -> np.ndarray | None:
     """Linear numbers of the blocks to replay, the first and last of the grid included; None for all."""
     blocks = job.launch.blocks
     everything = job.blocks is None or job.blocks >= blocks

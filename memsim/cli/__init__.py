@@ -44,6 +44,7 @@ VERBS = {
     "explain": ("explain", "explain", "Explain one request lane by lane: why it costs what it costs."),
     "bound": ("bound", "bound", "Compute a lower bound on the cycles of a launch."),
     "time": ("time", "time", "Estimate how many cycles a launch takes, and what its warps wait for."),
+    "sanitize": ("sanitize", "sanitize", "Find races in shared memory, without a GPU."),
     "suggest": ("suggest", "suggest", "Propose layout changes that remove bank conflicts."),
     "report": ("report", "report", "Write an HTML report on a launch."),
     "check": ("check", "check", "Check a project's kernels against their budgets."),

@@ -71,6 +71,12 @@ class WarpClocks:
             shape[axis] = count
             self.known = np.concatenate([self.known, np.zeros(shape, np.int64)], axis)
 
+    def spread(self, former: np.ndarray) -> None:
+        """Each row is as that of `former` was."""
+        self.ages, self.bases, self.known = self.ages[former], self.bases[former], self.known[former]
+        if self._commits is not None:
+            self._commits = self._commits[:, former]
+
     def pass_barrier(self, blocks: np.ndarray) -> None:
         """All warps of these blocks, bool [B], have waited for each other."""
         self.ages = self.ages + blocks

@@ -57,6 +57,14 @@ class LaneOrder:
         if self.have_parted:
             self._remember(lanes, lanes & lanes - np.uint32(1) != 0)
 
+    def spread(self, former: np.ndarray) -> None:
+        """Each row is as that of `former` was."""
+        self.shape = len(former), self.shape[1]
+        if self.made is not None and len(self.made) > 1:
+            self.made = self.made[former]
+        if self.have_parted:
+            self._times, self._groups = self._times[:, former], self._groups[:, former]
+
     def _remember(self, lanes: np.ndarray, which: np.ndarray) -> None:
         """Groups of several lanes, in the place of those that they contain, or of the oldest."""
         rows, warps = np.nonzero(np.broadcast_to(which, self.shape))

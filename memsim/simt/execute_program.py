@@ -16,7 +16,7 @@ from memsim.isa.op import Flow, Trait
 from memsim.isa.program import GLOBAL, Op, Program, spaces_read
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
-from memsim.order.order_listener import Listeners
+from memsim.order.order_listener import Listeners, OrderListener
 from memsim.simt.clusters import whole_clusters
 from memsim.simt.cooperative import check_grid, is_cooperative
 from memsim.simt.engine import Engine
@@ -65,12 +65,14 @@ def execute_program(
     max_steps: int = MAX_STEPS,
     chunk_threads: int | None = None,
     allow_out_of_bounds: bool = False,
+    order: OrderListener | None = None,
 ) -> Memory:
     """Run `blocks` (linear numbers, all if None) of a launch.
 
     `everything`: execute all instructions and write arrays in place; else only what addresses and branches
     depend on. `names` are the parameters' names in the source, for messages. `progress` is called with the
-    share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`.
+    share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
+    accesses, in place of what finds out whether order decides a count.
 
     `arch`: the chip; the code must be compiled for it.
 
@@ -84,7 +86,7 @@ def execute_program(
     check_shared(kernel, memory, arch)
     code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything)
     of_global = of_shared = None
-    if not everything:
+    if not everything and order is None:
         of_global = listener_of_global(code.dataflow, memory)
         of_shared = listener_of_shared(kernel.program, code.dataflow, code.needed or (), listener)
     apart = are_independent(kernel.program, code.needed, memory)
@@ -98,7 +100,7 @@ def execute_program(
     rows = size * launch.warps if apart else 0
     np.empty(KEPT_HEAP, np.uint8)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
-    engine.machine.order = Listeners(*filter(None, (of_global, of_shared)))
+    engine.machine.order = Listeners(*filter(None, (of_global, of_shared, order)))
     engine.machine.reads_idle = everything
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:

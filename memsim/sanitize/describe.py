@@ -1,0 +1,107 @@
+"""Findings in words: which array and element, what both accesses do, and what would order them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memsim.isa.program import Op, Program
+from memsim.isa.reach import SHARED
+from memsim.names.demangle import short_name
+from memsim.sanitize.hazards import RACE, FoundAccess, Hazard
+from memsim.sanitize.shared_races import Example, Pair
+from memsim.simt.control_graph import ControlGraph
+from memsim.simt.order_of_launch import NARROW
+from memsim.source.values import array_shape
+from memsim.state.address_spaces import SpaceLayout
+
+#: What an access does, by how its opcode begins.
+DOES = {"ATOMS": "updates", "LDGSTS": "copies to", "LD": "loads", "ST": "stores"}
+BYTES = {"128": 16, "64": 8, **NARROW}
+
+
+class Description:
+    """Describes what was found in a program. layout: of shared memory."""
+
+    def __init__(self, program: Program, layout: SpaceLayout, sources: Mapping[str, str]) -> None:
+        self.ops, self.layout, self.sources = program.ops, layout, sources
+        self.graph = ControlGraph(program)
+
+    def race(self, pair: Pair, example: Example) -> Hazard:
+        """A race of two instructions; first what a thread does first, else what the source says first."""
+        accesses = [(self.ops[pair.earlier], example.earlier), (self.ops[pair.later], example.later)]
+        follows = self.leads_to(pair.earlier, pair.later)
+        if not follows and accesses[1][0].line < accesses[0][0].line:
+            accesses.reverse()
+        found = [FoundAccess(op, _does(op), example.block, thread) for op, thread in accesses]
+        width = min(_width(op) for op, _ in accesses)
+        kind, doubt = "nothing orders the two accesses", ""
+        if pair.together:
+            kind = "lanes store to one place at once"
+            doubt = "whether they store different values was not computed"
+        return Hazard(
+            RACE,
+            kind,
+            found[0],
+            found[1],
+            SHARED,
+            *self.element(example.place, width),
+            width,
+            example.count,
+            self.cure(pair, follows),
+            doubt,
+            example.phase,
+        )
+
+    def element(self, byte: int, width: int) -> tuple[str, str, int]:
+        """(array, `tile[3][0]`, byte in the array) of a byte of the kernel's shared memory."""
+        at = self.layout.base + byte
+        buffer = self.layout.find(at, at + 1)
+        if buffer is None:
+            return "shared memory", f"byte {byte} of shared memory", byte
+        name, offset = short_name(buffer.name), at - buffer.start
+        shapes = (array_shape(text, name, buffer.end - buffer.start) for text in self.sources.values())
+        shape = next(filter(None, shapes), None)
+        extents, size = ((), width) if shape is None else (shape.extents, shape.element)
+        number, indices = offset // size, []
+        for extent in reversed(extents[1:]):
+            number, index = divmod(number, extent)
+            indices.append(f"[{index}]")
+        return name, f"{name}[{number}]{''.join(reversed(indices))}", offset
+
+    def cure(self, pair: Pair, follows: bool) -> str:
+        """What would order two accesses."""
+        earlier, later = self.ops[pair.earlier], self.ops[pair.later]
+        if pair.together:
+            return "one lane that stores, or an atomic"
+        barrier = "__syncwarp()" if pair.same_warp else "__syncthreads()"
+        if pair.by_copy:
+            barrier = "cp.async.wait_group, and __syncthreads() behind it,"
+        if not follows:
+            return f"a barrier that both threads pass between {earlier.where} and {later.where}"
+        if later.index <= earlier.index:
+            return f"{barrier} in the loop, behind {earlier.where} and before {later.where} of the next turn"
+        return f"{barrier} between {earlier.where} and {later.where}"
+
+    def leads_to(self, earlier: int, later: int) -> bool:
+        """Whether a thread can come from one instruction to another."""
+        graph, ends = self.graph, dict(self.graph.basic_blocks)
+        start = max(first for first in ends if first <= earlier)
+        work, seen = [start], set[int]()
+        if earlier < later < ends[start]:
+            return True
+        while work:
+            for way in graph.next_basic_blocks[work.pop()]:
+                if way in ends and way not in seen:
+                    if way <= later < ends[way]:
+                        return True
+                    seen.add(way)
+                    work.append(way)
+        return False
+
+
+def _does(op: Op) -> str:
+    return next((said for begin, said in DOES.items() if op.form.opcode.startswith(begin)), "accesses")
+
+
+def _width(op: Op) -> int:
+    return next((BYTES[name] for name in op.form.modifiers if name in BYTES), 4)

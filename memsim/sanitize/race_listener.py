@@ -1,0 +1,191 @@
+"""Tells `SharedRaces` what happens in a launch, phase by phase.
+
+Between two barriers of all threads a loop mostly does what it did before. What happens there is kept until
+the second one, and what was looked at before is not looked at again: it races as it did. As soon as anything
+else orders accesses (copies, named barriers, mbarriers, clusters), each is looked at as it comes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable
+
+import numpy as np
+
+from memsim.access import Site
+from memsim.arch.units import WARP
+from memsim.model.operations import operation
+from memsim.order.order_listener import Mask, OrderListener, Threads
+from memsim.order.warp_clocks import WarpClocks
+from memsim.sanitize.shared_races import READS, UPDATES, WRITES, Example, Pair, SharedRaces
+from memsim.state.launch_memory import Memory
+from memsim.state.parts import Part
+from memsim.state.predicates import both, from_bools, to_bools
+from memsim.state.sums import Int
+
+WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
+
+
+class RaceListener(OrderListener):
+    """Finds races in shared memory: `found`.
+
+    unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped:
+    loads, by instruction, that are a part of an atomic made of a loop.
+    """
+
+    def __init__(self, unit: int, apart: bool, swapped: frozenset[int]) -> None:
+        self.unit, self.apart, self.swapped = unit, apart, swapped
+        self.found: dict[Pair, Example] = {}
+        self._pending: list[Callable[[], None]] = []
+        self._key: list[object] = []
+        self._races: SharedRaces | None = None
+
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
+        self.finish()
+        self._threads = threads
+        size = memory.shared_size if memory.shared_bytes else 0
+        self._races = None
+        if size:
+            blocks, of_block = threads.blocks, threads.shape[1]
+            self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
+        self._is_kept = True
+        self._active: dict[object, Mask] = {}
+        self._known: dict[tuple[object, ...], Counter[Pair]] = {}
+
+    def finish(self) -> None:
+        """The running blocks have ended."""
+        self._end_phase()
+
+    def run_together(self, mask: Mask) -> None:
+        if self._races is not None:
+            alive, run = self._threads.alive, self._races.run
+            self._later(("run", _uid(mask), _uid(alive)), lambda: run(mask, alive))
+
+    def shared_access(self, site: Site, address: Int, active: Mask) -> Callable[[], bool] | None:
+        """Lanes access shared memory; returns what does it again."""
+        if self._races is None or active is False:
+            return None
+        kind = operation("shared", site.access)
+        if kind.unmade or kind.verb not in WAYS or kind.remote or kind.engine or kind.grouped:
+            return None
+        copies = kind.verb == "copy"
+        if copies:
+            self._at_once()
+        index, access = site.index // 8, self._races.access
+        way = UPDATES if index in self.swapped else WAYS[kind.verb]
+        where = (address,) if isinstance(address, int) else (address.s, *(part.uid for part in address.parts))
+        key = (site.index, _uid(active), *where)
+
+        def make() -> None:
+            access(way, index, address, site.width, active, copies)
+
+        def again() -> bool:
+            self._active[key[1]] = active
+            self._later(key, make)
+            return True
+
+        again()
+        return again
+
+    def block_barrier(self, mask: Mask = True) -> None:
+        """What a warp accessed that has exited since, a barrier of the others does not order."""
+        races = self._races
+        if races is None or mask is False:
+            return
+        alive = self._threads.alive
+        if alive is not True and self._have_exited(alive):
+            warps = self._warps(both(alive, mask))
+            self._meet(("barrier", 0), *warps)
+            return
+        here, living = (np.any(to_bools(one), axis=1) for one in (mask, alive))
+        blocks = np.broadcast_to(here | ~living, len(self._threads.blocks))
+        if self._is_kept and blocks.all():
+            self._end_phase()
+        else:
+            self._at_once()
+        if blocks.all():
+            self._active = {}
+        races.barrier(blocks)
+
+    def _have_exited(self, alive: Mask) -> bool:
+        """Whether a warp has, all of whose lanes are not alive, that accessed memory in this phase."""
+        ended = from_bools(~np.repeat(self._threads.warps_of(alive), WARP, axis=1))
+        return ended is not False and any(
+            both(ended, active) is not False for active in self._active.values()
+        )
+
+    # --- events that are looked at later -------------------------------------------------------
+
+    def _later(self, key: tuple[object, ...], act: Callable[[], None]) -> None:
+        if not self._is_kept:
+            act()
+            return
+        self._pending.append(act)
+        self._key.append(key)
+
+    def _at_once(self) -> None:
+        """From here on nothing is kept."""
+        if self._is_kept:
+            self._look()
+            self._is_kept = False
+
+    def _end_phase(self) -> None:
+        key = tuple(self._key)
+        known = self._known.get(key) if self._pending else Counter()
+        if known is None:
+            before = Counter({pair: one.count for pair, one in self.found.items()})
+            self._look()
+            self._known[key] = Counter({pair: one.count for pair, one in self.found.items()}) - before
+        else:
+            self._pending, self._key = [], []
+            for pair, count in known.items():
+                self.found[pair].count += count
+
+    def _look(self) -> None:
+        pending, self._pending, self._key = self._pending, [], []
+        for act in pending:
+            act()
+
+    # --- what orders warps besides barriers of whole blocks -------------------------------------
+
+    @property
+    def _clocks(self) -> WarpClocks:
+        self._at_once()
+        assert self._races is not None
+        self._races.clocks.use()
+        return self._races.clocks
+
+    def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+        races = self._races
+        assert races is not None
+        races.tell_apart(races.classes.split_by(0, mask))
+        return races.classes.warps(mask, races.threads)
+
+    def arrive_named(self, number: int, mask: Mask) -> None:
+        if self._races is not None:
+            clocks, warps = self._clocks, self._warps(mask)
+            clocks.tell(*warps, clocks.holder(("barrier", number)))
+
+    def pass_named(self, number: int, mask: Mask) -> None:
+        if self._races is not None:
+            self._meet(("barrier", number), *self._warps(mask))
+
+    def _meet(self, where: Hashable, rows: np.ndarray, warps: np.ndarray) -> None:
+        """Warps [n] have waited for each other, and for who arrived there."""
+        clocks = self._clocks
+        holder = clocks.holder(where)
+        clocks.tell(rows, warps, holder)
+        clocks.learn(rows, warps, holder)
+        clocks.forget(rows, holder)
+
+    def commit(self, mask: Mask) -> None:
+        if self._races is not None:
+            self._clocks.commit(*self._warps(mask))
+
+    def wait(self, mask: Mask, left: int) -> None:
+        if self._races is not None:
+            self._clocks.wait(*self._warps(mask), left)
+
+
+def _uid(mask: Mask) -> object:
+    return mask.uid if isinstance(mask, Part) else mask

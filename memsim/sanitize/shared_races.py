@@ -1,0 +1,271 @@
+"""Races in the shared memory of a block: each access is compared with those before it that nothing orders.
+
+Two accesses race if they overlap, at least one writes, they are not both atomic, and neither happens before
+the other (PTX ISA 9, 8.7.1 and 8.9). For each word it is known who wrote it last, and when each warp read it
+last, or changed it atomically; what each warp knows of the others is in `memsim.order.warp_clocks`. These are
+the epochs of FastTrack (Flanagan and Freund, PLDI 2009), for warps. Addresses suffice: no value is needed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from memsim.arch.units import WARP
+from memsim.order.warp_clocks import COPIES, OTHERS, WarpClocks
+from memsim.order.word_marks import LANES, SEVERAL, LaneOrder
+from memsim.sanitize.block_classes import BlockClasses
+from memsim.state.parts import Part
+from memsim.state.sums import Int
+
+#: A mark is a number: from bit 32 on when, an age of `WarpClocks`; from 12 on the instruction; then who: a
+#: thread, the copies of a thread by `cp.async`, or from `AGENTS` on another agent. 0: nobody.
+AGE, INSTRUCTION, WHO, COPIED, AGENTS = 32, 12, (1 << 12) - 1, 1 << 10, 1 << 11
+MOST_INSTRUCTIONS = (1 << AGE - INSTRUCTION) - 1
+#: What an access does.
+READS, WRITES, UPDATES = "reads", "writes", "updates"
+#: Bytes of marks, above which fewer blocks have to run at once.
+MOST_BYTES = 1 << 30
+
+
+class TooManyClasses(Exception):
+    """The running blocks differ so much that their marks do not fit."""
+
+
+class Pair(NamedTuple):
+    """Two instructions that race, the earlier one first: by lanes of one warp, or in one instruction."""
+
+    earlier: int
+    later: int
+    by_copy: bool
+    same_warp: bool
+    together: bool
+
+
+@dataclass(slots=True)
+class Example:
+    """One race of a pair: the threads, -1 if it is none, and the first byte. phases: block barriers that each
+    of the two has behind it. count: of late accesses in all blocks.
+    """
+
+    block: int
+    earlier: int
+    later: int
+    place: int
+    phase: int
+    count: int = 0
+
+
+class SharedRaces:
+    """The accesses to the shared memory of the running blocks, and the races among them.
+
+    unit: bytes of the smallest access. blocks: their linear numbers.
+    """
+
+    def __init__(
+        self, blocks: np.ndarray, threads: int, size: int, unit: int, apart: bool, found: dict[Pair, Example]
+    ) -> None:
+        self.blocks, self.threads, self.unit = blocks, threads, unit
+        self.units = -(-size // unit)
+        self.warps = threads // WARP
+        self.classes = BlockClasses(len(blocks), apart)
+        self.found = found
+        self.phase = 0
+        rows = len(self.classes)
+        self.clocks = WarpClocks(rows, self.warps)
+        self.lanes = LaneOrder(rows, self.warps)
+        self._check(rows)
+        self.stored: np.ndarray = np.zeros(rows * self.units, np.int64)
+        self.read: np.ndarray = np.zeros((rows * self.units, self.warps), np.int64)
+        self.updated: np.ndarray | None = None
+        #: How lanes of diverged warps made these accesses, as numbers of `LaneOrder`.
+        self.made: dict[str, np.ndarray] = {}
+
+    def _check(self, rows: int) -> None:
+        if rows > 1 and rows * self.units * (self.warps + 1) * 8 > MOST_BYTES:
+            raise TooManyClasses
+
+    # --- classes of blocks -------------------------------------------------------------------
+
+    def tell_apart(self, former: np.ndarray | None) -> None:
+        """Classes were split: `former` is the former class of each."""
+        if former is None:
+            return
+        self._check(len(former))
+
+        def spread(array: np.ndarray) -> np.ndarray:
+            rows: np.ndarray = array.reshape(-1, self.units, *array.shape[1:])[former]
+            return rows.reshape(-1, *array.shape[1:])
+
+        self.stored, self.read = spread(self.stored), spread(self.read)
+        if self.updated is not None:
+            self.updated = spread(self.updated)
+        self.made = {name: spread(array) for name, array in self.made.items()}
+        self.clocks.spread(former)
+        self.lanes.spread(former)
+
+    # --- order -------------------------------------------------------------------------------
+
+    def run(self, mask: bool | Part, alive: bool | Part) -> None:
+        """These lanes run together from here on."""
+        for one in (mask, alive):
+            self.tell_apart(self.classes.split_by(0, one))
+        self.lanes.run(self.classes.rows_of(mask), self.classes.rows_of(alive))
+
+    def barrier(self, blocks: np.ndarray) -> None:
+        """All threads of these blocks, bool [B], have waited for each other."""
+        self.tell_apart(self.classes.split(blocks.astype(np.int64)))
+        here = blocks[self.classes.first]
+        self.clocks.pass_barrier(here)
+        self.phase += 1
+        if here.all():
+            self.lanes = LaneOrder(len(self.classes), self.warps)
+
+    # --- accesses ----------------------------------------------------------------------------
+
+    def access(
+        self, way: str, instruction: int, address: Int, width: int, active: bool | Part, copies: bool = False
+    ) -> None:
+        """Lanes access `width` bytes each; `copies`: by `cp.async`, when their warps wait for it."""
+        self.tell_apart(self.classes.split_by(address, active))
+        rows, threads = self.classes.lanes(active, self.threads)
+        if not len(rows):
+            return
+        units = self.classes.places(address, rows, threads) // self.unit
+        each = max(1, width // self.unit)
+        if each > 1:
+            units = (units[:, None] + np.arange(each)).ravel()
+            rows, threads = np.repeat(rows, each), np.repeat(threads, each)
+        inside = (units >= 0) & (units < self.units)
+        if not inside.all():
+            rows, threads, units = rows[inside], threads[inside], units[inside]
+        who = threads | COPIED if copies else threads
+        marks = self.clocks.ages[rows] << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
+        words, made = rows * self.units + units, self._made(rows, threads)
+        self._access(_Lanes(way, instruction, rows, threads, words, marks, made))
+
+    def _made(self, rows: np.ndarray, threads: np.ndarray) -> np.ndarray | None:
+        if not self.lanes.have_parted:
+            return None
+        made = self.lanes.made
+        if made is None:
+            return np.zeros(len(rows), np.int64)
+        found: np.ndarray = made[rows if len(made) > 1 else 0, threads // WARP]
+        return found
+
+    def _access(self, lanes: _Lanes) -> None:
+        self._compare("stored", self.stored[lanes.words], lanes)
+        if lanes.way != UPDATES and self.updated is not None:
+            self._compare("updated", self.updated[lanes.words], lanes)
+        if lanes.way != READS:
+            self._compare("read", self.read[lanes.words], lanes)
+        if lanes.way == WRITES:
+            self.stored[lanes.words] = lanes.marks
+            self._note("stored", lanes, None)
+            winners = self.stored[lanes.words]
+            lost = np.flatnonzero((winners ^ lanes.marks) & WHO)
+            if len(lost):
+                self._report(lanes, lost, winners[lost], together=True)
+            return
+        if lanes.way == UPDATES and self.updated is None:
+            self.updated = np.zeros_like(self.read)
+        marks = self.read if lanes.way == READS else self.updated
+        assert marks is not None
+        warps = lanes.threads // WARP
+        before = marks[lanes.words, warps]
+        marks[lanes.words, warps] = lanes.marks
+        self._note("read" if lanes.way == READS else "updated", lanes, before)
+
+    def _note(self, name: str, lanes: _Lanes, before: np.ndarray | None) -> None:
+        """How lanes of diverged warps made an access; before: the marks of their own warps, if these stay."""
+        if lanes.made is None:
+            return
+        if name not in self.made:
+            self.made[name] = np.zeros((self.stored if name == "stored" else self.read).shape, np.int64)
+        if before is None:
+            self.made[name][lanes.words] = lanes.made
+            return
+        place = lanes.words, lanes.threads // WARP
+        held = self.made[name][place]
+        bases = self.clocks.bases[lanes.rows]
+        joins = (lanes.made != 0) & (held != 0) & (before >> AGE >= bases)
+        if joins.any():
+            joins &= ~self.lanes.ordered(lanes.rows, place[1], lanes.threads % WARP, held)
+        self.made[name][place] = np.where(joins, lanes.made | held & LANES | SEVERAL, lanes.made)
+
+    def _compare(self, name: str, marks: np.ndarray, lanes: _Lanes) -> None:
+        """Report those of the marks [n] or [n, warps] that are not ordered before what lanes [n] do."""
+        several = marks.ndim > 1
+        rows, warps = ((one[:, None] if several else one) for one in (lanes.rows, lanes.threads // WARP))
+        who = marks & WHO
+        agents = np.where(who < COPIED, who // WARP, COPIES + who % COPIED // WARP)
+        if (who >= AGENTS).any():
+            agents = np.where(who < AGENTS, agents, who - AGENTS + OTHERS)
+        age, clocks = marks >> AGE, self.clocks
+        late = (agents != warps) & (marks != 0)
+        if clocks.are_used:
+            late &= age > clocks.known[rows, warps, np.minimum(agents, clocks.known.shape[2] - 1)]
+            late &= (agents >= COPIES) | (age >= clocks.bases[rows])
+        else:
+            late &= age >= clocks.bases[rows]
+        if name in self.made:
+            self._compare_lanes(late, name, marks, agents, lanes)
+        if not late.any():
+            return
+        found = np.nonzero(late)
+        self._report(lanes, found[0], marks[found], together=False)
+
+    def _compare_lanes(
+        self, late: np.ndarray, name: str, marks: np.ndarray, agents: np.ndarray, lanes: _Lanes
+    ) -> None:
+        """Add those by other lanes of the same warp, which have diverged and not met since."""
+        warps = lanes.threads // WARP
+        if marks.ndim > 1:
+            own = np.arange(len(warps)), warps
+            made, of_warp = self.made[name][lanes.words, warps], marks[own]
+        else:
+            own = (np.arange(len(warps)),)  # type: ignore[assignment]
+            made, of_warp = self.made[name][lanes.words], marks
+        maybe = (made != 0) & (of_warp >> AGE >= self.clocks.bases[lanes.rows]) & (of_warp != 0)
+        maybe &= agents[own] == warps
+        at = np.flatnonzero(maybe)
+        if len(at):
+            ordered = self.lanes.ordered(lanes.rows[at], warps[at], lanes.threads[at] % WARP, made[at])
+            late[tuple(one[at[~ordered]] for one in own)] = True
+
+    def _report(self, lanes: _Lanes, at: np.ndarray, earlier: np.ndarray, together: bool) -> None:
+        """Lanes `at` of an access are not ordered with what made the marks `earlier` [n]."""
+        who = earlier & WHO
+        of_warp = (who < COPIED) & (who // WARP == lanes.threads[at] // WARP)
+        kinds = (earlier >> INSTRUCTION & MOST_INSTRUCTIONS) << 2 | (who >= COPIED) << 1 | of_warp
+        each, first, which = np.unique(kinds, return_index=True, return_inverse=True)
+        sizes = self.classes.sizes[lanes.rows[at]]
+        counts = np.bincount(which, sizes, len(each)).astype(np.int64)
+        for kind, one, count in zip(each.tolist(), first.tolist(), counts.tolist()):
+            pair = Pair(kind >> 2, lanes.instruction, bool(kind >> 1 & 1), bool(kind & 1), together)
+            if pair not in self.found:
+                lane, other = int(at[one]), int(who[one])
+                row, word = divmod(int(lanes.words[lane]), self.units)
+                block = int(self.blocks[self.classes.first[row]])
+                thread = other % COPIED if other < AGENTS else -1
+                self.found[pair] = Example(
+                    block, thread, int(lanes.threads[lane]), word * self.unit, self.phase
+                )
+            self.found[pair].count += count
+
+
+@dataclass(frozen=True, slots=True)
+class _Lanes:
+    """Lanes of an access as columns, once for each word: their class, thread, word among those of all classes
+    and mark. made: how their diverged warps run; None: none ever diverged.
+    """
+
+    way: str
+    instruction: int
+    rows: np.ndarray
+    threads: np.ndarray
+    words: np.ndarray
+    marks: np.ndarray
+    made: np.ndarray | None

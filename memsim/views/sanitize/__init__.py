@@ -1,0 +1,1 @@
+"""What `memsim sanitize` prints."""

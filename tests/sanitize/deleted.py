@@ -1,0 +1,34 @@
+"""Kernels whose machine code lacks a barrier or fence: what a sanitizer has to find."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from memsim.isa.program import Op
+from memsim.job import Job
+from memsim.kernel import Kernel
+
+
+def ordering(kernel: Kernel, begins: tuple[str, ...] = ("BAR.",)) -> Iterator[Op]:
+    """The instructions of a kernel that order accesses."""
+    for op in kernel.executable.program.ops:
+        if op.form.name.startswith(begins):
+            yield op
+
+
+def without(kernel: Kernel, *addresses: int) -> Kernel:
+    """A kernel whose instructions at these addresses do nothing."""
+    machine = kernel.machine
+    listing = machine.module.listings[machine.name]
+    lines = tuple(
+        replace(line, guard=None, text="NOP") if line.address in addresses else line for line in listing.lines
+    )
+    module = replace(machine.module)
+    module.__dict__["listings"] = {machine.name: replace(listing, lines=lines)}
+    return replace(kernel, machine=replace(machine, module=module))
+
+
+def job_without(job: Job, *addresses: int) -> Job:
+    """A job of such a kernel."""
+    return replace(job, kernel=without(job.loaded, *addresses), args=job.values)

@@ -1,0 +1,167 @@
+"""Races in shared memory of kernels, each beside its good twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.api.running import job_of
+from memsim.kernels import catalog
+from memsim.sanitize.hazards import Hazard
+from memsim.sanitize.sanitize import Sanitized, sanitize_job
+from memsim.targets.target import read_job
+from tests.sanitize.deleted import job_without, ordering
+from tests.simt.cuda import machine_kernel
+
+COPY = """
+__device__ void copy(float *to, const float *from) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :: "r"((unsigned)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
+#define COMMIT asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT asm volatile("cp.async.wait_group 0;" ::: "memory")
+"""
+NAMED = """
+#define ARRIVE(n, c) asm volatile("bar.arrive %0, %1;" :: "r"(n), "r"(c) : "memory")
+#define SYNC(n, c) asm volatile("bar.sync %0, %1;" :: "r"(n), "r"(c) : "memory")
+"""
+
+
+def sanitized(body: str, block: Any = 64, grid: Any = 1, head: str = "", args: Any = None) -> Sanitized:
+    text = f"{head}\n__global__ void k(float *o) {{ int t = threadIdx.x;\n{body}\n}}"
+    given = [np.zeros(1 << 12, np.float32)] if args is None else args
+    return sanitize_job(job_of(machine_kernel(text), grid, block, given))
+
+
+def lines(found: Sanitized) -> list[tuple[int, int]]:
+    """Of each finding, those of both accesses, counted from the first line of the body."""
+    first = found.findings[0].first.instruction.source if found.findings else None
+    text = found.sources[first.file] if first else ""
+    head = text.split("threadIdx.x;")[0].count("\n")
+    return [(one.lines[0][1] - head - 1, one.lines[1][1] - head - 1) for one in found.findings]
+
+
+SHIFT = "__shared__ float s[64];\ns[t] = t;\n{0}\no[t] = t >= 32 ? s[t - 32] : s[t];"
+
+
+def test_a_load_of_what_another_warp_stores_is_a_race() -> None:
+    found = sanitized(SHIFT.format(""))
+    one: Hazard = found.findings[0]
+    assert len(found.findings) == 1 and lines(found) == [(2, 4)]
+    assert (one.first.does, one.first.thread, one.first.block) == ("stores", 0, 0)
+    assert (one.second.does, one.second.thread) == ("loads", 32)
+    assert (one.array, one.element, one.offset, one.width, one.count) == ("s", "s[0]", 0, 4, 32)
+    assert one.cure == "__syncthreads() between k.cu:4 and k.cu:6" and not one.doubt
+    assert not sanitized(SHIFT.format("__syncthreads();")).findings
+
+
+@pytest.mark.parametrize(
+    ("barrier", "is_race"), [("__syncthreads();", False), ("", True)], ids=["barrier", "none"]
+)
+def test_the_next_turn_of_a_loop_overwrites_what_others_load(barrier: str, is_race: bool) -> None:
+    body = (
+        "__shared__ float s[64]; float sum = 0;\nfor (int i = 0; i < 8; i++) {\ns[t] = o[t + i];\n"
+        f"__syncthreads();\nsum += s[t ^ 32];\n{barrier}\n}}\no[t] = sum;"
+    )
+    found = sanitized(body.replace("\nfor", "\n#pragma unroll 1\nfor"), grid=3)
+    assert bool(found.findings) == is_race
+    if is_race:
+        assert {(6, 4)} == {*lines(found)}
+        assert found.findings[0].count == 64 * 7 * 3  # each turn but the last one, in each block
+        assert "in the loop, behind" in found.findings[0].cure
+
+
+def test_lanes_that_diverged_are_ordered_by_syncwarp() -> None:
+    loop = "#pragma unroll 1\nfor (int i = 0; i < (int)o[40]; i++)"
+    body = (
+        "__shared__ float s[32]; volatile float *v = s;\nif (t < 16) {\n" + loop + "\nv[t] = o[t]; {0} } "
+        "else {\n" + loop + "\no[t] = 1; {0}\no[t] = v[t - 16]; }"
+    )
+    given = np.full(64, 2, np.float32)
+    found = sanitized(body.replace("{0}", ""), 32, args=[given])
+    assert lines(found) == [(5, 9)]
+    assert found.findings[0].first.thread < 16 <= found.findings[0].second.thread
+    assert "a barrier that both threads pass" in found.findings[0].cure
+    assert not sanitized(body.replace("{0}", "__syncwarp();"), 32, args=[given]).findings
+
+
+def test_atomics_race_with_plain_accesses_only() -> None:
+    body = "__shared__ int s[1];\nif (t == 0) s[0] = 0;\n{0}\natomicAdd(s, t);\n{1}\nif (t == 0) o[0] = s[0];"
+    sync = "__syncthreads();"
+    assert not sanitized(body.format(sync, sync)).findings
+    assert lines(sanitized(body.format("", sync))) == [(2, 4)]
+    assert lines(sanitized(body.format(sync, ""))) == [(4, 6)]
+
+
+def test_an_atomic_that_is_a_loop_is_an_atomic() -> None:
+    body = (
+        "__shared__ float s[1];\nif (t == 0) s[0] = 0;\n{0}\natomicAdd(s, o[t]);\n__syncthreads();\n"
+        "if (t == 0) o[0] = s[0];"
+    )
+    assert not sanitized(body.format("__syncthreads();")).findings
+    assert sanitized(body.format("")).findings
+
+
+def test_copies_are_there_for_those_that_wait_behind_a_barrier() -> None:
+    body = "__shared__ float s[64];\ncopy(s + t, o + t);\nCOMMIT;\n{0}\n{1}\no[t] = s[t ^ {2}];"
+    assert not sanitized(body.format("WAIT;", "__syncthreads();", 32), head=COPY).findings
+    assert not sanitized(body.format("WAIT;", "", 0), head=COPY).findings
+    for wait, barrier, other in (("", "__syncthreads();", 32), ("WAIT;", "", 32), ("", "", 0)):
+        found = sanitized(body.format(wait, barrier, other), head=COPY)
+        assert lines(found)[0][1] == 6 and found.findings[0].first.does == "copies to"
+
+
+def test_named_barriers_order_those_that_meet_there() -> None:
+    body = (
+        "__shared__ float s[96];\nif (t < 32) {{ s[t] = o[t]; {0} }}\n"
+        "else if (t < 64) {{ {1} o[t] = s[t - 32]; }}"
+    )
+    good = body.format("ARRIVE(1, 64);", "SYNC(1, 64);")
+    assert not sanitized(good, 96, head=NAMED).findings
+    assert lines(sanitized(body.format("", ""), 96, head=NAMED)) == [(2, 3)]
+    late = (
+        "__shared__ float s[96];\nif (t < 32) { ARRIVE(1, 64); s[t] = o[t]; }\n"
+        "else if (t < 64) { SYNC(1, 64); o[t] = s[t - 32]; }"
+    )
+    assert lines(sanitized(late, 96, head=NAMED)) == [(2, 3)]
+
+
+def test_lanes_of_one_instruction_that_store_to_one_place_are_possible_races() -> None:
+    found = sanitized("__shared__ float s[8];\ns[t / 8] = o[t];\n__syncthreads();\no[t] = s[t / 8];")
+    assert lines(found) == [(2, 2)] and found.findings[0].doubt
+    assert not sanitized("__shared__ float s[64];\ns[t] = o[t];\n__syncthreads();\no[t] = s[t];").findings
+
+
+def test_blocks_that_do_other_things_are_told_apart() -> None:
+    body = (
+        "__shared__ float s[64];\ns[t] = o[t];\nif (blockIdx.x != 5) __syncthreads();\n"
+        "o[t + blockIdx.x * 64] = s[t ^ 32];"
+    )
+    found = sanitized(body, grid=16)
+    assert len(found.findings) == 1 and found.findings[0].count == 64
+    assert found.findings[0].first.block == found.findings[0].second.block == 5
+    of_data = (
+        "__shared__ float s[64];\nint at = (int)o[blockIdx.x * 64 + t];\ns[at] = t;\n__syncthreads();\n"
+        "o[t] = s[t];"
+    )
+    data = np.tile(np.arange(64, dtype=np.float32), 16)
+    assert not sanitized(of_data, grid=16, args=[data]).findings
+    data[9 * 64 + 40] = 3
+    found = sanitized(of_data, grid=16, args=[data])
+    assert [(one.first.block, one.element) for one in found.findings] == [(9, "s[3]")]
+
+
+def test_indices_are_those_of_the_declared_array() -> None:
+    found = sanitized("__shared__ float s[2][33];\ns[t / 32][t % 32] = t;\no[t] = s[1][t % 32];")
+    assert found.findings[0].element == "s[1][0]" and found.findings[0].offset == 132
+
+
+@pytest.mark.parametrize("name", ["kernel_v4", "permuted_write_fixed", "transpose_xor"])
+def test_each_barrier_of_a_kernel_is_missed_if_it_is_deleted(name: str) -> None:
+    job = read_job(name, {})
+    assert name in catalog() and not sanitize_job(job).findings
+    barriers = [op.address for op in ordering(job.loaded)]
+    assert barriers
+    for address in barriers:
+        assert sanitize_job(job_without(job, address)).errors
