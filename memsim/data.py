@@ -1,4 +1,6 @@
-"""The locations of the folders that ship with memsim, `kernels/` and `traces/`, in a wheel or a checkout."""
+"""The locations of the folders that ship with memsim, `kernels/`, `native/` and `traces/`, in a wheel or a
+checkout.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from memsim.launch import Launch, dim3
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
     from memsim.sketch.python_function import PythonFunction
+    from memsim.state.launch_memory import Memory
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
 
@@ -133,13 +134,14 @@ def trace_job(
     everything: bool = False,
     apart: bool = False,
     everywhere: bool = False,
+    memory: Memory | None = None,
 ) -> Trace:
     """The addresses of every shared and global access of a job.
 
     `everything`: execute all instructions instead of those that addresses and branches depend on; the trace
     is the same, and array arguments are written in place. `apart`: shared requests with a multiple of 128
     bytes between them, which cost the same, are rows of their own: another layout may tell them apart.
-    `everywhere`: global requests too, of which there may be many.
+    `everywhere`: global requests too, of which there may be many. `memory`: as `execute_program`.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
@@ -153,7 +155,7 @@ def trace_job(
     new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
     if isinstance(job.kernel, TraceSource):
         return job.kernel.trace(job.launch, job.args, chosen, progress, new_recorder)
-    return trace_with(job, new_recorder(), chosen, progress, everything=everything)
+    return trace_with(job, new_recorder(), chosen, progress, everything=everything, memory=memory)
 
 
 def trace_with(
@@ -163,6 +165,7 @@ def trace_with(
     progress: Progress | None = None,
     *,
     everything: bool = False,
+    memory: Memory | None = None,
 ) -> Trace:
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
     recorder keeps it.
@@ -174,7 +177,7 @@ def trace_with(
     from memsim.trace.trace import Trace
 
     kernel, launch = job.loaded, job.launch
-    memory = execute_job(job, recorder, progress, everything=everything, blocks=chosen)
+    memory = execute_job(job, recorder, progress, everything=everything, blocks=chosen, memory=memory)
     sites, columns = recorder.columns()
     listing = kernel.listing
     arrays = [
@@ -204,16 +207,16 @@ def trace_with(
     )
 
 
-def run_job(job: Job, progress: Progress | None = None) -> None:
-    """Executes all of a job; array arguments are written in place.
+def run_job(job: Job, progress: Progress | None = None, memory: Memory | None = None) -> None:
+    """Executes all of a job; array arguments are written in place. `memory`: as `execute_program`.
 
     Raises:
         MemsimError: as `run`.
     """
-    execute_job(job, _Deaf(), progress, everything=True)
+    execute_job(job, _Deaf(), progress, everything=True, memory=memory)
 
 
-def execute_job(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Any:
+def execute_job(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Memory:
     """Execute a job with machine code for a listener; returns the memory. `how`: as `execute_program`.
 
     Raises:

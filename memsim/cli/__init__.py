@@ -39,6 +39,7 @@ class Interrupted(Exception):
 VERBS = {
     "list": ("list", "list_kernels", "List the kernels that ship with memsim."),
     "analyze": ("analyze", "analyze", "Count what each source line's memory accesses cost."),
+    "exec": ("exec", "exec_", "Run a CUDA program as it is, without a GPU."),
     "capture": ("capture", "capture", "Record the launches of a script that uses Triton, Numba, Warp, ..."),
     "heatmap": ("heatmap", "heatmap", "Show which shared-memory banks each access uses."),
     "explain": ("explain", "explain", "Explain one request lane by lane: why it costs what it costs."),

@@ -12,6 +12,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from memsim.errors import MemsimError
 from memsim.isa.executable import CompiledKernel, Dims, Parameter, Pointer, Variable
@@ -41,6 +42,14 @@ class Image(CompiledKernel):
     relocations: tuple[Relocation, ...] = field(repr=False)
 
 
+class ConstantVariable(NamedTuple):
+    """A `__constant__` variable: where in its bank it is."""
+
+    name: str
+    offset: int
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class Cubin:
     """A file of kernels for one chip.
@@ -50,7 +59,7 @@ class Cubin:
         compiler: `ptxas 13.0.88`; `ptxas 12.0`, the CUDA release only, if there is no tool note; None if
             the file does not say.
         kernels: in file order.
-        variables: in global memory.
+        variables: in global memory. constants: the `__constant__` ones, in bank `USER_CONSTANTS`.
         ptx: the text that it was assembled from, if it has line information.
     """
 
@@ -58,9 +67,12 @@ class Cubin:
     compiler: str | None
     kernels: dict[str, Image]
     variables: tuple[Variable, ...]
+    constants: tuple[ConstantVariable, ...]
     ptx: str | None = field(repr=False)
 
 
+#: The constant bank of a module's `__constant__` variables.
+USER_CONSTANTS = 3
 OBJECT, FUNCTION = 1, 2  # types of symbols
 ENTRY = 0x10  # in a symbol's `other`: a kernel, not a device function
 TOOL_NOTE = 2000  # type of the note in .note.nv.tkinfo
@@ -121,6 +133,11 @@ def read_cubin(data: bytes, file: str | None = None) -> Cubin:
             compiler=tool or signed or (f"ptxas {release}" if release else None),
             kernels=_kernels(elf),
             variables=_variables(elf),
+            constants=tuple(
+                ConstantVariable(symbol.name, symbol.value, symbol.size)
+                for symbol, section in _objects(elf)
+                if section.name == f".nv.constant{USER_CONSTANTS}"
+            ),
             ptx=ptx,
         )
     except MemsimError as error:

@@ -10,7 +10,6 @@ import numpy as np
 from memsim.access import AccessSide
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
-from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
@@ -19,7 +18,7 @@ from memsim.order.order_listener import OrderListener
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
-from memsim.simt.faults import place_in_source
+from memsim.simt.faults import KernelFault, place_in_source
 from memsim.simt.listener import Again, Listener, Sites
 from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
@@ -146,9 +145,10 @@ class Accesses(Lanes):
         _, own = self.of_shared(plus(address, -SHARED_WINDOW), mask)
         end = SHARED_BASE + align(self.memory.shared_bytes, 16)
         if ((own < SHARED_BASE) | (own + width > end) | (own % width != 0)).any():
-            raise MemsimError(
+            raise KernelFault(
                 f"out-of-bounds or misaligned {op.name} of {width} bytes in shared memory of another block,"
                 f" by {self.places(active)}",
+                "address",
                 **place_in_source(op),
             )
         called = access.removesuffix("_generic")
@@ -275,8 +275,8 @@ class Accesses(Lanes):
             owners = buffers.owners(start, 1)
             ends = np.array([buffer.end for buffer in buffers.buffers], np.int64)
             if found is None and space == "global" and ((owners < 0) | (start + length > ends[owners])).any():
-                raise MemsimError(
-                    f"out-of-bounds {op.name}: it copies from or to memory outside of every array"
+                raise KernelFault(
+                    f"out-of-bounds {op.name}: it copies from or to memory outside of every array", "address"
                 )
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)

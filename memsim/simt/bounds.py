@@ -19,7 +19,7 @@ from memsim.isa.program import Op
 from memsim.names.demangle import short_name
 from memsim.simt.active_lanes import Lanes
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.faults import place_in_source
+from memsim.simt.faults import KernelFault, place_in_source
 from memsim.simt.pointer_roots import ANYWHERE
 from memsim.state.address_spaces import (
     CONSTANT_WINDOW,
@@ -211,8 +211,9 @@ class Bounds:
         position = int(first[0]), int(first[1])
         at = int(np.broadcast_to(to_array(address), self.lanes.shape)[position])
         where, hint = self.where(op, space, at)
-        return MemsimError(
+        return KernelFault(
             f"{what} {op.name} of {width} bytes{where} by {self.lanes.places(from_bools(wrong))}",
+            "alignment" if what == "misaligned" else "address",
             hint=hint,
             **place_in_source(op),
         )

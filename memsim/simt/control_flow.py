@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
@@ -20,7 +19,7 @@ from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code, Condition
 from memsim.simt.convergence import Convergence
-from memsim.simt.faults import place_in_source, refused, unknown_branch
+from memsim.simt.faults import KernelFault, place_in_source, refused, unknown_branch
 from memsim.simt.groups import Groups
 from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
@@ -236,7 +235,8 @@ class Control:
         if name is None:
             raise refused(op, "is an indirect call, which is not supported")
         if name == "__assertfail":
-            raise MemsimError(f"assertion failed in {self.machine.places(active)}", **place_in_source(op))
+            where = place_in_source(op)
+            raise KernelFault(f"assertion failed in {self.machine.places(active)}", "assert", **where)
         self.machine.uncounted(f"{name.removeprefix('v')} call", active)
         poison = Poison(f"{name} is a system function without code", op)
         for slot in SCRATCH:
@@ -254,7 +254,8 @@ class Control:
     def _trap(self, op: Op, active: Mask, rest: Mask) -> int | None:
         whats = {"call": "assertion failed in", "brx": "BRX index out of range in"}
         what = whats.get(op.called.split(".")[0], "trap executed by")
-        raise MemsimError(f"{what} {self.machine.places(active)}", **place_in_source(op))
+        kind = "assert" if what.startswith("assertion") else "trap"
+        raise KernelFault(f"{what} {self.machine.places(active)}", kind, **place_in_source(op))
 
     def _unknown(self, op: Op, active: Mask, rest: Mask) -> int | None:
         raise refused(op, "is not executed")

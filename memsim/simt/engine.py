@@ -19,7 +19,7 @@ from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
-from memsim.simt.faults import place_in_source
+from memsim.simt.faults import KernelFault, place_in_source
 from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
@@ -244,8 +244,9 @@ class Engine:
     def endless(self, segment: Segment) -> MemsimError:
         """The error for a kernel that does not end."""
         op = self.code.program.ops[segment.stop - 1]
-        return MemsimError(
+        return KernelFault(
             f"the kernel has not finished after {self.budget:,} instructions; it is still in this loop",
+            "endless",
             hint="if the kernel really is this long, allow more by --max-steps (max_steps)",
             **place_in_source(op),
         )

@@ -66,6 +66,7 @@ def execute_program(
     chunk_threads: int | None = None,
     allow_out_of_bounds: bool = False,
     order: OrderListener | None = None,
+    memory: Memory | None = None,
 ) -> Memory:
     """Run `blocks` (linear numbers, all if None) of a launch.
 
@@ -74,7 +75,8 @@ def execute_program(
     share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
     accesses, in place of what finds out whether order decides a count.
 
-    `arch`: the chip; the code must be compiled for it.
+    `arch`: the chip; the code must be compiled for it. `memory`: that of the launch, if its global memory is
+    there already, and arguments are addresses in it; the kernel's own parts are placed in it.
 
     Raises:
         MemsimError: arguments or launch that do not match, or an error in the kernel.
@@ -82,7 +84,7 @@ def execute_program(
     check_chip(kernel, arch)
     check_arguments(demangle(kernel.name), kernel.parameters, arguments, names)
     check_launch(kernel, launch)
-    memory = memory_of(kernel, launch, arguments, names)
+    given, memory = memory, memory_of(kernel, launch, arguments, names, memory)
     check_shared(kernel, memory, arch)
     code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything)
     of_global = of_shared = None
@@ -104,7 +106,7 @@ def execute_program(
     engine.machine.reads_idle = everything
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
-            for_trial = memory_of(kernel, launch, arguments, names)
+            for_trial = memory_of(kernel, launch, arguments, names, given and given.for_trial())
             if are_regular(code, for_trial, origins, launch, max_steps):
                 size = whole_clusters(max(size, REGULAR_BLOCKS), launch.grid, code.cluster)
         for start in range(0, count, size):

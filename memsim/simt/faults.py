@@ -9,6 +9,16 @@ from memsim.isa.program import Op
 from memsim.state.poison import Poison
 
 
+class KernelFault(MemsimError):
+    """An error for which a GPU stops the kernel. kind: "address", "alignment", "assert", "trap", or
+    "endless".
+    """
+
+    def __init__(self, message: str, kind: str, **more: Any) -> None:
+        super().__init__(message, **more)
+        self.kind = kind
+
+
 def place_in_source(op: Op) -> dict[str, Any]:
     """The place of an instruction, for errors."""
     if op.source is not None:

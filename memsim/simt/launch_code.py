@@ -188,7 +188,7 @@ def constant_banks(
 ) -> tuple[dict[int, bytes], tuple[range, ...], dict[int, str]]:
     """The constant banks of a launch, the unknown ranges of bank 0, and addresses of system functions."""
     front, holes = _front(kernel, launch, memory)
-    banks = {bank: bytes(content) for bank, content in kernel.constants.items()}
+    banks = {bank: bytes(content) for bank, content in {**kernel.constants, **memory.constants}.items()}
     banks[0] = front + parameters
     externals: dict[int, str] = {}
     for bank, pointers in kernel.pointers.items():

@@ -24,9 +24,16 @@ NEVER_WRITTEN = {
 }
 
 
-def memory_of(kernel: Executable, launch: Launch, arguments: Sequence[Any], names: Sequence[str]) -> Memory:
-    """Memory with the kernel's shared arrays and the module's variables placed."""
-    memory = Memory(list(arrays_of(names, arguments)), kernel.shared_base)
+def memory_of(
+    kernel: Executable,
+    launch: Launch,
+    arguments: Sequence[Any],
+    names: Sequence[str],
+    memory: Memory | None = None,
+) -> Memory:
+    """Memory, new if none is given, with the kernel's shared arrays and the module's variables placed."""
+    if memory is None:
+        memory = Memory(list(arrays_of(names, arguments)), kernel.shared_base)
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)
@@ -49,12 +56,13 @@ def memory_of(kernel: Executable, launch: Launch, arguments: Sequence[Any], name
 def _place_variables(kernel: Executable, memory: Memory) -> None:
     """The module's variables, each separately allocated as by the driver, and their initial contents."""
     layout = memory.layouts["global"]
-    for variable in kernel.variables:
+    missing = [variable for variable in kernel.variables if variable.name not in memory.symbols]
+    for variable in missing:
         start = layout.place(variable.name, variable.size, max(variable.align, GLOBAL_ALIGN), GLOBAL_ALIGN)
         memory.symbols[variable.name] = ("global", start)
         if variable.init is not None:
             memory.contents.append((start, variable.init))
-    for variable in kernel.variables:
+    for variable in missing:
         start = memory.symbols[variable.name][1]
         for pointer in variable.pointers:
             if pointer.symbol in memory.symbols:

@@ -141,6 +141,11 @@ class SpaceLayout:
         self.buffers.insert(place, Buffer(name, self.space, start, start + size))
         self.starts.insert(place, start)
 
+    def remove(self, buffer: Buffer) -> None:
+        """Removes a named range; its place stays reserved."""
+        place = self.starts.index(buffer.start)
+        del self.buffers[place], self.starts[place]
+
     def find(self, lo: int, end: int) -> Buffer | None:
         """The buffer that contains all bytes `lo` .. `end - 1`, if any."""
         i = bisect.bisect_right(self.starts, lo) - 1

@@ -66,6 +66,8 @@ class Memory:
             "local": SpaceLayout("local"),
         }
         self.symbols: dict[str, tuple[str, int]] = {}
+        #: Constant banks that hold something else than the code has for them.
+        self.constants: Mapping[int, bytes] = {}
         self._arguments: list[tuple[int, Any]] = []
         self.textures: dict[int, Texture] = {}
         #: Names of the parameters that they were passed for, by `id`.
@@ -183,7 +185,7 @@ class Memory:
             return self.local
         if self._global is None:
             size = align(self.layouts["global"].end - GLOBAL_BASE + GLOBAL_ALIGN, 16)
-            self._global = SpaceBytes(np.zeros((1, size), np.uint8), GLOBAL_BASE, self.shape, "one")
+            self._global = SpaceBytes(self.global_bytes(size), GLOBAL_BASE, self.shape, "one")
             self._global.poison = self._spoiled.pop("global", None)
             for address, array in self._arguments:
                 if not isinstance(array, ArrayTable):
@@ -193,6 +195,14 @@ class Memory:
                 start = address - GLOBAL_BASE
                 self._global.data[0, start : start + len(content)] = np.frombuffer(content, np.uint8)
         return self._global
+
+    def global_bytes(self, size: int) -> np.ndarray:
+        """The bytes of global memory before anything is written to them, uint8 [1, size]."""
+        return np.zeros((1, size), np.uint8)
+
+    def for_trial(self) -> Memory | None:
+        """Memory of the same contents that nobody sees; None: made of the arguments."""
+        return None
 
     def spoil(self, name: str, poison: Poison) -> None:
         """All of a state space becomes unknown; its bytes need not be created for that."""

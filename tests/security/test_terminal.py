@@ -67,12 +67,13 @@ VERBS = (
 )
 REFUSED = {("sweep TARGET -D N=1..2", "launch")}
 NO_TARGET = {
+    "exec",
     "capture",
     "validate",
     "probe",
     "init",
     "doctor",
-}  # scripts, GPUs, and what is here
+}  # programs, scripts, GPUs, and what is here
 WHOLE = (
     "list k.cu",
     "analyze k.cu",

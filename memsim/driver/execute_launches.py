@@ -1,0 +1,149 @@
+"""The launches of a program: each is executed on its memory, and told by kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from memsim.api.running import run_job, trace_job
+from memsim.arch import Arch
+from memsim.driver.program_code import ProgramModule
+from memsim.driver.program_memory import MemoryOfLaunch, ProgramMemory
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.kernel import Kernel
+from memsim.launch import Launch
+from memsim.programs import within_time_limit
+from memsim.simt.faults import KernelFault
+from memsim.state.poison import Poisoned
+from memsim.views.labels import dim3
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
+
+INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, LAUNCH_FAILED = 1, 701, 720, 719  # of CUresult
+#: What a GPU says of a fault.
+RESULT_OF_FAULT = {"address": 700, "alignment": 716, "assert": 710, "trap": LAUNCH_FAILED, "endless": 702}
+
+
+class LaunchShape(NamedTuple):
+    """What launches of one kind have in common, beside the kernel."""
+
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    cluster: tuple[int, int, int] | None
+    is_cooperative: bool
+
+
+@dataclass
+class LaunchKind:
+    """The launches of one kernel with one shape.
+
+    times: how many were made, and how many of these failed; seconds: that they took here. analysis: of the
+    first one; why_not: why there is none. notes: what is to be told of them, each once.
+    """
+
+    kernel: str
+    shape: LaunchShape
+    times: int = 0
+    failed: int = 0
+    seconds: float = 0.0
+    analysis: Analysis | None = None
+    why_not: str = ""
+    notes: dict[str, None] = field(default_factory=dict)
+
+
+class Launches:
+    """Executes launches. analyze: the first one of each kind is counted, too. say: tells people something at
+    once.
+    """
+
+    def __init__(
+        self, chip: Arch, say: Callable[[str], None], *, analyze: bool, max_steps: int | None
+    ) -> None:
+        self.chip, self.say = chip, say
+        self.analyze, self.max_steps = analyze, max_steps
+        self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
+
+    def launch(
+        self,
+        module: ProgramModule,
+        kernel: Kernel,
+        shape: LaunchShape,
+        parameters: bytes,
+        device: ProgramMemory,
+    ) -> int:
+        """Executes a launch; returns the driver's result, 0 if it is done.
+
+        parameters: as the kernel gets them.
+        """
+        key = kernel.origin.digest, kernel.name, shape
+        kind = self.kinds.setdefault(key, LaunchKind(kernel.title, shape))
+        kind.times += 1
+        began = time.perf_counter()
+        try:
+            launch = Launch(shape.grid, shape.block, shape.shared_bytes, shape.cluster)
+            result = self._check(kernel, launch)
+            if not result:
+                values = [parameters[one.offset : one.offset + one.size] for one in kernel.parameters]
+                job = Job(kernel, launch, values, arch=self.chip, max_steps=self.max_steps)
+                with within_time_limit(kernel.title):
+                    self._execute(kind, job, module, device)
+        except KernelFault as fault:
+            result = RESULT_OF_FAULT[fault.kind]
+            self._failed(kind, fault)
+        except MemsimError as error:
+            result = LAUNCH_FAILED
+            self._failed(kind, error)
+        kind.failed += bool(result)
+        kind.seconds += time.perf_counter() - began
+        return result
+
+    def _check(self, kernel: Kernel, launch: Launch) -> int:
+        """Whether a GPU would refuse the launch: the result, 0 if not."""
+        machine = kernel.machine
+        if launch.threads * machine.registers > self.chip.registers:
+            return OUT_OF_RESOURCES
+        bound = machine.image.max_threads
+        if bound and launch.threads > bound[0] * bound[1] * bound[2]:
+            return INVALID_VALUE
+        return 0
+
+    def _execute(self, kind: LaunchKind, job: Job, module: ProgramModule, device: ProgramMemory) -> None:
+        if self.analyze and kind.times == 1:
+            kind.analysis, kind.why_not = self._analysis(job, module, device)
+        memory = self._memory(job, module, device, is_private=False)
+        try:
+            run_job(job, memory=memory)
+        finally:
+            memory.release()
+        if memory.unwritten is not None:
+            kind.notes[f"it wrote values that it never computed: {memory.unwritten.story()}"] = None
+
+    def _analysis(
+        self, job: Job, module: ProgramModule, device: ProgramMemory
+    ) -> tuple[Analysis | None, str]:
+        """What the launch costs, by a copy of memory; or why that is not known."""
+        from memsim.analysis import analyze_trace
+
+        memory = self._memory(job, module, device, is_private=True)
+        try:
+            return analyze_trace(trace_job(job, memory=memory), job.arch), ""
+        except (MemsimError, Poisoned) as error:
+            return None, str(error).splitlines()[0]
+        finally:
+            memory.release()
+
+    def _memory(
+        self, job: Job, module: ProgramModule, device: ProgramMemory, *, is_private: bool
+    ) -> MemoryOfLaunch:
+        symbols = {name: start for name, (start, _) in module.variables.items()}
+        base = job.loaded.executable.shared_base
+        return MemoryOfLaunch(device, base, symbols, module.constants(), is_private)
+
+    def _failed(self, kind: LaunchKind, error: MemsimError) -> None:
+        kind.notes[str(error).splitlines()[0]] = None
+        self.say(f"{kind.kernel} {dim3(kind.shape.grid)} x {dim3(kind.shape.block)}: {error}")

@@ -1,0 +1,77 @@
+"""What a program launched, as a table: a row for each kernel and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TextIO
+
+from memsim.driver.execute_launches import LaunchKind
+from memsim.views.labels import count, dim3
+from memsim.views.screen import Column, Row, Screen
+
+COLUMNS = (
+    Column("kernel", is_code=True),
+    Column("grid"),
+    Column("block"),
+    Column("shared bytes", right=True, keep=3),
+    Column("launches", right=True),
+    Column("failed", right=True, keep=1),
+    Column("seconds here", right=True, keep=2),
+)
+#: Kinds of launches that the table shows: those that took longest.
+MOST_ROWS = 40
+
+
+def write(kinds: Iterable[LaunchKind], stream: TextIO, *, analyzed: bool) -> None:
+    """Prints the table on `stream`, and below it what the first launch of each kind costs."""
+    kinds = sorted(kinds, key=lambda kind: -kind.seconds)
+    screen = Screen(stream)
+    screen.say(headline(kinds), "bold")
+    if not kinds:
+        return
+    screen.say()
+    screen.table(COLUMNS, map(_row, kinds[:MOST_ROWS]))
+    if len(kinds) > MOST_ROWS:
+        screen.say(f"... and {len(kinds) - MOST_ROWS:,} more kinds, which took less")
+    lines = list(_findings(kinds[:MOST_ROWS]))
+    if lines:
+        screen.say()
+    for line in lines:
+        screen.say(line)
+    if analyzed:
+        screen.say()
+        screen.say(
+            "Counts are of the first launch of each kind, as memsim analyze has them; all were executed."
+        )
+    screen.say("Times that the program itself measures are those of its emulation, not of a GPU.")
+
+
+def headline(kinds: list[LaunchKind]) -> str:
+    """How many launches there were, and how they ended."""
+    launches, failed = sum(kind.times for kind in kinds), sum(kind.failed for kind in kinds)
+    if not launches:
+        return "memsim: the program launched no kernel"
+    seconds = sum(kind.seconds for kind in kinds)
+    ended = f"{failed:,} of them failed" if failed else "all executed"
+    made = f"{launches:,} launch{'es' * (launches > 1)} of {count(len(kinds), 'kind')}"
+    return f"memsim: {made}, {ended}, in {seconds:.1f} s"
+
+
+def _row(kind: LaunchKind) -> Row:
+    shape = kind.shape
+    failed = f"{kind.failed:,}" if kind.failed else ""
+    shared = f"{shape.shared_bytes:,}" if shape.shared_bytes else ""
+    launches, seconds = f"{kind.times:,}", f"{kind.seconds:.2f}"
+    cells = (kind.kernel, dim3(shape.grid), dim3(shape.block), shared, launches, failed, seconds)
+    return Row(cells, "red" if kind.failed else "")
+
+
+def _findings(kinds: Iterable[LaunchKind]) -> Iterator[str]:
+    told: dict[str, None] = {}
+    for kind in kinds:
+        if kind.analysis is not None:
+            told[kind.analysis.verdict] = None
+        elif kind.why_not:
+            told[f"{kind.kernel}: not counted: {kind.why_not}"] = None
+        told |= {f"{kind.kernel}: {note}": None for note in kind.notes}
+    yield from told

@@ -1,0 +1,160 @@
+"""Builds memsim's stand-ins for CUDA's driver and runtime, `native/*.c`, with the system's C compiler and
+CUDA's headers.
+
+Each major release of CUDA has a runtime of its own, whose structures differ; the driver is one. What a header
+declares and the sources do not define becomes a function that refuses and says its name. The libraries lie in
+the user's cache folder, by a digest of all that they are made of; they are in no library path.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from memsim.compile.toolkit import crt_folders, find_tools, header_folders
+from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.programs import run_program, text_of
+from memsim.store import cache_folder
+
+OPTIONS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror=implicit")
+#: Forms of a function for programs whose default stream is one for each thread; the same here.
+PER_THREAD = ("_ptsz", "_ptds")
+
+_VERSION = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
+_DRIVER = re.compile(r"^CUresult CUDAAPI\s+(cu\w+)\s*\(", re.M)
+_NEWEST = re.compile(r"^\s*#\s*define (cu[A-Z]\w*)\s+(?:__CUDA_API_PT\w+\()?(cu[A-Z]\w*)\)?\s*$", re.M)
+_RUNTIME = re.compile(r"\bCUDARTAPI\s+(cuda\w+)\s*\(")
+_DRIVER_ERROR = re.compile(r"^ +(CUDA_(?:SUCCESS|ERROR_\w+))\s*=\s*(\d+)", re.M)
+_RUNTIME_ERROR = re.compile(r"^ +(cuda(?:Success|Error\w+))\s*=\s*(\d+)", re.M)
+
+
+def libraries() -> Path:
+    """The folder with `libcuda.so.1` and a `libcudart.so` for each release of CUDA whose headers are found.
+
+    Raises:
+        MemsimError: not Linux, no C compiler, no headers of CUDA, or they do not compile.
+    """
+    if sys.platform != "linux":
+        raise MemsimError(
+            "memsim exec runs programs on Linux only", hint="the other verbs analyze their kernels everywhere"
+        )
+    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    if compiler is None:
+        raise MemsimError(
+            "memsim exec needs a C compiler, once, to build its CUDA libraries", hint="install gcc or clang"
+        )
+    headers = newest_headers()
+    sources = sorted(data_folder("native").glob("*.[ch]"))
+    said = [Path(__file__).read_bytes(), *(one.read_bytes() for one in sources), compiler.encode()]
+    said += [f"{folder} {version}".encode() for version, folder in sorted(headers.items())]
+    made = cache_folder() / "native" / sha256(b"\0".join(said)).hexdigest()[:24]
+    if not made.is_dir():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=made.parent) as scratch:
+            _build(Path(scratch), compiler, headers)
+            with_mode = Path(scratch, "libraries")
+            try:
+                with_mode.rename(made)
+            except OSError:  # another process was faster
+                if not made.is_dir():
+                    raise
+    return made
+
+
+def newest_headers() -> dict[int, Path]:
+    """By version of CUDA (13000) a folder with `cuda.h` and `cuda_runtime_api.h`: the newest of each major
+    release.
+
+    Raises:
+        MemsimError: there is none.
+    """
+    roots = [*header_folders(), *(tool.resolve().parents[1] / "include" for tool in find_tools("nvcc"))]
+    roots += sorted(Path("/usr/local").glob("cuda*/include"))
+    found: dict[int, Path] = {}
+    for folder in roots:
+        if (folder / "cuda.h").is_file() and (folder / "cuda_runtime_api.h").is_file():
+            version = _VERSION.search((folder / "cuda.h").read_text(errors="replace"))
+            if version is not None and int(version[1]) >= 12000:
+                found.setdefault(int(version[1]), folder)
+    newest = {version // 1000: version for version in sorted(found)}
+    if not newest:
+        raise MemsimError(
+            "memsim exec needs CUDA's headers (cuda.h, cuda_runtime_api.h) of release 12 or later",
+            hint="pip install nvidia-cuda-runtime-cu12, or install the CUDA toolkit",
+        )
+    return {version: found[version] for version in newest.values()}
+
+
+def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
+    libraries = scratch / "libraries"
+    libraries.mkdir()
+    newest = max(headers)
+    driver = libraries / "libcuda.so.1"
+    for version, folder in sorted(headers.items(), reverse=True):
+        work = scratch / str(version)
+        work.mkdir()
+        if version == newest:
+            _write_driver(folder, work)
+            _link(compiler, work, folder, ("channel", "driver"), driver, ["-ldl", "-lpthread"])
+        soname = f"libcudart.so.{version // 1000}"
+        _write_runtime(folder, work)
+        (work / "version").write_text(f"{soname} {{ global: *; }};\n")
+        linked = [str(driver), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={work / 'version'}"]
+        _link(compiler, work, folder, ("runtime",), libraries / soname, linked)
+
+
+def _link(
+    compiler: str, work: Path, headers: Path, parts: tuple[str, ...], out: Path, more: list[str]
+) -> None:
+    """Compiles parts and what they leave out, and links them."""
+    sources = data_folder("native")
+    folders = [work, headers, *([] if (headers / "crt").is_dir() else crt_folders()), sources]
+    objects = []
+    for source in (*(sources / f"{part}.c" for part in parts), work / "refused.c"):
+        objects.append(work / f"{source.stem}.o")
+        include = [f"-I{folder}" for folder in folders] if source.parent == sources else []
+        _run([compiler, *OPTIONS, "-Wno-unused", *include, "-c", source, "-o", objects[-1]])
+    _run([compiler, "-shared", f"-Wl,-soname,{out.name}", "-o", out, *objects, f"@{work / 'aliases'}", *more])
+
+
+def _run(command: list[str | Path]) -> None:
+    done = run_program(command, "the C compiler")
+    if done.returncode:
+        raise MemsimError("memsim's CUDA libraries do not compile here", hint=text_of(done).strip()[-2000:])
+
+
+def _write_driver(folder: Path, work: Path) -> None:
+    text = (folder / "cuda.h").read_text(errors="replace")
+    newest = {name: newer for name, newer in _NEWEST.findall(text) if name != newer}
+    _write_refused(work, {*_DRIVER.findall(text), *newest, *newest.values()})
+    _write_pairs(work / "versions.h", ((f'"{name}"', newer) for name, newer in sorted(newest.items())))
+    _write_pairs(work / "driver_errors.h", ((number, name) for name, number in _DRIVER_ERROR.findall(text)))
+
+
+def _write_runtime(folder: Path, work: Path) -> None:
+    text = (folder / "cuda_runtime_api.h").read_text(errors="replace")
+    types = (folder / "driver_types.h").read_text(errors="replace")
+    _write_refused(work, {*_RUNTIME.findall(text), "__cudaLaunchKernel"})
+    _write_pairs(
+        work / "runtime_errors.h", ((number, name) for name, number in _RUNTIME_ERROR.findall(types))
+    )
+
+
+def _write_refused(work: Path, names: set[str]) -> None:
+    """A weak definition of each function, which a real one replaces, and its forms for streams of threads."""
+    plain = sorted(name for name in names if not name.endswith(PER_THREAD))
+    weak = '__attribute__((weak, visibility("default")))'
+    lines = [f'{weak} int {name}(void) {{ return memsim_refuse("{name}"); }}' for name in plain]
+    (work / "refused.c").write_text("int memsim_refuse(const char *);\n" + "\n".join(lines) + "\n")
+    aliases = (f"-Wl,--defsym={name}{form}={name}" for name in plain for form in PER_THREAD)
+    (work / "aliases").write_text("\n".join(aliases) + "\n")
+
+
+def _write_pairs(file: Path, pairs: Iterator[tuple[str, str]]) -> None:
+    file.write_text("".join(f'{{{first}, "{second}"}},\n' for first, second in pairs))

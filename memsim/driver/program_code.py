@@ -1,0 +1,167 @@
+"""The code that a program loads: images of fat binaries, cubins and PTX, their kernels, and where variables
+are.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+
+from memsim.api.loading import from_cubin
+from memsim.api.module import Module
+from memsim.arch import Arch
+from memsim.arch.chip import chip_number
+from memsim.compile.assemble import assemble_ptx, target_of
+from memsim.compile.toolkit import find_tool
+from memsim.driver.program_memory import ProgramMemory
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+from memsim.programs import run_program
+from memsim.sass.binary import MAGIC, cubins_in
+from memsim.sass.cubin import USER_CONSTANTS
+from memsim.sass.machine_code import MachineModule, read_module
+
+ELF = b"\x7fELF"
+
+
+class ProgramModule:
+    """A module of a program.
+
+    Raises:
+        MemsimError: there is no code in it that the chip runs.
+    """
+
+    def __init__(self, image: bytes, memory: ProgramMemory, chip: Arch) -> None:
+        self.memory = memory
+        self.code = code_of_image(image, chip)
+        self.machine: MachineModule = read_module(self.code)
+        #: Addresses of global variables, and of the copies of constant ones that the program sees.
+        self.variables: dict[str, tuple[int, int]] = {}
+        self._place_variables()
+
+    @cached_property
+    def kernels(self) -> Module:
+        """Its kernels."""
+        return from_cubin(self.code)
+
+    def kernel(self, name: str) -> Kernel | None:
+        """The kernel of this name; None if there is none."""
+        return self.kernels[name] if name in self.machine.cubin.kernels else None
+
+    def _place_variables(self) -> None:
+        """Allocates all variables, as the driver does when it loads a module, with their initial contents."""
+        cubin = self.machine.cubin
+        for variable in cubin.variables:
+            start = self._allocate(variable.name, variable.size)
+            if variable.init is not None:
+                self._write(start, variable.init)
+        bank = self.constants_of_code
+        for name, offset, size in cubin.constants:
+            self._write(self._allocate(name, size), bank[offset : offset + size])
+        for variable in cubin.variables:
+            start, _ = self.variables[variable.name]
+            for pointer in variable.pointers:
+                if pointer.symbol in self.variables:
+                    value = self.variables[pointer.symbol][0] + pointer.addend
+                    self._write(start + pointer.offset, value.to_bytes(8, "little"))
+
+    def _allocate(self, name: str, size: int) -> int:
+        start = self.memory.allocate(size, name=name)
+        self.memory.view(start, size)[:] = 0
+        self.variables[name] = start, size
+        return start
+
+    def _write(self, address: int, content: bytes) -> None:
+        self.memory.view(address, len(content))[:] = bytearray(content)
+
+    @cached_property
+    def constants_of_code(self) -> bytes:
+        """The bank of `__constant__` variables as the code has it."""
+        banks = (image.constants.get(USER_CONSTANTS, b"") for image in self.machine.cubin.kernels.values())
+        return max(banks, key=len, default=b"")
+
+    def constants(self) -> dict[int, bytes]:
+        """The bank of `__constant__` variables as the program has filled them."""
+        if not self.machine.cubin.constants:
+            return {}
+        bank = bytearray(self.constants_of_code)
+        for name, offset, size in self.machine.cubin.constants:
+            bank[offset : offset + size] = self.memory.view(self.variables[name][0], size).tobytes()
+        return {USER_CONSTANTS: bytes(bank)}
+
+    def release(self) -> None:
+        """Frees its variables."""
+        for start, _ in self.variables.values():
+            self.memory.release(start)
+
+
+_unpacked: dict[tuple[bytes, str], bytes] = {}
+
+
+def code_of_image(image: bytes, chip: Arch) -> bytes:
+    """The cubin of an image that the chip runs, assembled from its PTX if there is none.
+
+    Raises:
+        MemsimError: there is neither.
+    """
+    key = sha256(image).digest(), chip.name
+    if key not in _unpacked:
+        _unpacked[key] = _code_of_image(image, chip)
+    return _unpacked[key]
+
+
+def _code_of_image(image: bytes, chip: Arch) -> bytes:
+    if image.startswith(ELF):
+        return image
+    if not image.startswith(MAGIC):
+        return _assembled(image.rstrip(b"\0").decode(errors="replace"), chip)
+    with tempfile.TemporaryDirectory() as scratch:
+        path = Path(scratch, "program.fatbin")
+        path.write_bytes(image)
+        try:
+            cubins = cubins_in(path)
+        except MemsimError as error:
+            if "no machine code" not in error.message:
+                raise
+            cubins = []
+        fitting = [(chip_number(made_for), code) for _, code, made_for in cubins if chip.runs(made_for)]
+        if fitting:
+            return max(fitting, key=lambda one: one[0])[1]
+        texts = _ptx_of(path, scratch)
+    fitting_texts = [text for text in texts if (target := target_of(text)) and _assembles(target, chip)]
+    if fitting_texts:
+        return _assembled(max(fitting_texts, key=lambda text: chip_number(target_of(text) or "sm_0")), chip)
+    there = sorted({made_for for _, _, made_for in cubins}) + [f"PTX of {target_of(text)}" for text in texts]
+    raise MemsimError(
+        f"the program has no code for {chip.name}, only {', '.join(there) or 'nothing that can be read'}",
+        hint=f"build it with nvcc -arch={chip.name} (CMake: CMAKE_CUDA_ARCHITECTURES={chip.name[3:]})",
+    )
+
+
+def _ptx_of(path: Path, scratch: str) -> list[str]:
+    tool = find_tool("cuobjdump")
+    if tool is None:
+        return []
+    run_program([tool, "-xptx", "all", path], "cuobjdump", cwd=scratch)
+    return [one.read_text(errors="replace") for one in sorted(Path(scratch).glob("*.ptx"))]
+
+
+def _assembles(target: str, chip: Arch) -> bool:
+    """Whether PTX may be assembled for a chip: not for an older one, nor `sm_90a`'s for others."""
+    exact = target[-1:].isalpha()
+    its, own = chip_number(target), chip_number(chip.name)
+    return its == own if exact else its <= own
+
+
+def _assembled(text: str, chip: Arch) -> bytes:
+    """PTX assembled; for `sm_90a` where the text says so.
+
+    Raises:
+        MemsimError: it is no PTX, no assembler is installed, or it rejects the text.
+    """
+    target = target_of(text)
+    if target is None:
+        raise MemsimError("what the program loads is neither a fat binary, nor a cubin, nor PTX")
+    return assemble_ptx(text, target if target[-1:].isalpha() else chip.name, "the program's PTX").cubin

@@ -1,0 +1,189 @@
+"""The device memory of one program: a memory file that the program maps, too, at the same addresses.
+
+So a device pointer is an address in the program and in the emulator at once: copies cost nothing, and
+pointers within arrays and structs are right.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from enum import IntEnum
+
+import numpy as np
+
+from memsim.errors import MemsimError
+from memsim.simt.cooperative import WORKSPACE
+from memsim.state.address_spaces import GLOBAL_BASE, Buffer, SpaceLayout, align
+from memsim.state.launch_memory import Memory
+from memsim.state.poison import Poison, Poisoned
+
+#: Alignment of allocations: that of textures and of pitched rows, as a GPU's.
+ALIGNMENT = 512
+#: From so many bytes on, what is freed is given back to the system.
+WORTH_GIVING_BACK = 1 << 20
+
+
+class MemoryKind(IntEnum):
+    """Who may access an allocation; native/channel.h has the same numbers."""
+
+    DEVICE, HOST, MANAGED = 0, 1, 2
+
+
+class OutOfDeviceMemory(Exception):
+    """An allocation does not fit."""
+
+
+class ProgramMemory:
+    """`size`: bytes of the device. `layout`: what is allocated; `kinds`: by the start of an allocation."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.file = os.memfd_create("memsim")
+        os.ftruncate(self.file, size)
+        self._mapped = mmap.mmap(self.file, size, flags=mmap.MAP_SHARED)
+        self.bytes = np.frombuffer(self._mapped, np.uint8)
+        self.layout = SpaceLayout("global", GLOBAL_BASE)
+        self.kinds: dict[int, MemoryKind] = {}
+        self.used = 0
+        self._count = 0
+        self._free: dict[int, list[int]] = {}
+
+    def close(self) -> None:
+        """Gives everything back."""
+        os.close(self.file)
+        self.bytes = np.zeros(0, np.uint8)
+        with suppress(BufferError):
+            self._mapped.close()
+
+    def allocate(self, size: int, kind: MemoryKind = MemoryKind.DEVICE, name: str = "") -> int:
+        """The address of so many new bytes.
+
+        Raises:
+            OutOfDeviceMemory: they do not fit.
+        """
+        taken = align(max(size, 1), ALIGNMENT)
+        if taken > self.size - self.used:
+            raise OutOfDeviceMemory
+        place = self._free.get(taken)
+        if place:
+            start = place.pop()
+        else:
+            end = self.layout.end
+            start = self.layout.reserve(taken, ALIGNMENT, ALIGNMENT)
+            if self.layout.end - GLOBAL_BASE > self.size:
+                self.layout.end = end
+                raise OutOfDeviceMemory
+        self.layout.add(name or f"allocation {self._count}", start, size)
+        self._count += 1
+        self.kinds[start] = kind
+        self.used += taken
+        return start
+
+    def release(self, start: int) -> bool:
+        """Frees what starts at an address; False if nothing does."""
+        buffer = self.layout.at(start)
+        if buffer is None or start not in self.kinds:
+            return False
+        self.layout.remove(buffer)
+        del self.kinds[start]
+        taken = align(max(buffer.end - buffer.start, 1), ALIGNMENT)
+        self.used -= taken
+        self._free.setdefault(taken, []).append(start)
+        if taken >= WORTH_GIVING_BACK:
+            page = mmap.PAGESIZE
+            first, last = align(start - GLOBAL_BASE, page), (start - GLOBAL_BASE + taken) // page * page
+            with suppress(OSError):
+                self._mapped.madvise(mmap.MADV_REMOVE, first, last - first)
+        return True
+
+    def find(self, address: int) -> Buffer | None:
+        """The allocation that an address is in."""
+        return self.layout.find(address, address + 1)
+
+    def view(self, address: int, size: int) -> np.ndarray:
+        """Bytes from an address on, uint8, in place."""
+        return self.bytes[address - GLOBAL_BASE : address - GLOBAL_BASE + size]
+
+    def private(self, size: int) -> np.ndarray:
+        """The first bytes as they are, uint8; what is written to them stays private."""
+        mapped = mmap.mmap(self.file, size, flags=mmap.MAP_PRIVATE)
+        return np.frombuffer(mapped, np.uint8)
+
+
+class MemoryOfLaunch(Memory):
+    """A launch's memory whose global space is the device's.
+
+    symbols: addresses of the module's variables. is_private: the launch's writes to global memory are seen by
+    nobody else. unwritten: why a value is unknown that the launch has written, as it came from shared or
+    local memory that nothing was written to.
+    """
+
+    def __init__(
+        self,
+        device: ProgramMemory,
+        shared_base: int,
+        symbols: Mapping[str, int],
+        constants: Mapping[int, bytes],
+        is_private: bool,
+    ) -> None:
+        super().__init__([], shared_base)
+        self.device, self.is_private = device, is_private
+        self.given = symbols
+        self.layouts["global"] = device.layout
+        self.symbols = {name: ("global", address) for name, address in symbols.items()}
+        self.constants = constants
+        self.unwritten: Poison | None = None
+        self._end = device.layout.end
+
+    def global_bytes(self, size: int) -> np.ndarray:
+        """As `Memory`."""
+        size = min(size, self.device.size)
+        found = self.device.private(size) if self.is_private else self.device.bytes[:size]
+        return found.reshape(1, -1)
+
+    def for_trial(self) -> Memory:
+        """As `Memory`."""
+        return MemoryOfLaunch(self.device, self.layouts["shared"].base, self.given, self.constants, True)
+
+    def release(self) -> None:
+        """Takes the workspace of a cooperative launch out of the device's memory."""
+        place = self.symbols.get(WORKSPACE)
+        workspace = self.device.layout.at(place[1]) if place else None
+        if workspace is not None:
+            self.device.layout.remove(workspace)
+            self.device.layout.end = self._end
+
+    def copy_back(self) -> None:
+        """Nothing to copy.
+
+        Raises:
+            Poisoned: the kernel wrote something unknown, other than what it never wrote itself.
+        """
+        for poison in (self._spoiled.get("global"), self._global and self._global.poison):
+            if poison:
+                raise Poisoned(poison)
+        if self._global is None or self._global.unknown is None or not self._global.unknown.any():
+            return
+        never = {one.reason for one in self.uninitialised.values()}
+        for number in np.unique(self._global.unknown):
+            if number:
+                reason = self._global.reasons[number - 1]
+                if reason.reason not in never:
+                    raise Poisoned(reason)
+                self.unwritten = reason
+
+
+def memory_of_this_machine() -> int:
+    """Bytes that a device has here: half of the machine's memory, and at most those of an H100.
+
+    Raises:
+        MemsimError: there is hardly any.
+    """
+    pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    size = min(pages // 2, 80 << 30) // (1 << 21) * (1 << 21)
+    if size < 1 << 26:
+        raise MemsimError("this machine has too little memory for a device")
+    return int(size)

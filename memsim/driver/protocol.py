@@ -1,0 +1,247 @@
+"""The other end of native/channel.c: the questions of a program, each checked before it is answered.
+
+A question is {u32 operation, u32 bytes} and its bytes; an answer is {i32 CUresult, u32 bytes} and its bytes.
+What comes from the program is not trusted: sizes and handles are looked at, and a question that makes no
+sense is refused.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable
+
+from memsim.arch import Arch
+from memsim.arch.units import WARP
+from memsim.driver.device_attributes import device_attributes, device_name
+from memsim.driver.execute_launches import Launches, LaunchShape
+from memsim.driver.program_code import ProgramModule
+from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
+from memsim.errors import MemsimError
+from memsim.kernel import Kernel
+from memsim.model.occupancy import Needs, occupancy
+from memsim.state.address_spaces import GLOBAL_BASE, align
+
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_IMAGE, NO_BINARY, INVALID_HANDLE, NOT_FOUND = 1, 2, 200, 209, 400, 500
+HEAD, ANSWER = struct.Struct("<II"), struct.Struct("<iI")
+HELLO, LAUNCH = struct.Struct("<QQ64sII"), struct.Struct("<12I")
+#: The largest question: the fat binary of a large library.
+MOST_BYTES = 1 << 31
+MOST_NAME = 1 << 16
+MOST_ALLOCATIONS = 1 << 20
+#: Attributes of a function that native/channel.h has room for.
+FUNCTION_ATTRIBUTES = 10
+
+Answer = tuple[int, bytes]
+
+
+class BadQuestion(Exception):
+    """What a program sent makes no sense."""
+
+
+class Client:
+    """One program, or one process of it: its connection, its memory, its modules and functions."""
+
+    def __init__(self, connection: socket.socket, memory: ProgramMemory, launches: Launches) -> None:
+        self.connection, self.memory, self.launches = connection, memory, launches
+        self.modules: dict[int, ProgramModule] = {}
+        self.functions: dict[int, tuple[ProgramModule, Kernel]] = {}
+        self.refused: dict[str, None] = {}
+        self._made = 0
+        self._answers: dict[int, Callable[[bytes], Answer]] = dict(
+            enumerate(
+                (
+                    self._hello,
+                    self._module,
+                    self._unload,
+                    self._function,
+                    self._variable,
+                    self._allocate,
+                    self._free,
+                    self._range,
+                    self._launch,
+                    self._occupancy,
+                    self._refused,
+                    self._memory,
+                ),
+                1,
+            )
+        )
+        socket.send_fds(connection, [b"m"], [memory.file])
+
+    @property
+    def chip(self) -> Arch:
+        """The chip that the program sees."""
+        return self.launches.chip
+
+    def close(self) -> None:
+        """The program is done."""
+        self.connection.close()
+        self.memory.close()
+
+    def serve(self) -> bool:
+        """Takes one question and answers it; False if the program has gone, or sent what makes no sense."""
+        try:
+            head = self._take(HEAD.size)
+            operation, size = HEAD.unpack(head)
+            if operation not in self._answers or size > MOST_BYTES:
+                raise BadQuestion(f"operation {operation} with {size:,} bytes")
+            data = self._take(size)
+            result, answer = self._answers[operation](data)
+        except EOFError:
+            return False
+        except (BadQuestion, struct.error) as why:
+            self.launches.say(f"the program sent what is no question, and is left alone: {why}")
+            return False
+        except OutOfDeviceMemory:
+            result, answer = OUT_OF_MEMORY, b""
+        try:
+            self.connection.sendall(ANSWER.pack(result, len(answer)) + answer)
+        except OSError:
+            return False
+        return True
+
+    def _take(self, size: int) -> bytes:
+        found = bytearray()
+        while len(found) < size:
+            try:
+                more = self.connection.recv(min(size - len(found), 1 << 20))
+            except OSError:
+                more = b""
+            if not more:
+                raise EOFError
+            found += more
+        return bytes(found)
+
+    # --- answers
+
+    def _hello(self, data: bytes) -> Answer:
+        pairs = sorted(device_attributes(self.chip).items())
+        head = HELLO.pack(GLOBAL_BASE, self.memory.size, device_name(self.chip).encode(), len(pairs), 0)
+        return 0, head + b"".join(struct.pack("<Ii", *pair) for pair in pairs)
+
+    def _module(self, data: bytes) -> Answer:
+        try:
+            module = ProgramModule(data, self.memory, self.chip)
+        except MemsimError as error:
+            self.launches.say(str(error))
+            return (NO_BINARY if "no code for" in error.message else INVALID_IMAGE), b""
+        self._made += 1
+        self.modules[self._made] = module
+        return 0, struct.pack("<I", self._made)
+
+    def _unload(self, data: bytes) -> Answer:
+        (number,) = struct.unpack("<I", data)
+        module = self.modules.pop(number, None)
+        if module is None:
+            return INVALID_HANDLE, b""
+        module.release()
+        return 0, b""
+
+    def _named(self, data: bytes) -> tuple[ProgramModule | None, str]:
+        (number,) = struct.unpack_from("<I", data)
+        if len(data) > MOST_NAME:
+            raise BadQuestion(f"a name of {len(data):,} bytes")
+        return self.modules.get(number), data[4:].decode(errors="replace")
+
+    def _function(self, data: bytes) -> Answer:
+        module, name = self._named(data)
+        if module is None:
+            return INVALID_HANDLE, b""
+        try:
+            kernel = module.kernel(name)
+            if kernel is None:
+                return NOT_FOUND, b""
+            attributes = self._attributes(kernel)
+        except MemsimError as error:
+            self.launches.say(f"{name}: {error}")
+            return INVALID_IMAGE, b""
+        self._made += 1
+        self.functions[self._made] = module, kernel
+        count, size = len(kernel.parameters), kernel.machine.image.parameter_size
+        head = struct.pack(f"<3I{FUNCTION_ATTRIBUTES}i", self._made, count, size, *attributes)
+        return 0, head + b"".join(struct.pack("<II", one.offset, one.size) for one in kernel.parameters)
+
+    def _attributes(self, kernel: Kernel) -> list[int]:
+        """CUfunction_attribute 0 to 9."""
+        image, registers = kernel.machine.image, kernel.machine.registers
+        by_registers = self.chip.registers // align(max(registers, 1), 8) // WARP * WARP
+        bound = image.max_threads
+        threads = min(1024, by_registers, bound[0] * bound[1] * bound[2] if bound else 1024)
+        constant = sum(one.size for one in kernel.machine.module.cubin.constants)
+        version = int(self.chip.name.removeprefix("sm_"))
+        dynamic = max(0, self.chip.static_shared_bytes - kernel.static_shared)
+        return [
+            threads,
+            kernel.static_shared,
+            constant,
+            image.local_bytes,
+            registers,
+            version,
+            version,
+            0,
+            dynamic,
+            -1,
+        ]
+
+    def _variable(self, data: bytes) -> Answer:
+        module, name = self._named(data)
+        if module is None:
+            return INVALID_HANDLE, b""
+        found = module.variables.get(name)
+        return (NOT_FOUND, b"") if found is None else (0, struct.pack("<QQ", *found))
+
+    def _allocate(self, data: bytes) -> Answer:
+        size, kind, _ = struct.unpack("<QII", data)
+        if not size or kind not in set(MemoryKind):
+            return INVALID_VALUE, b""
+        if len(self.memory.kinds) >= MOST_ALLOCATIONS:
+            return OUT_OF_MEMORY, b""
+        return 0, struct.pack("<Q", self.memory.allocate(size, MemoryKind(kind)))
+
+    def _free(self, data: bytes) -> Answer:
+        (address,) = struct.unpack("<Q", data)
+        return (0 if self.memory.release(address) else INVALID_VALUE), b""
+
+    def _range(self, data: bytes) -> Answer:
+        (address,) = struct.unpack("<Q", data)
+        found = self.memory.find(address)
+        if found is None or found.start not in self.memory.kinds:
+            return INVALID_VALUE, b""
+        kind = self.memory.kinds[found.start]
+        return 0, struct.pack("<QQII", found.start, found.end - found.start, kind, 0)
+
+    def _launch(self, data: bytes) -> Answer:
+        number, *numbers = LAUNCH.unpack_from(data)
+        parameters = data[LAUNCH.size :]
+        if number not in self.functions:
+            return INVALID_HANDLE, b""
+        module, kernel = self.functions[number]
+        if len(parameters) != kernel.machine.image.parameter_size:
+            raise BadQuestion(f"{len(parameters)} bytes of parameters for {kernel.name}")
+        grid, block, cluster = (tuple(numbers[i : i + 3]) for i in (0, 3, 7))
+        if 0 in grid or 0 in block:
+            return INVALID_VALUE, b""
+        shape = LaunchShape(grid, block, numbers[6], cluster if all(cluster) else None, bool(numbers[10]))
+        return self.launches.launch(module, kernel, shape, parameters, self.memory), b""
+
+    def _occupancy(self, data: bytes) -> Answer:
+        number, threads, shared = struct.unpack("<IIQ", data)
+        if number not in self.functions or not 0 < threads <= 1024:
+            return INVALID_VALUE, b""
+        machine = self.functions[number][1].machine
+        used = self.functions[number][1].static_shared + shared
+        if used > self.chip.shared_block_bytes:
+            return 0, struct.pack("<I", 0)
+        needs = Needs(threads, machine.registers, used, machine.image.barriers)
+        return 0, struct.pack("<I", occupancy(needs, self.chip).blocks)
+
+    def _refused(self, data: bytes) -> Answer:
+        name = data[:200].decode(errors="replace")
+        if name not in self.refused and len(self.refused) < 1000:
+            self.refused[name] = None
+            self.launches.say(f"{name} is not implemented; the program is told so (801, not supported)")
+        return 0, b""
+
+    def _memory(self, data: bytes) -> Answer:
+        return 0, struct.pack("<QQ", self.memory.size - self.memory.used, self.memory.size)

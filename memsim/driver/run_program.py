@@ -1,0 +1,102 @@
+"""Runs a program whose CUDA device is memsim, and serves it until it ends."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import socket
+import struct
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from memsim.driver.execute_launches import Launches
+from memsim.driver.native_build import libraries
+from memsim.driver.program_memory import ProgramMemory, memory_of_this_machine
+from memsim.driver.protocol import Client
+from memsim.errors import MemsimError
+
+#: Where the program finds memsim; without it memsim's CUDA libraries answer "no device".
+VARIABLE = "MEMSIM_DRIVER"
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+MOST_PROCESSES = 64
+
+
+def run_program(command: Sequence[str], launches: Launches) -> int:
+    """Runs a command to its end; returns its exit code, 128 + the signal that ended it.
+
+    Each process of it that uses CUDA has a device of its own.
+
+    Raises:
+        MemsimError: there is no such program, or memsim's libraries cannot be built.
+    """
+    folder = libraries()
+    size = memory_of_this_machine()
+    with tempfile.TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
+        path = str(Path(scratch, "driver"))
+        door.bind(path)
+        door.listen()
+        searched = [str(folder), *filter(None, [os.environ.get(LIBRARY_PATH)])]
+        environment = {**os.environ, VARIABLE: path, LIBRARY_PATH: os.pathsep.join(searched)}
+        try:
+            program = subprocess.Popen(list(command), env=environment)
+        except OSError as error:
+            raise MemsimError(f"cannot run {command[0]}: {error.strerror}") from None
+        try:
+            _serve(door, program, launches, size)
+        except KeyboardInterrupt:
+            program.wait()
+            raise
+        finally:
+            if program.poll() is None:
+                program.kill()
+                program.wait()
+    code = program.returncode
+    return code if code >= 0 else 128 - code
+
+
+def _serve(door: socket.socket, program: subprocess.Popen[bytes], launches: Launches, size: int) -> None:
+    """Answers the questions of all processes of a program, one after the other, until the program ends."""
+    ended = os.pidfd_open(program.pid)
+    clients: dict[int, Client] = {}
+    with selectors.DefaultSelector() as waiting:
+        waiting.register(ended, selectors.EVENT_READ)
+        waiting.register(door, selectors.EVENT_READ)
+        try:
+            while True:
+                ready = [key.fd for key, _ in waiting.select()]
+                for fd in ready:
+                    if fd == door.fileno():
+                        _welcome(door, clients, waiting, launches, size)
+                    elif fd in clients and not clients[fd].serve():
+                        waiting.unregister(fd)
+                        clients.pop(fd).close()
+                if ended in ready and program.poll() is not None:
+                    return
+        finally:
+            os.close(ended)
+            for client in clients.values():
+                client.close()
+
+
+def _welcome(
+    door: socket.socket,
+    clients: dict[int, Client],
+    waiting: selectors.BaseSelector,
+    launches: Launches,
+    size: int,
+) -> None:
+    """A process connects; those of other users, and too many, are sent away."""
+    connection, _ = door.accept()
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    _, user, _ = struct.unpack("3i", credentials)
+    if user != os.getuid() or len(clients) >= MOST_PROCESSES:
+        connection.close()
+        return
+    try:
+        clients[connection.fileno()] = Client(connection, ProgramMemory(size), launches)
+    except OSError:
+        connection.close()
+        return
+    waiting.register(connection, selectors.EVENT_READ)

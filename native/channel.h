@@ -1,0 +1,54 @@
+// The way to memsim: one request at a time over a Unix socket, and the memory file that is the device's memory.
+//
+// A request is {u32 operation, u32 bytes} and its bytes; an answer is {i32 CUresult, u32 bytes} and its bytes.
+// memsim/driver/protocol.py has the other end, and the same numbers.
+#ifndef MEMSIM_CHANNEL_H
+#define MEMSIM_CHANNEL_H
+#include <stddef.h>
+#include <stdint.h>
+
+enum operation {
+  OP_HELLO = 1,   // -> struct hello, its attributes, and the memory file
+  OP_MODULE,      // an image -> u32 module
+  OP_UNLOAD,      // u32 module
+  OP_FUNCTION,    // u32 module, name -> struct function_info and its parameters
+  OP_VARIABLE,    // u32 module, name -> u64 address, u64 bytes
+  OP_ALLOCATE,    // u64 bytes, u32 kind, u32 alignment -> u64 address
+  OP_FREE,        // u64 address
+  OP_RANGE,       // u64 address -> u64 start, u64 bytes, u32 kind, u32 0
+  OP_LAUNCH,      // struct launch, parameters
+  OP_OCCUPANCY,   // u32 function, u32 threads, u64 dynamic shared bytes -> u32 blocks
+  OP_REFUSED,     // the name of a function that is not implemented
+  OP_MEMORY,      // -> u64 free, u64 total
+};
+
+enum kind { DEVICE_MEMORY = 0, HOST_MEMORY = 1, MANAGED_MEMORY = 2 };
+
+struct hello {
+  uint64_t base, bytes;   // where the memory file is to be mapped, and how large it is
+  char name[64];
+  uint32_t attributes, unused;  // pairs of u32 follow: CUdevice_attribute, value
+};
+
+#define FUNCTION_ATTRIBUTES 10  // CUfunction_attribute 0 to 9
+
+struct function_info {
+  uint32_t number, parameters, bytes;   // pairs of u32 follow, for each parameter: offset, size
+  int32_t attributes[FUNCTION_ATTRIBUTES];
+};
+
+struct launch {
+  uint32_t function, grid[3], block[3], shared, cluster[3], cooperative;
+};
+
+// Connects on first use. 0, or CUDA_ERROR_NO_DEVICE where there is no memsim.
+int memsim_connect(void);
+// Sends two pieces of bytes and waits. `answer` gets at most `room` bytes; *got is what came. A CUresult.
+int memsim_ask(enum operation op, const void *a, size_t na, const void *b, size_t nb, void *answer, size_t room,
+               size_t *got);
+// What memsim said of the device; valid after memsim_connect() == 0.
+const struct hello *memsim_device(void);
+const uint32_t *memsim_attributes(void);
+// Tells memsim that a function is missing; CUDA_ERROR_NOT_SUPPORTED.
+__attribute__((visibility("default"))) int memsim_refuse(const char *name);
+#endif

@@ -1,0 +1,177 @@
+// Memory, copies and symbols: the second half of runtime.c.
+
+static int get(void **address, size_t bytes, CUresult (*allocate)(CUdeviceptr *, size_t)) {
+  int failed = start();
+  if (failed) return failed;
+  *address = NULL;
+  return bytes ? (int)allocate((CUdeviceptr *)address, bytes) : 0;
+}
+static CUresult allocate_managed(CUdeviceptr *address, size_t bytes) { return cuMemAllocManaged(address, bytes, CU_MEM_ATTACH_GLOBAL); }
+static CUresult allocate_host(CUdeviceptr *address, size_t bytes) { return cuMemAllocHost((void **)address, bytes); }
+API cudaMalloc(void **address, size_t bytes) { ANSWER(get(address, bytes, cuMemAlloc)); }
+API cudaMallocManaged(void **address, size_t bytes, unsigned flags) { ANSWER(get(address, bytes, allocate_managed)); }
+API cudaMallocHost(void **address, size_t bytes) { ANSWER(get(address, bytes, allocate_host)); }
+API cudaHostAlloc(void **address, size_t bytes, unsigned flags) { ANSWER(get(address, bytes, allocate_host)); }
+API cudaMallocAsync(void **address, size_t bytes, cudaStream_t stream) { ANSWER(get(address, bytes, cuMemAlloc)); }
+API cudaMallocFromPoolAsync(void **address, size_t bytes, cudaMemPool_t pool, cudaStream_t stream) {
+  ANSWER(get(address, bytes, cuMemAlloc));
+}
+API cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height) {
+  *pitch = (width + 511) & ~(size_t)511;
+  ANSWER(get(address, *pitch * height, cuMemAlloc));
+}
+API cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent extent) {
+  p->pitch = (extent.width + 511) & ~(size_t)511;
+  p->xsize = extent.width;
+  p->ysize = extent.height;
+  ANSWER(get(&p->ptr, p->pitch * extent.height * extent.depth, cuMemAlloc));
+}
+API cudaFree(void *address) { START; ANSWER(cuMemFree(DEVICE(address))); }
+API cudaFreeHost(void *address) { START; ANSWER(cuMemFreeHost(address)); }
+API cudaFreeAsync(void *address, cudaStream_t stream) { START; ANSWER(cuMemFree(DEVICE(address))); }
+API cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
+  START;
+  ANSWER(cuMemHostGetDevicePointer((CUdeviceptr *)device, host, flags));
+}
+API cudaHostGetFlags(unsigned *flags, void *host) { START; ANSWER(cuMemHostGetFlags(flags, host)); }
+API cudaMemGetInfo(size_t *free_bytes, size_t *total) { START; ANSWER(cuMemGetInfo(free_bytes, total)); }
+API cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *pointer) {
+  START;
+  unsigned type, is_managed = 0;
+  memset(a, 0, sizeof *a);
+  if (cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, DEVICE(pointer))) {
+    a->device = -1;
+    a->hostPointer = (void *)pointer;
+    return cudaSuccess;  // memory that CUDA does not know
+  }
+  cuPointerGetAttribute(&is_managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, DEVICE(pointer));
+  a->type = is_managed ? cudaMemoryTypeManaged : type == CU_MEMORYTYPE_HOST ? cudaMemoryTypeHost : cudaMemoryTypeDevice;
+  a->devicePointer = (void *)pointer;
+  a->hostPointer = a->type == cudaMemoryTypeDevice ? NULL : (void *)pointer;
+  return cudaSuccess;
+}
+
+static int copy(void *to, const void *from, size_t bytes, int kind) {
+  int failed = start();
+  if (failed) return failed;
+  if (kind < 0 || kind > 4) return cudaErrorInvalidMemcpyDirection;
+  return bytes ? (int)cuMemcpy(DEVICE(to), DEVICE(from), bytes) : (int)cuCtxSynchronize();
+}
+static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind) {
+  if (to_pitch < width || from_pitch < width) return cudaErrorInvalidPitchValue;
+  for (size_t y = 0; y < height; y++) {
+    int failed = copy((char *)to + y * to_pitch, (const char *)from + y * from_pitch, width, kind);
+    if (failed) return failed;
+  }
+  return 0;
+}
+static int copy_box(const struct cudaMemcpy3DParms *p) {
+  if (p->srcArray || p->dstArray) return memsim_refuse("cudaMemcpy3D of a CUDA array");
+  for (size_t z = 0; z < p->extent.depth; z++) {
+    char *to = (char *)p->dstPtr.ptr + p->dstPos.x + ((p->dstPos.z + z) * p->dstPtr.ysize + p->dstPos.y) * p->dstPtr.pitch;
+    char *from = (char *)p->srcPtr.ptr + p->srcPos.x + ((p->srcPos.z + z) * p->srcPtr.ysize + p->srcPos.y) * p->srcPtr.pitch;
+    int failed = copy_rows(to, p->dstPtr.pitch, from, p->srcPtr.pitch, p->extent.width, p->extent.height, p->kind);
+    if (failed) return failed;
+  }
+  return 0;
+}
+API cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { ANSWER(copy(to, from, bytes, kind)); }
+API cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
+  ANSWER(copy(to, from, bytes, kind));
+}
+API cudaMemcpyPeer(void *to, int a, const void *from, int b, size_t bytes) { ANSWER(copy(to, from, bytes, 4)); }
+API cudaMemcpyPeerAsync(void *to, int a, const void *from, int b, size_t bytes, cudaStream_t stream) {
+  ANSWER(copy(to, from, bytes, 4));
+}
+API cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                 enum cudaMemcpyKind kind) {
+  ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
+}
+API cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                      enum cudaMemcpyKind kind, cudaStream_t stream) {
+  ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
+}
+API cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { ANSWER(copy_box(p)); }
+API cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { ANSWER(copy_box(p)); }
+
+static int fill_box(void *at, size_t pitch, int value, size_t width, size_t height) {
+  int failed = start();
+  return failed ? failed : (int)cuMemsetD2D8(DEVICE(at), pitch, (unsigned char)value, width, height);
+}
+API cudaMemset(void *at, int value, size_t bytes) { ANSWER(fill_box(at, 0, value, bytes, 1)); }
+API cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream) { ANSWER(fill_box(at, 0, value, bytes, 1)); }
+API cudaMemset2D(void *at, size_t pitch, int value, size_t width, size_t height) {
+  ANSWER(fill_box(at, pitch, value, width, height));
+}
+API cudaMemset2DAsync(void *at, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
+  ANSWER(fill_box(at, pitch, value, width, height));
+}
+static int fill_boxes(struct cudaPitchedPtr p, int value, struct cudaExtent extent) {
+  for (size_t z = 0; z < extent.depth; z++) {
+    int failed = fill_box((char *)p.ptr + z * p.pitch * p.ysize, p.pitch, value, extent.width, extent.height);
+    if (failed) return failed;
+  }
+  return 0;
+}
+API cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent extent) { ANSWER(fill_boxes(p, value, extent)); }
+API cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream) {
+  ANSWER(fill_boxes(p, value, extent));
+}
+
+static int symbol_at(const void *host, CUdeviceptr *address, size_t *bytes) {
+  struct symbol *symbol;
+  int failed = find(host, &symbol);
+  if (failed) return failed == cudaErrorInvalidDeviceFunction ? cudaErrorInvalidSymbol : failed;
+  failed = (int)cuModuleGetGlobal(address, bytes, symbol->module->loaded, symbol->name);
+  return failed == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : failed;
+}
+static int copy_symbol(const void *symbol, void *host, size_t bytes, size_t offset, int is_write) {
+  CUdeviceptr address;
+  size_t size;
+  int failed = symbol_at(symbol, &address, &size);
+  if (failed) return failed;
+  if (offset > size || bytes > size - offset) return cudaErrorInvalidValue;
+  void *at = (char *)(uintptr_t)address + offset;
+  return is_write ? copy(at, host, bytes, 4) : copy(host, at, bytes, 4);
+}
+API cudaGetSymbolAddress(void **address, const void *symbol) { ANSWER(symbol_at(symbol, (CUdeviceptr *)address, NULL)); }
+API cudaGetSymbolSize(size_t *bytes, const void *symbol) { CUdeviceptr at; ANSWER(symbol_at(symbol, &at, bytes)); }
+API cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
+  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1));
+}
+API cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1));
+}
+API cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
+  ANSWER(copy_symbol(symbol, to, bytes, offset, 0));
+}
+API cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
+                              cudaStream_t stream) {
+  ANSWER(copy_symbol(symbol, to, bytes, offset, 0));
+}
+
+// Every page is where it is: hints have no effect. Pools: there is one, which keeps nothing.
+#if CUDART_VERSION >= 13000
+API cudaMemPrefetchAsync(const void *at, size_t bytes, struct cudaMemLocation where, unsigned flags, cudaStream_t stream) {
+  return cudaSuccess;
+}
+API cudaMemAdvise(const void *at, size_t bytes, enum cudaMemoryAdvise advice, struct cudaMemLocation where) { return cudaSuccess; }
+#else
+API cudaMemPrefetchAsync(const void *at, size_t bytes, int device, cudaStream_t stream) { return cudaSuccess; }
+API cudaMemAdvise(const void *at, size_t bytes, enum cudaMemoryAdvise advice, int device) { return cudaSuccess; }
+#endif
+API cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device) { START; ANSWER(cuDeviceGetDefaultMemPool(pool, device)); }
+API cudaDeviceGetMemPool(cudaMemPool_t *pool, int device) { START; ANSWER(cuDeviceGetDefaultMemPool(pool, device)); }
+API cudaDeviceSetMemPool(int device, cudaMemPool_t pool) { return cudaSuccess; }
+API cudaMemPoolCreate(cudaMemPool_t *pool, const struct cudaMemPoolProps *how) { START; ANSWER(cuDeviceGetDefaultMemPool(pool, 0)); }
+API cudaMemPoolDestroy(cudaMemPool_t pool) { return cudaSuccess; }
+API cudaMemPoolTrimTo(cudaMemPool_t pool, size_t kept) { return cudaSuccess; }
+API cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) { return cudaSuccess; }
+API cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *access, size_t count) { return cudaSuccess; }
+API cudaMemPoolGetAttribute(cudaMemPool_t pool, enum cudaMemPoolAttr attribute, void *value) {
+  ANSWER(cuMemPoolGetAttribute(pool, (CUmemPool_attribute)attribute, value));
+}
+EXPORTED struct cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, enum cudaChannelFormatKind kind) {
+  return (struct cudaChannelFormatDesc){x, y, z, w, kind};
+}

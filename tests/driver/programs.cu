@@ -1,0 +1,214 @@
+// The programs of the tests: one file, so that it is compiled once; the first argument says which runs.
+#include <cooperative_groups.h>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+#define CHECK(call) do { cudaError_t e = call; if (e) { printf("%s: %s\n", #call, cudaGetErrorName(e)); return 3; } } while (0)
+
+__global__ void add(const float *a, const float *b, float *c, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) c[i] = a[i] + b[i];
+}
+static int vector_add() {
+  const int n = 1000;
+  std::vector<float> a(n, 1.5f), b(n, 2.0f), c(n);
+  float *da, *db, *dc;
+  CHECK(cudaMalloc(&da, n * 4));
+  CHECK(cudaMalloc(&db, n * 4));
+  CHECK(cudaMalloc(&dc, n * 4));
+  CHECK(cudaMemcpy(da, a.data(), n * 4, cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpyAsync(db, b.data(), n * 4, cudaMemcpyHostToDevice, 0));
+  add<<<4, 256>>>(da, db, dc, n);
+  CHECK(cudaGetLastError());
+  CHECK(cudaDeviceSynchronize());
+  CHECK(cudaMemcpy(c.data(), dc, n * 4, cudaMemcpyDeviceToHost));
+  for (float each : c)
+    if (each != 3.5f) return 1;
+  CHECK(cudaFree(da));
+  return cudaFree(da) == cudaErrorInvalidValue && cudaGetLastError() == cudaErrorInvalidValue && !cudaGetLastError() ? 0 : 2;
+}
+
+__constant__ float scale[4] = {9, 9, 9, 9};
+__device__ int counter = 40;
+__device__ float table[8];
+__managed__ int both = 5;
+__global__ void scaled(float *out) {
+  out[threadIdx.x] = scale[threadIdx.x & 3] * table[threadIdx.x & 7];
+  atomicAdd(&counter, 1);
+  if (!threadIdx.x) both += 2;
+}
+static int symbols() {
+  float s[4] = {1, 2, 3, 4}, t[8], out[32], *d;
+  int count;
+  void *address;
+  size_t size;
+  for (int i = 0; i < 8; i++) t[i] = 10.f * i;
+  CHECK(cudaMemcpyToSymbol(scale, s, 8));
+  CHECK(cudaMemcpyToSymbol(scale, s + 2, 8, 8));
+  CHECK(cudaGetSymbolAddress(&address, table));
+  CHECK(cudaGetSymbolSize(&size, table));
+  CHECK(cudaMemcpy(address, t, size, cudaMemcpyHostToDevice));
+  CHECK(cudaMalloc(&d, sizeof out));
+  both++;
+  scaled<<<1, 32>>>(d);
+  CHECK(cudaMemcpy(out, d, sizeof out, cudaMemcpyDefault));
+  CHECK(cudaMemcpyFromSymbol(&count, counter, 4));
+  for (int i = 0; i < 32; i++)
+    if (out[i] != s[i & 3] * t[i & 7]) return 1;
+  return count == 72 && both == 8 && size == 32 && cudaMemcpyToSymbol(scale, s, 16, 8) == cudaErrorInvalidValue ? 0 : 2;
+}
+
+struct Node { Node *next; int value; };
+struct Rows { float **rows; int n; };
+__global__ void follow(Rows rows, const Node *list, int *sum) {
+  if (threadIdx.x < rows.n) rows.rows[threadIdx.x][threadIdx.x] = threadIdx.x;
+  if (threadIdx.x) return;
+  for (; list; list = list->next) *sum += list->value;
+}
+static int pointers() {
+  float *rows[4], **table;
+  Node *nodes;
+  int *sum;
+  for (auto &row : rows) CHECK(cudaMallocManaged(&row, 64));
+  CHECK(cudaMallocHost(&table, sizeof rows));
+  memcpy(table, rows, sizeof rows);
+  CHECK(cudaMallocManaged(&nodes, 3 * sizeof(Node)));
+  CHECK(cudaMallocManaged(&sum, 4));
+  *sum = 0;
+  for (int i = 0; i < 3; i++) nodes[i] = {i < 2 ? nodes + i + 1 : nullptr, i + 1};
+  follow<<<1, 32>>>(Rows{table, 4}, nodes, sum);
+  CHECK(cudaDeviceSynchronize());
+  for (int i = 0; i < 4; i++)
+    if (rows[i][i] != i) return 1;
+  cudaPointerAttributes managed, host;
+  CHECK(cudaPointerGetAttributes(&managed, sum));
+  CHECK(cudaPointerGetAttributes(&host, table));
+  return *sum == 6 && managed.type == cudaMemoryTypeManaged && host.type == cudaMemoryTypeHost ? 0 : 2;
+}
+
+__global__ void past_the_end(int *a, int offset) { a[threadIdx.x + offset] = threadIdx.x; }
+static int out_of_bounds() {
+  int *a, *b;
+  CHECK(cudaMalloc(&a, 128));
+  past_the_end<<<1, 32>>>(a, 1);
+  if (cudaDeviceSynchronize() != cudaErrorIllegalAddress) return 1;
+  if (cudaGetLastError() != cudaErrorIllegalAddress || cudaMalloc(&b, 4) != cudaErrorIllegalAddress) return 2;
+  CHECK(cudaDeviceReset());
+  CHECK(cudaMalloc(&a, 128));
+  past_the_end<<<1, 32>>>(a, 0);
+  CHECK(cudaDeviceSynchronize());
+  return 0;
+}
+__global__ void misaligned_load(const char *a, int *out) { *out = *(const int *)(a + 2); }
+static int misaligned() {
+  int *a;
+  CHECK(cudaMalloc(&a, 128));
+  misaligned_load<<<1, 1>>>((char *)a, a);
+  return cudaDeviceSynchronize() == cudaErrorMisalignedAddress ? 0 : 1;
+}
+__global__ void endless_loop(volatile int *a) { while (!*a) {} }
+static int endless() {
+  int *a;
+  CHECK(cudaMallocManaged(&a, 4));
+  *a = 0;
+  endless_loop<<<1, 32>>>(a);
+  return cudaGetLastError() == cudaErrorLaunchTimeout ? 0 : 1;
+}
+
+__global__ void grid_sum(const int *in, int *blocks, int *out) {
+  atomicAdd(&blocks[blockIdx.x], in[blockIdx.x * blockDim.x + threadIdx.x]);
+  cooperative_groups::this_grid().sync();
+  if (!blockIdx.x && !threadIdx.x)
+    for (unsigned i = 0; i < gridDim.x; i++) *out += blocks[i];
+}
+static int cooperative() {
+  int *in, *blocks, *out;
+  CHECK(cudaMallocManaged(&in, 512));
+  CHECK(cudaMallocManaged(&blocks, 16));
+  CHECK(cudaMallocManaged(&out, 4));
+  for (int i = 0; i < 128; i++) in[i] = i;
+  void *arguments[] = {&in, &blocks, &out};
+  for (int k = 0; k < 2; k++) {
+    CHECK(cudaMemset(blocks, 0, 16));
+    *out = 0;
+    CHECK(cudaLaunchCooperativeKernel((void *)grid_sum, 4, 32, arguments, 0, 0));
+    if (*out != 127 * 64) return 1;
+  }
+  return 0;
+}
+
+extern __shared__ float tile[];
+__global__ void __launch_bounds__(256) reversed(float *a, int n) {
+  tile[threadIdx.x] = a[threadIdx.x];
+  __syncthreads();
+  a[threadIdx.x] = tile[n - 1 - threadIdx.x];
+}
+static int attributes() {
+  cudaFuncAttributes found;
+  cudaDeviceProp device;
+  float *a;
+  int blocks, grid, block;
+  CHECK(cudaFuncGetAttributes(&found, reversed));
+  CHECK(cudaGetDeviceProperties(&device, 0));
+  printf("%s\n", device.name);
+  if (found.maxThreadsPerBlock != 256 || found.maxDynamicSharedSizeBytes != 48 << 10 || device.major != 9) return 1;
+  CHECK(cudaMallocManaged(&a, 1024));
+  for (int i = 0; i < 256; i++) a[i] = i;
+  reversed<<<1, 256, 1024>>>(a, 256);
+  if (cudaDeviceSynchronize() || a[0] != 255) return 2;
+  reversed<<<1, 256, 100 << 10>>>(a, 256);
+  if (cudaGetLastError() != cudaErrorInvalidValue) return 4;
+  CHECK(cudaFuncSetAttribute(reversed, cudaFuncAttributeMaxDynamicSharedMemorySize, 100 << 10));
+  reversed<<<1, 256, 100 << 10>>>(a, 256);
+  if (cudaDeviceSynchronize() || a[0] != 0) return 5;
+  CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, reversed, 256, 100 << 10));
+  CHECK(cudaOccupancyMaxPotentialBlockSize(&grid, &block, reversed, 0, 0));
+  if (blocks != 2 || block != 256 || grid != 8 * 132) return 6;
+  reversed<<<1, 2048>>>(a, 256);
+  if (cudaGetLastError() != cudaErrorInvalidConfiguration) return 7;
+  reversed<<<0, 32>>>(a, 256);
+  return cudaGetLastError() == cudaErrorInvalidConfiguration ? 0 : 8;
+}
+
+static int streams() {
+  cudaStream_t stream;
+  cudaEvent_t a, b;
+  float *d, ms, h[6] = {1, 2, 3, 4, 5, 6}, out[4];
+  int called = 0;
+  size_t pitch;
+  CHECK(cudaStreamCreate(&stream));
+  CHECK(cudaEventCreate(&a));
+  CHECK(cudaEventCreate(&b));
+  if (cudaEventElapsedTime(&ms, a, b) != cudaErrorInvalidResourceHandle) return 1;
+  CHECK(cudaEventRecord(a, stream));
+  CHECK(cudaMallocPitch(&d, &pitch, 12, 2));
+  CHECK(cudaMemcpy2DAsync(d, pitch, h, 12, 12, 2, cudaMemcpyHostToDevice, stream));
+  CHECK(cudaMemcpy2D(out, 8, (char *)d + 4, pitch, 8, 2, cudaMemcpyDeviceToHost));
+  CHECK(cudaLaunchHostFunc(stream, [](void *data) { ++*(int *)data; }, &called));
+  CHECK(cudaEventRecord(b, stream));
+  CHECK(cudaStreamSynchronize(stream));
+  CHECK(cudaEventElapsedTime(&ms, a, b));
+  cudaGetLastError();
+  return out[0] == 2 && out[3] == 6 && called == 1 && ms >= 0 ? 0 : 2;
+}
+
+static int refused() {
+  cudaIpcMemHandle_t handle;
+  int *a;
+  CHECK(cudaMalloc(&a, 4));
+  return cudaIpcGetMemHandle(&handle, a) == cudaErrorNotSupported ? 0 : 1;
+}
+
+int main(int count, char **arguments) {
+  struct { const char *name; int (*run)(); } programs[] = {
+    {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
+    {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
+    {"streams", streams}, {"refused", refused}};
+  for (auto &each : programs)
+    if (count > 1 && !strcmp(each.name, arguments[1])) {
+      int result = each.run();
+      printf("%s: %s\n", each.name, result ? "FAILED" : "PASSED");
+      return result;
+    }
+  return 100;
+}

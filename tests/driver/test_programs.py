@@ -1,0 +1,132 @@
+"""Programs that nvcc builds run to their own end on memsim."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memsim.arch import SM_90
+from memsim.driver import launch_table
+from memsim.driver.execute_launches import Launches, LaunchKind
+from memsim.driver.run_program import run_program
+from memsim.errors import MemsimError
+
+SOURCE = Path(__file__).with_name("programs.cu")
+pytestmark = [
+    pytest.mark.skipif(
+        sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler"
+    ),
+    pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc"),
+]
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs, built once with the shared runtime."""
+    made = tmp_path_factory.mktemp("programs") / "programs"
+    subprocess.run(["nvcc", "-arch=sm_90", "-lineinfo", "-cudart", "shared", SOURCE, "-o", made], check=True)
+    return made
+
+
+class Ran:
+    """A program that ended. code: its exit code; said: what memsim told while it ran."""
+
+    def __init__(self, *command: str | Path, analyze: bool = False, max_steps: int | None = None) -> None:
+        self.said: list[str] = []
+        launches = Launches(SM_90, self.said.append, analyze=analyze, max_steps=max_steps)
+        self.code = run_program(list(map(str, command)), launches)
+        self.kinds: list[LaunchKind] = list(launches.kinds.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "times"),
+    [
+        ("vector_add", 1),
+        ("symbols", 1),
+        ("pointers", 1),
+        ("cooperative", 2),
+        ("attributes", 2),
+        ("streams", 0),
+    ],
+)
+def test_a_program_passes(programs: Path, name: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
+    done = Ran(programs, name)
+    assert (done.code, done.said) == (0, [])
+    assert capfd.readouterr().out.endswith(f"{name}: PASSED\n")
+    assert sum(kind.times for kind in done.kinds) == times
+    assert not any(kind.failed for kind in done.kinds)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("out_of_bounds", "4 bytes at byte 128 of allocation 0 (128 bytes) by thread (31, 0, 0)"),
+        ("misaligned", "misaligned LDG.E of 4 bytes at byte 2 of allocation 0"),
+        ("endless", "has not finished after 2,000 instructions"),
+    ],
+)
+def test_a_fault_is_told_and_is_the_error_that_a_gpu_gives(programs: Path, name: str, why: str) -> None:
+    done = Ran(programs, name, max_steps=2_000)
+    assert done.code == 0  # the program has looked at the error
+    assert "programs.cu:" in done.said[0] and why in done.said[0]
+    assert [kind.failed for kind in done.kinds] == [1]
+
+
+def test_what_is_not_implemented_says_its_name(programs: Path) -> None:
+    done = Ran(programs, "refused")
+    assert done.code == 0
+    assert done.said == [
+        "cudaIpcGetMemHandle is not implemented; the program is told so (801, not supported)"
+    ]
+
+
+def test_the_exit_code_is_the_programs(programs: Path) -> None:
+    assert Ran(programs, "no such program").code == 100
+    assert Ran("sh", "-c", "kill -9 $$").code == 128 + 9
+    with pytest.raises(MemsimError, match="cannot run"):
+        Ran("/no/such/program")
+
+
+def test_analyze_counts_the_first_launch_of_a_kind_and_changes_nothing(
+    programs: Path, tmp_path: Path
+) -> None:
+    done = Ran(programs, "cooperative", analyze=True)
+    assert done.code == 0  # the sums are right: the counted launch has written nothing
+    (kind,) = done.kinds
+    assert kind.analysis is not None and kind.times == 2
+    assert kind.analysis.sites
+    with (tmp_path / "table").open("w+") as stream:
+        launch_table.write(done.kinds, stream, analyzed=True)
+        stream.seek(0)
+        assert "grid_sum" in stream.read()
+
+
+def test_without_memsim_there_is_no_device(programs: Path) -> None:
+    from memsim.driver.native_build import libraries
+
+    done = subprocess.run(
+        [programs, "vector_add"], env={"LD_LIBRARY_PATH": str(libraries())}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout) == (
+        3,
+        "cudaMalloc(&da, n * 4): cudaErrorNoDevice\nvector_add: FAILED\n",
+    )
+
+
+def test_two_programs_at_once(programs: Path) -> None:
+    """Each process has a device of its own."""
+    both = f"{programs} vector_add & {programs} symbols & wait %1 && wait %2"
+    done = Ran("bash", "-c", both)
+    assert done.code == 0 and sorted(kind.kernel for kind in done.kinds) == ["add", "scaled"]
+
+
+def test_the_static_runtime_is_told_how_to_build(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "a.cu"
+    source.write_text("int main() { void *p; return cudaMalloc(&p, 4) ? 7 : 0; }")
+    subprocess.run(["nvcc", "-cudart", "static", source, "-o", tmp_path / "a"], check=True)
+    assert Ran(tmp_path / "a").code == 7
+    assert "-cudart shared" in capfd.readouterr().err
