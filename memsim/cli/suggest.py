@@ -17,7 +17,8 @@ from memsim.files import read_text, write_text
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.suggest.edit import Edit
-from memsim.suggest.prove import Proof, differing_results, source_of
+from memsim.suggest.other_values import at_other_values, guarded, touched
+from memsim.suggest.prove import Proof, differing_results, edit_job, source_of
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
 from memsim.targets.cache import trace_of
@@ -39,7 +40,9 @@ from memsim.views.suggest import terminal
     help="Prove (and apply) the proposal with this number. Repeatable. Default: the best one for each array.",
 )
 @click.option(
-    "--run", is_flag=True, help="Run the kernel before and after the change and compare the results."
+    "--run",
+    is_flag=True,
+    help="Run the kernel before and after the change, at other sizes too, and compare the results.",
 )
 @click.option(
     "--verify", is_flag=True, help="Measure both versions on this machine's GPU with Nsight Compute."
@@ -62,11 +65,11 @@ def suggest(
     """Proposes layout changes that remove bank conflicts, and proves them by replay.
 
     Tries paddings and XOR swizzles of each shared array on the requests the kernel makes, all stores
-    and loads of the array together. The best one becomes a source edit, which is compiled and replayed,
-    and its counts are shown next to the forecast. Your file is not changed unless you give --apply:
-    then both versions run on the same arguments, and the edit is written only if every array is
-    bit-for-bit identical. Also considers remapping threads, wider global accesses, staging through
-    shared memory, and structures of arrays.
+    and loads of the array together. The best of each become source edits, which are compiled and
+    replayed, and their counts are shown next to the forecast. Your file is not changed unless you give
+    --apply: then both versions run on the same arguments, at other values of the constants that the edit
+    touches too, and the edit is written only if every array is bit-for-bit identical. Also considers
+    remapping threads, wider global accesses, staging through shared memory, and structures of arrays.
 
     TARGET and its options are the same as for `memsim analyze`.
 
@@ -95,14 +98,13 @@ def suggest(
         )
     if measured is not None and not holds(measured):
         raise MemsimError("the GPU's counters differ from the prediction", exit_code=1)
-    if run or apply:
-        _run(found.taken, job, as_json)
+    edit = _run(found.taken, job, as_json) if run or apply else found.taken.edit
     if apply:
         _refuse_another_launch(found.taken, job)
         path = job.kernel.folder / job.kernel.file
-        _write(path, found.taken.edit)
+        _write(path, edit)
         say(err=as_json)
-        say_all(found.taken.edit.diff.removesuffix("\n"), err=as_json)
+        say_all(edit.diff.removesuffix("\n"), err=as_json)
         say(f"Written: {path}", err=as_json)
 
 
@@ -127,11 +129,13 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
         )
 
 
-def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> None:
-    """Say that results are the same.
+def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> Edit:
+    """Say that results are the same, here and at other values of what the edit touches.
+
+    Returns the edit, with an assertion for each constant that has values for which it is wrong.
 
     Raises:
-        MemsimError: they are not.
+        MemsimError: results differ, or would at other values of what is no constant.
     """
     with progress_bar("running both") as report:
         differ = differing_results(job, taken.job, report)
@@ -144,6 +148,26 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> None:
         )
     said = "Ran both versions on the same arguments: every array is bit-for-bit identical."
     say(said, err=as_json)
+    tried = []
+    for each in at_other_values(job, taken):
+        say(
+            f"{each.name} = {each.value}: {each.outcome or 'not judged, as it does not run as it was'}",
+            err=as_json,
+        )
+        tried.append(each)
+    names = touched(job, taken.edit)
+    safe = guarded(taken.edit, tried, names)
+    if safe is None:
+        now = ", ".join(f"{each.name} = {each.value}" for each in names if not each.is_constant)
+        raise MemsimError(
+            f"the change is right only for {now}, which the compiler does not know",
+            file=job.kernel.file,
+            hint="--take another proposal, or make the change by hand where no other value can occur",
+            exit_code=1,
+        )
+    if safe is not taken.edit and differing_results(job, edit_job(job, safe, taken.job.launch)):
+        raise MemsimError("the change with its assertions computes something else", exit_code=1)
+    return safe
 
 
 def _write(path: Path, edit: Edit) -> None:

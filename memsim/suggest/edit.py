@@ -4,126 +4,29 @@ There is no edit if the change cannot be written by rules: an index is not expli
 row corresponds to no index, or the declaration was not found. Whether the edited source computes the same is
 checked by running it.
 
-There is no preprocessing: a use inside a macro that is defined elsewhere is missed (a replay would show it).
+Extents and indices stay in the source's own symbols, so that an edit holds for other values of them too;
+where it needs a multiple, it brings a `static_assert`. `memsim.suggest.other_values` tries other values.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from difflib import unified_diff
 from itertools import pairwise
 from math import prod
 
-from memsim.analysis import Analysis
-from memsim.source.text import without_comments
-from memsim.source.values import Declaration, constants, declarations, definition, value_of
+from memsim.source.values import definition, value_of
+from memsim.suggest.c_text import factor, factors, folded, names_in, plus, spread, xored
 from memsim.suggest.maps import Map, Padding, XorSwizzle
-from memsim.suggest.tiles import Tile
-
-Span = tuple[int, int]
-
-# Expressions with side effects cannot be duplicated.
-EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|\n")
-
-
-# What precedes an element whose address is taken and passed on.
-HANDED_ON = re.compile(r"(?:=|\breturn\b|,|(?P<function>\w+)\s*\()\s*&\s*$")
-# Functions that take the address of an element and access it immediately.
-ACCESSES = re.compile(r"cvta|memcpy_async")
-
-
-@dataclass(frozen=True, slots=True)
-class Use:
-    """A use of the array: the span of its name, and of each index after it without brackets.
-
-    seen: whether the indices say what is accessed; not so if an address is passed on.
-    """
-
-    name: Span
-    indices: tuple[Span, ...]
-    seen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """How a file declares and uses the array. code: its text without comments, same positions. constants: by
-    name.
-    """
-
-    file: str
-    text: str
-    code: str
-    declaration: Declaration
-    uses: tuple[Use, ...]
-    constants: Mapping[str, int]
-
-    @property
-    def elements(self) -> bool:
-        """Whether every use names one element, by indices on one line without side effects."""
-        return bool(self.uses) and all(
-            len(use.indices) == len(self.declaration.extents)
-            and not any(EFFECT.search(self.text[slice(*span)]) for span in use.indices)
-            for use in self.uses
-        )
-
-    @property
-    def unseen(self) -> tuple[int, ...]:
-        """The lines that pass on an address of the array, from which anything may be accessed."""
-        places = (use.name[0] for use in self.uses if not use.seen)
-        return tuple(dict.fromkeys(self.text.count("\n", 0, place) + 1 for place in places))
-
-
-def writing(analysis: Analysis, tile: Tile) -> Writing | None:
-    """How the sources of the analysis declare and use the array; None if no declaration is found.
-
-    Of several arrays with its name and size, the one whose scope contains the array's accesses.
-    """
-    accesses = {(analysis.sites[number].file, analysis.sites[number].line) for number in tile.sites}
-    found = []
-    for file, text in analysis.trace.sources.items():
-        lines = [line for name, line in accesses if name == file]
-        for declaration in declarations(text, tile.name, tile.size, tile.constants):
-            first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
-            inside = sum(first <= line <= last for line in lines)
-            code = without_comments(text)
-            known = {**constants(code), **tile.constants}
-            uses = tuple(_uses(code, tile.name, declaration))
-            found.append((inside, Writing(file, text, code, declaration, uses, known)))
-    return max(found, key=lambda entry: entry[0])[1] if found else None
-
-
-def _uses(code: str, name: str, declaration: Declaration) -> Iterator[Use]:
-    """The uses of the array in its scope, without `sizeof`."""
-    end = declaration.scope[1]
-    named = re.compile(rf"(?<![\w.])(?<!->){re.escape(name)}\b")
-    for match in named.finditer(code, declaration.extents[-1][1], end):
-        if re.search(r"\bsizeof\s*\(?\s*$", code[: match.start()]):
-            continue
-        indices = tuple(_indices(code, match.end()))
-        handed = HANDED_ON.search(code[: match.start()])
-        accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
-        yield Use(match.span(), indices, bool(indices) and accessed)
-
-
-def _indices(code: str, place: int) -> Iterator[Span]:
-    """The contents of the consecutive brackets at `place`."""
-    opening = re.compile(r"\s*\[")
-    while match := opening.match(code, place):
-        depth, place = 1, match.end()
-        start = place
-        while depth and place < len(code):
-            depth += (code[place] == "[") - (code[place] == "]")
-            place += 1
-        yield start, place - 1
-
+from memsim.suggest.uses import Span, Writing
 
 # Names of constants meant to be changed: a row stride or a padding.
 KNOB = re.compile(r"(?i)^(ld[a-z]?\d?|.*(stride|pitch|pad|skew).*)$")
 
-# Expressions that need no parentheses in a sum.
-ARITHMETIC = re.compile(r"[\w\s*+()/%-]+")
+
+_TOKEN = re.compile(r"\w+|<<|>>|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +40,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class ChangedLine:
-    """A line of a file before and after."""
+    """A line of a file before and after; `new` may be several lines."""
 
     file: str
     line: int
@@ -149,13 +52,29 @@ class ChangedLine:
 class Edit:
     """A change of one file. text: the original. replacements: in order of position.
 
-    unseen: lines from which the array may be accessed in a way that the edit does not account for.
+    unseen: lines from which the array may be accessed in a way that the edit does not account for. names:
+    constants, parameters and sizes whose other values may change what it does. conditions: what it needs of
+    them, in C; asserted in the source if they are constants. declared: place behind the array's declaration.
     """
 
     file: str
     text: str
     replacements: tuple[Replacement, ...]
     unseen: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+    declared: int = 0
+
+    def asserting(self, condition: str) -> Edit:
+        """With a line behind the declaration that compiles only where a condition holds."""
+        first = self.text.rfind("\n", 0, self.declared) + 1
+        indent = re.match(r"[ \t]*", self.text[first:])
+        line = f'\n{indent[0] if indent else ""}static_assert({condition}, "of this layout");'
+        added = Replacement(self.declared, self.declared, line)
+        in_order = sorted([*self.replacements, added], key=lambda each: (each.start, each.end))
+        return replace(
+            self, replacements=tuple(in_order), conditions=tuple(dict.fromkeys((*self.conditions, condition)))
+        )
 
     @property
     def new(self) -> str:
@@ -163,14 +82,26 @@ class Edit:
         return patched(self.text, self.replacements)
 
     @property
+    def tokens(self) -> int:
+        """How many tokens more the source has: what an edit costs its reader."""
+        pairs = ((self.text[each.start : each.end], each.new) for each in self.replacements)
+        return sum(len(_TOKEN.findall(new)) - len(_TOKEN.findall(old)) for old, new in pairs)
+
+    @property
     def lines(self) -> tuple[ChangedLine, ...]:
         """The lines that change."""
-        pairs = zip(self.text.splitlines(), self.new.splitlines(), strict=True)
-        return tuple(
-            ChangedLine(self.file, number, old, new)
-            for number, (old, new) in enumerate(pairs, 1)
-            if old != new
-        )
+        found, start = [], 0
+        for number, old in enumerate(self.text.splitlines(keepends=True), 1):
+            inside = [
+                Replacement(each.start - start, each.end - start, each.new)
+                for each in self.replacements
+                if start <= each.start < start + len(old)
+            ]
+            new = patched(old, inside)
+            if new != old:
+                found.append(ChangedLine(self.file, number, old.rstrip("\r\n"), new.rstrip("\r\n")))
+            start += len(old)
+        return tuple(found)
 
     @property
     def diff(self) -> str:
@@ -184,8 +115,17 @@ class Edit:
             return None
         both = sorted({*self.replacements, *other.replacements}, key=lambda each: (each.start, each.end))
         meet = any(one.end > two.start for one, two in pairwise(both))
-        unseen = tuple(sorted({*self.unseen, *other.unseen}))
-        return None if meet else Edit(self.file, self.text, tuple(both), unseen)
+        return (
+            None
+            if meet
+            else replace(
+                self,
+                replacements=tuple(both),
+                unseen=tuple(sorted({*self.unseen, *other.unseen})),
+                names=tuple(dict.fromkeys((*self.names, *other.names))),
+                conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
+            )
+        )
 
 
 def patched(text: str, replacements: Iterable[Replacement]) -> str:
@@ -207,8 +147,16 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
     for way in ways:
         replacements = way(writing, change, extra)
         if replacements:
-            in_order = sorted(replacements, key=lambda each: each.start)
-            return Edit(writing.file, writing.text, tuple(in_order), writing.unseen)
+            made = Edit(
+                writing.file,
+                writing.text,
+                tuple(sorted(replacements, key=lambda each: each.start)),
+                writing.unseen,
+                tuple(names_in(*(_text(writing, span) for span in writing.spans))),
+                declared=writing.code.find(";", writing.declaration.extents[-1][1]) + 1,
+            )
+            condition = "" if isinstance(change, Padding) else _condition(writing, change)
+            return made.asserting(condition) if condition else made
     return None
 
 
@@ -232,7 +180,7 @@ def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replaceme
     if len(writing.declaration.extents) != 1 or change.every % element or change.by % element:
         return None
     known = writing.constants
-    for name in re.findall(r"[A-Za-z_]\w*", _text(writing, writing.declaration.extents[0])):
+    for name in names_in(_text(writing, writing.declaration.extents[0])):
         if KNOB.match(name) and known.get(name) == change.every // element:
             place = definition(writing.text, name)
             if place is not None:
@@ -246,23 +194,22 @@ def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement
     element = writing.declaration.shape.element
     if not writing.elements or len(writing.declaration.extents) != 1:
         return None
-    known = writing.constants
-    found = []
+    every, added = change.every // element, change.by // element
+    found, strides = [], set()
     for use in writing.uses:
         start, text = use.indices[0][0], _text(writing, use.indices[0])
-        factors = [
+        places = [
             match
             for match in re.finditer(r"(?<=\*)\s*(\w+)\b(?!\s*[\[(])|\b(\w+)\s*(?=\*)", text)
-            if value_of(match[1] or match[2], known) == change.every // element
+            if value_of(match[1] or match[2], writing.constants) == every
         ]
-        if len(factors) != 1:
+        if len(places) != 1:
             return None
-        factor = factors[0]
-        here = start + factor.start(1 if factor[1] else 2), start + factor.end(1 if factor[1] else 2)
-        old, added = _text(writing, here), change.by // element
-        new = str(int(old) + added) if old.isdecimal() else f"({old} + {added})"
-        found.append(Replacement(*here, new))
-    return [*found, *_room(writing, extra)]
+        place = places[0]
+        here = start + place.start(1 if place[1] else 2), start + place.end(1 if place[1] else 2)
+        strides.add(_text(writing, here))
+        found.append(Replacement(*here, _more(_text(writing, here), added)))
+    return [*found, *_room(writing, strides.pop(), added, extra)] if len(strides) == 1 else None
 
 
 def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
@@ -274,14 +221,13 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
     if not writing.elements or not in_rows or change.every % shape.element or change.by % shape.element:
         return None
     every, by = change.every // shape.element, change.by // shape.element
-    found = []
-    for use in writing.uses:
-        index = _text(writing, use.indices[-1]).strip()
-        skipped = f"{_factor(index)} / {every}" + (f" * {by}" if by > 1 else "")
-        found.append(Replacement(*use.indices[-1], f"{_term(index)} + {skipped}"))
-    if len(shape.extents) == 1:
-        return [*found, *_room(writing, extra)]
-    return [*found, _plus(writing, writing.declaration.extents[-1], row // change.every * by)]
+    found = [
+        Replacement(*use.indices[-1], spread(_text(writing, use.indices[-1]).strip(), every, by))
+        for use in writing.uses
+    ]
+    if len(shape.extents) > 1:
+        extra = row // change.every * change.by
+    return [*found, *_room(writing, str(every), by, extra)]
 
 
 def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
@@ -299,7 +245,7 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
         if source is None:
             return None
         turn = f"({source}) << {to}" if to and " " in source else f"{source} << {to}" if to else source
-        found.append(Replacement(*use.indices[-1], f"{_factor(indices[-1])} ^ {_factor(turn)}"))
+        found.append(Replacement(*use.indices[-1], xored(indices[-1], turn)))
     return found
 
 
@@ -318,22 +264,29 @@ def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str]) -
     if change.every % unit or rows & (rows - 1) or not whole:
         return None
     shift = rows.bit_length() - 1
-    shifted = f"{_factor(index)} >> {shift}" if shift else index
-    if extent <= rows << change.bits and _in_every_launch(writing, writing.declaration.extents[level]):
-        return shifted  # the index has no other bits
-    return f"{shifted if shift else _factor(index)} & {(1 << change.bits) - 1}"
+    shifted = f"{factor(index)} >> {shift}" if shift else index
+    if extent <= rows << change.bits and _is_number(writing, writing.declaration.extents[level]):
+        return folded(shifted)  # the index has no other bits
+    return folded(f"{shifted if shift else factor(index)} & {(1 << change.bits) - 1}")
 
 
-def _in_every_launch(writing: Writing, extent: Span) -> bool:
-    """Whether an extent is the same in every launch and every instance of a template."""
-    own = constants(writing.code)
-    names = re.findall(r"[A-Za-z_]\w*", _text(writing, extent))
-    return not writing.declaration.dynamic and all(name in own for name in names)
+def _condition(writing: Writing, change: XorSwizzle) -> str:
+    """What a swizzle needs in order to stay in its row; "" if the row has a number for its length."""
+    row = writing.declaration.extents[-1]
+    multiple = (1 << change.base + change.bits) // writing.declaration.shape.element
+    if writing.declaration.dynamic or _is_number(writing, row):
+        return ""
+    return f"{factor(_text(writing, row).strip())} % {multiple} == 0"
+
+
+def _is_number(writing: Writing, extent: Span) -> bool:
+    """Whether an extent is the same in every launch, whatever is defined elsewhere."""
+    return not writing.declaration.dynamic and not names_in(_text(writing, extent))
 
 
 def _padding_in(writing: Writing, extent: Span) -> Span | None:
     """The value of a constant in the extent whose name says that it is a padding."""
-    for name in re.findall(r"[A-Za-z_]\w*", _text(writing, extent)):
+    for name in names_in(_text(writing, extent)):
         if re.search(r"(?i)pad|skew", name):
             return definition(writing.text, name)
     return None
@@ -345,27 +298,35 @@ def _grown(writing: Writing, span: Span, added: int) -> Replacement:
     return Replacement(*span, str(int(old) + added)) if old.isdecimal() else _plus(writing, span, added)
 
 
+def _more(expression: str, added: int) -> str:
+    """A factor that is increased: `33`, `(N + 1)`."""
+    return str(int(expression) + added) if expression.isdecimal() else f"({plus(expression, added)})"
+
+
 def _plus(writing: Writing, span: Span, added: int) -> Replacement:
     """Add to an expression."""
-    return Replacement(*span, f"{_term(_text(writing, span).strip())} + {added}")
+    return Replacement(*span, plus(_text(writing, span).strip(), added))
 
 
-def _room(writing: Writing, extra: int) -> list[Replacement]:
-    """Increase the last extent by so many bytes."""
-    more = -(-extra // writing.declaration.shape.element)
+def _room(writing: Writing, stride: str, added: int, extra: int) -> list[Replacement]:
+    """Room in the last extent for `added` elements after every row of `stride`.
+
+    A factor that is the stride grows: `N * N` becomes `N * (N + 1)`. A number grows by `extra` bytes, and any
+    other extent by a part of itself.
+    """
     if writing.declaration.dynamic:
         return []  # its size is set by the launch
-    return [_plus(writing, writing.declaration.extents[-1], more)] if more else []
-
-
-def _term(expression: str) -> str:
-    """The expression as a term of a sum."""
-    return expression if ARITHMETIC.fullmatch(expression) else f"({expression})"
-
-
-def _factor(expression: str) -> str:
-    """The expression as an operand of any operator."""
-    return expression if re.fullmatch(r"[\w.]+", expression) else f"({expression})"
+    span = writing.declaration.extents[-1]
+    text = _text(writing, span).strip()
+    parts = factors(text)
+    if stride in parts[1:]:
+        last = len(parts) - 1 - parts[::-1].index(stride)
+        parts[last] = _more(stride, added)
+        return [Replacement(*span, " * ".join(parts))]
+    if _is_number(writing, span):
+        more = -(-extra // writing.declaration.shape.element)
+        return [_plus(writing, span, more)] if more else []
+    return [Replacement(*span, spread(text, stride, added))]
 
 
 def _text(writing: Writing, span: Span) -> str:

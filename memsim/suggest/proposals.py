@@ -23,9 +23,10 @@ from memsim.arch.units import LINE, WORD
 from memsim.launch import Launch
 from memsim.model.occupancy import Needs, occupancy
 from memsim.suggest.count import Cost, count, least_wavefronts
-from memsim.suggest.edit import Edit, edit, writing
+from memsim.suggest.edit import Edit, edit
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles
+from memsim.suggest.uses import writing
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
@@ -60,10 +61,11 @@ class Proposal:
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sort key, best first: wavefronts, sectors, blocks lost, bytes, simplicity of the edit."""
+        """Sort key, best first: wavefronts, sectors, blocks lost, size of the edit, bytes."""
         lost = max(self.blocks[0] - self.blocks[1], 0)
-        first = (self.cost.most, self.cost.sectors, lost, self.extra, self.edit is None)
-        return *first, *_complexity(self.change, self.edit)
+        size = 0 if self.edit is None else self.edit.tokens
+        first = (self.cost.most, self.cost.sectors, lost, self.edit is None, size, self.extra)
+        return *first, *_complexity(self.change)
 
 
 @dataclass(frozen=True)
@@ -189,12 +191,11 @@ def trace_with_layout(trace: Trace, tile: Tile, change: Map, extra: int) -> Trac
     )
 
 
-def _complexity(change: Map, how: Edit | None) -> tuple[int, ...]:
-    """Sort key: padding before swizzle, fewer changed lines, fewer bits, shorter rows."""
-    lines = len(how.lines) if how is not None else 0
+def _complexity(change: Map) -> tuple[int, ...]:
+    """Sort key: padding before swizzle, fewer bits, shorter rows."""
     if isinstance(change, Padding):
-        return 0, lines, change.by, change.every
-    return 1, lines, change.bits, change.every, change.base
+        return 0, change.by, change.every
+    return 1, change.bits, change.every, change.base
 
 
 def resident_blocks(trace: Trace, shared_bytes: int, chip: Arch) -> int:

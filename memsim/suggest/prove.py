@@ -21,6 +21,7 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.edit import Edit
+from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
 
 MOST_TRIES = 4  # the most edits that are compiled
@@ -85,6 +86,12 @@ class Proof:
         return self.saved > 0
 
     @property
+    def rank(self) -> tuple[object, ...]:
+        """Sort key, best first: the bound in cycles, wavefronts, as forecast or not, size of the edit."""
+        cycles = self.analysis.bound.cycles
+        return not self.helps, cycles, -self.saved, not self.holds, self.edit.tokens
+
+    @property
     def saved(self) -> int:
         """Wavefronts that the edited kernel saves over all its arrays."""
         return sum(self.before.values()) - sum(self.counted.values())
@@ -93,38 +100,34 @@ class Proof:
 def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
     """The best proposals that have an edit, of all arrays at once, compiled and replayed.
 
-    If the edited kernel's counts differ from the forecast, the next proposals of that array are tried.
-    Returns everything replayed, fewest wavefronts first.
+    Paddings and swizzles are both tried: which of them costs fewer cycles, their wavefronts do not say. Where
+    an array's counts differ from the forecast, the others are tried without it. Returns everything replayed,
+    the best first.
 
     Raises:
         MemsimError: there is no compiler, or no edit compiles.
     """
-    waiting = [[each for each in entry.proposals if each.edit is not None] for entry in advice]
-    found: list[Proof] = []
+    written = [[each for each in entry.proposals if each.edit is not None] for entry in advice]
+    found: dict[tuple[int, ...], Proof] = {}
     failed: MemsimError | None = None
-    for _ in range(MOST_TRIES):
-        chosen = [proposals[0] for proposals in waiting if proposals]
-        if not chosen:
-            break
-        try:
-            proof = prove(job, chosen)
-        except MemsimError as error:
-            if error.file is None:
-                raise  # no compiler, not a mistake in the edited text
-            failed = error
-            waiting = [proposals[1:] for proposals in waiting]
-            continue
-        found.append(proof)
-        if proof.holds:
-            break
-        wrong = {name for name, wavefronts in proof.forecast.items() if proof.counted[name] != wavefronts}
-        waiting = [
-            proposals[1:] if proposals and proposals[0].tile.name in wrong else proposals
-            for proposals in waiting
-        ]
+    for kind in (Padding, XorSwizzle):
+        of_kind = [sorted(some, key=lambda each: not isinstance(each.change, kind)) for some in written]
+        chosen = [proposals[0] for proposals in of_kind if proposals]
+        while chosen and len(found) < MOST_TRIES and tuple(map(id, chosen)) not in found:
+            try:
+                proof = prove(job, chosen)
+            except MemsimError as error:
+                if error.file is None:
+                    raise  # no compiler, not a mistake in the edited text
+                failed = error
+                break
+            found[tuple(map(id, chosen))] = proof
+            chosen = [
+                each for each in chosen if proof.counted[each.tile.name] == proof.forecast[each.tile.name]
+            ]
     if failed is not None and not found:
         raise failed
-    return sorted(found, key=lambda proof: (-proof.saved, not proof.holds))
+    return sorted(found.values(), key=lambda proof: proof.rank)
 
 
 def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
@@ -174,9 +177,35 @@ def differing_results(job: Job, other: Job, progress: running.Progress | None = 
     """The parameters whose arrays differ bitwise after running a job and another job of the same kernel.
 
     Both run on the same arguments and blocks. () if nothing differs.
+
+    Raises:
+        MemsimError: one of them cannot be run.
     """
-    results = zip(job.loaded.argument_names, _ran(job, progress), _ran(other, progress), strict=True)
-    return tuple(name for name, one, two in results if one != two)
+    before = results_of(job, progress)
+    try:
+        after = results_of(other, progress)
+    except MemsimError as error:
+        message = f"the changed kernel fails: {error.message}"
+        raise MemsimError(
+            message, hint="some accesses do not index the array directly", exit_code=1
+        ) from None
+    return tuple(name for name, result in before.items() if after[name] != result)
+
+
+def results_of(job: Job, progress: running.Progress | None = None) -> dict[str, bytes]:
+    """The bytes of each parameter's arrays after a run on copies of them."""
+    copies = Copies()
+
+    def own(array: np.ndarray | ArrayArg) -> np.ndarray:
+        """As it is before the launch."""
+        found: np.ndarray = array.make() if isinstance(array, ArrayArg) else copies(array)
+        return found
+
+    args = [argument_of(argument).with_arrays(own) for argument in job.values]
+    running.trace_job(replace(job, kernel=job.loaded, args=args), progress, everything=True)
+    arrays = ((array for _, array in argument_of(argument).pointees()) for argument in args)
+    joined = [b"".join(one.tobytes() for one in each if isinstance(one, np.ndarray)) for each in arrays]
+    return dict(zip(job.loaded.argument_names, joined, strict=True))
 
 
 def _together(proposals: Sequence[Proposal]) -> Edit:
@@ -195,18 +224,3 @@ def _together(proposals: Sequence[Proposal]) -> Edit:
     if whole is None:
         raise MemsimError("there is nothing to prove")
     return whole
-
-
-def _ran(job: Job, progress: running.Progress | None) -> list[bytes]:
-    """The bytes of each argument's arrays after a run on copies of them."""
-    copies = Copies()
-
-    def own(array: np.ndarray | ArrayArg) -> np.ndarray:
-        """As it is before the launch."""
-        found: np.ndarray = array.make() if isinstance(array, ArrayArg) else copies(array)
-        return found
-
-    args = [argument_of(argument).with_arrays(own) for argument in job.values]
-    running.trace_job(replace(job, args=args), progress, everything=True)
-    arrays = ((array for _, array in argument_of(argument).pointees()) for argument in args)
-    return [b"".join(one.tobytes() for one in each if isinstance(one, np.ndarray)) for each in arrays]

@@ -62,10 +62,13 @@ class Suggestions:
 
     def replayed(self, proposal: Proposal) -> int | None:
         """The wavefronts of the proposal's array in a kernel that has it; None: none was replayed."""
-        for proof in (self.proof, *self.tried):
-            if proof is not None and any(each is proposal for each in proof.proposals):
-                return proof.counted[proposal.tile.name]
-        return None
+        proof = self.proof_of(proposal)
+        return None if proof is None else proof.counted[proposal.tile.name]
+
+    def proof_of(self, proposal: Proposal) -> Proof | None:
+        """The best of the replayed kernels that have the proposal."""
+        proofs = (proof for proof in (self.proof, *self.tried) if proof is not None)
+        return next((proof for proof in proofs if any(each is proposal for each in proof.proposals)), None)
 
     @property
     def least_cycles(self) -> tuple[int, int] | None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis
 from memsim.model.operations import operation
 from memsim.source.kernels import template_constants
-from memsim.source.values import ArrayShape, array_shape
+from memsim.source.values import ArrayShape, declarations
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,9 +23,10 @@ class Tile:
     first: address of its first byte; size: in bytes. shape: as declared in the source, None if unknown.
     constants: integers by names that the source does not define (template parameters, macros of the command
     line). sites: rows of the analysis that touch it. rows: rows of the trace with its requests; copies: those
-    that read global memory for it. width: bytes of the widest access; narrowest: of the narrowest. used: end
-    of the highest access, from the array's start; the array's end if not all places are known. why_not: why
-    no other layout can be tried, "" if it can.
+    that read global memory for it. width: bytes of the widest access; narrowest: of the narrowest. declared:
+    bytes of an element as the source or a sketch has it, 0 if unknown. used: end of the highest access, from
+    the array's start; the array's end if not all places are known. why_not: why no other layout can be tried,
+    "" if it can.
     """
 
     name: str
@@ -38,13 +39,14 @@ class Tile:
     copies: NDArray[np.int64]
     width: int
     narrowest: int
+    declared: int
     used: int
     why_not: str = ""
 
     @property
     def element(self) -> int:
         """Bytes of an element: as declared, else of a lane's narrowest access."""
-        return self.narrowest if self.shape is None else self.shape.element
+        return self.declared or self.narrowest
 
 
 def tiles(analysis: Analysis, macros: Mapping[str, int] | None = None) -> tuple[Tile, ...]:
@@ -69,20 +71,24 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
     rows = np.concatenate([analysis.requests_of_sites[number] for number in sites] or [none])
     texts = trace.sources.values()
     known = {**macros, **{k: v for text in texts for k, v in template_constants(text, trace.kernel).items()}}
-    shapes = (array_shape(text, name, size, known) for text in texts)
+    declared = next((one for text in texts for one in declarations(text, name, size, known)), None)
+    shape = None if declared is None or declared.dynamic else declared.shape
+    sketched = trace.layouts.get(name)
+    element = declared.shape.element if declared else sketched.element if sketched else 0
     # Rather than one place for all that cost the same.
     all_places_known = trace.apart and trace.blocks_replayed == trace.launch.blocks
     return Tile(
         name=name,
         first=first,
         size=size,
-        shape=next((shape for shape in shapes if shape is not None), None),
+        shape=shape,
         constants=known,
         sites=tuple(sites),
         rows=rows,
         copies=_copies(analysis, first, first + size),
         width=max(widths, default=1),
         narrowest=min(widths, default=1),
+        declared=element,
         used=_used(analysis, rows) - first if all_places_known else size,
         why_not=_why_not(analysis, sites, rows, first, first + size),
     )

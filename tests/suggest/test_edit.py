@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from memsim.analysis import analyze_trace
-from memsim.suggest.edit import Edit, edit, writing
+from memsim.suggest.edit import Edit, edit
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import growth
 from memsim.suggest.tiles import tiles
+from memsim.suggest.uses import writing
 from tests.traces import Request, make_trace, site
 
 
@@ -63,7 +64,7 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
         ),
         (
             "const int N = 32;\n__shared__ float t[N * N];\nt[y * N + x] = t[x * N + y];",
-            "const int N = 32;\n__shared__ float t[N * N + 32];\nt[y * (N + 1) + x] = t[x * (N + 1) + y];",
+            "const int N = 32;\n__shared__ float t[N * (N + 1)];\nt[y * (N + 1) + x] = t[x * (N + 1) + y];",
             Padding(128, 4),
             4096,
         ),

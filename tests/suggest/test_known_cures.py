@@ -80,20 +80,20 @@ def test_kernels_of_the_catalogue(kernel: str, best: dict[str, int]) -> None:
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize(
-    ("case", "best", "extra"),
+    ("case", "best"),
     [
-        (transpose("float tile[32][32]"), 32 + 32, 0),
+        (transpose("float tile[32][32]"), 32 + 32),
         # 8 warps store and load 2 rows each.
-        pytest.param(STRIDE_16, 8 + 8, 0, marks=pytest.mark.slow),
+        pytest.param(STRIDE_16, 8 + 8, marks=pytest.mark.slow),
         # 16 rows of 64, 128, 256 bytes: 2, 4, 8 stores of 512 bytes and as many ldmatrix.x4.
-        pytest.param(ldmatrix_tile(32), 2 * 4 * 2, 0, marks=pytest.mark.slow),
-        (ldmatrix_tile(64), 2 * 4 * 4, 0),
-        pytest.param(ldmatrix_tile(128), 2 * 4 * 8, 0, marks=pytest.mark.slow),
+        pytest.param(ldmatrix_tile(32), 2 * 4 * 2, marks=pytest.mark.slow),
+        (ldmatrix_tile(64), 2 * 4 * 4),
+        pytest.param(ldmatrix_tile(128), 2 * 4 * 8, marks=pytest.mark.slow),
         # 2 warps read 4 times by ldmatrix.x4; copies past the cache count no wavefront.
-        pytest.param(copied_tile("cg"), 2 * 4 * 4, 0, marks=pytest.mark.slow),
+        pytest.param(copied_tile("cg"), 2 * 4 * 4, marks=pytest.mark.slow),
         # 8 stores of 512 bytes, and 32 loads down a column: all 32 words have the same place in 16 bytes that
         # stay together, for which there are 8 banks.
-        pytest.param(BLOCK_TRANSPOSE, 8 * 4 + 32 * 4, 0, marks=pytest.mark.slow),
+        pytest.param(BLOCK_TRANSPOSE, 8 * 4 + 32 * 4, marks=pytest.mark.slow),
     ],
     ids=[
         "transpose",
@@ -105,15 +105,19 @@ def test_kernels_of_the_catalogue(kernel: str, best: dict[str, int]) -> None:
         "block transpose",
     ],
 )
-def test_kernels_of_a_user(case: Case, best: int, extra: int, tmp_path: Path) -> None:
+def test_kernels_of_a_user(case: Case, best: int, tmp_path: Path) -> None:
     job = case.job(tmp_path)
     found = suggest(analyzed(job), job)
     (entry,) = found.advice
     first = entry.proposals[0]
-    assert (first.cost.wavefronts, first.cost.most, first.extra, entry.least) == (best, best, extra, best)
+    assert (first.cost.wavefronts, first.cost.most, entry.least) == (best, best, best)
     assert found.proof is not None
     assert found.proof.holds
-    assert found.proof.counted == {"tile": best}
+    # The first has the lowest bound, and may take more wavefronts for it.
+    fewest = min((found.proof, *found.tried), key=lambda proof: proof.counted["tile"])
+    assert fewest.counted == {"tile": best}
+    assert found.proof.analysis.bound.cycles <= fewest.analysis.bound.cycles
+    assert found.proof is fewest or found.proof.analysis.bound.cycles < fewest.analysis.bound.cycles
     assert differing_results(job, found.proof.job) == ()
 
 
@@ -122,8 +126,7 @@ def test_the_swizzles_are_those_that_libraries_use(tmp_path: Path) -> None:
     """Of half-precision rows of 64, 128 and 256 bytes: CuTe's Swizzle<2,3,3>, <3,3,3> and <3,3,4>."""
     for halves, expected in ((32, (2, 4, 128)), (64, (3, 4, 128)), (128, (3, 4, 256))):
         found = suggest(analyzed(ldmatrix_tile(halves).job(tmp_path)))
-        change = found.proposals[0].change
-        assert isinstance(change, XorSwizzle)
+        (change,) = (one for each in found.proposals if isinstance(one := each.change, XorSwizzle))
         assert (change.bits, change.base, change.every) == expected
 
 
@@ -174,7 +177,7 @@ def test_a_saved_trace_gets_the_same_proposals(tmp_path: Path) -> None:
     job = of_catalogue("transpose_naive")
     running.trace_job(job).save(tmp_path / "t.npz")
     found = suggest(analyze_trace(Trace.load(tmp_path / "t.npz")))
-    assert [proposal.change for proposal in found.proposals] == [XorSwizzle(128, 5, 2), Padding(128, 4)]
+    assert [proposal.change for proposal in found.proposals] == [Padding(128, 4), XorSwizzle(128, 5, 2)]
     assert "Not proven by replay: there is no source" in render(found)
 
 

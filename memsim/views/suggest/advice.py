@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from memsim.analysis import Analysis
 from memsim.pictures.proposal_banks import Look
-from memsim.suggest.maps import Map, Padding
+from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal, advise
 from memsim.suggest.tiles import Tile
 from memsim.views.labels import count
@@ -75,15 +75,33 @@ def wavefronts_after(each: Proposal) -> str:
 
 
 def change_name(change: Map, tile: Tile) -> str:
-    """`padding: 4 B after every 128 B`, `swizzle: ... (Swizzle<1,2,3>)`."""
+    """`padding: 4 B after every 128 B`, `swizzle: s[row][col ^ row], CUTLASS's Swizzle<5,0,5>`.
+
+    A swizzle is of the elements that are declared, else of bytes.
+    """
     if isinstance(change, Padding):
         return f"padding: {change.by} B after every {change.every} B"
-    element = tile.element.bit_length() - 1
-    name = f"swizzle: XOR of {count(change.bits, 'bit')} of the {_counted(change.every, tile)}"
-    if change.every & (change.every - 1):
+    name = f"swizzle: {_index(change, tile)}"
+    unit = tile.declared.bit_length() - 1 if tile.declared else 0
+    if change.every & (change.every - 1) or change.base < unit:
         return name
-    chunk, shift = change.base - element, change.every.bit_length() - 1 - change.base
-    return f"{name}, CUTLASS's Swizzle<{change.bits},{chunk},{shift}>" if chunk >= 0 else name
+    chunk, shift = change.base - unit, change.every.bit_length() - 1 - change.base
+    of_bytes = "" if tile.declared else " of bytes"
+    return f"{name}, CUTLASS's Swizzle<{change.bits},{chunk},{shift}>{of_bytes}"
+
+
+def _index(change: XorSwizzle, tile: Tile) -> str:
+    """`s[row][col ^ row]`, where the rows are declared; else what is XORed."""
+    extents = tile.shape.extents if tile.shape is not None else ()
+    row = extents[-1] * tile.element if len(extents) > 1 else 0
+    to = change.base - (tile.element.bit_length() - 1)
+    if not row or change.every % row or to < 0 or (rows := change.every // row) & (rows - 1):
+        return f"XOR of {count(change.bits, 'bit')} of the number of every {change.every} B"
+    bits = f"row >> {rows.bit_length() - 1}" if rows > 1 else "row"
+    if len(extents) > 2 or extents[0] > rows << change.bits:
+        bits = f"{bits} & {(1 << change.bits) - 1}"
+    bits = f"({bits})" if " " in bits else bits
+    return f"{tile.name}{'[...]' * (len(extents) - 2)}[row][col ^ {f'({bits} << {to})' if to else bits}]"
 
 
 def formula(change: Map) -> str:
@@ -91,12 +109,3 @@ def formula(change: Map) -> str:
     if isinstance(change, Padding):
         return f"o + o / {change.every} * {change.by}"
     return f"o ^ (o / {change.every} % {1 << change.bits} << {change.base})"
-
-
-def _counted(every: int, tile: Tile) -> str:
-    """What a swizzle counts: rows, groups of rows, or pieces of a row."""
-    shape = tile.shape
-    row = shape.extents[-1] * shape.element if shape is not None and len(shape.extents) > 1 else 0
-    if row and every % row == 0:
-        return "row's number" if every == row else f"number of every {every // row} rows"
-    return f"number of every {every} B"

@@ -80,17 +80,23 @@ def _known(each: Proposal, found: Suggestions) -> int:
     return PROVEN if counted < each.now.most else DISPROVEN
 
 
+def _place(each: Proposal, found: Suggestions) -> int:
+    """The place of its replay among all of them, the best first."""
+    proofs = (found.proof, *found.tried)
+    return next((n for n, one in enumerate(proofs) if one and each in one.proposals), len(proofs))
+
+
 def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[Rank, list[str]]:
     """The rank of the best proposal of an array, and all of them."""
     lines = ["", *_array(entry)] if entry.conflicts or entry.why_not else []
     numbers = {id(each): number for number, each in enumerate(found.proposals, 1)}
-    best_first = sorted(entry.proposals, key=lambda each: (_known(each, found), found.replayed(each) or 0))
+    best_first = sorted(entry.proposals, key=lambda each: (_known(each, found), _place(each, found)))
     for each in best_first:
         number, counted = numbers[id(each)], found.replayed(each)
         if _known(each, found) == DISPROVEN:
             lines += ["", *_disproven(each, number, counted)]
         else:
-            lines += ["", *_proposal(each, number, counted, names, whole=each is best_first[0])]
+            lines += ["", *_proposal(each, number, found, names, whole=each is best_first[0])]
     known = min((_known(each, found) for each in best_first), default=FORECAST)
     if known == PROVEN and found.proof is not None:
         return (known, found.proof.analysis.bound.cycles), lines
@@ -185,16 +191,19 @@ def _after(each: Proposal) -> str:
     return f"{each.cost.most:,}" if each.cost.certain else f"{each.cost.wavefronts:,} to {each.cost.most:,}"
 
 
-def _proposal(
-    each: Proposal, number: int, counted: int | None, names: Names, *, whole: bool
-) -> Iterator[str]:
+def _proposal(each: Proposal, number: int, found: Suggestions, names: Names, *, whole: bool) -> Iterator[str]:
     """A change, its wavefronts (as its replay counted them, else the forecast), and how to make it."""
-    after, how = _after(each), "forecast"
-    if counted is not None:
+    after, how, proof = _after(each), "forecast", found.proof_of(each)
+    if proof is not None:
+        counted = proof.counted[each.tile.name]
         as_forecast = "" if counted == each.cost.most else f" (forecast: {after})"
         after, how = f"{counted:,}", f"compiled and replayed{as_forecast}"
     yield f"{number}. {each.tile.name}, {change_name(each.change, each.tile)}"
     yield f"   {each.now.most:,} {ARROW} {after} wavefronts, {how}; {room_of(each)}"
+    if proof is not None and not found.analysis.bound.lacks:
+        others = "" if len(proof.proposals) == 1 else ", with those of the other arrays"
+        before, bound = found.analysis.bound.cycles, proof.analysis.bound.cycles
+        yield f"   bound {before:,} {ARROW} {bound:,} cycles{others}"
     if each.cost.sectors != each.now.sectors:
         yield f"   {each.now.sectors:,} {ARROW} {each.cost.sectors:,} global sectors of its copies"
     if whole:
@@ -287,6 +296,8 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
         if before != after
     ]
     yield f"   {', '.join(counts)}; compiled and replayed"
+    if not found.before.bound.lacks:
+        yield f"   bound {found.before.bound.cycles:,} {ARROW} {found.analysis.bound.cycles:,} cycles"
     block = found.job.launch.block
     if block != found.before.trace.launch.block:
         yield f"   Launch it with a block of {block[0]} x {block[1]} x {block[2]}."
@@ -320,6 +331,8 @@ def _least_cycles(found: Suggestions) -> Iterator[str]:
         before, after = found.least_cycles
         which = f" with {found.taken.name}" if isinstance(found.taken, Remapped) else ""
         yield f"Lower bound of the launch{which} (memsim bound): {before:,} {ARROW} {after:,} cycles."
+        if after >= before:
+            yield "By that bound no change that was compiled gains anything: this is not worth an edit."
 
 
 def _proof(proof: Proof, found: Suggestions, names: Names) -> Iterator[str]:

@@ -1,0 +1,197 @@
+"""An edit at other values of what it touches: constants of the source, macros of the command line, template
+parameters, integer arguments, and the block.
+
+At each value the kernel runs as it was and as edited, on the same arguments, in a launch in which it runs as
+it was: extents of the block that equal the value change with it, or the grid or dynamic shared memory do.
+Where it runs in none of these, nothing can be said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.launch import Launch, dim3
+from memsim.source.kernels import template_arguments, template_constants
+from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, value_of
+from memsim.suggest.c_text import names_in
+from memsim.suggest.edit import Edit, Replacement, patched
+from memsim.suggest.prove import Proof, macros_of, results_of, source_of
+from memsim.suggest.threads import Remapped
+
+MOST_JUDGED = 3  # values of a name at which an edit is judged
+BLOCKS = 2  # of a launch at another value
+
+SAME, REFUSED = "the results are the same", "refused by its static_assert"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherValue:
+    """An edit at another value of a name.
+
+    outcome: `SAME`, `REFUSED`, or what went wrong; "" if the kernel does not run there as it was.
+    """
+
+    name: str
+    value: int
+    outcome: str
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether the edit computes something else there, or fails."""
+        return self.outcome not in (SAME, REFUSED, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """A name that an edit depends on, and its value now. kind: `define` (of the command line), `source`,
+    `template`, `argument` or `block`.
+    """
+
+    name: str
+    value: int
+    kind: str
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the compiler knows it, so that a `static_assert` can be about it."""
+        return self.kind in ("define", "source", "template")
+
+
+def touched(job: Job, edit: Edit) -> list[Knob]:
+    """What an edit depends on, as far as its values can be changed; constants made of others are followed."""
+    source = source_of(job)
+    assert source is not None
+    macros, template = macros_of(source), template_constants(edit.text, job.loaded.title)
+    declared = {name: value.strip() for name, value in DEFINE.findall(edit.text)}
+    for match in DECLARED.finditer(edit.text):
+        declared.update(declared_pairs(match[1]))
+    arguments = dict(zip(job.loaded.argument_names, job.values, strict=True))
+    found: dict[str, Knob] = {}
+    waiting = list(edit.names)
+    for name in waiting:
+        if name in found:
+            continue
+        if name in macros:
+            found[name] = Knob(name, macros[name], "define")
+        elif name in template:
+            found[name] = Knob(name, template[name], "template")
+        elif name.startswith("blockDim."):
+            found[name] = Knob(name, job.launch.block["xyz".index(name[-1])], "block")
+        elif isinstance(value := arguments.get(name), int) and not isinstance(value, bool):
+            found[name] = Knob(name, value, "argument")
+        elif name in declared:
+            value = value_of(declared[name], {}) if not names_in(declared[name]) else None
+            place = definition(edit.text, name)
+            ours = place is not None and any(place[0] <= each.start < place[1] for each in edit.replacements)
+            if value is not None and place is not None and not ours:
+                found[name] = Knob(name, value, "source")
+            waiting += [one for one in names_in(declared.pop(name)) if one not in waiting]
+    return list(found.values())
+
+
+def at_other_values(job: Job, taken: Proof | Remapped) -> Iterator[OtherValue]:
+    """The edit at further values of each name that it touches."""
+    for each in touched(job, taken.edit):
+        judged = 0
+        for value in _values(each.value):
+            tried = OtherValue(each.name, value, _outcome(job, taken, each, value))
+            yield tried
+            judged += bool(tried.outcome)
+            if judged == MOST_JUDGED:
+                break
+
+
+def _values(value: int) -> list[int]:
+    """Further values, the likeliest first."""
+    if value < 2:
+        return [value + 1, value + 2, value + 4]
+    half = value // 2 if value % 2 == 0 else value + 1
+    return list(dict.fromkeys((2 * value, half, value + value // 2, 4 * value, max(value // 4, 1))))
+
+
+def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
+    original, edited = (_with_value(job, text, what, value) for text in (taken.edit.text, taken.edit.new))
+    try:
+        original = replace(original, kernel=original.loaded)  # once for all launches
+    except MemsimError:
+        return ""
+    for launch in _launches(job.launch, what, value):
+        try:
+            before = results_of(replace(original, launch=launch))
+        except MemsimError:
+            continue  # no launch of the kernel as it was
+        try:
+            after = results_of(replace(edited, launch=_launch_of(taken, launch)))
+        except MemsimError as error:
+            return REFUSED if "static assertion failed" in error.message else error.message
+        wrong = [name for name, result in before.items() if after[name] != result]
+        return f"{' and '.join(wrong)} came out different" if wrong else SAME
+    return ""
+
+
+def _with_value(job: Job, text: str, what: Knob, value: int) -> Job:
+    """The job of a text of its source, at another value."""
+    source = source_of(job)
+    assert source is not None
+    options, name, args = source.options, source.name, list(job.values)
+    if what.kind == "define":
+        old = re.compile(rf"-D\s*{what.name}=.*")
+        options = tuple(old.sub(f"-D{what.name}={value}", option) for option in options)
+    elif what.kind == "source":
+        place = definition(text, what.name)
+        text = text if place is None else patched(text, [Replacement(*place, str(value))])
+    elif what.kind == "template":
+        given = {**template_arguments(text, job.loaded.title), what.name: str(value)}
+        name = f"{job.loaded.title.partition('<')[0]}<{', '.join(given.values())}>"
+    elif what.kind == "argument":
+        args[job.loaded.argument_names.index(what.name)] = value
+    changed = replace(source, text=text, options=options, name=name)
+    return replace(job, kernel=changed, args=args, blocks=min(BLOCKS, job.blocks or BLOCKS))
+
+
+def _launches(launch: Launch, what: Knob, value: int) -> Iterator[Launch]:
+    """Launches in which a kernel may run at another value, the likeliest first."""
+    old, block, bytes_now = max(what.value, 1), launch.block, launch.shared_bytes
+    times = {old: value, old * old: value * value} if old > 1 else {}
+    scaled = [times.get(extent, extent) for extent in block]
+    if what.kind == "block":
+        scaled = list(block)
+        scaled["xyz".index(what.name[-1])] = value
+    blocks = dict.fromkeys([tuple(scaled), *([] if what.kind == "block" else [block])])
+    fewer = tuple(max(extent * old // value, 1) for extent in launch.grid) if old < value else launch.grid
+    sizes = dict.fromkeys([bytes_now, bytes_now * value // old, bytes_now * value**2 // old**2])
+    for shape, grid, size in product(blocks, dict.fromkeys([launch.grid, fewer, (1, 1, 1)]), sizes):
+        with suppress(MemsimError):  # more threads than a block has
+            yield replace(launch, block=dim3(shape), grid=dim3(grid), shared_bytes=size)
+
+
+def _launch_of(taken: Proof | Remapped, launch: Launch) -> Launch:
+    """The launch of the edited kernel, for a launch of the original."""
+    if isinstance(taken, Remapped):
+        exchanged = taken.job.launch.block != taken.before.trace.launch.block
+        x, y, z = launch.block
+        return replace(launch, block=(y, x, z)) if exchanged else launch
+    grown = [each.change for each in taken.proposals if each.more_dynamic]
+    more = sum(change.size(launch.shared_bytes) - launch.shared_bytes for change in grown)
+    return replace(launch, shared_bytes=launch.shared_bytes + more)
+
+
+def guarded(edit: Edit, tried: Sequence[OtherValue], names: Sequence[Knob]) -> Edit | None:
+    """The edit with a `static_assert` for each name of which another value makes it wrong: that it has one of
+    the values that were tried. None if it is no constant.
+    """
+    for each in names:
+        of_name = [one for one in tried if one.name == each.name]
+        if not any(one.is_wrong for one in of_name):
+            continue
+        if not each.is_constant:
+            return None
+        right = sorted({each.value, *(one.value for one in of_name if one.outcome == SAME)})
+        edit = edit.asserting(" || ".join(f"{each.name} == {value}" for value in right))
+    return edit
