@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, computes, executes
-from memsim.isa.op import Immediate, Operand
+from memsim.isa.op import Immediate, Operand, Trait
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import both, either, from_bools, invert
@@ -81,7 +81,7 @@ def _minterms(table: int, x: Any, y: Any, z: Any, nothing: Any) -> Any:
 
 
 @executes("LOP3 ULOP3", "W <- VWWI P?", "LUT")
-@executes("LOP3 ULOP3", "PW <- VWWI P?", "LUT")
+@executes("LOP3 ULOP3", "PW <- VWWI P?", "LUT", traits={"": Trait.TESTS})
 def bitwise(
     form: BoundForm, a: Operand, y: IntReader, z: IntReader, lut: int, other: PredicateReader | None
 ) -> Compute:

@@ -36,6 +36,7 @@ class Trait(Enum):
     TO_INTEGER = "to integer"  # a float becomes an index: no pointer goes through it
     COMPARES = "compares"  # integers, which may be addresses or halves of them
     EQUALITY = "equality"  # ... whether they are equal
+    TESTS = "tests"  # whether any bit of a combination of words is set
     SELECTS = "selects"  # one of two words
     PASSES = "passes"  # a word from lane to lane
     EXCLUSIVE = "exclusive"  # lanes that wait for others continue without those that are not asked for

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import meaning_of
+from memsim.isa.logic import OR
 from memsim.isa.op import (
     PREDICATE,
     SLOTS,
@@ -41,6 +42,7 @@ from memsim.simt.placed_words import (
     added,
     carry,
     chosen,
+    names_of,
     other,
     summed,
     sums_of,
@@ -117,6 +119,8 @@ def results(op: Op, words: PlacedOperands) -> Results:
     if op.meaning.is_executed:
         if Trait.COMPARES in traits:
             return _compared(op, words)
+        if Trait.TESTS in traits and (found := _tested(op, words)):
+            return found
         if Trait.SELECTS in traits:
             return _selected(op, words)
         if Trait.PASSES in traits:
@@ -182,7 +186,8 @@ def _compared(op: Op, words: PlacedOperands) -> Results:
     sides = [_side(words.changed(one), lower is not None) for one in (a, b)]
     if sides[0] is not None and sides[1] is not None and values[2] is None:
         pair, equality = (sides[0], sides[1]), Trait.EQUALITY in op.traits
-        alike = pair[0] == pair[1] or (() in pair and (equality or _is_zero(a) or _is_zero(b)))
+        is_null = () in pair and any(map(_is_address, pair)) and (equality or _is_zero(a) or _is_zero(b))
+        alike = pair[0] == pair[1] or is_null
         if lower is not None or token.span == 2:
             fits = below is None or (isinstance(below, Lower) and below.of == pair)
             result = None if alike and fits else result
@@ -191,6 +196,31 @@ def _compared(op: Op, words: PlacedOperands) -> Results:
         elif getattr(joined, "slot", 0) is None and result is not None:
             result = Lower(pair, result.names)
     return [result, other([result])]
+
+
+def _tested(op: Op, words: PlacedOperands) -> Results:
+    """Whether two addresses are both null: which of their lower words' bits are set tells nothing, and then
+    a bit of the upper words.
+
+    Of other words than those of addresses, or if the combination is used too, there is no such rule.
+    """
+    (_, a), (_, b), _, (_, table), (_, joined) = op.meaning.sources
+    is_first = getattr(joined, "slot", None) is None
+    sides = [_side(words.changed(one), not is_first) for one in (a, b)]
+    pair = tuple(sorted((side for side in sides if side is not None), key=repr))
+    if getattr(table, "value", None) != OR or len(pair) < 2 or not any(map(_is_address, pair)):
+        return []
+    if op.meaning.targets[1] is not None or getattr(joined, "negated", True) is not is_first:
+        return []
+    if is_first:
+        return [Lower(pair, names_of([words.word(a), words.word(b)])), None]
+    below = words.word(joined)
+    return [None, None] if isinstance(below, Lower) and below.of == pair else []
+
+
+def _is_address(side: Terms) -> bool:
+    """Whether a sum is an address, which is not null, and no distance of two."""
+    return [by for _, by in side] == [1]
 
 
 def _side(value: Value, high: bool) -> Terms | None:

@@ -42,6 +42,12 @@ UNCERTAIN = {
         "for (int k = 0; k < n; k++) { P t = o; o = a; a = t; } if (o < a) o[i] = 1;",
         "arg0 and arg1",
     ),
+    "equal_distance": (ORDER, "if (a - o == 1024) o[i] = 1; else o[i * 2] = 2;", "arg0 and arg1"),
+    "no_lower_bits": (
+        ORDER,
+        "if (((unsigned)(u64)o | (unsigned)(u64)a) == 0) o[i] = 1; else o[i * 2] = 2;",
+        "arg0 and arg1",
+    ),
     "distance": (ORDER, "o[(a - o >> 8 & 3) * i] = 1;", "arg0 and arg1"),
     "bits": (BITS, "o[((u64)o >> 8 & 7) + i * 8] = i;", "arg0"),
     "branch_on_a_bit": (BITS, "if ((u64)o & 0x100) o[i] = 1; else o[i * 2] = 2;", "arg0"),
@@ -101,6 +107,8 @@ CERTAIN = {
     ),
     "length": ("(P o, P first, P last)", "for (long k = i; k < last - first; k += 64) o[k] = first[k];"),
     "null": ("(P o, P a, P b)", "o[i] = (a ? a[i] : 0) + (b ? b[i] : 0);"),
+    "both_null": ("(P o, P a, P b)", "if (!a && !b) o[i] = 1; else o[i * 2] = 2;"),
+    "none_null": (ORDER, "if (!a && !o) return; o[i] = a[i];"),
     "one_of_two": ("(P o, P a, int n)", "P p = i < n ? o : a; p[i] = 1;"),
     "one_of_two_to_the_end": (
         "(P o, P a)",
