@@ -52,6 +52,7 @@ VERBS = {
     "baseline": ("baseline", "baseline", "Record the current counts of a project's kernels."),
     "compare": ("compare", "compare_", "Compare the memory cost of two kernels, line by line."),
     "sweep": ("sweep", "sweep", "Analyze many variants of a kernel and rank them."),
+    "play": ("play", "play", "Open a page on which index math and layouts are tried out."),
     "validate": ("validate", "validate", "Compare predictions with hardware counters."),
     "probe": ("probe", "probe", "Write a program that measures a GPU without a profiler."),
     "init": ("init", "init", "Create a memsim.toml for the kernels in a folder."),

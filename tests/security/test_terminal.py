@@ -66,7 +66,7 @@ VERBS = (
     "sweep TARGET -D N=1..2",
 )
 REFUSED = {("sweep TARGET -D N=1..2", "launch")}
-NO_TARGET = {
+NO_TARGET = {"play", 
     "exec",
     "capture",
     "validate",

@@ -1,0 +1,71 @@
+"""The playground's server answers its own page on this machine, and nobody else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+import memsim
+from memsim.play.server import server
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with server() as listening:
+        runner = Thread(target=listening.serve_forever, daemon=True)
+        runner.start()
+        yield int(listening.server_address[1])
+        listening.shutdown()
+        runner.join()
+
+
+def ask(port: int, path: str, body: bytes | None = None, **headers: str) -> tuple[HTTPResponse, bytes]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection.request("GET" if body is None else "POST", path, body, headers)
+    reply = connection.getresponse()
+    return reply, reply.read()
+
+
+def test_the_page_fetches_from_nowhere_else(port: int) -> None:
+    page, script = ask(port, "/"), ask(port, "/page.js")
+    assert page[0].status == script[0].status == 200
+    assert b"http://" not in page[1] + script[1] and b"https://" not in page[1] + script[1]
+    assert "default-src 'self'" in (page[0].getheader("Content-Security-Policy") or "")
+    assert ask(port, "/server.py")[0].status == ask(port, "/../../pyproject.toml")[0].status == 404
+
+
+def test_an_answer_and_an_error(port: int) -> None:
+    good, found = ask(port, "/answer", json.dumps({"load": "y, x"}).encode())
+    assert good.status == 200 and json.loads(found)["wavefronts"] == 64
+    for body in (b'{"load": "y, x +"}', b'{"load": 1}', b'{"lode": "y, x"}', b"[", b"\xff"):
+        bad, said = ask(port, "/answer", body)
+        assert bad.status == 422 and json.loads(said)["error"]
+
+
+def test_a_saved_trace_becomes_a_report(port: int, tmp_path: Path) -> None:
+    memsim.catalog()["transpose_naive"].trace((64, 64)).save(tmp_path / "t.npz")
+    good, page = ask(port, "/trace", (tmp_path / "t.npz").read_bytes())
+    assert good.status == 200 and b"transpose_naive: worst is the load" in page
+    bad, said = ask(port, "/trace", b"no trace")
+    assert bad.status == 422 and json.loads(said)["error"]
+
+
+@pytest.mark.parametrize("headers", [{"Host": "elsewhere.example"}, {"Origin": "https://elsewhere.example"}])
+def test_other_sites_are_refused(port: int, headers: dict[str, str]) -> None:
+    assert ask(port, "/answer", b"{}", **headers)[0].status == 403
+    assert ask(port, "/answer", b"{}", Origin=f"http://127.0.0.1:{port}")[0].status == 200
+
+
+def test_what_is_too_long_or_has_no_length_is_refused(port: int) -> None:
+    assert ask(port, "/trace", b"", **{"Content-Length": str(1 << 40)})[0].status == 400
+    assert ask(port, "/elsewhere", b"{}")[0].status == 400
+
+
+def test_a_port_that_is_taken(port: int) -> None:
+    with pytest.raises(memsim.MemsimError, match=f"cannot listen on port {port}"):
+        server(port)
