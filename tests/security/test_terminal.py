@@ -59,6 +59,7 @@ VERBS = (
     "explain TARGET",
     "bound TARGET",
     "time TARGET",
+    "sanitize TARGET",
     "suggest TARGET",
     "report TARGET -o page.html",
     "compare TARGET",
@@ -66,7 +67,8 @@ VERBS = (
     "sweep TARGET -D N=1..2",
 )
 REFUSED = {("sweep TARGET -D N=1..2", "launch")}
-NO_TARGET = {"play", 
+NO_TARGET = {
+    "play",
     "exec",
     "capture",
     "validate",
