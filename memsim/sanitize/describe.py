@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from memsim.isa.program import Op, Program
-from memsim.isa.reach import SHARED
+from memsim.isa.program import SHARED, Op, Program
 from memsim.names.demangle import short_name
 from memsim.sanitize.hazards import RACE, FoundAccess, Hazard
 from memsim.sanitize.shared_races import Example, Pair

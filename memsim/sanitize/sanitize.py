@@ -9,8 +9,7 @@ from typing import Any
 from memsim.access import AccessSide, Site
 from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
-from memsim.isa.program import Program
-from memsim.isa.reach import SHARED
+from memsim.isa.program import SHARED, Program
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.sanitize.describe import Description
