@@ -9,7 +9,7 @@ from memsim.arch.units import WARP
 from memsim.launch import Launch
 from memsim.sanitize.hazards import FoundAccess, Hazard
 from memsim.sanitize.sanitize import Sanitized
-from memsim.source.code_lines import code_line
+from memsim.source.text import code_line
 from memsim.views.labels import count
 from memsim.views.screen import Screen
 
