@@ -13,11 +13,12 @@ from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
-from memsim.files import read_text, write_text
+from memsim.files import write_text
 from memsim.job import Job
 from memsim.kernels import Spec
+from memsim.suggest import landing
 from memsim.suggest.edit import Edit
-from memsim.suggest.other_values import at_other_values, guarded, touched
+from memsim.suggest.other_values import OtherValue, at_other_values, guarded, touched
 from memsim.suggest.prove import Proof, differing_results, edit_job, source_of
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
@@ -48,6 +49,16 @@ from memsim.views.suggest import terminal
     "--verify", is_flag=True, help="Measure both versions on this machine's GPU with Nsight Compute."
 )
 @click.option("--apply", is_flag=True, help="Write the change to the .cu file if the results stay the same.")
+@click.option(
+    "--patch",
+    "patch_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write the change as a patch for git apply; as suggestions for a GitHub review if FILE is .md.",
+)
+@click.option(
+    "--branch", metavar="NAME", help="Commit the change to a new branch; your files stay as they are."
+)
 @JSON
 @click.pass_context
 def suggest(
@@ -59,6 +70,8 @@ def suggest(
     run: bool,
     verify: bool,
     apply: bool,
+    patch_file: Path | None,
+    branch: str | None,
     as_json: bool,
     **launch: Any,
 ) -> None:
@@ -78,9 +91,11 @@ def suggest(
       memsim suggest kernel_v4_colmajor
       memsim suggest transpose_naive --take 2
       memsim suggest my.cu --grid 8 --block 256 --arg 'f32[4096]' --array tile --apply
+      memsim suggest my.cu --patch cure.patch && git apply cure.patch
     """
     job = job_of(ctx, target)
-    if apply:
+    lands = apply or patch_file is not None or branch is not None
+    if lands:
         _refuse_to_apply(target, job)
     found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take)
     measured = _measured(found.taken, found.analysis, job) if verify and found.taken is not None else None
@@ -90,7 +105,7 @@ def suggest(
         say_all(terminal.render(found))
         if measured is not None:
             say_all("\n" + render(measured))
-    if not (run or verify or apply):
+    if not (run or verify or lands):
         return
     if found.taken is None:
         raise MemsimError(
@@ -98,12 +113,22 @@ def suggest(
         )
     if measured is not None and not holds(measured):
         raise MemsimError("the GPU's counters differ from the prediction", exit_code=1)
-    edit = _run(found.taken, job, as_json) if run or apply else found.taken.edit
+    if run or lands:
+        edit, tried = _run(found.taken, job, as_json)
+    if not lands:
+        return
+    _refuse_another_launch(found.taken, job)
+    message = landing.commit_message(found.analysis, found.taken, tried, terminal.name_of(found.taken))
+    say(err=as_json)
+    if patch_file is not None:
+        write = landing.review if patch_file.suffix == ".md" else landing.patch
+        write_text(patch_file, write(job, edit, message), "the patch")
+        say(f"Written: {patch_file}", err=as_json)
+    if branch is not None:
+        commit = landing.branch(job, edit, branch, message)
+        say(f"Committed: {commit[:10]} on {branch}", err=as_json)
     if apply:
-        _refuse_another_launch(found.taken, job)
-        path = job.kernel.folder / job.kernel.file
-        _write(path, edit)
-        say(err=as_json)
+        path = landing.apply(job, edit)
         say_all(edit.diff.removesuffix("\n"), err=as_json)
         say(f"Written: {path}", err=as_json)
 
@@ -129,10 +154,11 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
         )
 
 
-def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> Edit:
+def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[OtherValue]]:
     """Say that results are the same, here and at other values of what the edit touches.
 
-    Returns the edit, with an assertion for each constant that has values for which it is wrong.
+    Returns the edit, with an assertion for each constant that has values for which it is wrong, and what was
+    tried.
 
     Raises:
         MemsimError: results differ, or would at other values of what is no constant.
@@ -167,18 +193,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> Edit:
         )
     if safe is not taken.edit and differing_results(job, edit_job(job, safe, taken.job.launch)):
         raise MemsimError("the change with its assertions computes something else", exit_code=1)
-    return safe
-
-
-def _write(path: Path, edit: Edit) -> None:
-    """The edited text into the file.
-
-    Raises:
-        MemsimError: the file has changed meanwhile, or cannot be written.
-    """
-    if read_text(path) != edit.text:
-        raise MemsimError("the file changed during the analysis", file=str(path), hint="run it again")
-    write_text(path, edit.new, "it")
+    return safe, tried
 
 
 def _refuse_to_apply(target: str, job: Job) -> None:
@@ -189,11 +204,11 @@ def _refuse_to_apply(target: str, job: Job) -> None:
     """
     if isinstance(job.kernel, Spec):
         raise MemsimError(
-            f"{target} ships with memsim; --apply only edits your own source",
-            hint="leave out --apply to see the change and its proof",
+            f"{target} ships with memsim; only your own source is edited",
+            hint="without --apply, --patch and --branch you see the change and its proof",
         )
     if source_of(job) is None:
-        raise MemsimError(f"--apply edits CUDA source, and {target} is not CUDA source")
+        raise MemsimError(f"CUDA source is edited, and {target} is not CUDA source")
 
 
 def _analysis(target: str, job: Job, cache: Path | None) -> Analysis:

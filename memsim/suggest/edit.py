@@ -90,24 +90,42 @@ class Edit:
     @property
     def lines(self) -> tuple[ChangedLine, ...]:
         """The lines that change."""
-        found, start = [], 0
-        for number, old in enumerate(self.text.splitlines(keepends=True), 1):
+        return tuple(
+            ChangedLine(self.file, number, old, new.removesuffix("\n"))
+            for number, (old, new) in enumerate(self._pairs, 1)
+            if old != new
+        )
+
+    @property
+    def runs(self) -> list[tuple[int, int, list[str]]]:
+        """Runs of changed lines: first and last number, and the new lines."""
+        found: list[tuple[int, int, list[str]]] = []
+        for each in self.lines:
+            if found and found[-1][1] == each.line - 1:
+                first, _, new = found.pop()
+                found.append((first, each.line, [*new, *each.new.split("\n")]))
+            else:
+                found.append((each.line, each.line, each.new.split("\n")))
+        return found
+
+    @property
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Each line as it was, and what becomes of it, which may be several lines."""
+        pairs, start = [], 0
+        for old in self.text.split("\n"):
             inside = [
                 Replacement(each.start - start, each.end - start, each.new)
                 for each in self.replacements
-                if start <= each.start < start + len(old)
+                if start <= each.start <= start + len(old)
             ]
-            new = patched(old, inside)
-            if new != old:
-                found.append(ChangedLine(self.file, number, old.rstrip("\r\n"), new.rstrip("\r\n")))
-            start += len(old)
-        return tuple(found)
+            pairs.append((old, patched(old, inside)))
+            start += len(old) + 1
+        return pairs
 
     @property
     def diff(self) -> str:
         """The change as a unified diff."""
-        old, new = (text.splitlines(keepends=True) for text in (self.text, self.new))
-        return "".join(unified_diff(old, new, f"a/{self.file}", f"b/{self.file}", n=1))
+        return unified(self.file, self.text, self.new)
 
     def joined(self, other: Edit) -> Edit | None:
         """Both edits as one; None if they are of different files or overlap."""
@@ -126,6 +144,15 @@ class Edit:
                 conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
             )
         )
+
+
+def unified(file: str, old: str, new: str) -> str:
+    """A unified diff as git writes it: lines end with a line feed only, and a last one may have none."""
+    lines = []
+    for text in (old, new):
+        *whole, last = (f"{line}\n" for line in text.split("\n"))
+        lines.append([*whole, f"{last}\\ No newline at end of file\n"] if last != "\n" else whole)
+    return "".join(unified_diff(*lines, f"a/{file}", f"b/{file}"))
 
 
 def patched(text: str, replacements: Iterable[Replacement]) -> str:

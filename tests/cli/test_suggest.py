@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -143,8 +144,8 @@ def test_a_change_that_alters_results_is_refused(memsim: Run, tile: Path) -> Non
 @pytest.mark.parametrize(
     ("target", "says"),
     [
-        ("kernel_v4_colmajor", "kernel_v4_colmajor ships with memsim; --apply only edits your own source"),
-        ("saved.npz", "--apply edits CUDA source, and saved.npz is not CUDA source"),
+        ("kernel_v4_colmajor", "kernel_v4_colmajor ships with memsim; only your own source is edited"),
+        ("saved.npz", "CUDA source is edited, and saved.npz is not CUDA source"),
     ],
 )
 def test_apply_changes_sources_of_the_user_alone(memsim: Run, tile: Path, target: str, says: str) -> None:
@@ -276,3 +277,23 @@ def test_a_program_of_the_user_s_needs_no_option(memsim: Run, tile: Path) -> Non
 def test_what_the_source_does_not_say_is_asked_for(memsim: Run, tile: Path) -> None:
     Path("program.cu").write_text(PROGRAM.replace("const int n = 64", 'int n = atoi(getenv("N"))'))
     memsim("suggest program.cu").refused("needs --let n\n")
+
+
+@pytest.mark.slow
+def test_patch_and_branch_for_a_project(memsim: Run, tile: Path) -> None:
+    def git(*command: str) -> str:
+        return subprocess.run(["git", *command], capture_output=True, check=True).stdout.decode()
+
+    git("init", "-q")
+    git("config", "user.name", "A B")
+    git("config", "user.email", "a@b.c")
+    git("add", ".")
+    git("commit", "-qm", "first")
+    done = memsim("suggest", tile, LAUNCH, "--patch cure.patch --branch cure")
+    assert (done.code, done.err) == (0, "")
+    message = git("log", "-1", "--format=%B", "cure")
+    assert message.startswith("tile: padding: 4 B after every 128 B\n\nk, grid 1x1x1, block 32x32x1")
+    assert "  bank conflicts: 992 -> 0\n" in message
+    git("apply", "--check", "cure.patch")
+    git("apply", "cure.patch")
+    assert git("diff", "cure", "--stat") == ""

@@ -66,6 +66,13 @@ def render(found: Suggestions) -> str:
     return "\n".join(plain_line(line.rstrip()) for line in lines)
 
 
+def name_of(taken: Proof | Remapped) -> str:
+    """A change in a line: the title of its commit."""
+    if isinstance(taken, Remapped):
+        return taken.name
+    return "; ".join(f"{each.tile.name}: {change_name(each.change, each.tile)}" for each in taken.proposals)
+
+
 def _names(found: Suggestions) -> Names:
     """What each file is called, of accesses and of what is edited."""
     proposed = [each.edit for each in found.proposals if each.edit is not None]
@@ -281,7 +288,7 @@ def _lines(edit: Edit, names: Names) -> Iterator[str]:
     for each in edit.lines[:MOST_LINES]:
         where = f"{names[each.file]}:{each.line}"
         yield f"{where}  - {each.old.strip()}"
-        yield f"{'':{len(where)}}  + {each.new.strip()}"
+        yield from (f"{'':{len(where)}}  + {line.strip()}" for line in each.new.split("\n"))
     more = len(edit.lines) - MOST_LINES
     if more > 0:
         yield f"and {count(more, 'line')} more"
