@@ -23,7 +23,7 @@ from memsim import Analysis
 from memsim.pictures.array_layouts import layouts
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, take_apart
 from memsim.views.explain.sentences import sentences
-from memsim.views.flow.ladder import ladder
+from memsim.views.flow_figure import ladder
 from memsim.views.heatmap.heat_rows import heat_rows
 from studies.bench import page as speed
 

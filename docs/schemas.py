@@ -15,7 +15,7 @@ from memsim.suggest.suggestions_document import SuggestionsDocument
 from memsim.validate.by_instruction import ValidationDocument
 from memsim.views.bound_text import BoundDocument
 from memsim.views.check.json import CheckDocument
-from memsim.views.compare.json import ComparisonDocument
+from memsim.views.compare_text import ComparisonDocument
 from memsim.views.time_text import TimeDocument
 
 FOLDER = Path(__file__).parents[1] / "memsim" / "schemas"

@@ -10,7 +10,7 @@ import click
 from memsim.cli.options import file_option, project_options
 from memsim.cli.project import open_cache
 
-#: Formats: each is a module of `memsim.views.check`.
+#: Those of `memsim.views.check.check_formats`.
 FORMATS = ("github", "sarif", "junit", "json", "markdown")
 
 

@@ -6,11 +6,8 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
 from pathlib import Path, PurePath
 
-import memsim
 from memsim.cli.output import echo_document, progress_bar, say
 from memsim.cli.project import open_project, path_here
 from memsim.errors import MemsimError
@@ -88,10 +85,10 @@ def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
 
 
 def _writer(form: str) -> Callable[[Outcome, Locate], str]:
-    """What writes a format; imported only when it is asked for."""
-    render = import_module(f"memsim.views.check.{form}").render
-    found: Callable[[Outcome, Locate], str] = render
-    return partial(render, version=memsim.__version__) if form == "sarif" else found
+    """What writes a format; imported only when one is asked for."""
+    from memsim.views.check.check_formats import FORMATS
+
+    return FORMATS[form]
 
 
 def _give(text: str, output: Path | None) -> None:

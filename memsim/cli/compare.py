@@ -29,11 +29,11 @@ from memsim.targets.revision import files_at, is_revision, repository_root, targ
 from memsim.targets.target import catalogue, file_of, is_file, kind_of, read_job
 from memsim.trace.suffixes import is_trace
 from memsim.trace.trace import Trace
-from memsim.views.compare import json, markdown, terminal
+from memsim.views import compare_text
 
 FORMATS: dict[str, Callable[[Comparisons], str]] = {
-    "json": json.render,
-    "markdown": markdown.render,
+    "json": compare_text.as_json,
+    "markdown": compare_text.as_markdown,
 }
 PRESENT = "."
 
@@ -182,7 +182,7 @@ def compare_(
             say_all(error, err=True)
     found = _compared(first, second, tuple(operands.failed))
     if form == "text":
-        terminal.write(found, sys.stdout)
+        compare_text.write(found, sys.stdout)
     else:
         echo_document(FORMATS[form](found))
     ctx.exit(2 if found.failed else 0)

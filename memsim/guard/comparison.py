@@ -45,8 +45,8 @@ class Total:
     """One ncu metric on both sides; None: not known."""
 
     metric: str
-    before: int | None
-    now: int | None
+    a: int | None
+    b: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Comparison:
     @property
     def differs(self) -> bool:
         """Whether any count, or the code of any access, is different."""
-        return any(line.change for line in self.lines) or any(t.before != t.now for t in self.totals)
+        return any(line.change for line in self.lines) or any(t.a != t.b for t in self.totals)
 
     @property
     def first(self) -> int:
@@ -127,7 +127,7 @@ def compare(a: Side, b: Side) -> Comparison:
     totals = [
         Total(metric, a.totals.get(metric), b.totals.get(metric)) for metric in {**a.totals, **b.totals}
     ]
-    totals.sort(key=lambda total: total.before == total.now)
+    totals.sort(key=lambda total: total.a == total.b)
     return Comparison(a, b, tuple(lines), tuple(totals))
 
 

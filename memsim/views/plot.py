@@ -88,7 +88,6 @@ class Plots:
 
     def flow(self) -> Figure:
         """What moves between global arrays, registers and shared arrays."""
-        from memsim.views.flow.figure import flow
-        from memsim.views.flow.ladder import ladder
+        from memsim.views.flow_figure import flow, ladder
 
         return flow(self.analysis.trace.kernel, ladder(self.analysis))

@@ -14,7 +14,7 @@ import pytest
 from memsim.data import data_folder
 from memsim.document import schema_of
 from memsim.guard.comparison import compare, compare_all, side_of
-from memsim.views.compare.json import ComparisonDocument
+from memsim.views.compare_text import ComparisonDocument
 from tests.guard.conftest import TARGET, TILE, Folder
 from tests.guard.subjects import CLEAN, STORE, TWO_WAY, out, shared, subject, unresolved
 from tests.schema import validate
@@ -63,7 +63,7 @@ def test_differences_come_first() -> None:
     made = compare(a, b)
     kinds = [line.change.kind if line.change else "=" for line in made.lines]
     assert kinds == ["worse", "new", "improved", "="]
-    changed = [total.before != total.now for total in made.totals]
+    changed = [total.a != total.b for total in made.totals]
     assert changed == sorted(changed, reverse=True)
     assert made.verdict.startswith("a -> b: 1 worse, 1 new, 1 improved, of 4")
 

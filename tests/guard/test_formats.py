@@ -17,12 +17,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import memsim
 from memsim.analysis import SiteCounts
 from memsim.document import schema_of
 from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
-from memsim.views.check import github, junit, markdown, sarif, terminal
 from memsim.views.check import json as check_json
+from memsim.views.check import terminal
+from memsim.views.check.check_formats import FORMATS, github, junit, markdown, sarif
 from memsim.views.check.findings import TITLES
 from memsim.views.labels import amount
 from tests.guard.conftest import Folder
@@ -60,7 +62,7 @@ def outcome(*findings: Finding, problems: tuple[Problem, ...] = ()) -> Outcome:
 
 
 def as_sarif(of: Outcome) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(sarif.render(of, locate, "1.2"))
+    document: dict[str, Any] = json.loads(sarif(of, locate))
     validate(document, SARIF_SCHEMA)
     return document
 
@@ -121,7 +123,7 @@ def test_the_terminal_says_everything_and_the_verdict_last() -> None:
 @settings(max_examples=25)
 def test_the_last_line_is_the_verdict(of: Outcome) -> None:
     assert printed(of).rstrip("\n").split("\n")[-1] == of.verdict
-    assert github.render(of, locate).split("\n")[-1] == of.verdict
+    assert github(of, locate).split("\n")[-1] == of.verdict
 
 
 def test_numbers_are_exact_or_say_that_they_are_not() -> None:
@@ -159,17 +161,17 @@ def test_json_has_was_is_and_limit() -> None:
 
 
 def test_an_annotation_on_the_line() -> None:
-    first, *_ = github.render(outcome(BROKEN), locate).splitlines()
+    first, *_ = github(outcome(BROKEN), locate).splitlines()
     assert first.startswith(
         "::error file=src/tile.cu,line=7,col=3,title=memsim%3A budget broken::k: budget broken"
     )
     assert "ways was 1, is 2, limit <= 1" in first
     assert "meet in bank 0" in first
-    notice, *_ = github.render(outcome(IMPROVED), locate).splitlines()
+    notice, *_ = github(outcome(IMPROVED), locate).splitlines()
     assert notice.startswith("::notice file=src/tile.cu,line=7")
-    vanished, *_ = github.render(outcome(VANISHED), locate).splitlines()
+    vanished, *_ = github(outcome(VANISHED), locate).splitlines()
     assert vanished.startswith("::error file=k.cu,title=")
-    problem, *_ = github.render(outcome(problems=(PROBLEM,)), locate).splitlines()
+    problem, *_ = github(outcome(problems=(PROBLEM,)), locate).splitlines()
     assert problem == (
         "::error file=src/lost.cu,line=3,col=2,title=memsim%3A not judged"
         "::lost: does not compile%0Ahint: mend it"
@@ -179,7 +181,7 @@ def test_an_annotation_on_the_line() -> None:
 @given(of=outcomes())
 @settings(max_examples=25)
 def test_an_annotation_is_one_line(of: Outcome) -> None:
-    *commands, last = github.render(of, locate).split("\n")
+    *commands, last = github(of, locate).split("\n")
     assert last == of.verdict
     assert len(commands) == len(of.findings) + len(of.problems)
     for command in commands:
@@ -195,7 +197,7 @@ def test_an_annotation_is_one_line(of: Outcome) -> None:
 
 def test_sarif_points_at_the_line() -> None:
     (run,) = as_sarif(outcome(BROKEN, IMPROVED, VANISHED))["runs"]
-    assert run["tool"]["driver"]["version"] == "1.2"
+    assert run["tool"]["driver"]["version"] == memsim.__version__
     broken, vanished, improved = run["results"]
     assert broken["level"] == "error"
     assert broken["locations"] == [
@@ -267,7 +269,7 @@ def test_the_schema_refuses_other_documents(spoil: Callable[[dict[str, Any]], ob
 
 
 def test_junit_has_a_case_for_each_check() -> None:
-    root = ElementTree.fromstring(junit.render(outcome(BROKEN, problems=(PROBLEM,)), locate))
+    root = ElementTree.fromstring(junit(outcome(BROKEN, problems=(PROBLEM,)), locate))
     assert root.tag == "testsuites"
     (suite,) = root
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("2", "1", "1")
@@ -277,14 +279,14 @@ def test_junit_has_a_case_for_each_check() -> None:
     assert failure is not None
     assert (failure.text or "").startswith("src/tile.cu:7: k: budget broken")
     assert lost.find("error") is not None
-    (passed,) = ElementTree.fromstring(junit.render(outcome(IMPROVED), locate))[0]
+    (passed,) = ElementTree.fromstring(junit(outcome(IMPROVED), locate))[0]
     assert list(passed) == []
 
 
 @given(of=outcomes())
 @settings(max_examples=25)
 def test_junit_is_well_formed(of: Outcome) -> None:
-    (suite,) = ElementTree.fromstring(junit.render(of, locate))
+    (suite,) = ElementTree.fromstring(junit(of, locate))
     assert len(suite) == len(of.checked) + len(of.problems)
     assert len(suite.findall("testcase/failure")) == sum(checked.broken for checked in of.checked)
 
@@ -298,7 +300,7 @@ def rows_of(text: str) -> list[list[str]]:
 
 
 def test_markdown_is_a_table() -> None:
-    text = markdown.render(outcome(BROKEN, IMPROVED, problems=(PROBLEM,)), locate)
+    text = markdown(outcome(BROKEN, IMPROVED, problems=(PROBLEM,)), locate)
     assert text.startswith("### ❌ memsim: FAILED: 1 of 1 check failed, in k")
     rows = [[cell.strip() for cell in row] for row in rows_of(text)]
     assert rows[1][1] == "src/tile.cu:7"
@@ -307,13 +309,13 @@ def test_markdown_is_a_table() -> None:
     assert "- `src/tile.cu:7`: lanes 0, 16 of warp 0" in text
     assert "does not compile" in text
     assert "<details>" in text
-    assert markdown.render(outcome(), locate).startswith("### ✅ memsim: OK")
+    assert markdown(outcome(), locate).startswith("### ✅ memsim: OK")
 
 
 @given(of=outcomes())
 @settings(max_examples=25)
 def test_markdown_keeps_its_cells(of: Outcome) -> None:
-    for row in rows_of(markdown.render(of, locate)):
+    for row in rows_of(markdown(of, locate)):
         assert len(row) == 6
 
 
@@ -321,7 +323,7 @@ def test_markdown_is_bounded() -> None:
     long = dataclasses.replace(BROKEN, site=dataclasses.replace(SITE, source="x" * 5000), reason="y" * 50)
     problem = Problem("k", MemsimError("m" * 5000))
     many = [dataclasses.replace(long, site=dataclasses.replace(long.site, line=n)) for n in range(5000)]
-    text = markdown.render(outcome(*many, problems=(problem,) * 30), locate)
+    text = markdown(outcome(*many, problems=(problem,) * 30), locate)
     assert len(text) < 65_536
     assert "rows more" in text
 
@@ -329,7 +331,7 @@ def test_markdown_is_bounded() -> None:
 def test_markdown_tells_of_lanes_once_for_each_access() -> None:
     again = dataclasses.replace(BROKEN, budget="conflicts == 0")
     other = dataclasses.replace(BROKEN, site=dataclasses.replace(SITE, line=9))
-    text = markdown.render(outcome(BROKEN, again, other), locate)
+    text = markdown(outcome(BROKEN, again, other), locate)
     lanes = "lanes 0, 16 of warp 0, block (0,0,0) meet in bank 0: 2 different words"
     assert [line for line in text.splitlines() if line.startswith("- ")] == [
         f"- `src/tile.cu:7`: {lanes}",
@@ -353,15 +355,9 @@ def test_the_summary_of_a_job(folder: Folder, monkeypatch: pytest.MonkeyPatch) -
     assert folder.run("check", "--format", "markdown").out in folder.read("summary.md")
 
 
-@pytest.mark.parametrize("form", ["github", "sarif", "junit", "json", "markdown"])
+@pytest.mark.parametrize("form", FORMATS)
 def test_every_format_knows_a_finding_and_its_absence(form: str) -> None:
-    render = {
-        "github": github.render,
-        "sarif": lambda of, locate: sarif.render(of, locate, "1"),
-        "junit": junit.render,
-        "json": check_json.render,
-        "markdown": markdown.render,
-    }[form]
+    render = FORMATS[form]
     assert "s_a[k][m] = a.x;" in render(outcome(BROKEN), locate)
     assert "s_a[k][m] = a.x;" not in render(outcome(), locate)
     assert all(TITLES[kind] for kind in HARMLESS)

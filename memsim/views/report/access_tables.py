@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memsim.analysis import Analysis, SiteCounts
 from memsim.guard.comparison import compare, side_of
 from memsim.views.analyze.costs import COST, NAMES, cost, cost_ratio, heading, wasted
-from memsim.views.compare.compared_rows import changed_rows
+from memsim.views.compare_text import changed_rows
 from memsim.views.labels import each, file_names, share
 from memsim.views.report.source_view import mark
 

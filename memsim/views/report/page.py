@@ -22,6 +22,7 @@ from memsim.pictures.proposal_banks import Look, looks
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.suggest.proposals import Advice, advise
 from memsim.views import bound_text as bounds
+from memsim.views import flow_figure
 from memsim.views.analyze.costs import by_waste, cost_ratio, limited, limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.canvas import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
@@ -34,7 +35,6 @@ from memsim.views.explain.sentences import (
     sentences,
     word_name,
 )
-from memsim.views.flow import ladder
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
@@ -113,7 +113,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             scales=heat.scales([rows, rows_after]),
             arrays=[(array, shown_part(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
             arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
-            ladder=ladder.ladder(analysis),
+            ladder=flow_figure.ladder(analysis),
             recorded=recorded if isinstance(recorded, Recorded) else None,
             why_not=recorded,
             advice=advice,
@@ -210,7 +210,7 @@ def _environment() -> Environment:
     )
     made.globals |= {each.__name__: each for each in called}
     made.globals |= {"heat": heat, "runs": _runs, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS, "LESS": LESS}
-    made.globals |= {"KINDS": ladder.KINDS, "LADDER_CAPTIONS": ladder.CAPTIONS}
+    made.globals |= {"KINDS": flow_figure.KINDS, "LADDER_CAPTIONS": flow_figure.CAPTIONS}
     return made
 
 

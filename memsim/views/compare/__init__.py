@@ -1,1 +1,0 @@
-"""Two analyses side by side: `memsim compare`."""

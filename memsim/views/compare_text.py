@@ -1,0 +1,317 @@
+"""Two analyses side by side, the differences first: for a terminal, Markdown, JSON. A is before, B is now."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Annotated, TextIO
+
+from msgspec import Meta
+
+from memsim.counts import SiteCounts
+from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
+from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Side, Total
+from memsim.guard.outcome import QuantityChange
+from memsim.views.labels import access, amount, count, file_names, json_number
+from memsim.views.plain import code, escaped, table
+from memsim.views.screen import Column, Row, Screen
+
+TOTALS = ("ncu metric", "A", "B", "difference")
+SAME = "="
+
+
+def launches_of(pair: Comparison) -> Iterator[str]:
+    """What was launched: once, or of both sides where it differs."""
+    if pair.a.launch == pair.b.launch:
+        yield f"Launch: {pair.a.launch}"
+        return
+    for letter, side in (("A", pair.a), ("B", pair.b)):
+        yield f"Launch of {letter}: {side.launch}"
+
+
+def names_of(pair: Comparison) -> dict[str, str]:
+    """What each file of both sides is called."""
+    return file_names(site.file for line in pair.lines for site in _sites(line))
+
+
+def rows_of(line: ComparedAccess, names: Mapping[str, str]) -> Iterator[list[str]]:
+    """A row for each count that differs; one for an access that is equal. names: those of the files."""
+    site = line.pair.now or line.pair.before
+    if site is None:
+        return
+    kind = line.change.kind if line.change else SAME
+    head = [kind, _where(line, names), _code(line), access(site), site.array]
+    figures = line.change.figures if line.change else ()
+    for figure in figures:
+        yield [*head, figure.quantity, amount(figure.was), amount(figure.now), _difference(figure)]
+        head = [""] * len(head)
+    if not figures:
+        yield [*head, *_unchanged(site)]
+
+
+def changed_rows(pair: Comparison, *, short: bool = False) -> list[list[str]]:
+    """(change, where, code, access, array, counts) of each access whose counts or code differ.
+
+    short: lines without their files where each side has one.
+    """
+    rows, names = [], names_of(pair)
+    short = short and files_of(pair) is not None
+    for line in pair.lines:
+        if line.change:
+            change, where, *rest = _one_row(line, names)
+            rows.append([change, lines_of(line) if short else where, *rest])
+    return rows
+
+
+def _one_row(line: ComparedAccess, names: Mapping[str, str]) -> list[str]:
+    """The access with all counts that differ: `wavefronts 1,024 -> 32 (-992); ways 32 -> 1 (-31)`."""
+    (*head, _, _, _, _), *_ = rows_of(line, names)
+    return [*head, "; ".join(map(_counts, line.change.figures if line.change else ()))]
+
+
+def _counts(figure: QuantityChange) -> str:
+    sides = [amount(side) for side in (figure.was, figure.now) if side is not None]
+    difference = _difference(figure)
+    return f"{figure.quantity} {' -> '.join(sides)}" + (f" ({difference})" if difference else "")
+
+
+def _sites(line: ComparedAccess) -> list[SiteCounts]:
+    """The access on the sides that have it."""
+    return [site for site in (line.pair.before, line.pair.now) if site is not None]
+
+
+def _where(line: ComparedAccess, names: Mapping[str, str]) -> str:
+    """`a.cu:12 -> a.cu:14`, or the one place there is."""
+    places = [f"{names[site.file]}:{site.line}" if site.file else "?" for site in _sites(line)]
+    return " -> ".join(dict.fromkeys(places))
+
+
+def files_of(pair: Comparison) -> str | None:
+    """The one file of each side; None where lines of several files are compared."""
+    names = names_of(pair)
+    sides = [
+        {names[site.file] for line in pair.lines if (site := getattr(line.pair, side)) is not None}
+        for side in ("before", "now")
+    ]
+    if any(len(side) > 1 for side in sides):
+        return None
+    return " -> ".join(dict.fromkeys(name for side in sides for name in side))
+
+
+def lines_of(line: ComparedAccess) -> str:
+    """`12 -> 14`."""
+    return " -> ".join(dict.fromkeys(str(site.line) for site in _sites(line)))
+
+
+def code_now(line: ComparedAccess) -> str:
+    site = line.pair.now or line.pair.before
+    return site.source if site is not None else ""
+
+
+def _code(line: ComparedAccess) -> str:
+    return " -> ".join(dict.fromkeys(site.statement for site in _sites(line)))
+
+
+def _unchanged(site: SiteCounts) -> list[str]:
+    """The count that says most about an access that is equal."""
+    if site.unresolved is not None:
+        return ["not analyzed", "?", "?", ""]
+    name = {"shared": "wavefronts", "constant": "requests"}.get(site.space, "sectors")
+    count = f"{getattr(site, name) or 0:,}"
+    return [name, count, count, ""]
+
+
+def total_rows(pair: Comparison) -> Iterator[list[str]]:
+    """Totals; those that are 0 on both sides are left out."""
+    for total in pair.totals:
+        if total.a == total.b == 0:
+            continue
+        a, b = ("not known" if count is None else f"{count:,}" for count in (total.a, total.b))
+        difference = ""
+        if total.a is not None and total.b is not None and total.a != total.b:
+            difference = f"{total.b - total.a:+,}"
+        yield [total.metric, a, b, difference]
+
+
+def _difference(figure: QuantityChange) -> str:
+    if figure.was is None or figure.now is None:
+        return ""
+    return f"{int(figure.now - figure.was):+,}"
+
+
+COLUMNS = (
+    Column("change"),
+    Column("where"),
+    Column("code", is_code=True),
+    Column("access", keep=2),
+    Column("array", keep=1),
+    Column("count"),
+    *(Column(name, right=True) for name in ("A", "B")),
+    Column("difference", right=True, keep=3),
+)
+STYLES = {
+    "worse": "red",
+    "new": "yellow",
+    "vanished": "yellow",
+    "improved": "green",
+    "changed": "cyan",
+    "unknown": "yellow",
+}
+
+
+def write(comparisons: Comparisons, stream: TextIO) -> None:
+    """Prints the comparison on `stream`; the first line is the answer."""
+    screen = Screen(stream)
+    screen.say(comparisons.verdict, "bold")
+    alone = len(comparisons.pairs) == 1
+    for pair in comparisons.pairs:
+        if not alone:
+            if pair.differs:
+                screen.say()
+            screen.say(pair.verdict, "bold")
+        if pair.differs or alone:
+            _write_pair(pair, screen)
+
+
+def _write_pair(pair: Comparison, screen: Screen) -> None:
+    for launch in launches_of(pair):
+        screen.say(launch)
+    screen.say()
+    files = files_of(pair)
+    where = Column("where" if files is None else "line")
+    if files is not None:
+        screen.say(f"Files: {files}")
+        screen.say()
+    rows, names = [], names_of(pair)
+    for line in pair.lines:
+        style = STYLES.get(line.change.kind, "") if line.change else "dim"
+        for number, (change, place, _, *rest) in enumerate(rows_of(line, names)):
+            named = ("", "") if number else (place if files is None else lines_of(line), code_now(line))
+            rows.append(Row((change, *named, *rest), style))
+    screen.table((COLUMNS[0], where, *COLUMNS[2:]), rows)
+    screen.say()
+    columns = [Column(name, right=number > 0) for number, name in enumerate(TOTALS)]
+    totals = list(total_rows(pair))
+    differing = [Row(cells) for cells in totals if cells[-1]]
+    if differing:
+        screen.table(columns, differing)
+        screen.say()
+    same = len(totals) - len(differing)
+    screen.say(f"{count(same, 'other total')} of ncu's {'is' if same == 1 else 'are'} equal.")
+
+
+SHORT_HEADINGS = ("change", "where", "code", "access", "array", "counts")  # a row for each access
+CODE = SHORT_HEADINGS.index("code")
+
+
+def as_markdown(comparisons: Comparisons) -> str:
+    """The text, without a newline at the end. Accesses and totals that are equal are left out."""
+    parts = [f"### {escaped(comparisons.verdict)}"]
+    for pair in comparisons.pairs:
+        if not pair.differs:
+            continue
+        if len(comparisons.pairs) > 1:
+            parts.append(f"#### {escaped(pair.verdict)}")
+        parts += [escaped(launch) for launch in launches_of(pair)]
+        rows = changed_rows(pair)
+        if rows:
+            cells = [
+                [code(text) if i == CODE else escaped(text) for i, text in enumerate(row)] for row in rows
+            ]
+            parts.append(table(SHORT_HEADINGS, cells, "llllll"))
+        differing = [total.metric for total in pair.totals if total.a != total.b]
+        totals = [row for row in total_rows(pair) if row[0] in differing]
+        if totals:
+            parts.append(table(TOTALS, [map(escaped, row) for row in totals], "lrrr"))
+    return "\n\n".join(parts)
+
+
+Number = int | float | None
+
+
+class SidePart(DocumentPart, frozen=True, kw_only=True):
+    """A kernel, and its launch in a line."""
+
+    name: str
+    launch: str
+
+
+class QuantityPart(DocumentPart, frozen=True, kw_only=True):
+    """A quantity on both sides."""
+
+    quantity: str
+    a: Number
+    b: Number
+
+
+class LinePart(DocumentPart, frozen=True, kw_only=True):
+    """An access on both sides."""
+
+    change: Annotated[str | None, one_of(*ORDER, None, description="null: equal")]
+    reason: str
+    a: SiteCounts | None
+    b: SiteCounts | None
+    differences: tuple[QuantityPart, ...]
+
+
+class KernelPart(DocumentPart, frozen=True, kw_only=True):
+    """A kernel on both sides."""
+
+    a: SidePart
+    b: SidePart
+    verdict: str
+    differs: bool
+    lines: Annotated[tuple[LinePart, ...], Meta(description="those that differ first")]
+    totals: tuple[Total, ...]
+
+
+class ComparisonDocument(Document, frozen=True, kw_only=True):
+    """Two kernels, revisions of a project, or analyses side by side."""
+
+    verdict: Line
+    only_a: Annotated[Texts, Meta(description="kernels that only A has")]
+    only_b: Annotated[Texts, Meta(description="kernels that only B has")]
+    not_compared: Annotated[Texts, Meta(description="kernels that one side or both could not analyze")]
+    kernels: Annotated[tuple[KernelPart, ...], Meta(description="those that differ first")]
+
+
+def as_json(comparisons: Comparisons) -> str:
+    """Indented JSON."""
+    document = ComparisonDocument(
+        verdict=comparisons.verdict,
+        only_a=comparisons.only_a,
+        only_b=comparisons.only_b,
+        not_compared=comparisons.failed,
+        kernels=tuple(map(_kernel_part, comparisons.pairs)),
+    )
+    return json.dumps(plain(document), indent=2)
+
+
+def _kernel_part(pair: Comparison) -> KernelPart:
+    return KernelPart(
+        a=_side_part(pair.a),
+        b=_side_part(pair.b),
+        verdict=pair.verdict,
+        differs=pair.differs,
+        lines=tuple(map(_line_part, pair.lines)),
+        totals=pair.totals,
+    )
+
+
+def _side_part(side: Side) -> SidePart:
+    return SidePart(name=side.name, launch=side.launch)
+
+
+def _line_part(line: ComparedAccess) -> LinePart:
+    change = line.change
+    figures = change.figures if change else ()
+    return LinePart(
+        change=change.kind if change else None,
+        reason=change.reason if change else "",
+        a=line.pair.before,
+        b=line.pair.now,
+        differences=tuple(
+            QuantityPart(quantity=one.quantity, a=json_number(one.was), b=json_number(one.now))
+            for one in figures
+        ),
+    )

@@ -1,1 +1,0 @@
-"""What moves between global arrays, registers and shared arrays."""
