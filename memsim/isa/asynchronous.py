@@ -105,13 +105,23 @@ def build_copy(form: BoundForm, into: IntReader, origin: IntReader, reads: Predi
     return run
 
 
-@executes("LDGDEPBAR", "<-", None, effect=Effect.MEMORY)
+@executes("LDGDEPBAR UTMACMDFLUSH", "<-", None, effect=Effect.MEMORY)
 def commit_copies(form: BoundForm) -> Run:
-    """`cp.async.commit_group`."""
+    """`cp.async.commit_group`, and `cp.async.bulk.commit_group`."""
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         machine.in_flight.commit(machine.mask)
         machine.order.commit(machine.mask)
+
+    return run
+
+
+@executes("FENCE.VIEW.ASYNC", "<-", None, effect=Effect.MEMORY)
+def fence_proxies(form: BoundForm) -> Run:
+    """`fence.proxy.async`."""
+
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
+        machine.order.fence_proxies(active)
 
     return run
 

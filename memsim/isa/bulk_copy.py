@@ -155,7 +155,10 @@ def deliver(
     mbarriers in their second one, in each destination block.
     """
     place, barrier = issue.words[:2]
+    columns = machine.mbarriers.columns(barrier & 0xFFFFFF)
     for chosen, blocks, at in targets(machine, issue, place, ranks):
+        by = np.where(blocks == issue.block[chosen], issue.warp[chosen], -1)
+        machine.order.bulk_store(op.index, blocks, at, sizes[chosen], by, columns[chosen])
         machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
         if write is not None:
             for i, block, first in zip(chosen, blocks, at):
@@ -312,6 +315,10 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
             starts, lengths, whose = between(source, at, length)
             owners = rows
         machine.stretches(op, access, space, starts, lengths, owners[whose], issue.warp[whose])
+        if not in_global:
+            columns = machine.mbarriers.columns(second & 0xFFFFFF)
+            by = np.where(rows == issue.block, issue.warp, -1)
+            machine.order.bulk_store(op.index, rows, at, length, by, columns)
         stores = machine.memory.space(space), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])

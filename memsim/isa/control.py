@@ -61,7 +61,7 @@ control("KILL JMP JMX JMXU BRXU RTT SETLMEMBASE SETCTAID", Flow.UNKNOWN)
 # list are silent; tests/isa/test_silent.py checks it against NVIDIA's table.
 define("NOP PMTRIG PREEXIT ACQBULK SETMAXREG WARPGROUP WARPGROUPSET", "<-", None, effect=Effect.NONE)
 define("MEMBAR FENCE ERRBAR CGAERRBAR", "<-", None, effect=Effect.NONE)
-define("CCTLL CCTLT UTMACCTL UTMACMDFLUSH UTMAPF UBLKPF", "<-", None, effect=Effect.NONE)
+define("CCTLL CCTLT UTMACCTL UTMAPF UBLKPF", "<-", None, effect=Effect.NONE)
 
 
 def is_fence_of_system(op: Op) -> bool:

@@ -126,6 +126,29 @@ class OrderListener:
     def copy_to_phase(self, column: int, row: int, warp: int) -> None:
         """The copies that follow complete at an mbarrier; a warp makes them."""
 
+    def bulk_store(
+        self,
+        instruction: int,
+        rows: np.ndarray,
+        start: np.ndarray,
+        length: np.ndarray,
+        warps: np.ndarray,
+        columns: np.ndarray,
+    ) -> None:
+        """Copies [n] in bulk write bytes of shared memory of blocks, done at phases of mbarriers there; by
+        warps of the blocks, -1 for others.
+        """
+
+    def bulk_load(
+        self, instruction: int, rows: np.ndarray, start: np.ndarray, length: np.ndarray, warps: np.ndarray
+    ) -> None:
+        """Copies [n] in bulk by warps read bytes of shared memory of blocks, and warps wait for them as for
+        those by `cp.async`.
+        """
+
+    def fence_proxies(self, mask: Mask) -> None:
+        """What warps know of is ordered before what copies in bulk do from here on (`fence.proxy.async`)."""
+
     def store_later(
         self, store: SpaceBytes, address: Int, dtype: type, active: Mask, columns: np.ndarray | None = None
     ) -> None:

@@ -6,6 +6,7 @@ as long as they do; what tells some of them apart splits it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,17 @@ class BlockClasses:
             if part is not active and isinstance(active, Part):
                 array = np.where(active.array, array, -1)
             keys += (array * _FACTORS[: array.shape[1]]).sum(1) * (2 * number + 1)
+        return self.split(keys)
+
+    def split_by_events(self, rows: np.ndarray, columns: Sequence[np.ndarray]) -> np.ndarray | None:
+        """The same by events of blocks `rows` [n], in any order, that these columns [n] tell apart."""
+        if len(self) == len(self.of):
+            return None
+        each: np.ndarray = np.zeros(len(rows), np.int64)
+        for column, factor in zip(columns, _FACTORS):
+            each = (each ^ column ^ each >> 29) * factor + 1
+        keys = np.zeros(len(self.of), np.int64)
+        np.add.at(keys, rows, each ^ each >> 31)
         return self.split(keys)
 
     def rows_of(self, mask: bool | Part) -> bool | Part:

@@ -14,7 +14,17 @@ from memsim.source.values import array_shape
 from memsim.state.address_spaces import SpaceLayout
 
 #: What an access does, by how its opcode begins.
-DOES = {"ATOMS": "updates", "LDGSTS": "copies to", "LD": "loads", "ST": "stores"}
+DOES = {
+    "UBLKCP": "copies",
+    "UTMALDG": "copies to",
+    "UTMASTG": "copies from",
+    "ATOMS": "updates",
+    "LDGSTS": "copies to",
+    "LD": "loads",
+    "ST": "stores",
+}
+#: Copies that complete at an mbarrier.
+PHASED = (("bulk_store", SHARED), ("cluster_bulk_store", SHARED))
 BYTES = {"128": 16, "64": 8, **NARROW}
 
 
@@ -34,6 +44,8 @@ class Description:
         found = [FoundAccess(op, _does(op), example.block, thread) for op, thread in accesses]
         width = min(_width(op) for op, _ in accesses)
         kind, doubt = "nothing orders the two accesses", ""
+        if pair.unfenced:
+            kind = "a copy by TMA is not ordered with an access by the generic proxy"
         if pair.together:
             kind = "lanes store to one place at once"
             doubt = "whether they store different values was not computed"
@@ -72,9 +84,13 @@ class Description:
         earlier, later = self.ops[pair.earlier], self.ops[pair.later]
         if pair.together:
             return "one lane that stores, or an atomic"
+        if pair.unfenced:
+            return f"fence.proxy.async behind {earlier.where}, and before the barrier or the copy"
         barrier = "__syncwarp()" if pair.same_warp else "__syncthreads()"
         if pair.by_copy:
             barrier = "cp.async.wait_group, and __syncthreads() behind it,"
+        if earlier.touches and earlier.touches[0] in PHASED:
+            return f"a wait for the phase of the mbarrier of {earlier.where}, before {later.where}"
         if not follows:
             return f"a barrier that both threads pass between {earlier.where} and {later.where}"
         if later.index <= earlier.index:

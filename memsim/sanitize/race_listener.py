@@ -15,8 +15,10 @@ import numpy as np
 from memsim.access import Site
 from memsim.arch.units import WARP
 from memsim.model.operations import operation
-from memsim.order.order_listener import Mask, OrderListener, Threads
-from memsim.order.warp_clocks import WarpClocks
+from memsim.order.clock_listener import ClockListener
+from memsim.order.order_listener import Mask, Threads
+from memsim.order.warp_clocks import COPIES
+from memsim.sanitize.proxy_clocks import ProxyClocks
 from memsim.sanitize.shared_races import READS, UPDATES, WRITES, Example, Pair, SharedRaces
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
@@ -26,7 +28,7 @@ from memsim.state.sums import Int
 WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
 
 
-class RaceListener(OrderListener):
+class RaceListener(ClockListener):
     """Finds races in shared memory: `found`.
 
     unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped:
@@ -38,16 +40,14 @@ class RaceListener(OrderListener):
         self.found: dict[Pair, Example] = {}
         self._pending: list[Callable[[], None]] = []
         self._key: list[object] = []
-        self._races: SharedRaces | None = None
+        self._is_kept = True
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self.finish()
         self._threads = threads
-        size = memory.shared_size if memory.shared_bytes else 0
-        self._races = None
-        if size:
-            blocks, of_block = threads.blocks, threads.shape[1]
-            self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
+        self._is_used, self._base = memory.shared_bytes > 0, memory.layouts["shared"].base
+        blocks, of_block, size = threads.blocks, threads.shape[1], memory.shared_size
+        self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
         self._is_kept = True
         self._active: dict[object, Mask] = {}
         self._known: dict[tuple[object, ...], Counter[Pair]] = {}
@@ -57,27 +57,28 @@ class RaceListener(OrderListener):
         self._end_phase()
 
     def run_together(self, mask: Mask) -> None:
-        if self._races is not None:
+        if self._is_used:
             alive, run = self._threads.alive, self._races.run
             self._later(("run", _uid(mask), _uid(alive)), lambda: run(mask, alive))
 
     def shared_access(self, site: Site, address: Int, active: Mask) -> Callable[[], bool] | None:
         """Lanes access shared memory; returns what does it again."""
-        if self._races is None or active is False:
-            return None
         kind = operation("shared", site.access)
-        if kind.unmade or kind.verb not in WAYS or kind.remote or kind.engine or kind.grouped:
+        if active is False or kind.unmade or kind.verb not in WAYS or kind.engine or kind.grouped:
             return None
         copies = kind.verb == "copy"
-        if copies:
+        if copies or kind.remote:
             self._at_once()
+        peers = self._threads.peers if kind.remote else None
+        if peers is not None:
+            self._races.clocks.use()
         index, access = site.index // 8, self._races.access
         way = UPDATES if index in self.swapped else WAYS[kind.verb]
         where = (address,) if isinstance(address, int) else (address.s, *(part.uid for part in address.parts))
         key = (site.index, _uid(active), *where)
 
         def make() -> None:
-            access(way, index, address, site.width, active, copies)
+            access(way, index, address, site.width, active, copies, peers)
 
         def again() -> bool:
             self._active[key[1]] = active
@@ -90,7 +91,7 @@ class RaceListener(OrderListener):
     def block_barrier(self, mask: Mask = True) -> None:
         """What a warp accessed that has exited since, a barrier of the others does not order."""
         races = self._races
-        if races is None or mask is False:
+        if not self._is_used or mask is False:
             return
         alive = self._threads.alive
         if alive is not True and self._have_exited(alive):
@@ -149,42 +150,72 @@ class RaceListener(OrderListener):
     # --- what orders warps besides barriers of whole blocks -------------------------------------
 
     @property
-    def _clocks(self) -> WarpClocks:
+    def _clocks(self) -> ProxyClocks:
         self._at_once()
-        assert self._races is not None
         self._races.clocks.use()
         return self._races.clocks
 
     def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         races = self._races
-        assert races is not None
         races.tell_apart(races.classes.split_by(0, mask))
         return races.classes.warps(mask, races.threads)
 
-    def arrive_named(self, number: int, mask: Mask) -> None:
-        if self._races is not None:
-            clocks, warps = self._clocks, self._warps(mask)
-            clocks.tell(*warps, clocks.holder(("barrier", number)))
+    def _of_classes(self, rows: np.ndarray, *columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Events of blocks `rows` [n], with these columns, as those of classes."""
+        self._at_once()
+        races = self._races
+        races.tell_apart(races.classes.split_by_events(rows, columns))
+        of = races.classes.of[rows]
+        first = races.classes.first[of] == rows
+        return (of[first], *(column[first] for column in columns))
 
-    def pass_named(self, number: int, mask: Mask) -> None:
-        if self._races is not None:
-            self._meet(("barrier", number), *self._warps(mask))
+    def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
+        far = blocks - rows
+        of, warps, far, columns = self._of_classes(rows, warps, far, columns)
+        super().arrive(of, warps, of + far, columns)
+
+    def copies_arrive(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
+        super().copies_arrive(*self._of_classes(rows, warps, columns))
+
+    def complete_phase(self, rows: np.ndarray, columns: np.ndarray) -> None:
+        super().complete_phase(*self._of_classes(rows, columns))
+
+    def pass_phase(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
+        super().pass_phase(*self._of_classes(rows, warps, columns))
 
     def _meet(self, where: Hashable, rows: np.ndarray, warps: np.ndarray) -> None:
-        """Warps [n] have waited for each other, and for who arrived there."""
+        """Warps [n] have waited for each other."""
         clocks = self._clocks
         holder = clocks.holder(where)
         clocks.tell(rows, warps, holder)
         clocks.learn(rows, warps, holder)
         clocks.forget(rows, holder)
 
-    def commit(self, mask: Mask) -> None:
-        if self._races is not None:
-            self._clocks.commit(*self._warps(mask))
+    def fence_proxies(self, mask: Mask) -> None:
+        clocks = self._clocks
+        clocks.fence(*self._warps(mask))
 
-    def wait(self, mask: Mask, left: int) -> None:
-        if self._races is not None:
-            self._clocks.wait(*self._warps(mask), left)
+    def bulk_store(
+        self,
+        instruction: int,
+        rows: np.ndarray,
+        start: np.ndarray,
+        length: np.ndarray,
+        warps: np.ndarray,
+        columns: np.ndarray,
+    ) -> None:
+        clocks = self._clocks
+        rows, start, length, warps, columns = self._of_classes(rows, start, length, warps, columns)
+        each = {column: clocks.agent(("copies", column)) for column in np.unique(columns).tolist()}
+        agents = np.array([each[column] for column in columns.tolist()], np.int64)
+        self._races.bulk_access(WRITES, instruction, rows, start - self._base, length, warps, agents)
+
+    def bulk_load(
+        self, instruction: int, rows: np.ndarray, start: np.ndarray, length: np.ndarray, warps: np.ndarray
+    ) -> None:
+        self._clocks.use()
+        rows, start, length, warps = self._of_classes(rows, start, length, warps)
+        self._races.bulk_access(READS, instruction, rows, start - self._base, length, warps, COPIES + warps)
 
 
 def _uid(mask: Mask) -> object:

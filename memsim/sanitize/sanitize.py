@@ -9,13 +9,16 @@ from typing import Any
 from memsim.access import AccessSide, Site
 from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
-from memsim.isa.program import SHARED, Program
+from memsim.isa.executable import Executable
+from memsim.isa.op import Flow
+from memsim.isa.program import SHARED
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.sanitize.describe import Description
 from memsim.sanitize.hazards import Hazard
 from memsim.sanitize.race_listener import RaceListener
 from memsim.sanitize.shared_races import TooManyClasses
+from memsim.simt.launch_checks import cluster_of
 from memsim.simt.order_of_launch import NARROW
 from memsim.simt.spins import swap_loops
 from memsim.state.poison import Poison
@@ -52,7 +55,7 @@ def sanitize_job(job: Job, progress: Callable[[float], None] | None = None) -> S
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
     program = kernel.executable.program
     for limit in (None, FEWER_THREADS, 1):
-        races, ears = RaceListener(*_setting(program, launch)), _Ears()
+        races, ears = RaceListener(*_setting(kernel.executable, launch)), _Ears()
         ears.races = races
         try:
             memory = execute_job(
@@ -71,14 +74,16 @@ def sanitize_job(job: Job, progress: Callable[[float], None] | None = None) -> S
     return Sanitized(kernel.title, launch, blocks, tuple(found), tuple(sorted(ears.unjudged)), kernel.sources)
 
 
-def _setting(program: Program, launch: Launch) -> tuple[int, bool, frozenset[int]]:
+def _setting(executable: Executable, launch: Launch) -> tuple[int, bool, frozenset[int]]:
     """Bytes of the smallest access to shared memory, whether blocks access that of others, and the loads
     that are a part of an atomic made of a loop.
     """
+    program = executable.program
     shared = [op for op in program.ops if any(space in (SHARED, "generic") for _, space in op.touches)]
     unit = min((NARROW.get(name, 4) for op in shared for name in op.form.modifiers), default=4)
     loads = frozenset(loop.load.index for loop in swap_loops(program.ops))
-    return unit, launch.cluster not in (None, (1, 1, 1)), loads
+    met = any(op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER) for op in program.ops)
+    return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads
 
 
 class _Ears:

@@ -14,9 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.order.warp_clocks import COPIES, OTHERS, WarpClocks
+from memsim.order.warp_clocks import COPIES, OTHERS
 from memsim.order.word_marks import LANES, SEVERAL, LaneOrder
 from memsim.sanitize.block_classes import BlockClasses
+from memsim.sanitize.proxy_clocks import ProxyClocks
 from memsim.state.parts import Part
 from memsim.state.sums import Int
 
@@ -35,13 +36,18 @@ class TooManyClasses(Exception):
 
 
 class Pair(NamedTuple):
-    """Two instructions that race, the earlier one first: by lanes of one warp, or in one instruction."""
+    """Two instructions that race, the earlier one first.
+
+    by_copy: the earlier one is `cp.async`. same_warp: by lanes of one warp. together: in one execution of one
+    instruction. unfenced: they are ordered, but by different proxies without a proxy fence.
+    """
 
     earlier: int
     later: int
     by_copy: bool
     same_warp: bool
     together: bool
+    unfenced: bool = False
 
 
 @dataclass(slots=True)
@@ -74,17 +80,20 @@ class SharedRaces:
         self.found = found
         self.phase = 0
         rows = len(self.classes)
-        self.clocks = WarpClocks(rows, self.warps)
+        self.clocks = ProxyClocks(rows, self.warps)
         self.lanes = LaneOrder(rows, self.warps)
         self._check(rows)
         self.stored: np.ndarray = np.zeros(rows * self.units, np.int64)
-        self.read: np.ndarray = np.zeros((rows * self.units, self.warps), np.int64)
+        #: By each warp, and by warps of other blocks.
+        self.read: np.ndarray = np.zeros((rows * self.units, self.warps + 1), np.int64)
         self.updated: np.ndarray | None = None
+        #: Read by copies in bulk.
+        self.drained: np.ndarray | None = None
         #: How lanes of diverged warps made these accesses, as numbers of `LaneOrder`.
         self.made: dict[str, np.ndarray] = {}
 
     def _check(self, rows: int) -> None:
-        if rows > 1 and rows * self.units * (self.warps + 1) * 8 > MOST_BYTES:
+        if rows > 1 and rows * self.units * (self.warps + 2) * 8 > MOST_BYTES:
             raise TooManyClasses
 
     # --- classes of blocks -------------------------------------------------------------------
@@ -102,6 +111,8 @@ class SharedRaces:
         self.stored, self.read = spread(self.stored), spread(self.read)
         if self.updated is not None:
             self.updated = spread(self.updated)
+        if self.drained is not None:
+            self.drained = spread(self.drained)
         self.made = {name: spread(array) for name, array in self.made.items()}
         self.clocks.spread(former)
         self.lanes.spread(former)
@@ -126,25 +137,103 @@ class SharedRaces:
     # --- accesses ----------------------------------------------------------------------------
 
     def access(
-        self, way: str, instruction: int, address: Int, width: int, active: bool | Part, copies: bool = False
+        self,
+        way: str,
+        instruction: int,
+        address: Int,
+        width: int,
+        active: bool | Part,
+        copies: bool = False,
+        peers: np.ndarray | None = None,
     ) -> None:
-        """Lanes access `width` bytes each; `copies`: by `cp.async`, when their warps wait for it."""
+        """Lanes access `width` bytes each; `copies`: by `cp.async`, when their warps wait for it. peers: the
+        addresses have the ranks of blocks in bits 24 and up, whose numbers here these are [blocks, ranks].
+        """
         self.tell_apart(self.classes.split_by(address, active))
         rows, threads = self.classes.lanes(active, self.threads)
         if not len(rows):
             return
-        units = self.classes.places(address, rows, threads) // self.unit
+        places = self.classes.places(address, rows, threads)
+        holders = agents = threads // WARP
+        who = threads | COPIED if copies else threads
+        made = self._made(rows, threads)
+        if peers is not None:
+            first = self.clocks.agent("foreign", peers.shape[1] * self.warps)
+            ranks = (peers[rows] == rows[:, None]).argmax(1)
+            agents = first + ranks * self.warps + threads // WARP
+            who, holders = agents - OTHERS + AGENTS, np.full(len(rows), self.clocks.foreign)
+            rows, places, made = peers[rows, places >> 24], places & 0xFFFFFF, None
+        self._access(way, instruction, rows, places, width, who, holders, agents, threads, made)
+
+    def bulk_access(
+        self,
+        way: str,
+        instruction: int,
+        rows: np.ndarray,
+        start: np.ndarray,
+        length: np.ndarray,
+        warps: np.ndarray,
+        agents: np.ndarray,
+    ) -> None:
+        """Copies in bulk [n] access bytes of classes `rows`: agents [n], issued by warps, -1 for those of
+        other blocks.
+        """
+        counts = -(-length // self.unit)
+        whose = np.repeat(np.arange(len(rows)), counts)
+        places = (
+            start[whose] + (np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)) * self.unit
+        )
+        holders = np.where(warps < 0, self.clocks.foreign, warps)[whose]
+        copies = np.where(agents >= OTHERS, agents - OTHERS + AGENTS, COPIED | (agents - COPIES) * WARP)
+        self._access(
+            way,
+            instruction,
+            rows[whose],
+            places,
+            self.unit,
+            copies[whose],
+            holders,
+            agents[whose],
+            np.maximum(warps, 0)[whose] * WARP,
+            None,
+            proxy=True,
+        )
+
+    def _access(
+        self,
+        way: str,
+        instruction: int,
+        rows: np.ndarray,
+        places: np.ndarray,
+        width: int,
+        who: np.ndarray,
+        holders: np.ndarray,
+        agents: np.ndarray,
+        threads: np.ndarray,
+        made: np.ndarray | None,
+        proxy: bool = False,
+    ) -> None:
+        columns = [
+            rows,
+            places // self.unit,
+            who,
+            holders,
+            agents,
+            threads,
+            *([] if made is None else [made]),
+        ]
         each = max(1, width // self.unit)
         if each > 1:
-            units = (units[:, None] + np.arange(each)).ravel()
-            rows, threads = np.repeat(rows, each), np.repeat(threads, each)
-        inside = (units >= 0) & (units < self.units)
+            columns = [np.repeat(column, each) for column in columns]
+            columns[1] = columns[1] + np.tile(np.arange(each), len(rows))
+        inside = (columns[1] >= 0) & (columns[1] < self.units)
         if not inside.all():
-            rows, threads, units = rows[inside], threads[inside], units[inside]
-        who = threads | COPIED if copies else threads
+            columns = [column[inside] for column in columns]
+        rows, units, who, holders, agents, threads = columns[:6]
         marks = self.clocks.ages[rows] << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
-        words, made = rows * self.units + units, self._made(rows, threads)
-        self._access(_Lanes(way, instruction, rows, threads, words, marks, made))
+        words = rows * self.units + units
+        more = columns[6] if made is not None else None
+        self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, proxy))
 
     def _made(self, rows: np.ndarray, threads: np.ndarray) -> np.ndarray | None:
         if not self.lanes.have_parted:
@@ -155,12 +244,15 @@ class SharedRaces:
         found: np.ndarray = made[rows if len(made) > 1 else 0, threads // WARP]
         return found
 
-    def _access(self, lanes: _Lanes) -> None:
+    def _mark(self, lanes: _Lanes) -> None:
+        """Compare an access with those before it, and remember it."""
         self._compare("stored", self.stored[lanes.words], lanes)
         if lanes.way != UPDATES and self.updated is not None:
             self._compare("updated", self.updated[lanes.words], lanes)
         if lanes.way != READS:
             self._compare("read", self.read[lanes.words], lanes)
+            if self.drained is not None:
+                self._compare("drained", self.drained[lanes.words], lanes)
         if lanes.way == WRITES:
             self.stored[lanes.words] = lanes.marks
             self._note("stored", lanes, None)
@@ -169,13 +261,17 @@ class SharedRaces:
             if len(lost):
                 self._report(lanes, lost, winners[lost], together=True)
             return
+        if lanes.proxy:
+            if self.drained is None:
+                self.drained = np.zeros_like(self.stored)
+            self.drained[lanes.words] = lanes.marks
+            return
         if lanes.way == UPDATES and self.updated is None:
             self.updated = np.zeros_like(self.read)
         marks = self.read if lanes.way == READS else self.updated
         assert marks is not None
-        warps = lanes.threads // WARP
-        before = marks[lanes.words, warps]
-        marks[lanes.words, warps] = lanes.marks
+        before = marks[lanes.words, lanes.holders]
+        marks[lanes.words, lanes.holders] = lanes.marks
         self._note("read" if lanes.way == READS else "updated", lanes, before)
 
     def _note(self, name: str, lanes: _Lanes, before: np.ndarray | None) -> None:
@@ -187,7 +283,7 @@ class SharedRaces:
         if before is None:
             self.made[name][lanes.words] = lanes.made
             return
-        place = lanes.words, lanes.threads // WARP
+        place = lanes.words, lanes.holders
         held = self.made[name][place]
         bases = self.clocks.bases[lanes.rows]
         joins = (lanes.made != 0) & (held != 0) & (before >> AGE >= bases)
@@ -198,30 +294,39 @@ class SharedRaces:
     def _compare(self, name: str, marks: np.ndarray, lanes: _Lanes) -> None:
         """Report those of the marks [n] or [n, warps] that are not ordered before what lanes [n] do."""
         several = marks.ndim > 1
-        rows, warps = ((one[:, None] if several else one) for one in (lanes.rows, lanes.threads // WARP))
+        rows, holders, own = (
+            one[:, None] if several else one for one in (lanes.rows, lanes.holders, lanes.agents)
+        )
         who = marks & WHO
         agents = np.where(who < COPIED, who // WARP, COPIES + who % COPIED // WARP)
         if (who >= AGENTS).any():
             agents = np.where(who < AGENTS, agents, who - AGENTS + OTHERS)
         age, clocks = marks >> AGE, self.clocks
-        late = (agents != warps) & (marks != 0)
+        exists = marks != 0
+        # A copy comes after what its warp did before it was issued (8.9.1.1).
+        late = exists & (agents != (holders if lanes.proxy else own))
+        at = rows, holders, agents
         if clocks.are_used:
-            late &= age > clocks.known[rows, warps, np.minimum(agents, clocks.known.shape[2] - 1)]
+            late &= age > clocks.known[at]
             late &= (agents >= COPIES) | (age >= clocks.bases[rows])
         else:
             late &= age >= clocks.bases[rows]
-        if name in self.made:
+        if name in self.made and lanes.made is not None:
             self._compare_lanes(late, name, marks, agents, lanes)
-        if not late.any():
-            return
-        found = np.nonzero(late)
-        self._report(lanes, found[0], marks[found], together=False)
+        if lanes.proxy and name in ("stored", "updated"):
+            unfenced = exists & ~late & (who < AGENTS) & (age > clocks.fenced[at])
+            if unfenced.any():
+                found = np.nonzero(unfenced)
+                self._report(lanes, found[0], marks[found], unfenced=True)
+        if late.any():
+            found = np.nonzero(late)
+            self._report(lanes, found[0], marks[found])
 
     def _compare_lanes(
         self, late: np.ndarray, name: str, marks: np.ndarray, agents: np.ndarray, lanes: _Lanes
     ) -> None:
         """Add those by other lanes of the same warp, which have diverged and not met since."""
-        warps = lanes.threads // WARP
+        warps = lanes.holders
         if marks.ndim > 1:
             own = np.arange(len(warps)), warps
             made, of_warp = self.made[name][lanes.words, warps], marks[own]
@@ -235,31 +340,39 @@ class SharedRaces:
             ordered = self.lanes.ordered(lanes.rows[at], warps[at], lanes.threads[at] % WARP, made[at])
             late[tuple(one[at[~ordered]] for one in own)] = True
 
-    def _report(self, lanes: _Lanes, at: np.ndarray, earlier: np.ndarray, together: bool) -> None:
+    def _report(
+        self,
+        lanes: _Lanes,
+        at: np.ndarray,
+        earlier: np.ndarray,
+        together: bool = False,
+        unfenced: bool = False,
+    ) -> None:
         """Lanes `at` of an access are not ordered with what made the marks `earlier` [n]."""
         who = earlier & WHO
-        of_warp = (who < COPIED) & (who // WARP == lanes.threads[at] // WARP)
-        kinds = (earlier >> INSTRUCTION & MOST_INSTRUCTIONS) << 2 | (who >= COPIED) << 1 | of_warp
+        of_warp = (who < COPIED) & (who // WARP == lanes.agents[at])
+        by_copy = (who >= COPIED) & (who < AGENTS)
+        kinds = (earlier >> INSTRUCTION & MOST_INSTRUCTIONS) << 2 | by_copy << 1 | of_warp
         each, first, which = np.unique(kinds, return_index=True, return_inverse=True)
         sizes = self.classes.sizes[lanes.rows[at]]
         counts = np.bincount(which, sizes, len(each)).astype(np.int64)
         for kind, one, count in zip(each.tolist(), first.tolist(), counts.tolist()):
-            pair = Pair(kind >> 2, lanes.instruction, bool(kind >> 1 & 1), bool(kind & 1), together)
+            pair = Pair(kind >> 2, lanes.instruction, bool(kind >> 1 & 1), bool(kind & 1), together, unfenced)
             if pair not in self.found:
                 lane, other = int(at[one]), int(who[one])
                 row, word = divmod(int(lanes.words[lane]), self.units)
                 block = int(self.blocks[self.classes.first[row]])
                 thread = other % COPIED if other < AGENTS else -1
-                self.found[pair] = Example(
-                    block, thread, int(lanes.threads[lane]), word * self.unit, self.phase
-                )
+                later = -1 if int(lanes.agents[lane]) >= OTHERS else int(lanes.threads[lane])
+                self.found[pair] = Example(block, thread, later, word * self.unit, self.phase)
             self.found[pair].count += count
 
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Lanes of an access as columns, once for each word: their class, thread, word among those of all classes
-    and mark. made: how their diverged warps run; None: none ever diverged.
+    """Lanes of an access as columns, once for each word: their class, thread, word among those of all
+    classes, mark, and who they are for the clocks: what they know, and as whom others know them. made: how
+    their diverged warps run; None: none ever diverged. proxy: copies in bulk.
     """
 
     way: str
@@ -268,4 +381,7 @@ class _Lanes:
     threads: np.ndarray
     words: np.ndarray
     marks: np.ndarray
+    holders: np.ndarray
+    agents: np.ndarray
     made: np.ndarray | None
+    proxy: bool = False

@@ -282,6 +282,8 @@ class Accesses(Lanes):
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
         site = self.sites.site(op, access, space, STRETCH)
         self.listener.access(site, 0, self.mask, False, names, None)
+        if space == "shared" and access == "bulk_load":
+            self.order.bulk_load(op.index, block, start, length, warp)
         base = SHARED_BASE if space == "shared" else 0
         self.listener.stretches(site, names, start - base, length, block, warp)
 

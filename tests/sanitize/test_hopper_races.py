@@ -1,0 +1,120 @@
+"""Races of copies by TMA, mbarriers, proxies and clusters, each beside its good twin."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.api.running import job_of
+from memsim.sanitize.sanitize import Sanitized, sanitize_job
+from tests.simt.cuda import HOPPER, machine_kernel
+
+STORE = """
+__device__ void put(void *to, const void *from, u32 n) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;\\n"
+                 "cp.async.bulk.commit_group;" :: "l"(to), "r"(at(from)), "r"(n) : "memory"); }
+__device__ void get(void *to, const void *from, u32 n, u32 b) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 :: "r"(at(to)), "l"(from), "r"(n), "r"(b) : "memory"); }
+#define DONE asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory")
+#define FENCE asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
+"""
+
+
+def sanitized(body: str, grid: int = 1, block: int = 64, head: str = "", cluster: Any = None) -> Sanitized:
+    text = f"{HOPPER}{STORE}\n__global__ {head} void k(float *o) {{ int t = threadIdx.x;\n{body}\n}}"
+    args = [np.zeros(1 << 12, np.float32)]
+    return sanitize_job(job_of(machine_kernel(text), grid, block, args, cluster=cluster))
+
+
+LOAD = """
+__shared__ alignas(128) float s[64];
+__shared__ alignas(8) u64 b;
+if (t == 0) { init(at(&b)); expect(at(&b), 256); }
+__syncthreads();
+if (t == 0)
+get(s, o, 256, at(&b));
+{0}
+o[t + 64] = s[t];
+"""
+
+
+@pytest.mark.parametrize("grid", [1, 4])
+def test_a_load_by_tma_is_there_for_those_that_wait_for_its_phase(grid: int) -> None:
+    assert not sanitized(LOAD.replace("{0}", "wait(at(&b));"), grid).findings
+    found = sanitized(LOAD.replace("{0}", ""), grid)
+    assert len(found.findings) == 1 and found.findings[0].count == 64 * grid
+    assert found.findings[0].cure.startswith("a wait for the phase")
+    one_waits = LOAD.replace("{0}", "if (t < 32) wait(at(&b));")
+    assert sanitized(one_waits, grid).findings[0].count == 32 * grid
+    assert not sanitized(LOAD.replace("{0}", "if (t < 32) wait(at(&b)); __syncthreads();"), grid).findings
+
+
+SENT = """
+__shared__ alignas(128) float s[64];
+s[t] = o[t];
+{0}
+__syncthreads();
+{1}
+if (t == 0) { put(o + 64, s, 256); {2} }
+__syncthreads();
+s[t] = t;
+"""
+
+
+@pytest.mark.parametrize(
+    ("fence", "late_fence", "wait", "kinds"),
+    [
+        ("FENCE;", "", "DONE;", []),
+        ("", "if (t == 0) FENCE;", "DONE;", []),  # the fence is on the way, by whoever
+        ("", "if (t == 32) FENCE;", "DONE;", ["a copy by TMA is not ordered"]),
+        ("", "", "DONE;", ["a copy by TMA is not ordered"]),
+        ("if (t < 32) FENCE;", "", "DONE;", ["a copy by TMA is not ordered"]),
+        ("FENCE;", "", "", ["nothing orders the two accesses"]),
+    ],
+)
+def test_a_store_by_tma_needs_a_proxy_fence_before_and_a_wait_behind(
+    fence: str, late_fence: str, wait: str, kinds: list[str]
+) -> None:
+    found = sanitized(SENT.replace("{0}", fence).replace("{1}", late_fence).replace("{2}", wait))
+    assert [any(one.kind.startswith(kind) for kind in kinds) for one in found.findings] == [True] * len(kinds)
+    if kinds and not wait:
+        assert found.findings[0].first.thread == 0 and found.findings[0].second.does == "stores"
+
+
+def test_a_ring_of_buffers_needs_who_reads_to_say_that_it_has_read() -> None:
+    body = """
+__shared__ alignas(128) float s[32];
+__shared__ alignas(8) u64 full, empty, other;
+if (t == 0) { init(at(&full)); init(at(&empty), 32); init(at(&other)); }
+__syncthreads();
+if (t == 0) {
+    expect(at(&full), 128); get(s, o, 128, at(&full));
+    {0}
+    expect(at(&other), 128); get(s, o + 32, 128, at(&other)); }
+if (t >= 32) { wait(at(&full)); o[t + 64] = s[t - 32];
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(at(&empty)) : "memory"); }
+"""
+    assert not sanitized(body.replace("{0}", "wait(at(&empty));")).findings
+    found = sanitized(body.replace("{0}", "wait(at(&full));"))
+    assert len(found.findings) == 1
+    assert {found.findings[0].first.does, found.findings[0].second.does} == {"loads", "copies"}
+
+
+@pytest.mark.parametrize("barrier", ["meet();", ""])
+def test_shared_memory_of_another_block_is_ordered_by_the_clusters_barrier(barrier: str) -> None:
+    body = f"""
+__shared__ float s[64];
+s[t] = t;
+{barrier}
+u32 there = of(at(s + (t ^ 32)), rank() ^ 1); float v;
+asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(v) : "r"(there) : "memory");
+o[t] = v;
+meet();
+"""
+    found = sanitized(body, grid=4, cluster=2)
+    assert len(found.findings) == (not barrier)
+    if not barrier:
+        assert found.findings[0].count == 64 * 4
