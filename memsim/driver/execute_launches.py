@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from memsim.api.running import run_job, trace_job
 from memsim.arch import Arch
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryOfLaunch, ProgramMemory
+from memsim.driver.remembered_launches import RememberedLaunches, called_by
+from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
@@ -42,14 +46,16 @@ class LaunchShape(NamedTuple):
 class LaunchKind:
     """The launches of one kernel with one shape.
 
-    times: how many were made, and how many of these failed; seconds: that they took here. analysis: of the
-    first one; why_not: why there is none. notes: what is to be told of them, each once.
+    times: how many were made, how many of these failed, and how many did what one before them did; seconds:
+    that they took here. analysis: of the first one; why_not: why there is none. notes: what is to be told of
+    them, each once.
     """
 
     kernel: str
     shape: LaunchShape
     times: int = 0
     failed: int = 0
+    remembered: int = 0
     seconds: float = 0.0
     analysis: Analysis | None = None
     why_not: str = ""
@@ -65,8 +71,10 @@ class Launches:
         self, chip: Arch, say: Callable[[str], None], *, analyze: bool, max_steps: int | None
     ) -> None:
         self.chip, self.say = chip, say
+        self.write: Callable[[bytes], object] = partial(os.write, 1)
         self.analyze, self.max_steps = analyze, max_steps
         self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
+        self.remembered = RememberedLaunches()
 
     def launch(
         self,
@@ -116,8 +124,12 @@ class Launches:
         if self.analyze and kind.times == 1:
             kind.analysis, kind.why_not = self._analysis(job, module, device)
         memory = self._memory(job, module, device, is_private=False)
+        if "malloc" in called_by(job.loaded):
+            device.make_heap()
+        memory.functions = KernelCalls(device, self.write)
+        run = partial(run_job, job, memory=memory)
         try:
-            run_job(job, memory=memory)
+            kind.remembered += self.remembered.execute(job, device, memory.constants, run)
         finally:
             memory.release()
         if memory.unwritten is not None:

@@ -16,6 +16,7 @@ COLUMNS = (
     Column("shared bytes", right=True, keep=3),
     Column("launches", right=True),
     Column("failed", right=True, keep=1),
+    Column("remembered", right=True, keep=2),
     Column("seconds here", right=True, keep=2),
 )
 #: Kinds of launches that the table shows: those that took longest.
@@ -61,8 +62,9 @@ def _row(kind: LaunchKind) -> Row:
     shape = kind.shape
     failed = f"{kind.failed:,}" if kind.failed else ""
     shared = f"{shape.shared_bytes:,}" if shape.shared_bytes else ""
+    remembered = f"{kind.remembered:,}" if kind.remembered else ""
     launches, seconds = f"{kind.times:,}", f"{kind.seconds:.2f}"
-    cells = (kind.kernel, dim3(shape.grid), dim3(shape.block), shared, launches, failed, seconds)
+    cells = (kind.kernel, dim3(shape.grid), dim3(shape.block), shared, launches, failed, remembered, seconds)
     return Row(cells, "red" if kind.failed else "")
 
 

@@ -11,6 +11,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import IntEnum
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from memsim.state.poison import Poison, Poisoned
 
 #: Alignment of allocations: that of textures and of pitched rows, as a GPU's.
 ALIGNMENT = 512
+#: CUDA's default size of the heap of kernels (cudaLimitMallocHeapSize), in bytes, and its alignment.
+HEAP, HEAP_ALIGNMENT = 8 << 20, 16
 #: From so many bytes on, what is freed is given back to the system.
 WORTH_GIVING_BACK = 1 << 20
 
@@ -50,6 +53,9 @@ class ProgramMemory:
         self.used = 0
         self._count = 0
         self._free: dict[int, list[int]] = {}
+        self._heap = self._heap_next = 0
+        self._on_heap: dict[int, int] = {}
+        self._heap_free: dict[int, list[int]] = {}
 
     def close(self) -> None:
         """Gives everything back."""
@@ -99,6 +105,40 @@ class ProgramMemory:
                 self._mapped.madvise(mmap.MADV_REMOVE, first, last - first)
         return True
 
+    def allocate_on_heap(self, size: int) -> int:
+        """The address of so many new bytes in the heap of kernels, which is allocated on first use.
+
+        Raises:
+            OutOfDeviceMemory: they do not fit.
+        """
+        if not self._heap:
+            raise OutOfDeviceMemory
+        taken = align(max(size, 1), HEAP_ALIGNMENT)
+        place = self._heap_free.get(taken)
+        if place:
+            start = place.pop()
+        elif self._heap_next + taken > self._heap + HEAP:
+            raise OutOfDeviceMemory
+        else:
+            start = self._heap_next
+            self._heap_next += taken
+        self.layout.add(f"malloc of {size} bytes", start, size)
+        self._on_heap[start] = taken
+        return start
+
+    def free_on_heap(self, address: int) -> None:
+        """Frees what a kernel allocated."""
+        taken = self._on_heap.pop(address, None)
+        buffer = self.layout.at(address)
+        if taken is not None and buffer is not None:
+            self.layout.remove(buffer)
+            self._heap_free.setdefault(taken, []).append(address)
+
+    def make_heap(self) -> None:
+        """Reserves the heap of kernels; its bytes are in no allocation until a kernel asks for them."""
+        if not self._heap and self.layout.end + HEAP - GLOBAL_BASE < self.size:
+            self._heap = self._heap_next = self.layout.reserve(HEAP, ALIGNMENT, ALIGNMENT)
+
     def find(self, address: int) -> Buffer | None:
         """The allocation that an address is in."""
         return self.layout.find(address, address + 1)
@@ -111,6 +151,13 @@ class ProgramMemory:
         """The first bytes as they are, uint8; what is written to them stays private."""
         mapped = mmap.mmap(self.file, size, flags=mmap.MAP_PRIVATE)
         return np.frombuffer(mapped, np.uint8)
+
+
+class SystemFunctions(Protocol):
+    """Executes functions of the driver."""
+
+    def call(self, name: str, machine: Any, op: Any, active: Any) -> np.ndarray | None:
+        """As `Memory.call`."""
 
 
 class MemoryOfLaunch(Memory):
@@ -136,6 +183,8 @@ class MemoryOfLaunch(Memory):
         self.symbols = {name: ("global", address) for name, address in symbols.items()}
         self.constants = constants
         self.unwritten: Poison | None = None
+        #: Executes functions of the driver; None: their results are unknown.
+        self.functions: SystemFunctions | None = None
         self._end = device.layout.end
 
     def global_bytes(self, size: int) -> np.ndarray:
@@ -147,6 +196,10 @@ class MemoryOfLaunch(Memory):
     def for_trial(self) -> Memory:
         """As `Memory`."""
         return MemoryOfLaunch(self.device, self.layouts["shared"].base, self.given, self.constants, True)
+
+    def call(self, name: str, machine: Any, op: Any, active: Any) -> np.ndarray | None:
+        """As `Memory`."""
+        return None if self.functions is None else self.functions.call(name, machine, op, active)
 
     def release(self) -> None:
         """Takes the workspace of a cooperative launch out of the device's memory."""

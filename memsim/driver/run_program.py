@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import selectors
+import signal
 import socket
 import struct
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from memsim.driver.execute_launches import Launches
@@ -21,6 +23,7 @@ from memsim.errors import MemsimError
 VARIABLE = "MEMSIM_DRIVER"
 LIBRARY_PATH = "LD_LIBRARY_PATH"
 MOST_PROCESSES = 64
+SECONDS_TO_END = 2
 
 
 def run_program(command: Sequence[str], launches: Launches) -> int:
@@ -45,15 +48,19 @@ def run_program(command: Sequence[str], launches: Launches) -> int:
             raise MemsimError(f"cannot run {command[0]}: {error.strerror}") from None
         try:
             _serve(door, program, launches, size)
-        except KeyboardInterrupt:
-            program.wait()
-            raise
         finally:
-            if program.poll() is None:
-                program.kill()
-                program.wait()
+            _end(program)
     code = program.returncode
     return code if code >= 0 else 128 - code
+
+
+def _end(program: subprocess.Popen[bytes]) -> None:
+    """Ends a program that still runs, because memsim is interrupted: first as Ctrl-C does."""
+    for ask in (signal.SIGINT, signal.SIGKILL):
+        if program.poll() is None:
+            program.send_signal(ask)
+            with suppress(subprocess.TimeoutExpired):
+                program.wait(SECONDS_TO_END)
 
 
 def _serve(door: socket.socket, program: subprocess.Popen[bytes], launches: Launches, size: int) -> None:

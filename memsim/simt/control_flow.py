@@ -13,6 +13,7 @@ import numpy as np
 
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.machine_protocol import Mask
+from memsim.isa.number_formats import halved
 from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
@@ -28,10 +29,11 @@ from memsim.state.partial import where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
-from memsim.state.registers import plus, to_array
+from memsim.state.registers import from_array, plus, to_array
 from memsim.state.sums import Int
 
-#: Caller-saved slots: R4-R15, P0-P6.
+#: Slots of a function's result, and those that are caller-saved: R4-R15, P0-P6.
+RESULT = (4, 5)
 SCRATCH = (*range(4, 16), *range(PREDICATE, PREDICATE + 7))
 
 
@@ -238,9 +240,11 @@ class Control:
             where = place_in_source(op)
             raise KernelFault(f"assertion failed in {self.machine.places(active)}", "assert", **where)
         self.machine.uncounted(f"{name.removeprefix('v')} call", active)
+        answer = self.machine.memory.call(name, self.machine, op, active)
         poison = Poison(f"{name} is a system function without code", op)
+        results = dict(zip(RESULT, (poison, poison) if answer is None else halved(from_array(answer))))
         for slot in SCRATCH:
-            self.machine.write(slot, poison, True if rest is False else active)
+            self.machine.write(slot, results.get(slot, poison), True if rest is False else active)
         return op.index + 1
 
     def _return(self, op: Op, active: Mask, rest: Mask) -> int | None:

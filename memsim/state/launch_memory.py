@@ -200,6 +200,10 @@ class Memory:
         """The bytes of global memory before anything is written to them, uint8 [1, size]."""
         return np.zeros((1, size), np.uint8)
 
+    def call(self, name: str, machine: Any, op: Any, active: Any) -> np.ndarray | None:
+        """What a function of the driver returns that lanes call, int64 [B, T]; None: not known."""
+        return None
+
     def for_trial(self) -> Memory | None:
         """Memory of the same contents that nobody sees; None: made of the arguments."""
         return None

@@ -192,6 +192,63 @@ static int streams() {
   return out[0] == 2 && out[3] == 6 && called == 1 && ms >= 0 ? 0 : 2;
 }
 
+__global__ void says(const char *format, float x) {
+  if (threadIdx.x > 1) return;
+  printf("lane %d of %s: %5.2f %llx %c %-4u| %%\n", threadIdx.x, "warp", x * threadIdx.x, 0x123456789abull, 'a' + threadIdx.x, 7u);
+}
+static int prints() {
+  says<<<1, 32>>>(nullptr, 1.5f);
+  return cudaDeviceSynchronize();
+}
+struct Item { Item *next; int value; };
+__device__ Item *head;
+__global__ void push() {
+  Item *made = (Item *)malloc(sizeof(Item));
+  made->value = threadIdx.x;
+  made->next = (Item *)atomicExch((unsigned long long *)&head, (unsigned long long)made);
+}
+__global__ void pop_all(int *sum, int past) {
+  for (Item *each = head, *next; each; each = next) {
+    *sum += each[past].value;
+    next = each->next;
+    free(each);
+  }
+}
+static int heap() {
+  int *sum;
+  CHECK(cudaMallocManaged(&sum, 4));
+  for (int k = 1; k < 3; k++) {
+    push<<<1, 32>>>();
+    CHECK(cudaDeviceSynchronize());
+    pop_all<<<1, 1>>>(sum, 0);
+    CHECK(cudaDeviceSynchronize());
+    if (*sum != k * 31 * 16) return 1;
+    int *null = nullptr;
+    CHECK(cudaMemcpyToSymbol(head, &null, 8));
+  }
+  push<<<1, 32>>>();
+  pop_all<<<1, 1>>>(sum, 1);
+  return cudaDeviceSynchronize() == cudaErrorIllegalAddress ? 0 : 2;
+}
+__global__ void fill(float *a, float value) { a[threadIdx.x] = value; }
+__global__ void grow(float *a, long long *when) {
+  a[threadIdx.x] += 1;
+  if (when) *when = clock64();
+}
+static int repeated() {
+  float *a;
+  CHECK(cudaMallocManaged(&a, 128));
+  for (int k = 0; k < 9; k++) {
+    fill<<<1, 32>>>(a, 3);
+    grow<<<1, 32>>>(a, nullptr);
+    CHECK(cudaDeviceSynchronize());
+    if (a[31] != 4) return 1;
+  }
+  for (int k = 0; k < 4; k++) fill<<<1, 32>>>(a, 3), a[5] = k;
+  fill<<<1, 32>>>(a, 3);
+  return a[5] == 3 && a[31] == 3 ? 0 : 2;
+}
+
 static int refused() {
   cudaIpcMemHandle_t handle;
   int *a;
@@ -203,7 +260,7 @@ int main(int count, char **arguments) {
   struct { const char *name; int (*run)(); } programs[] = {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
-    {"streams", streams}, {"refused", refused}};
+    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {
       int result = each.run();

@@ -76,6 +76,30 @@ def test_a_fault_is_told_and_is_the_error_that_a_gpu_gives(programs: Path, name:
     assert [kind.failed for kind in done.kinds] == [1]
 
 
+def test_kernels_print(programs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert Ran(programs, "prints").code == 0
+    assert capfd.readouterr().out.splitlines() == [
+        "lane 0 of warp:  0.00 123456789ab a 7   | %",
+        "lane 1 of warp:  1.50 123456789ab b 7   | %",
+        "prints: PASSED",
+    ]
+
+
+def test_kernels_allocate_and_the_heap_has_bounds(programs: Path) -> None:
+    done = Ran(programs, "heap")
+    assert done.code == 0
+    assert "out-of-bounds" in done.said[0] and "malloc of 16 bytes" in done.said[0]
+
+
+def test_launches_made_before_are_remembered(programs: Path) -> None:
+    """Those that read a clock are not, nor those that find other memory."""
+    done = Ran(programs, "repeated")
+    assert done.code == 0
+    fill, grow = sorted(done.kinds, key=lambda kind: kind.kernel)
+    assert (fill.kernel, fill.times) == ("fill", 14) and fill.remembered == 8
+    assert (grow.kernel, grow.times, grow.remembered) == ("grow", 9, 0)
+
+
 def test_what_is_not_implemented_says_its_name(programs: Path) -> None:
     done = Ran(programs, "refused")
     assert done.code == 0

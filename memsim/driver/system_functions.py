@@ -1,0 +1,144 @@
+"""The driver's functions that kernels call and that are in no file: `printf`, `malloc` and `free`.
+
+Arguments and results are in R4 to R7, as the compiler's code has them. `vprintf` gets the format and the
+place of the values, each aligned to its size, as the CUDA C++ Programming Guide describes ("Formatted
+Output").
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from memsim.driver.program_memory import OutOfDeviceMemory, ProgramMemory
+from memsim.isa.machine_protocol import Mask
+from memsim.isa.number_formats import joined
+from memsim.isa.program import Op
+from memsim.state.address_spaces import GLOBAL_BASE, LOCAL_WINDOW, WINDOW_SIZE
+from memsim.state.poison import Poisoned
+from memsim.state.registers import ints, to_array
+
+if TYPE_CHECKING:
+    from memsim.simt.machine import Machine
+
+MOST_TEXT = 1 << 16
+
+_CONVERSION = re.compile(rb"%([-+ #0]*)(\d+|\*)?(?:\.(\d*|\*))?(hh|h|ll|l|z|j|t)?([diouxXeEfFgGcsp%])")
+
+
+class KernelCalls:
+    """Executes them on a program's memory. write: takes what kernels print."""
+
+    def __init__(self, memory: ProgramMemory, write: Callable[[bytes], object]) -> None:
+        self.memory, self.write = memory, write
+
+    def call(self, name: str, machine: Machine, op: Op, active: Mask) -> np.ndarray | None:
+        """What a function returns in each lane, int64 [B, T]; None: it is not known."""
+        function = {"vprintf": self._print, "malloc": self._allocate, "free": self._free}.get(name)
+        if function is None:
+            return None
+        lanes = machine.full(active)
+        try:
+            return function(machine, op, active, lanes)
+        except Poisoned:
+            return None
+
+    def _pair(self, machine: Machine, op: Op, active: Mask, slot: int) -> np.ndarray:
+        """A 64-bit argument of each lane, int64 [B, T]."""
+        pair = machine.known_value(
+            op, lambda r: joined(ints(r[slot]), ints(r[slot + 1])), active, (slot, slot + 1)
+        )
+        return np.broadcast_to(to_array(pair), machine.shape)
+
+    # --- malloc
+
+    def _allocate(self, machine: Machine, op: Op, active: Mask, lanes: np.ndarray) -> np.ndarray:
+        sizes = self._pair(machine, op, active, 4)
+        found: np.ndarray = np.zeros(machine.shape, np.int64)
+        for lane in zip(*np.nonzero(lanes)):
+            with suppress(OutOfDeviceMemory):
+                found[lane] = self.memory.allocate_on_heap(int(sizes[lane]))
+        return found
+
+    def _free(self, machine: Machine, op: Op, active: Mask, lanes: np.ndarray) -> np.ndarray:
+        for address in self._pair(machine, op, active, 4)[lanes]:
+            self.memory.free_on_heap(int(address))
+        return np.zeros(machine.shape, np.int64)
+
+    # --- printf
+
+    def _print(self, machine: Machine, op: Op, active: Mask, lanes: np.ndarray) -> np.ndarray:
+        formats, values = (self._pair(machine, op, active, slot) for slot in (4, 6))
+        printed: list[bytes] = []
+        counts: np.ndarray = np.zeros(machine.shape, np.int64)
+        for lane in zip(*np.nonzero(lanes)):
+            number = int(lane[0]) * machine.threads + int(lane[1])
+            text = self._text(int(formats[lane]))
+            read = _Values(machine, number, int(values[lane]))
+            printed.append(b"".join(self._formatted(text, read)))
+            counts[lane] = read.count
+        self.write(b"".join(printed))
+        return counts
+
+    def _text(self, address: int) -> bytes:
+        """The string at an address in global memory."""
+        start = address - GLOBAL_BASE
+        if not 0 <= start < self.memory.size:
+            return b"(null)" if not address else b"(a string that is not in global memory)"
+        return self.memory.bytes[start : start + MOST_TEXT].tobytes().partition(b"\0")[0]
+
+    def _formatted(self, text: bytes, values: _Values) -> Iterator[bytes]:
+        at = 0
+        for match in _CONVERSION.finditer(text):
+            yield text[at : match.start()]
+            at = match.end()
+            yield self._conversion(match, values)
+        yield text[at:]
+
+    def _conversion(self, match: re.Match[bytes], values: _Values) -> bytes:
+        flags, width, precision, length, kind = match.groups()
+        if kind == b"%":
+            return b"%"
+        width, precision = (b"%d" % values.take("i") if one == b"*" else one for one in (width, precision))
+        form = b"%" + flags + (width or b"") + (b"" if precision is None else b"." + precision)
+        if kind == b"s":
+            return (form + b"s") % self._text(values.take("Q"))
+        if kind == b"p":
+            return (form + b"s") % hex(values.take("Q")).encode()
+        if kind == b"c":
+            return (form + b"c") % bytes([values.take("I") & 0xFF])
+        if kind in b"eEfFgG":
+            return bytes((form + kind) % values.take("d"))
+        wide = length in (b"l", b"ll", b"z", b"j", b"t")
+        signed = kind in b"di"
+        number = values.take(("q" if signed else "Q") if wide else ("i" if signed else "I"))
+        bits = {b"h": 16, b"hh": 8}.get(length or b"", 64)
+        number = number & (1 << bits) - 1 if bits < 64 else number
+        number -= 1 << bits if signed and bits < 64 and number >> bits - 1 else 0
+        return bytes((form + (b"d" if kind == b"u" else kind)) % number)
+
+
+class _Values:
+    """The values of a lane's `printf`, one after the other. count: how many were taken."""
+
+    def __init__(self, machine: Machine, row: int, address: int) -> None:
+        self.machine, self.row, self.address, self.count = machine, row, address, 0
+
+    def take(self, form: str) -> Any:
+        """The next value."""
+        size = struct.calcsize(form)
+        self.address = -(-self.address // size) * size
+        own = self.address - LOCAL_WINDOW
+        memory = self.machine.memory
+        if 0 <= own < WINDOW_SIZE:
+            content, _ = memory.space("local").get(self.row, np.arange(own, own + size))
+        else:
+            content, _ = memory.space("global").get(0, np.arange(self.address, self.address + size))
+        self.address += size
+        self.count += 1
+        return struct.unpack(f"<{form}", content.tobytes())[0]

@@ -1,0 +1,261 @@
+"""Builds the programs of public projects and runs them by `memsim exec`, to say how many end as they should.
+
+    python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--seconds 30]
+
+SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA or llm.c, and CHECKOUT a folder with that project;
+nothing is fetched, and nothing is written there. Programs are drawn by seed; `--part 1/2` takes the second
+half of those drawn, so that what is mended on one half can be measured on the other. Results are added to
+those in the file. docs/exec.md shows them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from memsim.driver.native_build import libraries
+
+#: Libraries that link NVIDIA's static runtime, or draw, or need several machines.
+OUT_OF_REACH = re.compile(
+    r"cublas|cufft|curand|cusparse|cusolver|CUDA::npp|\bnpp|nvjpeg|[oO]penGL|OPENGL|GLUT|GLEW|glfw|[vV]ulkan|\bMPI|mpi\.h|"
+    r"EGL|NvSci|cudla|FreeImage|nccl"
+)
+PASSED = re.compile(
+    r"\bPASS(ED)?\b|Test passed|\bsuccess|Results? (are )?correct|All tests passed|\bOK\b", re.I
+)
+FAILED = re.compile(r"\bFAIL(ED)?\b|Test failed|mismatch|incorrect", re.I)
+LAUNCHED = re.compile(r"^memsim: ([\d,]+) launch", re.M)
+SAID = re.compile(r"^memsim: (?!.* launch(?:es)? of \d)(.+)", re.M)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of a suite. sources: to be compiled, or none: `make` does it. arguments: of its run."""
+
+    suite: str
+    name: str
+    folder: Path
+    sources: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass
+class Outcome:
+    """How far a program came. cause: why not further."""
+
+    suite: str
+    name: str
+    arguments: str
+    part: str
+    built: bool = False
+    launches: int = 0
+    ended: bool = False
+    exit_code: int | None = None
+    passed: bool | None = None
+    seconds: float = 0.0
+    cause: str = ""
+
+
+def cuda_samples(root: Path) -> Iterator[Program]:
+    """Those that need no library, no graphics and no second GPU."""
+    for listed in sorted(root.glob("Samples/*/*/CMakeLists.txt")):
+        text = listed.read_text(errors="replace")
+        made = re.search(r"add_executable\(\s*(\w+)([^)]*)\)", text)
+        if (
+            made is None
+            or OUT_OF_REACH.search(re.sub(r"find_package|#.*", "", text))
+            or "Tegra" in str(listed)
+        ):
+            continue
+        sources = tuple(one for one in made[2].split() if one.endswith((".cu", ".cpp", ".c")))
+        common = f"-I{root / 'Common'}"
+        flags = ["-std=c++17", "--extended-lambda", "--expt-relaxed-constexpr", common, f"-I{listed.parent}"]
+        flags += (
+            ["-lcuda"] * ("cuda_driver" in text)
+            + ["-lnvrtc"] * ("nvrtc" in text)
+            + ["-Xcompiler", "-fopenmp"]
+        )
+        yield Program("cuda-samples", made[1], listed.parent, sources, tuple(flags))
+
+
+def hecbench(root: Path) -> Iterator[Program]:
+    """Those that check themselves and need no library, with small numbers for arguments."""
+    for made in sorted(root.glob("src/*-cuda/Makefile")):
+        texts = [one.read_text(errors="replace") for one in made.parent.glob("*.c*")]
+        makefile = made.read_text(errors="replace")
+        if not any("PASS" in text for text in texts) or OUT_OF_REACH.search(makefile + "".join(texts)):
+            continue
+        run = re.search(r"^\s*\$\(LAUNCHER\)\s+\./\S+(.*)$", makefile, re.M)
+        yield Program(
+            "HeCBench", made.parent.name, made.parent, (), (), small((run[1] if run else "").split())
+        )
+
+
+def small(arguments: list[str]) -> tuple[str, ...]:
+    """A program's own arguments with numbers a laptop can bear: the last one, how often it repeats, is 2."""
+    numbers = [i for i, one in enumerate(arguments) if one.isdecimal()]
+    found = [str(min(int(one), 256)) if one.isdecimal() else one for one in arguments]
+    if numbers and int(arguments[numbers[-1]]) >= 10:
+        found[numbers[-1]] = "2"
+    return tuple(found)
+
+
+def single_files(suite: str, root: Path, pattern: str, flags: tuple[str, ...]) -> Iterator[Program]:
+    """Files with a `main`."""
+    for path in sorted(root.glob(pattern)):
+        if re.search(r"\bint\s+main\s*\(", path.read_text(errors="replace")):
+            name = path.relative_to(root).with_suffix("").as_posix()
+            yield Program(suite, name, path.parent, (path.name,), flags, ("1",) if suite == "llm.c" else ())
+
+
+def programs(suite: str, root: Path) -> list[Program]:
+    """The programs of a suite."""
+    if suite == "cuda-samples":
+        return list(cuda_samples(root))
+    if suite == "HeCBench":
+        return list(hecbench(root))
+    flags = ("-std=c++17", "--expt-relaxed-constexpr", "--extended-lambda", f"-I{root}", f"-I{root / 'src'}")
+    pattern = {"SGEMM_CUDA": "*.cu", "LeetCUDA": "kernels/**/*.cu", "llm.c": "dev/cuda/*.cu"}[suite]
+    return list(single_files(suite, root, pattern, flags))
+
+
+def build(program: Program, scratch: Path, seconds: float) -> tuple[Path | None, str]:
+    """The program, or why it cannot be built."""
+    environment = {**os.environ, "NVCC_APPEND_FLAGS": "-cudart shared -lineinfo", "NVCC_THREADS": "2"}
+    stubs = scratch / "stubs"
+    stubs.mkdir()
+    (stubs / "libcuda.so").symlink_to(libraries() / "libcuda.so.1")
+    target = scratch / "program"
+    if program.sources:
+        command = ["nvcc", "-arch=sm_90", *program.sources, "-o", str(target), f"-L{stubs}", *program.flags]
+        ways = [command, [*command, "-rdc=true"]]
+        folder = program.folder
+    else:
+        folder = scratch / "source" / program.folder.name
+        shutil.copytree(program.folder, folder)
+        for other in program.folder.parent.glob("*"):  # what it includes beside it
+            if not (folder.parent / other.name).exists():
+                (folder.parent / other.name).symlink_to(other)
+        ways = [["make", "ARCH=sm_90"]]
+    log = ""
+    for way in ways:
+        try:
+            done = subprocess.run(
+                way, cwd=folder, env=environment, capture_output=True, text=True, timeout=seconds
+            )
+        except subprocess.TimeoutExpired:
+            return None, "build: time limit"
+        log = log or done.stderr + done.stdout
+        made = (
+            target
+            if program.sources
+            else next((one for one in (folder / "main", *folder.iterdir()) if is_program(one)), None)
+        )
+        if done.returncode == 0 and made is not None:
+            return made, ""
+    first = re.search(r"(fatal error|error|cannot find)[^\n]*", log)
+    return None, f"build: {first[0][:150] if first else 'unknown'}"
+
+
+def is_program(path: Path) -> bool:
+    """Whether it is an executable that was just linked."""
+    return path.is_file() and os.access(path, os.X_OK) and path.read_bytes()[:4] == b"\x7fELF"
+
+
+def run(program: Program, made: Path, outcome: Outcome, seconds: float) -> None:
+    """Runs a program in its own folder and says how it ended."""
+    command = [sys.executable, "-m", "memsim", "exec", "--", str(made), *program.arguments]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    folder = program.folder
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
+        began = time.time()
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=errors
+        )
+        try:
+            outcome.exit_code = process.wait(seconds)
+            outcome.ended = True
+        except subprocess.TimeoutExpired:
+            process.send_signal(2)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        outcome.seconds = round(time.time() - began, 1)
+        printed, told = (read(one) for one in (out, errors))
+    found = LAUNCHED.search(told)
+    outcome.launches = int(found[1].replace(",", "")) if found else 0
+    said = PASSED.search(printed + told), FAILED.search(printed)
+    outcome.passed = False if said[1] else True if said[0] else None
+    causes = [one for one in SAID.findall(told) if "no kernel" not in one]
+    if not outcome.ended:
+        outcome.cause = "time limit"
+    elif outcome.exit_code or outcome.passed is False:
+        outcome.cause = (causes[0] if causes else f"exit code {outcome.exit_code}: {printed.strip()[-120:]}")[
+            :250
+        ]
+
+
+def read(file: BinaryIO) -> str:
+    """The end of what was written to a file."""
+    file.seek(0)
+    return file.read()[-200_000:].decode(errors="replace")
+
+
+def main() -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("suite")
+    parser.add_argument("checkout", type=Path)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=27)
+    parser.add_argument("--part", default="0/1")
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--keep", type=Path, help="a folder for what is built, so that it is built once")
+    parser.add_argument("--only", help="one program, by its name")
+    given = parser.parse_args()
+    drawn = programs(given.suite, given.checkout.resolve())
+    print(f"{len(drawn)} programs of {given.suite}", flush=True)
+    random.Random(given.seed).shuffle(drawn)
+    number, parts = map(int, given.part.split("/"))
+    chosen = [one for i, one in enumerate(drawn[: given.count]) if i % parts == number]
+    if given.only:
+        chosen = [one for one in drawn if one.name == given.only]
+    for program in chosen:
+        outcome = Outcome(program.suite, program.name, " ".join(program.arguments), given.part)
+        with tempfile.TemporaryDirectory() as scratch:
+            kept = given.keep and given.keep / program.suite / program.name.replace("/", ".")
+            if kept and kept.exists():
+                made: Path | None = kept
+            else:
+                made, outcome.cause = build(program, Path(scratch), 300)
+            outcome.built = made is not None
+            if made is not None:
+                run(program, made, outcome, given.seconds)
+                if kept and made != kept:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copy2(made, kept)
+        print(json.dumps(asdict(outcome)), flush=True)
+        known = json.loads(given.results.read_text()) if given.results.exists() else []
+        others = [one for one in known if (one["suite"], one["name"]) != (outcome.suite, outcome.name)]
+        given.results.write_text(json.dumps([*others, asdict(outcome)], indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
