@@ -61,6 +61,7 @@ def test_a_kernel_is_chosen_by_name(module: Module) -> None:
     assert module["scale"].name == "scale"
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("wrong", "right", "message"),
     [

@@ -110,6 +110,7 @@ extern "C" __global__ void {name}(int *data) {{
 """
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("body", "read", "written"),
     [

@@ -40,7 +40,7 @@ def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int]
     assert (error <= rounding_bound(arrays["A"], arrays["B"])).all()
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", TILES)
 def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name: str) -> None:
     spec = compiled()[name]
@@ -182,6 +182,7 @@ def test_by_limits_of_the_size(size: tuple[int, int, int] | str | None, picked: 
     assert sgemm.job(size) == compiled()[picked].job(size)
 
 
+@pytest.mark.slow
 def test_the_dispatcher_is_used_like_a_kernel() -> None:
     sgemm = catalog()["beating_sgemm"]
     assert isinstance(sgemm, Dispatcher) and "beating_sgemm" not in compiled()

@@ -77,6 +77,7 @@ def test_a_transpose_is_exact(name: str, size: tuple[int, ...]) -> None:
     assert is_right(name, taken(name, size), seed=2)
 
 
+@pytest.mark.slow
 @settings(max_examples=10, deadline=None)
 @given(st.sampled_from(SGEMM), st.tuples(st.integers(1, 140), st.integers(1, 140), st.integers(1, 70)))
 def test_any_size_is_right(name: str, size: tuple[int, ...]) -> None:

@@ -110,6 +110,7 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+@pytest.mark.some(2)
 @pytest.mark.skipif(os.name != "posix", reason="streams of a shell")
 @pytest.mark.parametrize(
     ("closed", "printed"), [("<&-", True), ("2>&-", True), (">&-", False), ("<&- >&- 2>&-", False)]

@@ -73,6 +73,7 @@ def test_the_constants_of_a_header_complete_a_launch(here: Path, memsim: Run) ->
     assert "turn<float,32>: conflict-free" in done.out, done.err
 
 
+@pytest.mark.slow
 def test_an_instance_may_be_named_by_its_constants(here: Path, memsim: Run) -> None:
     (here / "mine.cu").write_text(TILED)
     for kernel in ("'turn<float, TILE>'", "'turn<float,32>'"):

@@ -150,6 +150,7 @@ def test_a_size_that_is_read_at_run_time_is_asked_for_by_its_name(file: Path, me
     assert "block (64,1,1)" in done.out
 
 
+@pytest.mark.slow
 def test_a_launch_that_calls_what_is_not_in_the_file(file: Path, memsim: Run) -> None:
     file.write_text(SOURCE.replace("N / 64, 64>>>", "blocks_for(N), 64, bytes()>>>"))
     line = memsim("analyze mine.cu").out.splitlines()[2]
@@ -177,6 +178,7 @@ def test_of_several_instances_one_is_chosen(file: Path, memsim: Run) -> None:
     memsim("analyze mine.cu --kernel shifted").refused("it has no kernel shifted")
 
 
+@pytest.mark.slow
 def test_elements_of_a_byte_are_as_many_as_its_bytes(file: Path, memsim: Run) -> None:
     """No sizeof says so; of larger elements there are as many as fit."""
     bytes_ = SOURCE.replace("const int N = 256", "int N = argc > 1 ? std::stoi(argv[2]) : 256")
@@ -199,6 +201,7 @@ def test_what_the_launch_says_may_be_left_out(file: Path, memsim: Run) -> None:
     assert "shift<float,64>" in short.out and "host code set aside" in short.out
 
 
+@pytest.mark.slow
 def test_another_instance_is_made_when_it_is_asked_for(file: Path, memsim: Run) -> None:
     words = "--block 32 --arg 'f64[64]' --arg 'f64[64]' --arg 1"
     done = memsim("analyze mine.cu --grid 2x1 --kernel 'shift<double, 32>'", words)
@@ -367,6 +370,7 @@ int main() {
 """
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("option", ["", "-D TILE=64"])
 @pytest.mark.parametrize("built", ["", "-DTILE=128"])
 def test_a_macro_that_is_given_changes_the_launch_as_it_changes_the_code(
@@ -484,6 +488,7 @@ def headers(file: Path) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_kernels_of_headers_that_a_source_launches_are_its_own(headers: Path, memsim: Run) -> None:
     assert memsim("analyze mine.cu -I include").out.splitlines() == [
         "sim::shift<int R>(const real *in, real *out, Grid g)   stencil.cuh:7",

@@ -63,6 +63,7 @@ def test_a_name_of_any_characters_is_found_again(name: str, tmp_path: Path) -> N
     }
 
 
+@pytest.mark.slow
 def test_names_do_not_depend_on_the_folder(tmp_path: Path) -> None:
     for folder in ("here", "there/and/deeper"):
         source = write(tmp_path / folder / "scale.cu")
@@ -113,6 +114,7 @@ def test_an_error_in_a_header_is_placed_in_the_header(tmp_path: Path, no_nvcc: N
     assert (caught.value.file, caught.value.line) == ("part.cuh", 2)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("system", [True, False])
 def test_a_header_that_is_not_found(tmp_path: Path, no_nvcc: None, system: bool) -> None:
     include = "#include <part.cuh>\n" if system else '#include "part.cuh"\n'

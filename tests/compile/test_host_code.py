@@ -81,6 +81,7 @@ def test_what_no_kernel_needs_is_blank_and_the_rest_stays_in_place() -> None:
     assert "__device__ float twice" in text and "sum() const" in text
 
 
+@pytest.mark.slow
 def test_a_file_with_main_compiles_without_nvcc(no_nvcc: None) -> None:
     compiled = compile_cubin(WHOLE)
     assert compiled.compiler.endswith(", host code set aside")
@@ -240,6 +241,7 @@ def test_nvcc_makes_instances_too() -> None:
     assert list(read_cubin(compiled.cubin).kernels) == ["_Z4fillIdLi3EEvPT_"]
 
 
+@pytest.mark.slow
 def test_options_of_nvcc_are_translated_or_ignored(no_nvcc: None) -> None:
     compiled = compile_cubin(WHOLE, ["-O3", "-Xcompiler", "-fPIC", "--expt-relaxed-constexpr", "-lcublas"])
     assert compiled.notes == (
@@ -319,6 +321,7 @@ def test_older_code_compiles(tmp_path: Path, no_nvcc: None) -> None:
     assert set(read_cubin(compile_cubin(file).cubin).kernels) == {"_Z1kP4PairPf"}
 
 
+@pytest.mark.slow
 def test_instances_that_do_not_compile_are_told_and_the_others_are_made(no_nvcc: None) -> None:
     code = """
 #include <cstdio>

@@ -90,6 +90,7 @@ def test_the_index_math(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     )
 
 
+@pytest.mark.slow
 def test_the_pictures(folder: Path, memsim: Run) -> None:
     heatmap, explain, report = block("sh", "memsim heatmap").splitlines()
     assert typed(memsim, heatmap).fine() and typed(memsim, explain).fine()

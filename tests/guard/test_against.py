@@ -43,6 +43,7 @@ def worse(folder: Folder) -> None:
     folder.edit("tile.cu", "tile[x][y]", "tile[0][2 * x + y]")
 
 
+@pytest.mark.slow
 def test_nothing_changed(main_and_change: Folder) -> None:
     assert main_and_change.run("check", "--against", "main").out == OK
 
@@ -56,6 +57,7 @@ def test_a_change_cannot_rewrite_the_baseline_it_is_judged_by(main_and_change: F
     assert "tile: worse than the baseline" in done.out
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -88,6 +90,7 @@ def test_nor_accept_what_it_makes_unknown(main_and_change: Folder) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_is_better_needs_no_baseline_yet(main_and_change: Folder) -> None:
     main_and_change.edit("memsim.toml", "-DPAD=1", "-DPAD=0")
     main_and_change.run("baseline")
@@ -118,6 +121,7 @@ def test_a_kernel_that_was_unguarded_before_is_not_new(main_and_change: Folder) 
     assert done.out.startswith("1 of 2 kernels guarded; unguarded: `scale` (scale.cu:1)\n")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("launch", ["", "grid = 1\nblock = [32, 32]\n"])
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_a_kernel_that_is_gone_is_told(main_and_change: Folder, launch: str, is_removed: bool) -> None:

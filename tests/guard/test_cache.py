@@ -188,6 +188,7 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 # --- in parallel
 
 
+@pytest.mark.slow
 def test_processes_give_the_same_in_the_same_order(tmp_path: Path) -> None:
     targets = [compiled()["transpose_padded"].job((size, size)) for size in (64, 32, 96)]
     targets.insert(1, Job(KernelFile(tmp_path, "none.cu"), LAUNCH, name="bad"))
@@ -200,6 +201,7 @@ def test_processes_give_the_same_in_the_same_order(tmp_path: Path) -> None:
     assert "no such file" in str(together[1].error)
 
 
+@pytest.mark.slow
 def test_an_error_keeps_its_place_through_a_process(tmp_path: Path) -> None:
     (tmp_path / "bad.cu").write_text("__global__ void f() { nothing; }\n")
     bad = Job(KernelFile(tmp_path, "bad.cu"), LAUNCH, name="bad")
@@ -215,6 +217,7 @@ class Killer(KernelFile):
         os._exit(1)
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_is_an_error() -> None:
     with pytest.raises(MemsimError, match="was killed"):
         list(analyze_all([Job(Killer(Path(), "a"), LAUNCH), Job(Killer(Path(), "b"), LAUNCH)], None, 2))

@@ -114,6 +114,7 @@ def test_another_depth_is_another_launch_although_the_grid_is_the_same(folder: F
     assert "arguments M 64, N 64, K 16" in done.out
 
 
+@pytest.mark.slow
 def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
@@ -167,6 +168,7 @@ def test_what_no_command_can_explain_gets_none(tile: Tile, folder: Folder) -> No
 # --- a guard that cannot fail
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -190,6 +192,7 @@ def test_what_cannot_be_judged_is_exit_code_2(tile: Tile, old: str, new: str, me
     assert message in done.out + done.err
 
 
+@pytest.mark.slow
 def test_a_kernel_that_no_longer_compiles(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
@@ -203,6 +206,7 @@ def test_a_kernel_that_no_longer_compiles(tile: Tile) -> None:
     assert project.run("check").code == 0
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("spoiled", ["", "schema = 1\n", "not toml at all", "<<<<<<< ours\n"])
 def test_a_baseline_that_cannot_be_read(tile: Tile, spoiled: str) -> None:
     project = tile("ways <= 1")  # which needs no baseline

@@ -52,6 +52,7 @@ def steps_that_check(steps: list[dict[str, Any]]) -> list[str]:
     return [step["run"] for step in steps if "memsim check" in step.get("run", "")]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("configuration", "code"), [(GOOD, 0), (BAD, 1), pytest.param("", 2, marks=pytest.mark.slow)]
 )

@@ -112,6 +112,7 @@ def test_two_kernels(folder: Folder) -> None:
     assert lines[-1] == "8 other totals of ncu's are equal."
 
 
+@pytest.mark.slow
 def test_two_files(tile: Tile) -> None:
     project = tile()
     project.write("other.cu", TILE.replace("tile[x][y]", "tile[y][x]"))
@@ -324,6 +325,7 @@ def test_what_it_cannot_compare(history: Folder, arguments: tuple[str, ...], mes
 # --- formats
 
 
+@pytest.mark.slow
 def test_markdown_has_the_differences_only(history: Folder) -> None:
     text = history.run("compare", "HEAD~1", "HEAD", "--format", "markdown").out
     assert text.startswith("### tile: 1 worse, of 4 accesses\n")

@@ -13,6 +13,7 @@ LOAD = "tile[y][x] = A[y * n + x];"
 STORE = "C[y * n + x] = tile[x][y];"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -31,6 +32,7 @@ def test_a_formatter_causes_no_finding(tile: Tile, old: str, new: str) -> None:
     assert project.run("check").out == "OK: 1 kernel, 1 check passed\n"
 
 
+@pytest.mark.slow
 def test_and_what_is_worse_in_a_broken_statement_is_found(tile: Tile) -> None:
     project = tile()
     project.run("baseline")

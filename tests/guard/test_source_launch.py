@@ -114,6 +114,7 @@ def test_another_launch_is_meant_in_place_of_one_that_is_still_made(
     assert stale is not None and f"the source no longer launches {SAID}" in stale.message
 
 
+@pytest.mark.slow
 def test_a_target_without_a_launch_of_its_own_follows(turn: Folder) -> None:
     for key in ("grid", "block", "args"):
         (line,) = [line for line in OWN.splitlines(keepends=True) if line.startswith(key)]

@@ -40,6 +40,7 @@ def recorded(**about: Any) -> ClockRecording:
     return run_clock(lambda: Gpu(FakeDriver(**about)))
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("program", OF_ACCESSES, ids=lambda program: program["name"])
 def test_a_loop_makes_the_requests_of_its_patterns(program: dict[str, Any]) -> None:
     """On the emulator: each of a round's accesses costs what the pattern itself does."""

@@ -93,6 +93,7 @@ def test_hopper(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     assert lab("hopper --traces", tmp_path).out == made.out == done.out
 
 
+@pytest.mark.slow
 def test_a_rule_of_hopper_that_fails(lab: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
     recording, *others = HOPPER.newest_of_each(TRACES)

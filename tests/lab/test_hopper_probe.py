@@ -139,6 +139,7 @@ def test_files_that_are_no_recordings(tmp_path: Path) -> None:
         HOPPER.load(path)
 
 
+@pytest.mark.slow
 def test_the_source_has_every_kernel(recording: HopperRecording, code: bytes) -> None:
     launched = {launch.kernel for launches in recording.parts.values() for launch in launches}
     assert not launched - set(read_cubin(code).kernels)

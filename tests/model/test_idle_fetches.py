@@ -31,6 +31,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Module:
     return memsim.load(cubin)
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("row", range(len(FILE["kernels"])))
 def test_a_warp_without_lanes_makes_one_request(row: int, kernels: Module) -> None:
     name = str(FILE["kernels"][row])

@@ -310,6 +310,7 @@ def _lanes_are_certain(blocks: list[list[list[list[Op]]]]) -> bool:
     return not trace(kernel, len(blocks), 32, arguments).uncertain
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize(
     "seed", [*range(20), *(pytest.param(n, marks=pytest.mark.slow) for n in range(20, 400))]
 )
@@ -323,6 +324,7 @@ def test_counts_are_uncertain_exactly_if_orders_of_lanes_differ(seed: int) -> No
     assert _lanes_are_certain([epochs, others, epochs]) != both
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize(
     "seed", [*range(20), *(pytest.param(n, marks=pytest.mark.slow) for n in range(20, 400))]
 )

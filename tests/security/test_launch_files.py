@@ -38,6 +38,7 @@ def test_files_of_its_folder_are_read(memsim: Run, launch: Path) -> None:
     assert memsim("analyze run/launch.json --json").document()["kernel"] == "k"
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("key", ["sources", "code", "ptx", "values"])
 @pytest.mark.parametrize("how", ["absolute", "above", "link"])
 def test_files_elsewhere_are_refused(memsim: Run, place: Place, launch: Path, key: str, how: str) -> None:

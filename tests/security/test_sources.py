@@ -53,6 +53,7 @@ def outside(place: Place, how: str) -> str:
     return {"absolute": str(place.secret), "relative": "../elsewhere/secret.txt"}[how]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("how", ["absolute", "relative", "a link", "a hidden file"])
 def test_a_file_outside_of_the_project_is_not_shown(memsim: Run, place: Place, how: str) -> None:
     """Its row has no code; the file is named, as the code does it."""
@@ -61,7 +62,7 @@ def test_a_file_outside_of_the_project_is_not_shown(memsim: Run, place: Place, h
     assert shown.document()["sites"][0]["source"] == ""
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", FORMS)
 def test_no_form_of_code_opens_it(memsim: Run, place: Place, suffix: str) -> None:
     """Source, PTX and machine code all have line tables; one that names a file of the project is shown."""
@@ -77,7 +78,7 @@ def test_the_environment_is_no_source(memsim: Run, place: Place, monkeypatch: py
     assert SECRET not in memsim("analyze", kernel("/proc/self/environ"), LAUNCH, "--json").out
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_format_of_check_shows_it(memsim: Run, place: Place, form: str) -> None:
     """A pull request reads them all; a line of the project is in those that have lines."""

@@ -86,6 +86,7 @@ extern "C" __global__ void __cluster_dims__(4, 1, 1) k(int *out) {
 }"""
 
 
+@pytest.mark.slow
 def test_lanes_of_one_request_reach_several_blocks() -> None:
     """Each block's memory has lines of its own. Asynchronous stores to the own block count with the others."""
     k, out = kernel(SPREAD), np.zeros((4, 32), np.int32)

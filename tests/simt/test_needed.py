@@ -113,6 +113,7 @@ def test_a_sum_whose_carry_is_the_guard_is_computed_from_known_values() -> None:
     assert "FMUL" not in needed(text.replace("IADD3 R6,", "IADD3 R6, P2,"))
 
 
+@pytest.mark.slow
 def test_the_sums_of_a_tile_are_not_needed() -> None:
     """Registers of sums are used again for addresses that only some lanes have."""
     for name in ("tile_32x64x32", "tile_32x32x32_any", "tile_32x96x32_any"):

@@ -88,6 +88,7 @@ def test_a_kernel_is_read_and_so_is_the_next(code: str) -> None:
     assert [name for _, name in parameters(text, "last")] == ["z"]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("code", [*CUT, WHOLE])
 def test_it_is_kept_with_all_branches_and_host_code_is_not(code: str) -> None:
     text = BEFORE + code + AFTER

@@ -34,6 +34,7 @@ def scheduler() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_numbers(scheduler: str) -> None:
     here = sweep(chosen(), None, jobs=1)
     assert sweep(chosen(), None, scheduler=scheduler) == here

@@ -61,6 +61,7 @@ def test_the_reasons_are_ncus_and_add_up() -> None:
     assert before.text.startswith("BAR.SYNC")
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("unit", sorted(ABLATIONS))
 def test_each_unit_that_is_switched_off_changes_a_launch(unit: str) -> None:
     changed = {

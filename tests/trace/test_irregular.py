@@ -71,6 +71,7 @@ def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.modu
     assert (slim.executed == whole.executed).all()
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - RACES - REPEATS))
 def test_costed_at_once_or_kept_no_count_is_another(
     name: str, module: memsim.api.module.Module, monkeypatch: pytest.MonkeyPatch

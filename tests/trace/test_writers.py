@@ -104,6 +104,7 @@ def test_copies_past_the_cache_have_owners_and_what_nobody_copied_has_none() -> 
     assert owners[:, 0].tolist() == [*range(16), *[-1] * 16, *range(31, -1, -1)]
 
 
+@pytest.mark.slow
 def test_a_loop_with_two_buffers_fills_both() -> None:
     trace = catalog()["kernel_v5"].trace(size=(128, 128, 32))
     arrays = {name: (start // 4, size // 4) for name, space, start, size in trace.arrays if space == "shared"}

@@ -48,6 +48,7 @@ def test_every_counter_is_equal(gemm: Any, recorded: Any) -> None:
     assert compared["l1tex__data_pipe_lsu_wavefronts_mem_shared_op_gmma.sum"] > 0
 
 
+@pytest.mark.slow
 def test_the_product_of_random_numbers_is_the_chips_bit_for_bit(gemm: Any) -> None:
     """64 products of k = 16 added up, each onto the sum before it."""
     m, n, k = 256, 256, 1024

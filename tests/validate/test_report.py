@@ -73,6 +73,7 @@ def test_a_process_of_its_own_reads_the_report(tmp_path: Path, monkeypatch: pyte
         read_code_report(tmp_path / "other.ncu-rep")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("code", "says"),
     [

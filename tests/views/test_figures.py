@@ -118,6 +118,7 @@ def test_the_sectors_figure_draws_the_bytes() -> None:
     assert {len(scattered.lines), len(near.lines)} == {1, 32}
 
 
+@pytest.mark.slow
 def test_the_layout_figure_draws_banks_and_owners() -> None:
     for name in ("transpose_padded", "kernel_v4"):
         analysis = kernel(name)

@@ -66,6 +66,7 @@ def test_setp_packed(verify: Verify, kind: str) -> None:
     verify(case(f"setp.gt.and.{kind}", "pred pred", f"{kind} {kind} pred", joined))
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("target", ["u32", "s32", "f32"])
 @pytest.mark.parametrize("source", [*INTEGERS, "f32", "f64"])
 def test_set(verify: Verify, target: str, source: str) -> None:

@@ -35,6 +35,7 @@ def test_between_integers(verify: Verify, target: str, source: str) -> None:
         verify(case(f"cvt.sat.{target}.{source}", target, source, gives, immediates=False))
 
 
+@pytest.mark.some(30)
 @pytest.mark.parametrize("registers", [(64, 32), (32, 64)])
 @pytest.mark.parametrize("target", ["s8", "u8", "s16", "u16", "s32", "u32"])
 @pytest.mark.parametrize("source", ["s8", "u8", "s16", "u16", "s32", "u32"])

@@ -46,6 +46,7 @@ def test_floats_are_packed_by_their_bits(verify: Verify) -> None:
     verify(Case(text, ("b64",), ("f32",), doubled, values=one, immediates=False))
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("kind", ["b8", "u8", "s8", "b16", "u16", "s16", "b32", "u32", "s32"])
 @pytest.mark.parametrize("size", [16, 32, 64])
 def test_loads_into_wider_registers(verify: Verify, kind: str, size: int) -> None:

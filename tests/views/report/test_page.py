@@ -131,6 +131,7 @@ def test_every_number_of_a_row_is_on_the_page() -> None:
         assert {name for site_ in known for name in WORDS if getattr(site_, name) is not None} == set(fields)
 
 
+@pytest.mark.slow
 def test_a_table_for_each_memory_space_with_shares_of_all_it_costs_the_costliest_first() -> None:
     for analysis in (mixed(), local(), kernel("kernel_v4_colmajor")):
         tables = access_tables(analysis)
@@ -149,6 +150,7 @@ def test_a_table_for_each_memory_space_with_shares_of_all_it_costs_the_costliest
             assert table.heading in page.whole_text()
 
 
+@pytest.mark.slow
 def test_wavefronts_that_could_be_saved_are_never_ideal() -> None:
     """They have a part of the bar and a key of their own, where there are any, as in the heatmap."""
     key = "above the ideal, no conflict: another mapping"
@@ -363,6 +365,7 @@ def test_any_text_is_only_text() -> None:
     assert json.loads(island.text)["kernel"] == evil
 
 
+@pytest.mark.slow
 def test_recorded_counters_stand_beside_the_predicted() -> None:
     analysis = kernel("kernel_v4")
     metric = next(iter(analysis.totals))
