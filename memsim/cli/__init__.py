@@ -53,6 +53,7 @@ VERBS = {
     "compare": ("compare", "compare_", "Compare the memory cost of two kernels, line by line."),
     "sweep": ("sweep", "sweep", "Analyze many variants of a kernel and rank them."),
     "play": ("play", "play", "Open a page on which index math and layouts are tried out."),
+    "serve": ("serve", "serve", "Offer the verbs to an assistant (MCP), in one resident process."),
     "validate": ("validate", "validate", "Compare predictions with hardware counters."),
     "probe": ("probe", "probe", "Write a program that measures a GPU without a profiler."),
     "init": ("init", "init", "Create a memsim.toml for the kernels in a folder."),

@@ -69,6 +69,7 @@ VERBS = (
 REFUSED = {("sweep TARGET -D N=1..2", "launch")}
 NO_TARGET = {
     "play",
+    "serve",
     "exec",
     "capture",
     "validate",

@@ -1,0 +1,149 @@
+"""`memsim serve`: the verbs as tools of the Model Context Protocol, over standard input and output.
+
+An assistant that changes a kernel asks in one resident process, which has imported everything and keeps its
+cache: what a launch costs, whether a change pays, where the races are. Each tool is a verb of the command
+line with its JSON document as the answer; nothing is worked out here. Nobody listens on the network.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from memsim.cli.untrusted import UNTRUSTED
+from memsim.errors import MemsimError
+from memsim.version import __version__
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+INSTRUCTIONS = """\
+memsim counts, without a GPU, what each source line of a CUDA kernel costs in shared memory (wavefronts, bank conflicts)
+and global memory (sectors), exactly as Nsight Compute's counters do, or says what is not certain.
+A target is a .cu file, a kernel of `memsim list`, a cubin, a saved launch (launch.json) or a target of the project's
+memsim.toml. Options are those of the command line, such as: --grid 64 --block 32,8 --arg 'f32[1024]' --arg 1024.
+Without options the launch is read from the file; if something is missing, the error says what."""  # noqa: E501
+#: Options that write files, or read what is no kernel: tools have none of them.
+REFUSED = ("--save", "--apply", "-o", "--output", "--patch", "--branch", "--config", "-j", "--jobs")
+#: A verb prints to the one standard output: one verb at a time.
+_one = Lock()
+
+
+def ask(verb: str, *named: str, options: str = "", form: Sequence[str] = ("--json",)) -> dict[str, Any]:
+    """What a verb answers: `exit_code`, its JSON (`document`) or text (`said`), remarks or an `error`."""
+    from memsim.cli import cli, run
+
+    try:
+        words = _words(options)
+    except MemsimError as error:
+        return {"exit_code": error.exit_code, "error": str(error)}
+    out, err = StringIO(), StringIO()
+    with _one, redirect_stdout(out), redirect_stderr(err):
+        code = run(cli, [verb, *named, *words, *form], "memsim")
+    found: dict[str, Any] = {"exit_code": code}
+    if out.getvalue():
+        found |= {"document": json.loads(out.getvalue())} if form else {"said": out.getvalue()}
+    if err.getvalue():
+        found["error" if code > 1 else "remarks"] = err.getvalue()
+    return found
+
+
+def analyze(target: str, options: str = "") -> dict[str, Any]:
+    """What every access of a launch costs, by source line: verdict, rows, totals by ncu's names."""
+    return ask("analyze", target, options=options)
+
+
+def time(target: str, options: str = "") -> dict[str, Any]:
+    """About how many cycles a launch takes, and what its warps wait for: an estimate, for sm_90."""
+    return ask("time", target, options=options)
+
+
+def suggest(target: str, options: str = "") -> dict[str, Any]:
+    """Layouts, threads and accesses that cost less, each compiled and replayed; nothing is written."""
+    return ask("suggest", target, options=options)
+
+
+def sanitize(target: str, options: str = "") -> dict[str, Any]:
+    """Races of a launch: both lines, both threads, what would order them. Exit code 1: there are some."""
+    return ask("sanitize", target, options=options, form=())
+
+
+def compare(before: str, after: str, options: str = "") -> dict[str, Any]:
+    """Two kernels, files, revisions (REV, REV:FILE) or saved analyses, line by line; `.`: as it is now."""
+    return ask("compare", before, after, options=options, form=("--format", "json"))
+
+
+def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dict[str, dict[str, Any]]:
+    """A source file beside other texts of it, by name, none of which is written into the project."""
+    source, found = Path(file), {}
+    beside = shlex.join(["-I", str(source.parent)])
+    for name, text in texts.items():
+        with TemporaryDirectory() as folder:
+            changed = Path(folder) / source.name
+            changed.write_text(text, "utf-8")
+            found[name] = compare(file, str(changed), f"{options} {beside}")
+    return found
+
+
+def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
+    """The project's kernels against their budgets and the baseline. Exit code 1: some cost more."""
+    return ask("check", *patterns, form=("--format", "json"))
+
+
+TOOLS = (analyze, time, suggest, sanitize, compare, compare_texts, check)
+
+
+def _words(options: str) -> list[str]:
+    """The options of a command line.
+
+    Raises:
+        MemsimError: quotes that do not match, or an option that writes a file.
+    """
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        raise MemsimError(f"options: {error}") from None
+    for word in words:
+        if word.startswith(REFUSED):
+            raise MemsimError(f"{word} is not an option of a tool: tools write no files")
+    return words
+
+
+def server() -> MCPServer[Any]:
+    """The server with its tools.
+
+    Raises:
+        MemsimError: the package `mcp` is not installed.
+    """
+    try:
+        from mcp.server.mcpserver import MCPServer
+    except ImportError:
+        raise MemsimError("memsim serve needs the package mcp", hint="pip install 'mcp>=2'") from None
+    made: MCPServer[Any] = MCPServer("memsim", version=__version__, instructions=INSTRUCTIONS)
+    for tool in TOOLS:
+        made.tool()(tool)
+    return made
+
+
+@click.command()
+@UNTRUSTED
+def serve() -> None:
+    """Offers the verbs to an assistant, over standard input and output (MCP).
+
+    Tools: analyze, time, suggest, sanitize, compare, compare_texts, check. Each answers with the verb's
+    JSON. No file is written but memsim's cache, and nobody listens on the network.
+
+    \b
+    Example, in the settings of an assistant:
+      {"command": "memsim", "args": ["serve", "--untrusted"]}
+    """
+    server().run()

@@ -1,0 +1,95 @@
+"""`memsim serve`: each tool answers as its verb does, writes no file, and is reached over the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memsim.cli import serve
+from tests.cli.conftest import Run
+
+NAIVE = """\
+__global__ void turn(float *m) {
+    __shared__ float tile[32][32];
+    int x = threadIdx.x, y = threadIdx.y;
+    tile[y][x] = m[y * 32 + x];
+    __syncthreads();
+    m[y * 32 + x] = tile[x][y];
+}
+void go(float *m) { turn<<<1, dim3(32, 32)>>>(m); }
+"""
+OPTIONS = "--arg 'f32[1024]'"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("turn.cu").write_text(NAIVE)
+    return "turn.cu"
+
+
+def test_a_tool_answers_as_its_verb_does(file: str, memsim: Run) -> None:
+    found = serve.analyze(file, OPTIONS)
+    said = memsim("analyze", file, "--arg", "f32[1024]", "--json")
+    assert (found["exit_code"], found["document"]) == (0, json.loads(said.out))
+    assert "32-way bank conflict" in found["document"]["verdict"]
+
+
+def test_other_texts_are_compared_and_none_is_written(file: str, tmp_path: Path) -> None:
+    texts = {"padded": NAIVE.replace("[32][32]", "[32][33]"), "broken": NAIVE.replace(";", "", 1)}
+    found = serve.compare_texts(file, texts, OPTIONS)
+    (kernel,) = found["padded"]["document"]["kernels"]
+    assert {line["change"] for line in kernel["lines"]} == {"improved", None}
+    assert found["broken"]["exit_code"] == 2 and "does not compile" in found["broken"]["error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["turn.cu"] and Path(file).read_text() == NAIVE
+
+
+def test_a_race_is_an_answer_and_not_an_error(file: str) -> None:
+    assert serve.sanitize(file, OPTIONS)["exit_code"] == 0
+    Path(file).write_text(NAIVE.replace("    __syncthreads();\n", ""))
+    found = serve.sanitize(file, OPTIONS)
+    assert found["exit_code"] == 1 and "race on tile" in found["said"]
+
+
+@pytest.mark.parametrize("options", ["--save-trace t.npz", "-o t.html", "--apply", "--arg 'f32"])
+def test_options_that_write_files_are_refused(file: str, tmp_path: Path, options: str) -> None:
+    found = serve.analyze(file, options)
+    assert found["exit_code"] == 2 and found["error"]
+    assert [path.name for path in tmp_path.iterdir()] == ["turn.cu"]
+
+
+def test_an_unknown_target_says_what_there_is() -> None:
+    found = serve.analyze("kernel_v44")
+    assert found["exit_code"] == 2 and "kernel_v4" in found["error"]
+
+
+def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, memsim: Run) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    done = memsim("serve")
+    assert done.code == 2 and "memsim serve needs the package mcp" in done.err
+
+
+@pytest.mark.slow
+def test_a_client_of_the_protocol_finds_and_calls_the_tools(file: str) -> None:
+    from mcp import ClientSession
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    arguments = ["-m", "memsim", "serve", "--untrusted"]
+    command = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+
+    async def talk() -> tuple[set[str], Any]:
+        async with stdio_client(command) as (read, write), ClientSession(read, write) as session:
+            await session.initialize()
+            tools = await session.list_tools()
+            answer = await session.call_tool("analyze", {"target": file, "options": OPTIONS})
+            return {tool.name for tool in tools.tools}, answer.structured_content
+
+    names, answer = asyncio.run(talk())
+    assert names == {tool.__name__ for tool in serve.TOOLS}
+    assert answer["document"] == serve.analyze(file, OPTIONS)["document"]
