@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -20,6 +20,7 @@ import msgspec
 from memsim.errors import MemsimError
 from memsim.files import read_text
 
+K = TypeVar("K", bound=msgspec.Struct)
 # TOMLDecodeError has the position only in its message.
 _PLACE = re.compile(r"(?P<what>.*) \(at line (?P<line>\d+), column (?P<column>\d+)\)")
 
@@ -96,28 +97,13 @@ class ConfigTable:
                 guess = f"did you mean {near[0]!r}? " if near else ""
                 self.fail(f"unknown key {key!r}", f"{guess}known: {', '.join(known)}")
 
-    def value(self, key: str, type: Any, default: Any = None) -> Any:
-        """What `key` says, of that type; it must be there if there is no default."""
+    def read_as(self, keys: type[K]) -> K:
+        """The table as a Struct, whose fields are its keys."""
         try:
-            return msgspec.convert(self.values.get(key, default), type)
+            return msgspec.convert(self.values, keys)
         except msgspec.ValidationError as error:
-            what, _, place = str(error).partition(" - at `$")
-            self.fail(f"{key}{place.rstrip('`')}: {what}")
-
-    def tables(self, key: str) -> list[ConfigTable]:
-        """The array of tables under `key`, numbered from 1."""
-        values = self.value(key, list[dict[str, Any]], [])
-        return [ConfigTable(self.file, f"{key} {number}", value) for number, value in enumerate(values, 1)]
-
-    def string(self, key: str, default: str | None = None) -> str:
-        """A string; it must be there if there is no default."""
-        value: str = self.value(key, str, default)
-        return value
-
-    def strings(self, key: str) -> list[str]:
-        """A list of strings, empty if it is not there."""
-        values: list[str] = self.value(key, list[str], [])
-        return values
+            what, _, place = str(error).partition(" - at `$.")
+            self.fail(f"{place.rstrip('`')}: {what}")
 
     def fail(self, message: str, hint: str | None = None) -> NoReturn:
         """Something is wrong with the table."""

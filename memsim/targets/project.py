@@ -13,6 +13,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
+
 from memsim.boundary import check_inside, confinement
 from memsim.errors import MemsimError
 from memsim.files import file_exists
@@ -34,14 +36,65 @@ kernel = "kernel_v4"
 budgets = ["ways <= 1"]"""
 ADD_VALUES = "write targets for the kernels in its comments, with the values that they lack"
 
-PROJECT_KEYS = ("targets", "budgets", "accept", "baseline", "arch")
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
 FILE_KEYS = ("file", "instead_of", *CUDA.keys)
 GUARD_KEYS = ("budgets", "accept")
-TEXTS = ("name", "kernel", "size", "arch", "code", "compiler", "instead_of")
+#: A key that is not there.
+Unsaid = msgspec.UnsetType
 
 T = TypeVar("T", Budget, Selector)
 Failed = Callable[[ConfigTable, MemsimError | None], None]
+
+
+class ProjectTable(msgspec.Struct, frozen=True):
+    """The keys of a configuration."""
+
+    targets: tuple[dict[str, Any], ...] = ()
+    budgets: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()
+    baseline: str = BASELINE
+    arch: str | Unsaid = msgspec.UNSET
+
+
+class TargetTable(msgspec.Struct, frozen=True):
+    """The keys of a target. What a launch is made of (`Any`) is validated by `memsim.targets.target`."""
+
+    file: str | Unsaid = msgspec.UNSET
+    kernel: str | Unsaid = msgspec.UNSET
+    instead_of: str | Unsaid = msgspec.UNSET
+    let: dict[str, int | float] | Unsaid = msgspec.UNSET
+    name: str | Unsaid = msgspec.UNSET
+    arch: str | Unsaid = msgspec.UNSET
+    size: str | Unsaid = msgspec.UNSET
+    compiler: str | Unsaid = msgspec.UNSET
+    options: tuple[str, ...] | Unsaid = msgspec.UNSET
+    args: tuple[str | int | float, ...] | Unsaid = msgspec.UNSET
+    grid: Any = msgspec.UNSET
+    block: Any = msgspec.UNSET
+    cluster: Any = msgspec.UNSET
+    shared_bytes: Any = msgspec.UNSET
+    blocks: Any = msgspec.UNSET
+    max_steps: Any = msgspec.UNSET
+    allow_out_of_bounds: Any = msgspec.UNSET
+    budgets: tuple[str, ...] = ()
+    accept: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The launch options as `memsim.targets.target` takes them."""
+        said = {
+            key: value for key, value in msgspec.structs.asdict(self).items() if value is not msgspec.UNSET
+        }
+        for key in GUARD_KEYS:
+            del said[key]
+        if "args" in said:
+            said["args"] = [value if isinstance(value, str) else repr(value) for value in said["args"]]
+        if "let" in said:
+            numbers = said["let"].items()
+            said["let"] = {
+                name: value if isinstance(value, int) else Fraction(value) for name, value in numbers
+            }
+        return said
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,16 +213,19 @@ def read_project(
     values = _memsim_table(document) if path.name == SHARED_FILE else document
     if not isinstance(values, dict):
         file.fail("the table [tool.memsim] is missing", EXAMPLE)
-    project = ConfigTable(file, "the project", values)
-    project.check_keys(PROJECT_KEYS)
+    table = ConfigTable(file, "the project", values)
+    table.check_keys(ProjectTable.__struct_fields__)
+    project = table.read_as(ProjectTable)
 
     targets: dict[str, Job] = {}
     from_source: dict[str, FromSource] = {}
     rules: list[Declared[Budget]] = []
     acceptances: list[Declared[Selector]] = []
-    for entry in project.tables("targets"):
+    for number, entry_values in enumerate(project.targets, 1):
+        entry = ConfigTable(file, f"targets {number}", entry_values)
         try:
-            added = list(_jobs(entry, project, kernels, tree))
+            told = _told(entry)
+            added = list(_jobs(entry, told, project, kernels, tree))
         except MemsimError as error:
             if failed is None:
                 raise
@@ -182,29 +238,25 @@ def read_project(
             if targets.setdefault(target.name, target) != target:
                 entry.fail(f"there is another target {target.name!r}", "give this one its own name")
         names = tuple(target.name for target in added)
-        if "file" in entry.values and kind_of(entry.string("file")) is CUDA:
-            from_source |= dict.fromkeys(names, _from_source(entry))
-        rules += _declared(entry, "budgets", parse_budget, names)
-        acceptances += _declared(entry, "accept", parse_selector, names)
+        if told.file and kind_of(told.file) is CUDA:
+            followed = FromSource(told.said.get("instead_of"), told.said.get("let", {}))
+            from_source |= dict.fromkeys(names, followed)
+        rules += _declared(entry, told.budgets, parse_budget, names)
+        acceptances += _declared(entry, told.accept, parse_selector, names)
     if not targets and tree is None:
         hint = ADD_VALUES if "#   [[targets]]" in path.read_text("utf-8") else EXAMPLE
         file.fail("there are no targets, so nothing is guarded", hint)
 
     everyone = tuple(targets)
-    rules += _declared(project, "budgets", parse_budget, everyone, general=True)
-    acceptances += _declared(project, "accept", parse_selector, everyone, general=True)
+    rules += _declared(table, project.budgets, parse_budget, everyone, general=True)
+    acceptances += _declared(table, project.accept, parse_selector, everyone, general=True)
     ruled = {name for rule in rules for name in rule.kernels}
     rest = tuple(name for name in targets if name not in ruled)
     if rest:  # targets without a budget are checked against the baseline
         rules.append(Declared(parse_budget(EVERY_COUNT), rest, general=True))
-    baseline = path.parent / project.string("baseline", BASELINE)
+    baseline = path.parent / project.baseline
     check_inside(baseline)
     return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline, from_source)
-
-
-def _from_source(entry: ConfigTable) -> FromSource:
-    said = _said(entry, ("instead_of", "let"))
-    return FromSource(said.get("instead_of"), said.get("let", {}))
 
 
 def _check_name(entry: ConfigTable, name: str) -> None:
@@ -225,14 +277,19 @@ def _memsim_table(document: dict[str, Any]) -> Any:
     return tools.get("memsim") if isinstance(tools, dict) else None
 
 
-def _jobs(entry: ConfigTable, project: ConfigTable, kernels: Path | None, tree: Path | None) -> Iterator[Job]:
-    """The jobs of one entry: a pattern may name several kernels of the catalogue."""
-    keys = FILE_KEYS if "file" in entry.values else CATALOGUE_KEYS
-    entry.check_keys((*keys, *GUARD_KEYS))
+def _told(entry: ConfigTable) -> TargetTable:
+    """The keys of one entry, which must be those of its kind."""
+    entry.check_keys((*(FILE_KEYS if "file" in entry.values else CATALOGUE_KEYS), *GUARD_KEYS))
     if "file" not in entry.values and "kernel" not in entry.values:
         entry.fail("neither kernel nor file", EXAMPLE)
-    arch = project.string("arch", "")
-    said = {**({"arch": arch} if arch else {}), **_said(entry, keys)}
+    return entry.read_as(TargetTable)
+
+
+def _jobs(
+    entry: ConfigTable, told: TargetTable, project: ProjectTable, kernels: Path | None, tree: Path | None
+) -> Iterator[Job]:
+    """The jobs of one entry: a pattern may name several kernels of the catalogue."""
+    said = {**({"arch": project.arch} if project.arch else {}), **told.said}
     try:
         if "file" in said:
             yield from _of_file(entry, said, tree)
@@ -242,23 +299,6 @@ def _jobs(entry: ConfigTable, project: ConfigTable, kernels: Path | None, tree: 
         if error.file is not None:
             raise  # it already has a place
         entry.fail(error.message, error.hint)
-
-
-def _said(entry: ConfigTable, keys: Sequence[str]) -> dict[str, Any]:
-    """The launch options of an entry; `memsim.targets.target` validates them."""
-    said: dict[str, Any] = {key: entry.values[key] for key in keys if key in entry.values}
-    said |= {key: entry.string(key) for key in TEXTS if key in said}
-    if "args" in said:
-        given = entry.value("args", list[str | int | float])
-        said["args"] = [value if isinstance(value, str) else repr(value) for value in given]
-    if "options" in said:
-        said["options"] = entry.strings("options")
-    if "let" in said:
-        values = entry.value("let", dict[str, int | float])
-        said["let"] = {
-            name: value if isinstance(value, int) else Fraction(value) for name, value in values.items()
-        }
-    return said
 
 
 def _of_catalogue(
@@ -279,9 +319,8 @@ def _of_catalogue(
 
 
 def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
-    file, folder = entry.string("file"), tree or entry.file.path.parent
+    file, folder = said.pop("file"), tree or entry.file.path.parent
     if file_exists(folder / file_of(file)):
-        del said["file"]
         if kind_of(file) is CUDA:
             said.pop("instead_of", None)
         yield file_job(file, said, folder=folder, where=str(entry.file.path))
@@ -291,10 +330,14 @@ def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Ite
 
 
 def _declared(
-    table: ConfigTable, key: str, parse: Callable[[str], T], kernels: Sequence[str], general: bool = False
+    table: ConfigTable,
+    texts: Sequence[str],
+    parse: Callable[[str], T],
+    kernels: Sequence[str],
+    general: bool = False,
 ) -> Iterator[Declared[T]]:
     """The budgets or acceptances of a table."""
-    for text in table.strings(key):
+    for text in texts:
         try:
             yield Declared(parse(text), kernels, general, table.file.locate)
         except MemsimError as error:
