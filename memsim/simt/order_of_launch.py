@@ -16,7 +16,7 @@ from memsim.order.global_order import GlobalListener, GlobalOrder
 from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.decided_by import decided_by
+from memsim.simt.decided_by import decided_by, is_atomic
 from memsim.simt.listener import Listener
 from memsim.simt.spins import swap_loops
 from memsim.state.address_spaces import GLOBAL_BASE
@@ -73,6 +73,11 @@ def meets_partly(program: Program) -> bool:
     )
 
 
+def _learns(op: Op) -> bool:
+    """Does it read global memory? An atomic without a result adds to what nobody has seen."""
+    return GLOBAL in spaces_read(op) and (bool(op.writes) or not is_atomic(op))
+
+
 def listener_of_global(dataflow: Dataflow, memory: Memory) -> GlobalListener | None:
     """What follows the accesses to global memory that counts may depend on; None if there are none, or if
     they cannot be followed.
@@ -83,5 +88,5 @@ def listener_of_global(dataflow: Dataflow, memory: Memory) -> GlobalListener | N
     touched = {access for op in ops for access, _ in op.touches}
     if not ops or size > MOST_CELLS * cell or not touched <= FOLLOWED:
         return None
-    ways = {op.index: (GLOBAL in spaces_read(op), GLOBAL in spaces_written(op)) for op in ops}
+    ways = {op.index: (_learns(op), GLOBAL in spaces_written(op)) for op in ops}
     return GlobalListener(ways, GlobalOrder(GLOBAL_BASE, size, cell))

@@ -24,6 +24,9 @@ extern "C" __global__ void {name}(int *n, const int *in, int *out)
 OWN = "if (i >= 64) return; int j = 64 * blockIdx.x + i;"
 CERTAIN = {
     "an atomic without a use of its result": "atomicAdd(n, in[i]);",
+    "a generic atomic without a result in what nobody reads": (
+        "int *p = *in == 1234567 ? s : out; atomicOr(p + (out[64 + (i & 31)] & 63), 1 << i % 31);"
+    ),
     "a result that is only stored": "out[i] = atomicAdd(n, 1);",
     "a result that is stored beside indices": "out[i] = atomicAdd(n, 1); out[in[i ^ 1] & 127] = 1;",
     "an index from memory that nobody writes": "out[in[i] & 127] = 1;",
@@ -124,6 +127,10 @@ UNCERTAIN = {
     ),
     "bytes beside each other that others read": (
         f"{OWN} char *b = (char *)out; b[j] = i; n[b[j ^ 1] & 127] = 1;",
+        "what the kernel itself writes at",
+    ),
+    "a generic atomic without a result in what others read": (
+        "int *p = *in == 1234567 ? s : out; atomicOr(p + (out[i & 31] & 63), 1 << i % 31);",
         "what the kernel itself writes at",
     ),
     "what the kernel writes itself": (
