@@ -456,11 +456,7 @@ API cuGetErrorString(CUresult error, const char **text) { return cuGetErrorName(
 // NVIDIA's own runtime looks for tables that nothing documents, among them one that proves that the driver is
 // NVIDIA's. Nothing of that is served or imitated: programs get memsim's runtime instead.
 API cuGetExportTable(const void **table, const CUuuid *which) {
-  static int is_told;
-  if (!is_told++)
-    fprintf(stderr, "memsim: this program, or a library that it uses, has NVIDIA's CUDA runtime linked into it, which runs on"
-                    " NVIDIA's driver only. Build it with the shared runtime: NVCC_APPEND_FLAGS=\"-cudart shared\""
-                    " (CMake: -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared).\n");
+  memsim_refuse("cuGetExportTable");
   *table = NULL;
   return CUDA_ERROR_NOT_FOUND;
 }

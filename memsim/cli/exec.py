@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -12,9 +13,21 @@ from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
 from memsim.driver.run_program import run_program
 
+STATIC = (
+    "the program, or a library that it uses, has NVIDIA's CUDA runtime linked into it, which runs on NVIDIA's"
+    ' driver only. Build it with the shared runtime: NVCC_APPEND_FLAGS="-cudart shared", or'
+    " -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared for CMake"
+)
+
 
 @click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--analyze", is_flag=True, help="Count what the first launch of each kind costs.")
+@click.option(
+    "--record",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write the first launch of each kind as FOLDER/.../launch.json, which every verb takes.",
+)
 @click.option(
     "--arch",
     type=click.Choice(tuple(ARCHS)),
@@ -25,27 +38,32 @@ from memsim.driver.run_program import run_program
     "--max-steps", type=click.IntRange(min=1), help="Instructions after which a kernel counts as endless."
 )
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-def exec_(analyze: bool, arch: str, max_steps: int | None, command: tuple[str, ...]) -> int:
+def exec_(
+    analyze: bool, record: Path | None, arch: str, max_steps: int | None, command: tuple[str, ...]
+) -> int:
     """Runs an unchanged CUDA program without a GPU: its kernels are executed by memsim.
 
     The program prints what it prints, and its exit code is that of memsim exec. Then a table, on standard
     error, has a row for each kernel and shape that it launched. C++ programs need CUDA's shared runtime:
-    build them with NVCC_APPEND_FLAGS="-cudart shared" (CMake: -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared). Linux,
-    and once a C compiler.
+    build them with NVCC_APPEND_FLAGS="-cudart shared" (CMake: -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared).
+    Linux, and once a C compiler.
 
     \b
     Examples:
       memsim exec -- ./vectorAdd
       memsim exec --analyze -- ./transpose 1024
+      memsim exec --record launches -- python numba_script.py
     """
-    launches = Launches(
-        get_arch(arch),
-        lambda text: say_all(f"memsim: {text}", err=True),
-        analyze=analyze,
-        max_steps=max_steps,
-    )
+    launches = Launches(get_arch(arch), _tell, analyze=analyze, record=record, max_steps=max_steps)
     try:
-        return run_program(command, launches)
+        code = run_program(command, launches)
     finally:
         sys.stdout.flush()
         launch_table.write(launches.kinds.values(), sys.stderr, analyzed=analyze)
+    if launches.asked_for_tables and (code or not launches.kinds):
+        _tell(STATIC)
+    return code
+
+
+def _tell(text: str) -> None:
+    say_all(f"memsim: {text}", err=True)

@@ -7,12 +7,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from memsim.api.running import run_job, trace_job
 from memsim.arch import Arch
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryOfLaunch, ProgramMemory
+from memsim.driver.record_launches import LaunchRecorder
 from memsim.driver.remembered_launches import RememberedLaunches, called_by
 from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
@@ -47,8 +49,8 @@ class LaunchKind:
     """The launches of one kernel with one shape.
 
     times: how many were made, how many of these failed, and how many did what one before them did; seconds:
-    that they took here. analysis: of the first one; why_not: why there is none. notes: what is to be told of
-    them, each once.
+    that they took here. analysis: of the first one; why_not: why there is none. recording: of it. notes: what
+    is to be told of them, each once.
     """
 
     kernel: str
@@ -58,21 +60,31 @@ class LaunchKind:
     remembered: int = 0
     seconds: float = 0.0
     analysis: Analysis | None = None
+    recording: Path | None = None
     why_not: str = ""
     notes: dict[str, None] = field(default_factory=dict)
 
 
 class Launches:
-    """Executes launches. analyze: the first one of each kind is counted, too. say: tells people something at
-    once.
+    """Executes launches. analyze: the first one of each kind is counted, too. record: it is written below
+    this folder. say: tells people something at once. asked_for_tables: the program has asked for what only
+    NVIDIA's driver has.
     """
 
     def __init__(
-        self, chip: Arch, say: Callable[[str], None], *, analyze: bool, max_steps: int | None
+        self,
+        chip: Arch,
+        say: Callable[[str], None],
+        *,
+        analyze: bool = False,
+        record: Path | None = None,
+        max_steps: int | None = None,
     ) -> None:
         self.chip, self.say = chip, say
         self.write: Callable[[bytes], object] = partial(os.write, 1)
         self.analyze, self.max_steps = analyze, max_steps
+        self.recorder = None if record is None else LaunchRecorder(record)
+        self.asked_for_tables = False
         self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
         self.remembered = RememberedLaunches()
 
@@ -106,6 +118,9 @@ class Launches:
         except MemsimError as error:
             result = LAUNCH_FAILED
             self._failed(kind, error)
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            result = LAUNCH_FAILED  # a mistake of memsim's: the program goes on, and people are told
+            self._failed(kind, MemsimError(f"memsim failed: {type(error).__name__}: {error}"))
         kind.failed += bool(result)
         kind.seconds += time.perf_counter() - began
         return result
@@ -121,6 +136,9 @@ class Launches:
         return 0
 
     def _execute(self, kind: LaunchKind, job: Job, module: ProgramModule, device: ProgramMemory) -> None:
+        if self.recorder is not None and kind.times == 1:
+            kind.recording, missing = self.recorder.record(job, module, device)
+            kind.notes |= dict.fromkeys(missing)
         if self.analyze and kind.times == 1:
             kind.analysis, kind.why_not = self._analysis(job, module, device)
         memory = self._memory(job, module, device, is_private=False)

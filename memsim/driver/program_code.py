@@ -5,6 +5,7 @@ are.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -50,28 +51,35 @@ class ProgramModule:
         """The kernel of this name; None if there is none."""
         return self.kernels[name] if name in self.machine.cubin.kernels else None
 
-    def _place_variables(self) -> None:
-        """Allocates all variables, as the driver does when it loads a module, with their initial contents."""
-        cubin = self.machine.cubin
+    def first_contents(self) -> Iterator[tuple[str, bytes]]:
+        """The variables, with the contents that the code has for them."""
+        cubin, bank = self.machine.cubin, self.constants_of_code
         for variable in cubin.variables:
-            start = self._allocate(variable.name, variable.size)
-            if variable.init is not None:
-                self._write(start, variable.init)
-        bank = self.constants_of_code
+            yield variable.name, variable.init or bytes(variable.size)
         for name, offset, size in cubin.constants:
-            self._write(self._allocate(name, size), bank[offset : offset + size])
-        for variable in cubin.variables:
+            yield name, bank[offset : offset + size]
+
+    def changed(self) -> list[str]:
+        """The variables that hold something else by now; of those that hold pointers that is not known."""
+        pointers = {one.name for one in self.machine.cubin.variables if one.pointers}
+        return [
+            name
+            for name, content in self.first_contents()
+            if name not in pointers and self.memory.view(*self.variables[name]).tobytes() != content
+        ]
+
+    def _place_variables(self) -> None:
+        """Allocates all variables, as the driver does when it loads a module."""
+        for name, content in self.first_contents():
+            start = self.memory.allocate(len(content), name=name)
+            self.variables[name] = start, len(content)
+            self._write(start, content)
+        for variable in self.machine.cubin.variables:
             start, _ = self.variables[variable.name]
             for pointer in variable.pointers:
                 if pointer.symbol in self.variables:
                     value = self.variables[pointer.symbol][0] + pointer.addend
                     self._write(start + pointer.offset, value.to_bytes(8, "little"))
-
-    def _allocate(self, name: str, size: int) -> int:
-        start = self.memory.allocate(size, name=name)
-        self.memory.view(start, size)[:] = 0
-        self.variables[name] = start, size
-        return start
 
     def _write(self, address: int, content: bytes) -> None:
         self.memory.view(address, len(content))[:] = bytearray(content)

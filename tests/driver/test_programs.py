@@ -6,10 +6,13 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memsim.arch import SM_90
+from memsim.captured.saved_launch import read_launch
+from memsim.cli import main
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.driver.run_program import run_program
@@ -35,9 +38,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Ran:
     """A program that ended. code: its exit code; said: what memsim told while it ran."""
 
-    def __init__(self, *command: str | Path, analyze: bool = False, max_steps: int | None = None) -> None:
+    def __init__(self, *command: str | Path, **how: Any) -> None:
         self.said: list[str] = []
-        launches = Launches(SM_90, self.said.append, analyze=analyze, max_steps=max_steps)
+        launches = Launches(SM_90, self.said.append, **how)
         self.code = run_program(list(map(str, command)), launches)
         self.kinds: list[LaunchKind] = list(launches.kinds.values())
 
@@ -152,5 +155,23 @@ def test_the_static_runtime_is_told_how_to_build(tmp_path: Path, capfd: pytest.C
     source = tmp_path / "a.cu"
     source.write_text("int main() { void *p; return cudaMalloc(&p, 4) ? 7 : 0; }")
     subprocess.run(["nvcc", "-cudart", "static", source, "-o", tmp_path / "a"], check=True)
-    assert Ran(tmp_path / "a").code == 7
+    assert main(["exec", "--", str(tmp_path / "a")]) == 7
     assert "-cudart shared" in capfd.readouterr().err
+
+
+def test_a_recorded_launch_is_counted_as_it_was(programs: Path, tmp_path: Path) -> None:
+    done = Ran(programs, "vector_add", analyze=True, record=tmp_path / "made")
+    (kind,) = done.kinds
+    assert kind.recording == tmp_path / "made" / "0001_add" / "launch.json" and not kind.notes
+    again = read_launch(kind.recording)
+    assert kind.analysis is not None and again.analyze().totals == kind.analysis.totals
+    again.run()
+    assert (again.args[2].view("f4")[:1000] == 3.5).all()
+
+
+def test_what_a_recording_lacks_is_told(programs: Path, tmp_path: Path) -> None:
+    assert Ran(programs, "pointers", record=tmp_path).kinds[0].notes.keys() == {
+        "the recording lacks what its arrays point to"
+    }
+    notes = Ran(programs, "symbols", record=tmp_path).kinds[0].notes
+    assert list(notes) == ["the recording has table, both, scale as the code has them"]

@@ -1,0 +1,75 @@
+"""Writes the first launch of each kind as a folder with a `launch.json`, which every verb takes.
+
+Of memory a launch has the allocations that its parameters point to. What a recording lacks, it says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from memsim.captured.launched import POINTER, Launched, with_arrays
+from memsim.captured.saved_launch import LAUNCH, write_launch
+from memsim.driver.program_code import ProgramModule
+from memsim.driver.program_memory import ProgramMemory
+from memsim.job import Job
+from memsim.names.demangle import short_name
+from memsim.state.address_spaces import GLOBAL_BASE
+
+
+class LaunchRecorder:
+    """Writes launches below a folder, numbered in the order in which they are made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._count = 0
+
+    def record(self, job: Job, module: ProgramModule, memory: ProgramMemory) -> tuple[Path, list[str]]:
+        """The path of a launch's `launch.json`, and what is not in it, in words.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        arrays: dict[int, np.ndarray] = {}
+        arguments = tuple(
+            self._argument(bytes(raw), name, memory, arrays)
+            for raw, name in zip(job.args, job.loaded.argument_names)
+        )
+        shape = job.launch
+        launched = Launched(job.loaded, shape.grid, shape.block, arguments, shape.shared_bytes, shape.cluster)
+        self._count += 1
+        plain = re.sub(r"\W+", "_", short_name(job.loaded.title)).strip("_")[:40]
+        path = self.folder / f"{self._count:04}_{plain}" / LAUNCH
+        write_launch(launched, path.parent)
+        return path, list(_missing(module, memory, arrays))
+
+    def _argument(
+        self, raw: bytes, name: str, memory: ProgramMemory, arrays: dict[int, np.ndarray]
+    ) -> object:
+        """The bytes of a parameter, with arrays for what it points to."""
+        pointers = []
+        for offset in range(0, len(raw) - POINTER + 1, POINTER):
+            address = int.from_bytes(raw[offset : offset + POINTER], "little")
+            buffer = memory.find(address)
+            if buffer is not None:
+                if buffer.start not in arrays:
+                    arrays[buffer.start] = memory.view(buffer.start, buffer.end - buffer.start).copy()
+                pointers.append((offset, arrays[buffer.start][address - buffer.start :], name))
+        if len(raw) == POINTER and pointers:
+            return pointers[0][1]
+        return with_arrays(raw, pointers) if pointers else raw
+
+
+def _missing(module: ProgramModule, memory: ProgramMemory, arrays: dict[int, np.ndarray]) -> Iterator[str]:
+    """What a recording lacks of a launch's memory."""
+    end = memory.layout.end
+    for array in arrays.values():
+        words = array[: array.size // POINTER * POINTER].view(np.uint64)
+        if ((words >= GLOBAL_BASE) & (words < end)).any():
+            yield "the recording lacks what its arrays point to"
+            break
+    if changed := module.changed():
+        yield f"the recording has {', '.join(changed)} as the code has them"
