@@ -1,5 +1,5 @@
-"""A sweep as a table, a row for each variant, those on the frontier marked; and as a figure, what each
-variant costs against the shared memory that it needs.
+"""A sweep as a table, a row for each variant, the best and the rest of the frontier marked; and as a figure,
+what each variant costs against the shared memory that it needs.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from memsim.views.labels import count, number
 from memsim.views.screen import Column, Row, Screen
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.transforms import Bbox
 
-MARK = "*"
+BEST, LEANER = "*", "+"
 NAMED = 3  # variants that are named with a reason
 COUNTS = {
     "wavefronts": Column("wavefronts", right=True),
@@ -40,7 +42,11 @@ def write(results: Sequence[VariantResult], stream: TextIO) -> None:
         return
     screen.say()
     same = "" if len(groups(results)) == 1 else " of the same work"
-    screen.say(f"{MARK} no other variant{same} has fewer {cost_name(results)} with as little shared memory")
+    screen.say(
+        f"{BEST} no other variant{same} has fewer {cost_name(results)}, or as few with less shared memory"
+    )
+    if len(best) > len(groups(results)):
+        screen.say(f"{LEANER} costs more, and no other needs so little shared memory for it")
 
 
 def headline(results: Sequence[VariantResult], best: Sequence[int]) -> str:
@@ -77,16 +83,22 @@ def _write_table(screen: Screen, results: Sequence[VariantResult], best: Sequenc
     """A row for each variant; columns in which nothing is known are left out."""
     shown = [name for name in COUNTS if any(getattr(one.counts, name) is not None for one in results)]
     columns = [Column(""), *map(Column, results[0].values), *(COUNTS[name] for name in shown)]
-    rows, marked = [], set(best)
+    # The frontier goes from little shared memory to few wavefronts: the last of a group costs least.
+    marks = dict.fromkeys(best, LEANER) | {
+        [i for i in best if i in group][-1]: BEST for group in groups(results) if set(group) & set(best)
+    }
+    rows = []
     for i, result in enumerate(results):
-        mark, style = (MARK, "bold") if i in marked else ("", "")
+        mark = marks.get(i, "")
+        style = "bold" if mark == BEST else ""
         counts = [number(getattr(result.counts, name), "-") for name in shown]
         rows.append(Row((mark, *result.values.values(), *counts), style))
     screen.table(columns, rows)
 
 
 WIDTH, HEIGHT = 8.0, 5.0
-MOST_NAMES = 12  # of the frontier's points; more would cover each other
+MOST_NAMES = 12  # places that are named, those of the frontier first
+STEP = 9  # points by which a name moves up from another
 
 
 def frontier_figure(results: Sequence[VariantResult]) -> Figure:
@@ -104,7 +116,8 @@ def frontier_figure(results: Sequence[VariantResult]) -> Figure:
         axes = figure.add_subplot()
         places = [_place(result, name) for result in known]
         axes.scatter(
-            [x for x, _ in places], [y for _, y in places], 24, "#9aa4ad", label=f"{len(known)} variants"
+            *([x for x, _ in places], [y for _, y in places], 24, "#9aa4ad"),
+            label=count(len(known), "variant") + _without(len(results) - len(known), name),
         )
         for number, group in enumerate(groups(results)):
             line = [_place(results[i], name) for i in best if i in group]
@@ -116,16 +129,39 @@ def frontier_figure(results: Sequence[VariantResult]) -> Figure:
                 drawstyle="steps-post",
                 label="" if number else "the frontier",
             )
-        for i in best[:MOST_NAMES]:
-            words = ", ".join(f"{label} {value}" for label, value in results[i].values.items())
-            place = _place(results[i], name)
-            axes.annotate(words, place, xytext=(5, 5), textcoords="offset points", fontsize=7)
+        axes.set_title(headline(results, best), loc="left", fontsize=9, wrap=True)
+        axes.xaxis.set_major_formatter("{x:,.0f}")
+        axes.yaxis.set_major_formatter("{x:,.0f}")
+        axes.margins(x=0.25)
         axes.set_xlabel("shared memory of a block, bytes")
         axes.set_ylabel("shared wavefronts" if name == "wavefronts" else "global sectors")
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
         figure.tight_layout()
+        _name_places(axes, [*(results[i] for i in best), *known], name)
     return figure
+
+
+def _without(others: int, name: str) -> str:
+    """Why not all variants are points."""
+    return f"; {others} without {name}" if others else ""
+
+
+def _name_places(axes: Axes, results: Sequence[VariantResult], name: str) -> None:
+    """Names beside the points, those of one place together, moved up until none covers another."""
+    named: dict[tuple[int, int], dict[str, None]] = {}
+    for result in results:
+        words = ", ".join(map(str, result.values.values()))
+        named.setdefault(_place(result, name), {})[words] = None
+    taken: list[Bbox] = []
+    for place, words in [*named.items()][:MOST_NAMES]:
+        text = axes.annotate(" = ".join(words), place, xytext=(6, 3), textcoords="offset points", fontsize=7)
+        for step in range(1, MOST_NAMES):
+            box = text.get_window_extent()
+            if not any(box.overlaps(other) for other in taken):
+                break
+            text.set_position((6, 3 + STEP * step))
+        taken.append(box)
 
 
 def _place(result: VariantResult, name: str) -> tuple[int, int]:
