@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -145,7 +146,8 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
     Raises:
         MemsimError: the change needs another block.
     """
-    if taken.job.launch != job.launch:
+    bytes_only = replace(taken.job.launch, shared_bytes=job.launch.shared_bytes) == job.launch
+    if taken.job.launch != job.launch and not (bytes_only and taken.edit.brings_bytes):
         x, y, z = taken.job.launch.block
         raise MemsimError(
             f"the changed kernel needs another launch: a block of {x} x {y} x {z} and "

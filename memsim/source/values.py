@@ -201,7 +201,8 @@ def declarations(
         element = ELEMENT_BYTES[types[-1]] if types else 0  # `unsigned char` is a char
         first = match.start(3)
         spans = [(first + m.start(1), first + m.end(1)) for m in re.finditer(r"\[([^][]*)\]", match[3])]
-        values = [value_of(code[start:end], known) for start, end in spans]
+        here = {**known, **constants(code[: match.start()], last=True), **(also or {})}  # a kernel's own, too
+        values = [value_of(code[start:end], here) for start, end in spans]
         extents = tuple(value for value in values if value is not None)
         if len(spans) == 1 and spans[0][0] == spans[0][1] and element:
             extents = (size // element,)
@@ -210,11 +211,11 @@ def declarations(
             element = size // count
         sizes = ELEMENT_BYTES.values()
         if len(extents) == len(spans) and count * element == size and element in sizes:
-            scope = match.start(2), _end_of_block(code, match.end())
+            scope = match.start(2), end_of_block(code, match.end())
             yield Declaration(ArrayShape(extents, element), match.span(2), tuple(spans), scope)
 
 
-def _end_of_block(code: str, start: int) -> int:
+def end_of_block(code: str, start: int) -> int:
     """The end of the block that contains `start`; the end of the text outside of all blocks."""
     depth = 0
     for brace in re.compile(r"[{}]").finditer(code, start):

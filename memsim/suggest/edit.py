@@ -54,7 +54,8 @@ class Edit:
 
     unseen: lines from which the array may be accessed in a way that the edit does not account for. names:
     constants, parameters and sizes whose other values may change what it does. conditions: what it needs of
-    them, in C; asserted in the source if they are constants. declared: place behind the array's declaration.
+    them, in C; asserted in the source if they are constants. brings_bytes: the launch in the file, too, has
+    the dynamic shared memory that it needs. declared: place behind the array's declaration.
     """
 
     file: str
@@ -63,6 +64,7 @@ class Edit:
     unseen: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
+    brings_bytes: bool = False
     declared: int = 0
 
     def asserting(self, condition: str) -> Edit:
@@ -148,11 +150,13 @@ class Edit:
 
 def unified(file: str, old: str, new: str) -> str:
     """A unified diff as git writes it: lines end with a line feed only, and a last one may have none."""
-    lines = []
-    for text in (old, new):
-        *whole, last = (f"{line}\n" for line in text.split("\n"))
-        lines.append([*whole, f"{last}\\ No newline at end of file\n"] if last != "\n" else whole)
-    return "".join(unified_diff(*lines, f"a/{file}", f"b/{file}"))
+    before, after = _lines(old), _lines(new)
+    return "".join(unified_diff(before, after, f"a/{file}", f"b/{file}"))
+
+
+def _lines(text: str) -> list[str]:
+    *whole, last = (f"{line}\n" for line in text.split("\n"))
+    return [*whole, f"{last}\\ No newline at end of file\n"] if last != "\n" else whole
 
 
 def patched(text: str, replacements: Iterable[Replacement]) -> str:
@@ -174,12 +178,20 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
     for way in ways:
         replacements = way(writing, change, extra)
         if replacements:
+            for each in tuple(replacements):
+                levels = [
+                    n for n, span in enumerate(writing.declaration.extents) if span == (each.start, each.end)
+                ]
+                replacements += [
+                    Replacement(*twin[level], each.new) for twin in writing.twins for level in levels
+                ]
             made = Edit(
                 writing.file,
                 writing.text,
                 tuple(sorted(replacements, key=lambda each: each.start)),
                 writing.unseen,
                 tuple(names_in(*(_text(writing, span) for span in writing.spans))),
+                brings_bytes=bool(writing.launches),
                 declared=writing.code.find(";", writing.declaration.extents[-1][1]) + 1,
             )
             condition = "" if isinstance(change, Padding) else _condition(writing, change)
@@ -223,19 +235,31 @@ def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement
         return None
     every, added = change.every // element, change.by // element
     found, strides = [], set()
-    for use in writing.uses:
+    for use in writing.indexed:
         start, text = use.indices[0][0], _text(writing, use.indices[0])
         places = [
-            match
-            for match in re.finditer(r"(?<=\*)\s*(\w+)\b(?!\s*[\[(])|\b(\w+)\s*(?=\*)", text)
-            if value_of(match[1] or match[2], writing.constants) == every
+            (
+                match.start() + len(match[0]) - len(match[0].lstrip()),
+                match.start() + len(match[0].rstrip()),
+                match[0].strip(),
+            )
+            for match in re.finditer(r"(?<=\*)\s*\w+\b(?!\s*[\[(])|\b\w+\s*(?=\*)", text)
+            if value_of(match[0], writing.constants) == every
         ]
-        if len(places) != 1:
+        shifts = [
+            match for match in re.finditer(r"\s*<<\s*(\d+)(?=\s*\))", text) if 1 << int(match[1]) == every
+        ]
+        if len(places) + len(shifts) != 1:
             return None
-        place = places[0]
-        here = start + place.start(1 if place[1] else 2), start + place.end(1 if place[1] else 2)
-        strides.add(_text(writing, here))
-        found.append(Replacement(*here, _more(_text(writing, here), added)))
+        if shifts:
+            strides.add(str(every))
+            found.append(
+                Replacement(start + shifts[0].start(), start + shifts[0].end(), f" * {every + added}")
+            )
+            continue
+        first, last, stride = places[0]
+        strides.add(stride)
+        found.append(Replacement(start + first, start + last, _more(stride, added)))
     return [*found, *_room(writing, strides.pop(), added, extra)] if len(strides) == 1 else None
 
 
@@ -250,7 +274,7 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
     every, by = change.every // shape.element, change.by // shape.element
     found = [
         Replacement(*use.indices[-1], spread(_text(writing, use.indices[-1]).strip(), every, by))
-        for use in writing.uses
+        for use in writing.indexed
     ]
     if len(shape.extents) > 1:
         extra = row // change.every * change.by
@@ -266,7 +290,7 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
     if not writing.elements or row % period or to < 0 or change.every % shape.element:
         return None
     found = []
-    for use in writing.uses:
+    for use in writing.indexed:
         indices = [_text(writing, span).strip() for span in use.indices]
         source = _source_bits(writing, change, indices)
         if source is None:
@@ -341,8 +365,11 @@ def _room(writing: Writing, stride: str, added: int, extra: int) -> list[Replace
     A factor that is the stride grows: `N * N` becomes `N * (N + 1)`. A number grows by `extra` bytes, and any
     other extent by a part of itself.
     """
-    if writing.declaration.dynamic:
-        return []  # its size is set by the launch
+    if writing.declaration.dynamic:  # its size is set by the launch
+        return [
+            Replacement(*span, f" {spread(_text(writing, span).strip(), stride, added)}")
+            for span in writing.launches
+        ]
     span = writing.declaration.extents[-1]
     text = _text(writing, span).strip()
     parts = factors(text)

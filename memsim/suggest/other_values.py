@@ -21,7 +21,7 @@ from memsim.source.kernels import template_arguments, template_constants
 from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, value_of
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement, patched
-from memsim.suggest.prove import Proof, macros_of, results_of, source_of
+from memsim.suggest.prove import Proof, macros_of, results_of, source_of, with_text
 from memsim.suggest.threads import Remapped
 
 MOST_JUDGED = 3  # values of a name at which an edit is judged
@@ -116,7 +116,9 @@ def _values(value: int) -> list[int]:
 
 
 def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
-    original, edited = (_with_value(job, text, what, value) for text in (taken.edit.text, taken.edit.new))
+    original, edited = (
+        _with_value(job, taken.edit.file, text, what, value) for text in (taken.edit.text, taken.edit.new)
+    )
     try:
         original = replace(original, kernel=original.loaded)  # once for all launches
     except MemsimError:
@@ -135,7 +137,7 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
     return ""
 
 
-def _with_value(job: Job, text: str, what: Knob, value: int) -> Job:
+def _with_value(job: Job, file: str, text: str, what: Knob, value: int) -> Job:
     """The job of a text of its source, at another value."""
     source = source_of(job)
     assert source is not None
@@ -151,8 +153,9 @@ def _with_value(job: Job, text: str, what: Knob, value: int) -> Job:
         name = f"{job.loaded.title.partition('<')[0]}<{', '.join(given.values())}>"
     elif what.kind == "argument":
         args[job.loaded.argument_names.index(what.name)] = value
-    changed = replace(source, text=text, options=options, name=name)
-    return replace(job, kernel=changed, args=args, blocks=min(BLOCKS, job.blocks or BLOCKS))
+    ours = replace(job, kernel=replace(source, options=options, name=name))
+    changed = with_text(ours, file, text)
+    return replace(changed, args=args, blocks=min(BLOCKS, job.blocks or BLOCKS))
 
 
 def _launches(launch: Launch, what: Knob, value: int) -> Iterator[Launch]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import numpy as np
 
@@ -18,12 +18,14 @@ from memsim.api import kernel_file, loading, running
 from memsim.argument_types import ArrayArg
 from memsim.argument_types.argument import Copies, argument_of
 from memsim.errors import MemsimError
+from memsim.files import read_text
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.edit import Edit
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
 
+_INCLUDE = re.compile(r"\s*#\s*include\s*[\"<]([^\">]+)[\">]")
 MOST_TRIES = 4  # the most edits that are compiled
 
 
@@ -45,9 +47,30 @@ def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:
 
 def edit_job(job: Job, edit: Edit, launch: Launch) -> Job:
     """The job with an edited source and another launch."""
+    return replace(with_text(job, edit.file, edit.new), launch=launch)
+
+
+def with_text(job: Job, file: str, text: str) -> Job:
+    """The job with another text of its source, or of a file that this includes.
+
+    Raises:
+        MemsimError: the file is not included by a line that can be found.
+    """
     source = source_of(job)
     assert source is not None  # there is no edit without a source
-    return replace(job, kernel=replace(source, text=edit.new), launch=launch)
+    if file == source.file:
+        return replace(job, kernel=replace(source, text=text))
+    whole = source.text or read_text(source.folder / source.file)
+    lines = whole.split("\n")
+    for number, line in enumerate(lines, 1):
+        included = _INCLUDE.match(line)
+        if included and PurePosixPath(file).parts[-1:] == PurePosixPath(included[1]).parts[-1:]:
+            lines[number - 1] = f'#line 1 "{file}"\n{text}\n#line {number + 1} "{source.file}"'
+            options = (*source.options, f"-I{(source.folder / file).parent}")
+            return replace(job, kernel=replace(source, text="\n".join(lines), options=options))
+    raise MemsimError(
+        f"the array is declared in {file}, which {source.file} includes by another file", file=file
+    )
 
 
 def replay_job(job: Job) -> Analysis:

@@ -221,10 +221,4 @@ def _why_no_proof(found: Suggestions, job: Job | None) -> str:
         return "there is nothing to prove"
     if not edits:
         return "no change can be written into the source by rules: edit it by hand and analyze again"
-    source = None if job is None else source_of(job)
-    if source is None:
-        return "there is no source to recompile"
-    others = {edit.file for edit in edits} - {source.file}
-    if others:
-        return f"the array is declared in {' and '.join(sorted(others))}, which {source.file} includes"
-    return ""
+    return "there is no source to recompile" if job is None or source_of(job) is None else ""

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from memsim.analysis import Analysis
-from memsim.source.text import without_comments
-from memsim.source.values import Declaration, constants, declarations
+from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.text import bracket_end, split, without_comments
+from memsim.source.values import MACRO, Declaration, constants, declarations, end_of_block
 from memsim.suggest.tiles import Tile
 
 Span = tuple[int, int]
@@ -25,6 +26,14 @@ EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|\n")
 HANDED_ON = re.compile(r"(?:=|\breturn\b|,|(?P<function>\w+)\s*\()\s*&\s*$")
 # Functions that take the address of an element and access it immediately.
 ACCESSES = re.compile(r"cvta|memcpy_async")
+
+
+# `float *a = ` or `, *b = &`, and what would make a pointer point elsewhere.
+POINTER = re.compile(r"\*\s*(?:(?:const|__restrict__)\s+)*(?P<name>\w+)\s*=\s*(?:\([\w\s]+\*\s*\)\s*)?&?\s*$")
+CHANGED = r"\b{0}\s*(?:\+\+|--|[-+]?=(?!=))|(?:\+\+|--)\s*{0}\b"
+CALLED = re.compile(r"\b(?!if\b|while\b|for\b|switch\b|return\b)(?P<name>\w+)\s*(?:<[^;(){}]*>)?\s*$")
+#: The index of an array that is named without one.
+ZERO = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +51,8 @@ class Use:
 @dataclass(frozen=True, slots=True)
 class Writing:
     """How a file declares and uses the array `tile`. code: its text without comments, same positions.
-    constants: by name.
+    constants: by name. twins: the extents of arrays of other kernels that share a macro with it. launches:
+    what the kernel's launches in the file give for dynamic shared memory.
     """
 
     tile: str
@@ -52,20 +62,33 @@ class Writing:
     declaration: Declaration
     uses: tuple[Use, ...]
     constants: Mapping[str, int]
+    twins: tuple[tuple[Span, ...], ...] = ()
+    launches: tuple[Span, ...] = ()
 
     @property
     def elements(self) -> bool:
         """Whether every use names one element, by indices on one line without side effects."""
-        return bool(self.uses) and all(
+        extents = [self.text[slice(*span)] for span in self.declaration.extents]
+        if any([self.text[slice(*span)] for span in twin] != extents for twin in self.twins):
+            return False
+        return any(use.indices for use in self.uses) and all(
             len(use.indices) == len(self.declaration.extents)
             and not any(EFFECT.search(self.text[slice(*span)]) for span in use.indices)
             for use in self.uses
         )
 
     @property
+    def indexed(self) -> tuple[Use, ...]:
+        """The uses with an index in the text."""
+        return tuple(use for use in self.uses if ZERO not in use.indices)
+
+    @property
     def spans(self) -> tuple[Span, ...]:
         """Everything that says where an element is: the extents, and all indices."""
-        return (*self.declaration.extents, *(span for use in self.uses for span in use.indices))
+        return (
+            *self.declaration.extents,
+            *(span for use in self.uses for span in use.indices if span != ZERO),
+        )
 
     @property
     def unseen(self) -> tuple[int, ...]:
@@ -87,23 +110,177 @@ def writing(analysis: Analysis, tile: Tile) -> Writing | None:
             first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
             inside = sum(first <= line <= last for line in lines)
             code = without_comments(text)
-            known = {**constants(code), **tile.constants}
-            uses = tuple(_uses(code, tile.name, declaration))
-            found.append((inside, Writing(tile.name, file, text, code, declaration, uses, known)))
+            local = constants(code[: declaration.name[0]], last=True)
+            known = {**constants(code), **local, **tile.constants}
+            finder = _Finder(code, tile.name, declaration)
+            uses, twins = tuple(finder.uses()), tuple(finder.twins())
+            launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
+            made = Writing(tile.name, file, text, code, declaration, uses, known, twins, launches)
+            found.append((inside, made))
     return max(found, key=lambda entry: entry[0])[1] if found else None
 
 
-def _uses(code: str, name: str, declaration: Declaration) -> Iterator[Use]:
-    """The uses of the array in its scope, without `sizeof`."""
-    end = declaration.scope[1]
-    named = re.compile(rf"(?<![\w.])(?<!->){re.escape(name)}\b")
-    for match in named.finditer(code, declaration.extents[-1][1], end):
-        if re.search(r"\bsizeof\s*\(?\s*$", code[: match.start()]):
-            continue
-        indices = tuple(_indices(code, match.end()))
-        handed = HANDED_ON.search(code[: match.start()])
-        accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
-        yield Use(match.span(), indices, bool(indices) and accessed)
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name of the array, or of a part of it, and where it has this meaning."""
+
+    name: str
+    start: int
+    end: int
+
+
+class _Finder:
+    """Finds the uses of an array: by its name, in macros that index it, by pointers into it, and in functions
+    that it is passed to. Pointers and functions are followed if the array has one dimension.
+    """
+
+    def __init__(self, code: str, name: str, declaration: Declaration) -> None:
+        self.code, self.array, self.declaration = code, name, declaration
+        self.flat = len(declaration.extents) == 1
+        self.macros = {
+            match[1]: match.span(3)
+            for match in MACRO.finditer(code)
+            if re.search(rf"\b{name}\s*\[", match[3])
+        }
+        self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1])]
+        self.waiting += [_Name(name, *span) for span in self.macros.values()]
+
+    def uses(self) -> Iterator[Use]:
+        """All uses. One that cannot be followed has no indices."""
+        for one in self.waiting:  # grows meanwhile
+            named = re.compile(rf"(?<![\w.])(?<!->){re.escape(one.name)}\b")
+            for match in named.finditer(self.code, one.start, one.end):
+                before = self.code[max(match.start() - 400, 0) : match.start()]
+                if re.search(r"\bsizeof\s*\(?\s*$", before):
+                    continue
+                if one.name in self.macros and (end := self._call_end(match.end())):
+                    if EFFECT.search(self.code[match.end() : end]):
+                        yield Use(match.span(), (), False)
+                    continue
+                yield self._use(match, before)
+
+    def twins(self) -> Iterator[tuple[Span, ...]]:
+        """The extents of other arrays of the name, where a macro is for all of them."""
+        declared = rf"__shared__[^;()]*\b{self.array}\s*((?:\[[^][]*\])+)"
+        for match in re.finditer(declared, self.code) if self.macros else ():
+            spans = tuple(_indices(self.code, match.start(1)))
+            if spans != self.declaration.extents:
+                yield spans
+
+    def _use(self, match: re.Match[str], before: str) -> Use:
+        indices = tuple(_indices(self.code, match.end()))
+        handed = HANDED_ON.search(before)
+        if indices:
+            accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
+            followed = accessed or (self.flat and self._followed(match, before, indices[0][1] + 1))
+            return Use(match.span(), indices, followed)
+        if not self.flat:
+            return Use(match.span(), (), False)
+        ahead = re.compile(r"\s*\+").match(self.code, match.end())
+        end = _expression_end(self.code, match.end())
+        index = ((ahead.end(), end),) if ahead else ()
+        if ahead and re.search(r"\*\s*\(\s*$", before):
+            return Use(match.span(), index, True)
+        if self._followed(match, before, end):
+            return Use(match.span(), index, True) if ahead else Use(match.span(), (ZERO,), True)
+        return Use(match.span(), (), False)
+
+    def _followed(self, match: re.Match[str], before: str, end: int) -> bool:
+        """Whether all uses of an address are found: of a pointer, or in a function that it is passed to."""
+        pointer = POINTER.search(before)
+        if pointer is not None:
+            statement = re.split(r"[;{}]", before)[-1]
+            scope = end_of_block(self.code, end)
+            changed = re.compile(CHANGED.format(pointer["name"])).search(self.code, end, scope)
+            if (
+                changed is None
+                and self._is_element(statement)
+                and self.code[end : end + 20].lstrip()[:1] in ";,"
+            ):
+                self._also(_Name(pointer["name"], end, scope))
+                return True
+            return False
+        return self._passed(match.start(), end)
+
+    def _passed(self, start: int, end: int) -> bool:
+        """Whether the argument at [start, end) is of a function whose uses of it can be found."""
+        opening, place = _opening(self.code, start)
+        head = CALLED.search(self.code[max(opening - 200, 0) : opening])
+        if opening < 0 or head is None or self.code[end : end + 20].lstrip()[:1] not in (",", ")"):
+            return False
+        if self.code[opening + 1 : start].strip(" &\n\t").rpartition(",")[2].strip(" &"):
+            return False
+        name = head["name"]
+        definition = re.search(rf"\b{name}\s*\(([^(){{}};]*)\)\s*\{{", self.code)
+        if definition is None:
+            return False
+        body_end = bracket_end(self.code, definition.end(), "{")
+        calls = re.finditer(rf"\b{name}\s*(?:<[^;(){{}}]*>)?\s*\(", self.code)
+        parameters = split(definition[1])
+        ours = {each.name for each in self.waiting}
+        for call in calls:
+            if call.start() != definition.start():
+                inside = self.code[call.end() : bracket_end(self.code, call.end()) - 1]
+                passed = split(inside)
+                if place >= len(passed) or not ours & set(re.findall(r"\w+", passed[place])):
+                    return False  # of another array, too
+        declared = parameters[place] if place < len(parameters) else ""
+        parameter = re.search(r"(\w+)\s*(?:\[\s*\])?\s*$", declared)
+        if parameter is None or not re.search(r"[*\[]", declared) or not self._is_element(declared):
+            return False
+        changed = re.compile(CHANGED.format(parameter[1])).search(self.code, definition.end(), body_end)
+        if changed is None:
+            self._also(_Name(parameter[1], definition.end(), body_end))
+        return changed is None
+
+    def _also(self, name: _Name) -> None:
+        if name not in self.waiting:
+            self.waiting.append(name)
+
+    def _is_element(self, declared: str) -> bool:
+        """Whether what is declared has the type of the array's elements, as far as its size tells."""
+        types = [ELEMENT_BYTES[word] for word in re.findall(r"\w+", declared) if word in ELEMENT_BYTES]
+        return bool(types) and set(types) == {self.declaration.shape.element}
+
+    def _call_end(self, place: int) -> int:
+        """Where the arguments end of a call at a place; 0 if there is none."""
+        opening = re.compile(r"\s*\(").match(self.code, place)
+        return bracket_end(self.code, opening.end()) if opening else 0
+
+
+def _launch_bytes(code: str, kernel: str) -> Iterator[Span]:
+    """What the launches of a kernel say for their dynamic shared memory."""
+    plain = re.escape(kernel.partition("<")[0].rpartition("::")[2])
+    for match in re.finditer(rf"\b{plain}\s*(?:<[^;<>]*>\s*)?<<<", code):
+        end = code.find(">>>", match.end())
+        parts = split(code[match.end() : end])
+        if end > 0 and len(parts) > 2:
+            start = match.end() + len(parts[0]) + len(parts[1]) + 2
+            yield start, start + len(parts[2])
+
+
+def _expression_end(code: str, place: int) -> int:
+    """Where the expression ends that a place is in: at a comma, semicolon, or bracket that closes another."""
+    depth = 0
+    for mark in re.compile(r"[][(){},;]").finditer(code, place):
+        if depth == 0 and mark[0] not in "[(":
+            return mark.start()
+        depth += (mark[0] in "[(") - (mark[0] in "])")
+    return len(code)
+
+
+def _opening(code: str, place: int) -> tuple[int, int]:
+    """The parenthesis that is open at a place, and how many commas follow it; -1 if there is none."""
+    depth = commas = 0
+    for at in range(place - 1, -1, -1):
+        letter = code[at]
+        if letter in ";{}":
+            break
+        depth += (letter in ")]") - (letter in "([")
+        if depth < 0:
+            return (at, commas) if letter == "(" else (-1, 0)
+        commas += letter == "," and depth == 0
+    return -1, 0
 
 
 def _indices(code: str, place: int) -> Iterator[Span]:

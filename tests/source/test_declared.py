@@ -84,7 +84,9 @@ def test_an_array_whose_size_the_launch_gives_is_declared_and_has_no_shape() -> 
 def test_a_name_that_is_defined_twice_is_no_constant() -> None:
     once = "const int N = 4;\n__shared__ int tile[N];"
     assert array_shape(once, "tile", 16) == ArrayShape((4,), 4)
-    assert array_shape(f"void f() {{ const int N = 8; }}\n{once}", "tile", 16) is None
+    before = "void f() { const int N = 8; }\n"
+    assert array_shape(before + once, "tile", 16) == ArrayShape((4,), 4)  # that of a function is out of scope
+    assert array_shape(before + "__shared__ int tile[N];\n" + once, "tile", 32) is None
 
 
 def test_a_kernel_whose_body_cannot_be_parsed_has_its_parameters() -> None:

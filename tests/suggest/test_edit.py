@@ -128,6 +128,47 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             XorSwizzle(128, 3, 4),
             2048,
         ),
+        # Numbers are folded, and what is added to a number is added to it.
+        (
+            "__shared__ float t[256];\nt[0] = t[i];",
+            "__shared__ float t[256];\nt[0] = t[i ^ (i >> 5 & 7)];".replace(" & 7", ""),
+            XorSwizzle(128, 3, 2),
+            1024,
+        ),
+        (
+            "const int N = 31;\n__shared__ float t[32][N+1];\nt[y][x];",
+            "const int N = 31;\n__shared__ float t[32][N + 2];\nt[y][x];",
+            Padding(128, 4),
+            4096,
+        ),
+        # The index is in a macro, behind a pointer, in a function, and the size is in the launch.
+        (
+            "#define t(i, j) t[((i) << 5) + (j)]\n__shared__ float t[1024];\nt(y, x) = t(x, y);",
+            "#define t(i, j) t[((i) * 33) + (j)]\n__shared__ float t[1024 + 32];\nt(y, x) = t(x, y);",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "extern __shared__ float t[];\nfloat *a = t, *b = &a[n];\na[i] = b[j];",
+            "extern __shared__ float t[];\nfloat *a = t, *b = &a[n + n / 32];\n"
+            "a[i + i / 32] = b[j + j / 32];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "float f(const float *p, int i) { return p[i]; }\n__shared__ float t[1024];\nf(t, x) + t[x];",
+            "float f(const float *p, int i) { return p[i ^ (i >> 5)]; }\n"
+            "__shared__ float t[1024];\nf(t, x) + t[x ^ (x >> 5)];",
+            XorSwizzle(128, 5, 2),
+            4096,
+        ),
+        (
+            "{ extern __shared__ float t[];\nt[i]; }\nvoid f() { kernel<<<1, 32, n * 4>>>(p); }",
+            "{ extern __shared__ float t[];\nt[i + i / 32]; }\n"
+            "void f() { kernel<<<1, 32, (n * 4) + (n * 4) / 32>>>(p); }",
+            Padding(128, 4),
+            4096,
+        ),
     ],
 )
 def test_what_is_written(before: str, after: str, change: Map, size: int) -> None:
@@ -152,10 +193,28 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
         ("__shared__ float t[N][32];\nt[y][x];", Padding(128, 4)),  # N is not known
         ("__shared__ float t[32 * 32];\nf(t[32 * y + 32 * x]);", XorSwizzle(96, 1, 2)),
+        ("#define t(i) t[i]\n__shared__ float t[1024];\nt(x++);", XorSwizzle(128, 5, 2)),
+        ("#define t(i) t[i]\n{ __shared__ float t[N]; }\n__shared__ float t[1024];\nt(x);", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *a = t;\na += 4; a[i];", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat4 *a = (float4 *)t;\na[i];", Padding(128, 4)),
+        ("void f(float *p) { p[1]; }\n__shared__ float t[1024];\nf(t); f(other);", Padding(128, 4)),
+        ("void f(float *p) { p++; }\n__shared__ float t[1024];\nf(t);", Padding(128, 4)),
     ],
 )
 def test_what_cannot_be_written_by_rules(source: str, change: Map) -> None:
     assert written(source, change, 4096) is None
+
+
+def test_what_a_row_of_another_length_would_break_is_asserted() -> None:
+    text = "const int N = 32;\n    __shared__ float t[N][N], u[4];\nt[y][x];"
+    found = written(text, XorSwizzle(128, 5, 2), 4096)
+    assert found is not None
+    assertion = '\n    static_assert(N % 32 == 0, "of this layout");'
+    assert found.new == text.replace("u[4];", f"u[4];{assertion}").replace("[x]", "[x ^ (y & 31)]")
+    first, second = found.lines
+    assert (first.line, first.old, first.new) == (2, text.splitlines()[1], text.splitlines()[1] + assertion)
+    assert (second.line, second.old) == (3, "t[y][x];")
+    assert found.runs == [(2, 3, found.new.splitlines()[1:])]
 
 
 def test_comments_other_arrays_and_other_scopes_stay_as_they_are() -> None:

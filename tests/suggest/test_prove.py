@@ -268,14 +268,23 @@ def test_what_cannot_be_counted_is_not_taken_for_saved(
         suggest(analysis, job, take=[1])
 
 
-def test_a_header_s_array_is_not_edited_by_rules(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_a_header_s_array_is_edited_in_the_header(tmp_path: Path) -> None:
     whole = transpose("float tile[32][32]").text
     (tmp_path / "tile.cuh").write_text(whole)
-    job = Case('#include "tile.cuh"\n', (32, 32), ((1024, "float32"), (1024, "float32"))).job(tmp_path)
+    case = Case('#include "tile.cuh"\n', (32, 32), ((1024, "float32"), (1024, "float32")))
+    job = case.job(tmp_path)
     found = suggest(analyzed(job), job)
-    assert found.proposals
+    assert found.proof is not None
+    assert found.proof.edit.file == "tile.cuh"
+    assert found.proof.edit.new == whole.replace("[32][32]", "[32][32 + 1]")
+    assert found.proof.counted == {"tile": 64}
+    assert differing_results(job, found.proof.job) == ()
+    (tmp_path / "outer.cuh").write_text('#include "tile.cuh"\n')
+    (tmp_path / "k.cu").write_text('#include "outer.cuh"\n')
+    found = suggest(analyzed(job), job)
     assert found.proof is None
-    assert "Not proven by replay: the array is declared in tile.cuh, which k.cu includes." in render(found)
+    assert "the array is declared in tile.cuh, which k.cu includes by another file" in render(found)
 
 
 def test_the_room_on_a_multiprocessor_is_told(tmp_path: Path) -> None:

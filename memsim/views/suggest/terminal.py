@@ -279,7 +279,7 @@ def _paste(each: Proposal, names: Names) -> Iterator[str]:
             yield f"The array grows by {each.extra:,} B."
         return
     yield from _lines(each.edit, names)
-    if each.more_dynamic:
+    if each.more_dynamic and not each.edit.brings_bytes:
         yield f"Launch it with {each.more_dynamic:,} B more dynamic shared memory."
 
 
@@ -287,8 +287,12 @@ def _lines(edit: Edit, names: Names) -> Iterator[str]:
     """The changed lines, old and new."""
     for each in edit.lines[:MOST_LINES]:
         where = f"{names[each.file]}:{each.line}"
-        yield f"{where}  - {each.old.strip()}"
-        yield from (f"{'':{len(where)}}  + {line.strip()}" for line in each.new.split("\n"))
+        new = each.new.split("\n")
+        if new[0] == each.old:  # lines behind it
+            yield f"{where}    {new.pop(0).strip()}"
+        else:
+            yield f"{where}  - {each.old.strip()}"
+        yield from (f"{'':{len(where)}}  + {line.strip()}" for line in new)
     more = len(edit.lines) - MOST_LINES
     if more > 0:
         yield f"and {count(more, 'line')} more"
