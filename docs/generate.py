@@ -6,7 +6,8 @@
 
 `python docs/generate.py` writes them, the pictures (`docs/pictures.py`), the schema of launch.json and
 those of what `--json` prints. With `--check` it only says what is stale, and exits 1. With names,
-`python docs/generate.py README.md docs/ci.md`, it writes only the parts of these documents.
+`python docs/generate.py README.md docs/ci.md`, it writes only the parts of these documents, and with
+`--part kernels` only the parts of that name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -89,32 +90,42 @@ FILES = tuple(
 )
 
 
-def filled(text: str) -> str:
-    """`text` with every generated part made anew.
+def filled(text: str, only: Collection[str] = ()) -> str:
+    """`text` with every generated part made anew, or `only` those of these names.
 
     Raises:
         KeyError: a part that no function makes.
     """
-    return PART.sub(lambda match: match[1] + PARTS[match["name"]]() + match[3], text)
+
+    def made(match: re.Match[str]) -> str:
+        return (
+            match[0] if only and match["name"] not in only else match[1] + PARTS[match["name"]]() + match[3]
+        )
+
+    return PART.sub(made, text)
 
 
-def stale_texts(root: Path, names: Iterable[str] = FILES) -> dict[Path, str]:
+def stale_texts(root: Path, names: Iterable[str] = FILES, only: Collection[str] = ()) -> dict[Path, str]:
     """The documents below `root` that are not what they would be if generated now, and what they would be."""
     texts = {root / name: (root / name).read_text("utf-8") for name in names}
-    new = {path: filled(text) for path, text in texts.items()}
+    new = {path: filled(text, only) for path, text in texts.items()}
     return {path: text for path, text in new.items() if text != texts[path]}
 
 
 def main(arguments: list[str]) -> int:
     parser = ArgumentParser(description="Writes the generated parts of the documentation.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if one is stale")
+    parser.add_argument("--part", action="append", default=[], help="only the parts of this name; repeatable")
     parser.add_argument("files", nargs="*", metavar="FILE", help="only these documents, such as README.md")
     chosen = parser.parse_args(arguments)
     if unknown := {*chosen.files} - {*FILES}:
         parser.error(f"no document with generated parts: {', '.join(sorted(unknown))}")
-    texts = stale_texts(ROOT, chosen.files or FILES)
-    old = [] if chosen.files else pictures.stale_pictures(ROOT)
-    outdated = not chosen.files and notebook.is_stale(ROOT)
+    if unknown := {*chosen.part} - {*PARTS}:
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    some = chosen.files or chosen.part
+    texts = stale_texts(ROOT, chosen.files or FILES, chosen.part)
+    old = [] if some else pictures.stale_pictures(ROOT)
+    outdated = not some and notebook.is_stale(ROOT)
     names = [path.relative_to(ROOT).as_posix() for path in (*texts, *old)] + [notebook.NOTEBOOK] * outdated
     if chosen.check:
         for name in names:
@@ -126,7 +137,7 @@ def main(arguments: list[str]) -> int:
         pictures.write_pictures(old, ROOT)
     if outdated:
         notebook.write(ROOT)
-    if not chosen.files:  # tests/captured reads it
+    if not some:  # tests/captured reads it
         schema = json.dumps(saved_launch.schema(), indent=1)
         (ROOT / "docs" / "launch.schema.json").write_text(f"{schema}\n", "utf-8")
         schemas.write_schemas()

@@ -55,6 +55,22 @@ def test_a_stale_document_is_named_and_written(copy: Path, capsys: pytest.Captur
     assert page.read_text("utf-8") == good
 
 
+def test_one_part_is_made_and_no_other(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = next(
+        name for name in generate.FILES if len(generate.PART.findall((copy / name).read_text("utf-8"))) > 1
+    )
+    first, second = (
+        found["name"] for found in list(generate.PART.finditer((copy / name).read_text("utf-8")))[:2]
+    )
+    assert generate.main(["--part", first, name]) == 0
+    made = {found["name"]: found[0] for found in generate.PART.finditer((copy / name).read_text("utf-8"))}
+    assert f"-->\n{first}\n<!--" in made[first]
+    assert f"-->\n{second}\n<!--" not in made[second]
+    with pytest.raises(SystemExit):
+        generate.main(["--part", "no such part"])
+    assert "no such part: no such part" in capsys.readouterr().err
+
+
 def test_what_is_no_document_is_refused_and_nothing_is_written(copy: Path) -> None:
     before = (copy / "README.md").read_text("utf-8")
     for wrong in ("docs/nothing.md", "--nothing"):
