@@ -261,17 +261,17 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     Raises:
         MemsimError: it has none, or the compiler refuses what cannot be read as one.
     """
-    from memsim.targets import compiled, offers
+    from memsim.targets import offers
 
     if kind_of(target) in (PTX, BINARY):
-        found = compiled.kernel_commands(target)
+        found = offers.kernel_commands(target)
     else:
-        from memsim.compile.launching_text import read_launching_text
+        from memsim.compile.cuda_source import read_launching_text
 
         text = read_launching_text(Path(target), options)
         found = offers.lines(target, text, options=options)
         if not found and re.search("__global__|<<<", text):  # a macro defines them, or the code is wrong
-            found = compiled.kernel_commands(target, options)
+            found = offers.kernel_commands(target, options)
     if not found:
         hint = "a kernel is a __global__ function, in the file or in a header that -I leads to"
         raise MemsimError("no kernel was found in it", file=target, hint=hint)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.captured.saved_launch import LAUNCH, is_launch
-from memsim.compile.launching_text import read_launching_text
+from memsim.compile.cuda_source import read_launching_text
 from memsim.compile.options import absolute_paths
 from memsim.errors import MemsimError
 from memsim.targets.offers import Offer, offers

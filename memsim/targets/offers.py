@@ -1,4 +1,8 @@
-"""What a CUDA source tells about its kernels and launches: command lines for `memsim analyze mine.cu`."""
+"""What a CUDA source tells about its kernels and launches: command lines for `memsim analyze mine.cu`.
+
+Of machine code and PTX only the sizes of parameters are known. A source whose text does not say which kernels
+it has is compiled for it.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from memsim.api import loading
+from memsim.names.demangle import demangle
 from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
 from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import constants, functions, value_of
+
+if TYPE_CHECKING:
+    from memsim.isa.executable import Parameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,3 +318,42 @@ class _Draft:
         if number is not None:
             return number, ()
         return None, self.scope.asked(count) or ()
+
+
+def kernel_commands(file: str, options: Sequence[str] = ()) -> list[str]:
+    """For each kernel the sizes of its parameters, and a command line.
+
+    options: for the compiler of a source, which the command lines repeat.
+
+    Raises:
+        MemsimError: no such file, no machine code in it, or it does not compile.
+    """
+    path = Path(file)
+    if path.suffix in (".ptx", *loading.SOURCE_SUFFIXES):
+        machines = loading.load(path, options).machines
+        kernels = {entry: machine.parameters for entry, machine in machines.items()}
+    else:
+        kernels = _in_binary(path)
+    words = " ".join(map(shlex.quote, (file, *options)))
+    said: list[str] = []
+    for entry, parameters in kernels.items():
+        sizes = ", ".join(f"{parameter.size} B" for parameter in parameters)
+        said.append(f"{demangle(entry)}({sizes})")
+        arguments = " ".join("--arg ARG" for _ in parameters)
+        chosen = f" --kernel {shlex.quote(demangle(entry))}" if len(kernels) > 1 else ""
+        line = f"  memsim analyze {words}{chosen} --grid GRID --block BLOCK {arguments}"
+        said.append(line.rstrip())
+    return said
+
+
+def _in_binary(path: Path) -> dict[str, tuple[Parameter, ...]]:
+    """The parameters of each kernel by its entry's name."""
+    from memsim.sass.cubin import read_cubin
+
+    found: dict[str, tuple[Parameter, ...]] = {}
+    for name, content in loading.cubins_for(path, None):
+        found = {
+            **{entry: image.parameters for entry, image in read_cubin(content, name).kernels.items()},
+            **found,
+        }
+    return found

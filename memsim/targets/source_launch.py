@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import prod
 
 from memsim.api.kernel_file import KernelFile
-from memsim.compile.launching_text import read_launching_text
+from memsim.compile.cuda_source import read_launching_text
 from memsim.compile.options import absolute_paths
 from memsim.errors import MemsimError
 from memsim.job import Job

@@ -236,7 +236,7 @@ def _with_source_launch(
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
-        from memsim.compile.launching_text import read_launching_text
+        from memsim.compile.cuda_source import read_launching_text
         from memsim.compile.options import absolute_paths
         from memsim.targets.completed import complete_launch
 
