@@ -1,4 +1,4 @@
-"""The command line: one module per verb.
+"""The command line: verbs by subject.
 
 Exit codes: 0 done; 1 a check failed; 2 bad input or a missing part; 130 interrupted.
 Every `MemsimError` is caught here, once, and printed without a traceback.
@@ -37,17 +37,21 @@ class Interrupted(Exception):
 
 #: A verb, where its command is (`memsim/cli/MODULE.py`, `COMMAND`), and its line in `memsim --help`.
 VERBS = {
-    "list": ("list", "list_kernels", "List the kernels that ship with memsim."),
+    "list": ("first_steps", "list_kernels", "List the kernels that ship with memsim."),
     "analyze": ("analyze", "analyze", "Count what each source line's memory accesses cost."),
     "exec": ("exec", "exec_", "Run a CUDA program as it is, without a GPU."),
     "capture": ("capture", "capture", "Record the launches of a script that uses Triton, Numba, Warp, ..."),
-    "heatmap": ("heatmap", "heatmap", "Show which shared-memory banks each access uses."),
-    "explain": ("explain", "explain", "Explain one request lane by lane: why it costs what it costs."),
-    "bound": ("bound", "bound", "Compute a lower bound on the cycles of a launch."),
+    "heatmap": ("drawings", "heatmap", "Show which shared-memory banks each access uses."),
+    "explain": (
+        "drawings",
+        "explain",
+        "Explain one request lane by lane: why it costs what it costs.",
+    ),
+    "bound": ("analyze", "bound", "Compute a lower bound on the cycles of a launch."),
     "time": ("time", "time", "Estimate how many cycles a launch takes, and what its warps wait for."),
     "sanitize": ("sanitize", "sanitize", "Find races in shared memory, without a GPU."),
     "suggest": ("suggest", "suggest", "Propose layout changes that remove bank conflicts."),
-    "report": ("report", "report", "Write an HTML report on a launch."),
+    "report": ("drawings", "report", "Write an HTML report on a launch."),
     "check": ("check", "check", "Check a project's kernels against their budgets."),
     "baseline": ("baseline", "baseline", "Record the current counts of a project's kernels."),
     "compare": ("compare", "compare_", "Compare the memory cost of two kernels, line by line."),
@@ -55,9 +59,9 @@ VERBS = {
     "play": ("play", "play", "Open a page on which index math and layouts are tried out."),
     "serve": ("serve", "serve", "Offer the verbs to an assistant (MCP), in one resident process."),
     "validate": ("validate", "validate", "Compare predictions with hardware counters."),
-    "probe": ("probe", "probe", "Write a program that measures a GPU without a profiler."),
-    "init": ("init", "init", "Create a memsim.toml for the kernels in a folder."),
-    "doctor": ("doctor", "doctor", "Show which tools and devices memsim finds."),
+    "probe": ("validate", "probe", "Write a program that measures a GPU without a profiler."),
+    "init": ("first_steps", "init", "Create a memsim.toml for the kernels in a folder."),
+    "doctor": ("first_steps", "doctor", "Show which tools and devices memsim finds."),
 }
 
 

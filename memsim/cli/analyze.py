@@ -1,4 +1,4 @@
-"""`memsim analyze`: what a kernel's memory accesses cost, from the catalogue, a file or a saved trace."""
+"""`memsim analyze` and `memsim bound`: what memory accesses cost, and the least cycles of a launch."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from memsim.cli.launch_options import (
     analysis_of,
+    analyze_target,
     asks_what_there_is,
     echo_offers,
     job_of,
@@ -125,3 +126,29 @@ def analyze(
         suggestion = next_command(analysis, target, options=is_file(target))
         if suggestion:
             say(suggestion)
+
+
+@click.command()
+@target_options
+@JSON
+@click.pass_context
+def bound(ctx: click.Context, /, target: str, as_json: bool, **launch: Any) -> None:
+    """Computes a lower bound on the cycles of a launch, per hardware unit, and the limiting unit.
+
+    The bound is the time each unit needs if it never waits. It shows whether bank conflicts can
+    matter at all before you rewrite the kernel. Needs machine code and all blocks.
+
+    TARGET and its options are the same as for `memsim analyze`.
+
+    \b
+    Examples:
+      memsim bound kernel_v3
+      memsim bound kernel_v4 --size 512,512,512 --json
+    """
+    from memsim.views import bound_text
+
+    analysis = analyze_target(ctx, target)
+    if as_json:
+        echo_json(bound_text.to_dict(analysis))
+    else:
+        bound_text.write(analysis, sys.stdout)

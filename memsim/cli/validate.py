@@ -1,4 +1,6 @@
-"""`memsim validate`: predictions beside hardware counters: live, recorded, or in a report of the user's."""
+"""`memsim validate`: predictions beside hardware counters: live, recorded, or in a report of the user's; and
+`memsim probe --export`: the program of one file that measures a GPU which nobody measured.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from memsim.cli.launch_options import LAUNCH, job_of, launch_option, said, spell
 from memsim.cli.options import file_option, folder_of_recordings, recording_options, taking
 from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.errors import MemsimError
+from memsim.files import write_text
 from memsim.job import Job
 from memsim.kernels import Spec, catalog, compiled
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
@@ -33,6 +36,7 @@ from memsim.validate.code_recording import (
     size_of,
 )
 from memsim.validate.compare_instructions import CodeComparison, compare_code
+from memsim.validate.exported_probe import exported
 from memsim.validate.live import measure, profiles_in, recorded_name
 
 FAILED, MISSING = 1, 2
@@ -250,3 +254,20 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
         for subject, comparison in found.compared:
             say(by_instruction.headline(subject, comparison))
         say(by_instruction.summary([comparison for _, comparison in found.compared]))
+
+
+@click.command()
+@file_option(
+    "--export",
+    required=True,
+    help="Write a Python program that measures by cycles, and needs only NVIDIA's driver.",
+)
+def probe(export: Path) -> None:
+    """Writes a program that measures what the model's rules are about, on any GPU.
+
+    The program is one file, and needs Python and NVIDIA's driver, not even memsim. It repeats an
+    instruction in all warps and reads the clock, so it needs no profiler. What it writes is compared with
+    the rules by `python -m lab clock RECORDING`, in memsim's repository; please contribute it.
+    """
+    write_text(export, exported(), "the program")
+    say(f"written: {export}; on the GPU's machine: python3 {export.name}")

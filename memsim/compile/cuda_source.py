@@ -1,5 +1,5 @@
-"""Compiles CUDA C++ to a cubin, the machine code of one chip, with line information; and the text in which the
-launches of a source file are read.
+"""Compiles CUDA C++ to a cubin, the machine code of one chip, with line information; and the text in which
+the launches of a source file are read.
 
 A cubin's line tables contain paths: those of headers as they are, so that its bytes depend on the folder if a
 header of the user's has code; that of the source itself in a folder of no meaning. Code, constants and sizes

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from memsim import doctor
-from memsim.cli import doctor as verb
 from tests.cli.conftest import Run
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +27,7 @@ def test_what_is_here(memsim: Run) -> None:
 @pytest.mark.parametrize(("name", "code"), [("nvdisasm", 1), ("NVRTC", 1), ("matplotlib", 0), ("ncu", 0)])
 def test_what_is_missing(memsim: Run, monkeypatch: pytest.MonkeyPatch, name: str, code: int) -> None:
     parts = tuple(replace(part, found="" if part.name == name else "1.0") for part in doctor.examine())
-    monkeypatch.setattr(verb, "examine", lambda: parts)
+    monkeypatch.setattr(doctor, "examine", lambda: parts)
     done = memsim("doctor")
     assert done.code == code
     (row,) = [line for line in done.out.splitlines() if line.startswith(f"- {name} ")]

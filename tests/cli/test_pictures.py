@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.cli import report as report_verb
+from memsim.cli import drawings as report_verb
 from memsim.kernels import catalog
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.device import Device

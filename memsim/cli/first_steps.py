@@ -1,0 +1,123 @@
+"""`memsim list`, `memsim doctor`, `memsim init`: what ships, what is installed, and a first memsim.toml."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+import click
+
+from memsim.cli.launch_options import echo_offers, has_kernels
+from memsim.cli.options import JSON
+from memsim.cli.output import echo_json, say
+from memsim.errors import MemsimError
+from memsim.files import write_text
+from memsim.kernels import by_article
+from memsim.version import __version__
+from memsim.views.labels import count
+from memsim.views.screen import Screen
+
+if TYPE_CHECKING:
+    from memsim.doctor import Tool
+
+NARROWEST = 30  # columns of a story
+
+
+@click.command("list")
+@click.argument("file", required=False)
+def list_kernels(file: str | None) -> None:
+    """Lists the kernels that ship with memsim, grouped by the article they come from.
+
+    Pass any of these names to `memsim analyze`. With FILE, a CUDA source or a binary: lists its
+    kernels, each with its parameters and a command line that analyzes it.
+    """
+    if file is not None:
+        if not has_kernels(file):
+            raise MemsimError("there is no such CUDA source or binary file", file=file)
+        echo_offers(file)
+        return
+    from rich.text import Text
+
+    articles = by_article()
+    width = max(len(entry.name) for entries in articles.values() for entry in entries)
+    screen = Screen(sys.stdout)
+    room = max(screen.room - width - 4, NARROWEST)
+    for number, (title, entries) in enumerate(articles.items()):
+        if number:
+            screen.say()
+        screen.say(title)
+        for entry in entries:
+            first, *more = wrap(entry.story, room)
+            screen.say(Text("  ").append(entry.name.ljust(width), "bold").append(f"  {first}"))
+            for line in more:
+                screen.say(f"  {'':{width}}  {line}")
+
+
+@click.command()
+@JSON
+@click.pass_context
+def doctor(ctx: click.Context, /, as_json: bool) -> None:
+    """Shows which tools, libraries and devices memsim finds, and what the missing ones are needed for.
+
+    Exit code 1 if a part is missing without which memsim cannot analyze a CUDA file.
+    """
+    from memsim.doctor import DoctorDocument, examine
+    from memsim.document import plain
+
+    parts = examine()
+    missing = [part for part in parts if part.required and not part.found]
+    if as_json:
+        echo_json(plain(DoctorDocument(parts=parts)))
+    else:
+        _write_parts(parts, missing)
+    ctx.exit(1 if missing else 0)
+
+
+def _write_parts(parts: tuple[Tool, ...], missing: list[Tool]) -> None:
+    screen = Screen(sys.stdout)
+    names = " and ".join(part.name for part in missing)
+    answer = f"cannot count without {names}" if missing else "ready to count"
+    screen.say(f"memsim {__version__}: {answer}", "bold")
+    screen.say()
+    width = max(len(part.name) for part in parts)
+    for part in parts:
+        mark, style = ("+", "") if part.found else ("-", "red" if part.required else "yellow")
+        told = part.found or f"not found; for {part.needed_for}: {part.hint}"
+        screen.say(f"{mark} {part.name.ljust(width)}  {told}", style)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
+@click.option("--include", "-I", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable.")
+def init(folder: Path, include: tuple[str, ...]) -> None:
+    """Creates a memsim.toml in FOLDER with one target for each kernel in its CUDA files, and for each launch
+    that memsim capture saved there.
+
+    Grid, block, shared memory and arguments are those of the launches in the files. Kernels whose
+    launch depends on values that only a run knows are listed in a comment, with the names of these
+    values. An existing memsim.toml is not changed.
+    """
+    from memsim.targets.first import first_project
+    from memsim.targets.project import OWN_FILE
+
+    path = folder / OWN_FILE
+    if path.exists():
+        raise MemsimError(
+            "the file already exists", file=str(path), hint="add targets to it by hand: see docs/ci.md"
+        )
+    text, targets, lacking = first_project(folder, _from_folder(include, folder))
+    write_text(path, text, "the project")
+    others = f"; {count(lacking, 'other kernel')} at its end, with the values to add" if lacking else ""
+    say(f"wrote {path}: {count(targets, 'target')}{others}")
+    if targets:
+        say("next: run memsim baseline, commit both files, and run memsim check in CI")
+    else:
+        say(f"next: write a target for one of these kernels in {path}, and run memsim baseline")
+
+
+def _from_folder(include: tuple[str, ...], folder: Path) -> list[str]:
+    """Folders that are relative to the working folder, relative to that of the project."""
+    return [Path(os.path.relpath(one, folder)).as_posix() for one in include]
