@@ -16,6 +16,7 @@ from memsim.validate.by_instruction import ValidationDocument
 from memsim.views.bound_text import BoundDocument
 from memsim.views.check.json import CheckDocument
 from memsim.views.compare_text import ComparisonDocument
+from memsim.views.sanitize_text import SanitizeDocument
 from memsim.views.time_text import TimeDocument
 
 FOLDER = Path(__file__).parents[1] / "memsim" / "schemas"
@@ -25,6 +26,7 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "check": (CheckDocument, "memsim check"),
     "comparison": (ComparisonDocument, "memsim compare"),
     "doctor": (DoctorDocument, "memsim doctor"),
+    "sanitize": (SanitizeDocument, "memsim sanitize"),
     "suggestions": (SuggestionsDocument, "memsim suggest"),
     "time": (TimeDocument, "memsim time"),
     "validation": (ValidationDocument, "memsim validate; of --all, one in the list"),

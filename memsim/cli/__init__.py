@@ -49,7 +49,7 @@ VERBS = {
     ),
     "bound": ("analyze", "bound", "Compute a lower bound on the cycles of a launch."),
     "time": ("time", "time", "Estimate how many cycles a launch takes, and what its warps wait for."),
-    "sanitize": ("sanitize", "sanitize", "Find races in shared memory, without a GPU."),
+    "sanitize": ("sanitize", "sanitize", "Find races, accesses out of bounds and deadlocks, without a GPU."),
     "suggest": ("suggest", "suggest", "Propose layout changes that remove bank conflicts."),
     "report": ("drawings", "report", "Write an HTML report on a launch."),
     "check": ("check", "check", "Check a project's kernels against their budgets."),

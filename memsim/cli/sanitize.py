@@ -1,4 +1,4 @@
-"""`memsim sanitize`: races of a launch, without a GPU."""
+"""`memsim sanitize`: errors of a launch, without a GPU."""
 
 from __future__ import annotations
 
@@ -8,29 +8,60 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import job_of, target_options
-from memsim.cli.output import progress_bar
-from memsim.sanitize.sanitize import sanitize_job
-from memsim.views.sanitize import terminal
+from memsim.cli.options import JSON
+from memsim.cli.output import echo_json, progress_bar
+from memsim.sanitizer.hazards import TOOLS, read_allowance
+from memsim.sanitizer.sanitize import sanitize_job
+from memsim.views import sanitize_text
 
 
 @click.command()
 @target_options
+@click.option(
+    "--tool",
+    "tools",
+    type=click.Choice((*TOOLS, "all")),
+    multiple=True,
+    default=("all",),
+    help="What to look for: bounds, sync, race, init, or all, the default. Repeatable.",
+)
+@click.option(
+    "--allow",
+    "allowed",
+    multiple=True,
+    metavar="PATTERN:REASON",
+    help="Allow findings on an array, a line (k.cu:12) or two (k.cu:12->k.cu:15). Repeatable.",
+)
+@JSON
 @click.pass_context
-def sanitize(ctx: click.Context, /, target: str, **launch: Any) -> int:
-    """Finds races of a launch in shared memory, without a GPU.
+def sanitize(
+    ctx: click.Context,
+    /,
+    target: str,
+    tools: tuple[str, ...],
+    allowed: tuple[str, ...],
+    as_json: bool,
+    **launch: Any,
+) -> int:
+    """Finds errors of a launch, without a GPU: races in shared memory, accesses out of bounds or misaligned,
+    reads of shared memory that nobody wrote, and deadlocks.
 
-    Two accesses race if one of them writes, and no barrier or the like orders them: which comes first
-    depends on timing. Each finding has both source lines, both threads, the array, the index and what would
-    order them. Exit code 0: none; 1: findings; 2: not judged.
+    Each finding has the source lines, the threads, the array, the index, and what to do. Like a sanitizer it
+    goes on after a finding. Exit code 0: none; 1: findings; 2: none, but not all could be judged.
 
     TARGET and its options are the same as for `memsim analyze`.
 
     \b
     Examples:
       memsim sanitize kernel.cu --grid 1 --block 64 --arg 'i32[64]'
-      memsim sanitize kernel_v4
+      memsim sanitize kernel_v4 --tool race --json
     """
+    allowances = [read_allowance(text) for text in allowed]
     with progress_bar(target) as report:
-        found = sanitize_job(job_of(ctx, target), report)
-    terminal.write(found, sys.stdout)
-    return 1 if found.errors else 2 if found.unjudged else 0
+        job = job_of(ctx, target)
+        found = sanitize_job(job, report, TOOLS if "all" in tools else tools, allowances)
+    if as_json:
+        echo_json(sanitize_text.to_dict(found))
+    else:
+        sanitize_text.write(found, sys.stdout)
+    return found.exit_code

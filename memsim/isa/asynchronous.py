@@ -78,7 +78,8 @@ def build_copy(form: BoundForm, into: IntReader, origin: IntReader, reads: Predi
         if fills:
             missing = low_bits(source, width.bit_length() - 1)
             source = plus(source, times(missing, -1))
-        machine.touch(op, access, "shared", width, destination, active, AccessSide(source, copied))
+        beyond = machine.touch(op, access, "shared", width, destination, active, AccessSide(source, copied))
+        active, copied = both(active, invert(beyond)), both(copied, invert(beyond))
         outside = machine.touch(op, access, "global", width, source, copied, AccessSide(destination, copied))
         if access == "cp_async_cg" and active is not False:
             machine.copy_past_cache(op, destination, copied)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -51,8 +52,8 @@ class Accesses(Lanes):
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
     access, and what reports that again. spinning: by instruction, lanes that go round a loop again. order: is
-    told of what may matter to the order of accesses. reads_idle: as `Warps` of isa/lanes.py. indexed: by
-    load of a constant at an index, where in the bank it read.
+    told of what may matter to the order of accesses. collect: as of `Bounds`. reads_idle: as `Warps` of
+    isa/lanes.py. indexed: by load of a constant at an index, where in the bank it read.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Accesses(Lanes):
         self.spinning: dict[int, Any] = {}
         self.indexed: dict[int, set[int]] = {}
         self.order = OrderListener()
+        self.collect: Callable[[KernelFault], None] | None = None
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks, with their own shared and local memory."""
@@ -85,7 +87,7 @@ class Accesses(Lanes):
         self.memory.start_chunk(*self.shape)
         self.order.start_chunk(self, self.memory)
         self.in_flight = CopiesInFlight(self)
-        self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds)
+        self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds, self.collect)
 
     def touch(
         self,
@@ -127,10 +129,13 @@ class Accesses(Lanes):
             address = plus(address, -self.memory.layouts["shared"].base)
         if other is not None and space == "global":
             other = AccessSide(plus(other.address, -self.memory.layouts["shared"].base), other.active)
+        if self.collect is not None:
+            active = both(active, invert(self.bounds.outside))
         self.again = self.listener.access(site, address, self.mask, active, arrays, other)
         if self.bounds.outside is not False:
             self.again = None
-            self.listener.noted("reads outside of every array", self.bounds.outside)
+            if self.collect is None:
+                self.listener.noted("reads outside of every array", self.bounds.outside)
             active = both(active, invert(self.bounds.outside))
         self.order.access(op.index, space, address, width, active)
         return self.bounds.outside
@@ -149,6 +154,7 @@ class Accesses(Lanes):
                 f"out-of-bounds or misaligned {op.name} of {width} bytes in shared memory of another block,"
                 f" by {self.places(active)}",
                 "address",
+                self.wrong(op, active, "distributed shared", width),
                 **place_in_source(op),
             )
         called = access.removesuffix("_generic")

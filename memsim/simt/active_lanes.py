@@ -15,7 +15,9 @@ from memsim.access import Chunk
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
+from memsim.isa.program import Op
 from memsim.launch import Launch
+from memsim.simt.faults import WrongLanes
 from memsim.state.parts import Part, warp_words
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import to_array
@@ -187,6 +189,13 @@ class Lanes:
         return (
             f"thread {coordinates(thread, self.launch.block)} of block {coordinates(block, self.launch.grid)}"
         )
+
+    def wrong(self, op: Op, mask: Mask, space: str = "", width: int = 0, where: str = "") -> WrongLanes:
+        """The lanes of a mask, with the error that they have at an instruction."""
+        full = self.full(mask)
+        row, column = (int(one) for one in np.unravel_index(int(np.argmax(full)), full.shape))
+        thread = int(self.first[row, 0]) + column
+        return WrongLanes(op, int(self.blocks[row]), thread, int(full.sum()), space, width, where)
 
     def places(self, mask: Mask) -> str:
         """The first thread of a mask, and the number of threads."""

@@ -17,7 +17,7 @@ from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
-from memsim.simt.faults import place_in_source, refused, unknown_branch
+from memsim.simt.faults import Deadlock, refused, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merge_lanes
@@ -226,8 +226,10 @@ class BlockBarriers:
             if entry.asked is not None
             else int(self.machine.full(self.machine.alive)[block].sum())
         )
-        return MemsimError(
+        only = np.zeros_like(here)
+        only[block] = here[block]
+        return Deadlock(
             f"a barrier that some threads never reach: {int(here[block].sum())} of {wanted} threads wait at"
             f" {entry.op.text}{missing}",
-            **place_in_source(entry.op),
+            self.machine.wrong(entry.op, from_bools(only)),
         )

@@ -7,13 +7,12 @@ adjacent on the chip, so for them only the total size counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.names.demangle import short_name
@@ -33,7 +32,7 @@ from memsim.state.address_spaces import (
 )
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
-from memsim.state.predicates import both, from_bools, invert
+from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import Sum, bounds, low_zeros, plus, to_array
 
 
@@ -55,9 +54,17 @@ DYNAMIC = "set the size of dynamic shared memory by --shared-bytes (shared_bytes
 
 
 class Bounds:
-    """Checks the accesses of the blocks that are running."""
+    """Checks the accesses of the running blocks. collect: takes the errors; None: they are raised."""
 
-    def __init__(self, lanes: Lanes, memory: Memory, origins: Origins, allow_out_of_bounds: bool) -> None:
+    def __init__(
+        self,
+        lanes: Lanes,
+        memory: Memory,
+        origins: Origins,
+        allow_out_of_bounds: bool,
+        collect: Callable[[KernelFault], None] | None,
+    ) -> None:
+        self.collect = collect
         self.lanes = lanes
         self.memory = memory
         self.of_program = origins
@@ -138,7 +145,18 @@ class Bounds:
         error = self.error(op, space, width, address, wrong, "out-of-bounds")
         if error.hint is None:
             error.hint = "\n".join(self.ways_out(op, space, width, address, wrong)) or None
-        raise error
+        self.stop(error, wrong)
+
+    def stop(self, error: KernelFault, wrong: np.ndarray) -> None:
+        """A GPU stops here. Where errors are collected, these threads go on without the access.
+
+        Raises:
+            KernelFault: they are not.
+        """
+        if self.collect is None:
+            raise error
+        self.collect(error)
+        self.outside = either(self.outside, from_bools(wrong))
 
     def ways_out(
         self, op: Op, space: str, width: int, address: int | Sum, wrong: np.ndarray
@@ -181,7 +199,7 @@ class Bounds:
         off = np.broadcast_to((to_array(address) & (width - 1)) != 0, self.lanes.shape)
         wrong = self.lanes.full(active) & off
         if wrong.any():
-            raise self.error(op, space, width, address, wrong, "misaligned")
+            self.stop(self.error(op, space, width, address, wrong, "misaligned"), wrong)
 
     def of_active(self, address: Sum, active: Part) -> tuple[int, int]:
         """Smallest and largest address of the active threads; cached without the constant."""
@@ -205,7 +223,7 @@ class Bounds:
         address: int | Sum,
         wrong: np.ndarray,
         what: str,
-    ) -> MemsimError:
+    ) -> KernelFault:
         """The error for the first thread whose access is wrong."""
         first = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
         position = int(first[0]), int(first[1])
@@ -214,6 +232,7 @@ class Bounds:
         return KernelFault(
             f"{what} {op.name} of {width} bytes{where} by {self.lanes.places(from_bools(wrong))}",
             "alignment" if what == "misaligned" else "address",
+            self.lanes.wrong(op, from_bools(wrong), space, width, where.rstrip(",")),
             hint=hint,
             **place_in_source(op),
         )

@@ -15,7 +15,7 @@ from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.simt.code import Code
-from memsim.simt.faults import place_in_source
+from memsim.simt.faults import Deadlock
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.state.address_spaces import align
@@ -104,10 +104,10 @@ class ClusterBarriers:
         if not self.waiting:
             return None
         entry = self.waiting[0]
-        return MemsimError(
+        return Deadlock(
             f"a cluster barrier that some threads never reach: {self.machine.places(entry.mask)} wait at"
             f" {entry.op.text}",
-            **place_in_source(entry.op),
+            self.machine.wrong(entry.op, entry.mask),
         )
 
 

@@ -21,7 +21,7 @@ from memsim.isa.program import Op
 from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
-from memsim.simt.faults import place_in_source, unknown_branch
+from memsim.simt.faults import Deadlock, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.simt.yielded_lanes import YieldedLanes
@@ -265,7 +265,7 @@ class Convergence:
     def deadlock(self) -> MemsimError:
         """The error for lanes that wait for others that never arrive."""
         meeting = next(iter(self.waiting.values()))
-        return MemsimError(
+        return Deadlock(
             f"deadlock: {self.machine.places(meeting.mask)} wait forever at {meeting.op.text}",
-            **place_in_source(meeting.op),
+            self.machine.wrong(meeting.op, meeting.mask),
         )

@@ -20,6 +20,7 @@ from memsim.order.order_listener import Listeners, OrderListener
 from memsim.simt.clusters import whole_clusters
 from memsim.simt.cooperative import check_grid, is_cooperative
 from memsim.simt.engine import Engine
+from memsim.simt.faults import KernelFault
 from memsim.simt.launch_checks import check_chip, check_launch, check_shared
 from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import reasons_of_places
@@ -66,6 +67,7 @@ def execute_program(
     chunk_threads: int | None = None,
     allow_out_of_bounds: bool = False,
     order: OrderListener | None = None,
+    collect: Callable[[KernelFault], None] | None = None,
     memory: Memory | None = None,
 ) -> Memory:
     """Run `blocks` (linear numbers, all if None) of a launch.
@@ -73,7 +75,8 @@ def execute_program(
     `everything`: execute all instructions and write arrays in place; else only what addresses and branches
     depend on. `names` are the parameters' names in the source, for messages. `progress` is called with the
     share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
-    accesses, in place of what finds out whether order decides a count.
+    accesses, in place of what finds out whether order decides a count. `collect`: takes the errors of
+    accesses, whose lanes go on without them; None: the first one is raised.
 
     `arch`: the chip; the code must be compiled for it. `memory`: that of the launch, if its global memory is
     there already, and arguments are addresses in it; the kernel's own parts are placed in it.
@@ -104,6 +107,7 @@ def execute_program(
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
     engine.machine.order = Listeners(*filter(None, (of_global, of_shared, order)))
     engine.machine.reads_idle = everything
+    engine.machine.collect = collect
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
             for_trial = memory_of(kernel, launch, arguments, names, given and given.for_trial())

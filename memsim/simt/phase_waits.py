@@ -15,7 +15,7 @@ from memsim.isa.mbarrier import NOTED, MbarrierLanes, pass_phase
 from memsim.isa.op import Predicate
 from memsim.isa.program import Op
 from memsim.simt.code import Code
-from memsim.simt.faults import place_in_source, unknown_branch
+from memsim.simt.faults import Deadlock, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.state.poison import Poisoned
@@ -148,8 +148,8 @@ class PhaseWaits:
         entry, machine = self.waiting[0], self.machine
         lanes = MbarrierLanes(machine, entry.address, entry.mask)
         missing, bytes = machine.mbarriers.lacks(int(lanes.block[0]), int(lanes.address[0]))
-        return MemsimError(
+        return Deadlock(
             f"a phase of an mbarrier never completes: {machine.places(entry.mask)} wait at "
             f"{entry.op.text}; {missing} arrivals are missing, and {bytes} bytes",
-            **place_in_source(entry.op),
+            machine.wrong(entry.op, entry.mask),
         )

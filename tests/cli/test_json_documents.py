@@ -31,6 +31,7 @@ DOCUMENTS = {
     ),
     "bound": ("bound", [f"{NAIVE} --json", "run.npz --json"]),
     "time": ("time", [f"{NAIVE} --json", f"{NAIVE} --l2 warm --without greedy --json"]),
+    "sanitize": ("sanitize", [f"{NAIVE} --json", f"{NAIVE} --tool init --json"]),
     "suggest": ("suggestions", [f"{NAIVE} --json", "kernel_v1 --size 64,64,64 --json"]),
     "validate": ("validation", ["transpose_naive --json"]),
     "doctor": ("doctor", ["--json"]),

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from memsim.api.running import job_of
-from memsim.sanitize.sanitize import Sanitized, sanitize_job
+from memsim.sanitizer.hazards import RACE
+from memsim.sanitizer.sanitize import Sanitized, sanitize_job
 from tests.simt.cuda import HOPPER, machine_kernel
 
 STORE = """
@@ -26,7 +27,7 @@ __device__ void get(void *to, const void *from, u32 n, u32 b) {
 def sanitized(body: str, grid: int = 1, block: int = 64, head: str = "", cluster: Any = None) -> Sanitized:
     text = f"{HOPPER}{STORE}\n__global__ {head} void k(float *o) {{ int t = threadIdx.x;\n{body}\n}}"
     args = [np.zeros(1 << 12, np.float32)]
-    return sanitize_job(job_of(machine_kernel(text), grid, block, args, cluster=cluster))
+    return sanitize_job(job_of(machine_kernel(text), grid, block, args, cluster=cluster), tools=(RACE,))
 
 
 LOAD = """

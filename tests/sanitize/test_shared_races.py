@@ -9,8 +9,8 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.kernels import catalog
-from memsim.sanitize.hazards import Hazard
-from memsim.sanitize.sanitize import Sanitized, sanitize_job
+from memsim.sanitizer.hazards import RACE, Hazard
+from memsim.sanitizer.sanitize import Sanitized, sanitize_job
 from memsim.targets.target import read_job
 from tests.sanitize.deleted import job_without, ordering
 from tests.simt.cuda import machine_kernel
@@ -31,7 +31,7 @@ NAMED = """
 def sanitized(body: str, block: Any = 64, grid: Any = 1, head: str = "", args: Any = None) -> Sanitized:
     text = f"{head}\n__global__ void k(float *o) {{ int t = threadIdx.x;\n{body}\n}}"
     given = [np.zeros(1 << 12, np.float32)] if args is None else args
-    return sanitize_job(job_of(machine_kernel(text), grid, block, given))
+    return sanitize_job(job_of(machine_kernel(text), grid, block, given), tools=(RACE,))
 
 
 def lines(found: Sanitized) -> list[tuple[int, int]]:
@@ -39,7 +39,7 @@ def lines(found: Sanitized) -> list[tuple[int, int]]:
     first = found.findings[0].first.instruction.source if found.findings else None
     text = found.sources[first.file] if first else ""
     head = text.split("threadIdx.x;")[0].count("\n")
-    return [(one.lines[0][1] - head - 1, one.lines[1][1] - head - 1) for one in found.findings]
+    return [(one.places[0][1] - head - 1, one.places[1][1] - head - 1) for one in found.findings]
 
 
 SHIFT = "__shared__ float s[64];\ns[t] = t;\n{0}\no[t] = t >= 32 ? s[t - 32] : s[t];"

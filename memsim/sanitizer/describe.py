@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from memsim.isa.program import SHARED, Op, Program
 from memsim.names.demangle import short_name
-from memsim.sanitize.hazards import RACE, FoundAccess, Hazard
-from memsim.sanitize.shared_races import Example, Pair
+from memsim.sanitizer.ears import Stray
+from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
+from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.simt.control_graph import ControlGraph
+from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.simt.order_of_launch import NARROW
 from memsim.source.values import array_shape
 from memsim.state.address_spaces import SpaceLayout
@@ -31,7 +34,7 @@ BYTES = {"128": 16, "64": 8, **NARROW}
 class Description:
     """Describes what was found in a program. layout: of shared memory."""
 
-    def __init__(self, program: Program, layout: SpaceLayout, sources: Mapping[str, str]) -> None:
+    def __init__(self, program: Program, sources: Mapping[str, str], layout: SpaceLayout) -> None:
         self.ops, self.layout, self.sources = program.ops, layout, sources
         self.graph = ControlGraph(program)
 
@@ -62,6 +65,76 @@ class Description:
             doubt,
             example.phase,
         )
+
+    def unwritten(self, read: Unwritten, example: Example) -> Hazard:
+        """A read of shared memory that nobody wrote."""
+        op = self.ops[read.instruction]
+        width = _width(op)
+        doubt = "the other words that the instruction loads are written; the code may use only these"
+        return Hazard(
+            INIT,
+            "nobody has written it",
+            FoundAccess(op, _does(op), example.block, example.later),
+            None,
+            SHARED,
+            *self.element(example.place, min(width, 4)),
+            min(width, 4),
+            example.count,
+            f"a store before {op.where}, in every block",
+            doubt if read.partly and width > 4 else "",
+            example.phase,
+        )
+
+    def wrong(self, fault: KernelFault, lanes: WrongLanes, count: int) -> Hazard:
+        """An access that is outside of every array, or misaligned."""
+        misaligned = fault.kind == "alignment"
+        place = re.match(r",? (?:at byte (\d+) of|(\d+) bytes before) (\S+) \((\d+) bytes\)", lanes.where)
+        name = place[3] if place else f"{lanes.space} memory"
+        offset = 0 if place is None else int(place[1]) if place[1] else -int(place[2])
+        kind = f"{lanes.where.strip(', ')} is misaligned for {lanes.width} bytes"
+        if not misaligned and place is None:
+            kind = f"out of bounds{lanes.where}"
+        elif not misaligned and place is not None:
+            by = offset + lanes.width - int(place[4]) if offset >= 0 else -offset
+            end = "the end of" if offset >= 0 else "the beginning of"
+            kind = f"{by} bytes beyond {end} {name}, which has {int(place[4]):,} bytes"
+        cure = f"an address that is a multiple of {lanes.width}" if misaligned else "a check of the index"
+        access = FoundAccess(lanes.op, _does(lanes.op), lanes.block, lanes.thread)
+        hint = "" if fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
+        return Hazard(
+            BOUNDS, kind, access, None, lanes.space, name, name, offset, lanes.width, count, cure + hint
+        )
+
+    def strayed(self, op: Op, named: str, hit: str, stray: Stray) -> Hazard:
+        """An access to another shared array than the one that its line names."""
+        buffer = next(one for one in self.layout.buffers if one.name == named)
+        offset, size = stray.byte + self.layout.base - buffer.start, buffer.end - buffer.start
+        name = short_name(named)
+        where = (
+            f"{-offset} bytes before"
+            if offset < 0
+            else f"{offset + _width(op) - size} bytes beyond the end of"
+        )
+        return Hazard(
+            BOUNDS,
+            f"{where} {name}, which has {size:,} bytes: in {short_name(hit)}",
+            FoundAccess(op, _does(op), stray.block, stray.thread),
+            None,
+            SHARED,
+            name,
+            name,
+            offset,
+            _width(op),
+            stray.count,
+            "a check of the index",
+            "it is known by the name in the source line, and by the instruction's other accesses to it",
+        )
+
+    def deadlock(self, stuck: Deadlock) -> Hazard:
+        """Lanes that wait forever."""
+        access = FoundAccess(stuck.by.op, "waits", stuck.by.block, stuck.by.thread)
+        cure = "all threads that are waited for have to arrive"
+        return Hazard(SYNC, stuck.message, access, None, "", "", "", 0, 0, stuck.by.count, cure)
 
     def element(self, byte: int, width: int) -> tuple[str, str, int]:
         """(array, `tile[3][0]`, byte in the array) of a byte of the kernel's shared memory."""

@@ -18,8 +18,8 @@ from memsim.model.operations import operation
 from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Mask, Threads
 from memsim.order.warp_clocks import COPIES
-from memsim.sanitize.proxy_clocks import ProxyClocks
-from memsim.sanitize.shared_races import READS, UPDATES, WRITES, Example, Pair, SharedRaces
+from memsim.sanitizer.proxy_clocks import ProxyClocks
+from memsim.sanitizer.shared_races import READS, UPDATES, WRITES, Found, Pair, SharedRaces, Unwritten
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 from memsim.state.predicates import both, from_bools, to_bools
@@ -29,7 +29,8 @@ WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
 
 
 class RaceListener(ClockListener):
-    """Finds races in shared memory: `found`.
+    """Finds races in shared memory, and reads of what nobody wrote there: `found`. limits: what is not
+    followed.
 
     unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped:
     loads, by instruction, that are a part of an atomic made of a loop.
@@ -37,20 +38,22 @@ class RaceListener(ClockListener):
 
     def __init__(self, unit: int, apart: bool, swapped: frozenset[int]) -> None:
         self.unit, self.apart, self.swapped = unit, apart, swapped
-        self.found: dict[Pair, Example] = {}
+        self.found: Found = {}
         self._pending: list[Callable[[], None]] = []
         self._key: list[object] = []
         self._is_kept = True
+        self.limits: set[str] = set()
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self.finish()
         self._threads = threads
-        self._is_used, self._base = memory.shared_bytes > 0, memory.layouts["shared"].base
+        self.layout = memory.layouts["shared"]
+        self._is_used, self._base = memory.shared_bytes > 0, self.layout.base
         blocks, of_block, size = threads.blocks, threads.shape[1], memory.shared_size
         self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
         self._is_kept = True
         self._active: dict[object, Mask] = {}
-        self._known: dict[tuple[object, ...], Counter[Pair]] = {}
+        self._known: dict[tuple[object, ...], Counter[Pair | Unwritten]] = {}
 
     def finish(self) -> None:
         """The running blocks have ended."""
@@ -67,6 +70,10 @@ class RaceListener(ClockListener):
         if active is False or kind.unmade or kind.verb not in WAYS or kind.engine or kind.grouped:
             return None
         copies = kind.verb == "copy"
+        if "async" in site.access and not copies:
+            self._races.are_all_heard = False
+            self.limits.add("asynchronous stores to shared memory (st.async, red.async)")
+            return None
         if copies or kind.remote:
             self._at_once()
         peers = self._threads.peers if kind.remote else None
@@ -134,9 +141,11 @@ class RaceListener(ClockListener):
         key = tuple(self._key)
         known = self._known.get(key) if self._pending else Counter()
         if known is None:
-            before = Counter({pair: one.count for pair, one in self.found.items()})
+            before = {pair: one.count for pair, one in self.found.items()}
             self._look()
-            self._known[key] = Counter({pair: one.count for pair, one in self.found.items()}) - before
+            after = Counter({pair: one.count for pair, one in self.found.items()})
+            after.subtract(before)
+            self._known[key] = +after
         else:
             self._pending, self._key = [], []
             for pair, count in known.items():

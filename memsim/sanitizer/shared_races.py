@@ -16,8 +16,8 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.order.warp_clocks import COPIES, OTHERS
 from memsim.order.word_marks import LANES, SEVERAL, LaneOrder
-from memsim.sanitize.block_classes import BlockClasses
-from memsim.sanitize.proxy_clocks import ProxyClocks
+from memsim.sanitizer.block_classes import BlockClasses
+from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.state.parts import Part
 from memsim.state.sums import Int
 
@@ -50,6 +50,13 @@ class Pair(NamedTuple):
     unfenced: bool = False
 
 
+class Unwritten(NamedTuple):
+    """An instruction that reads what nobody wrote; `partly`: of what a lane reads at once."""
+
+    instruction: int
+    partly: bool
+
+
 @dataclass(slots=True)
 class Example:
     """One race of a pair: the threads, -1 if it is none, and the first byte. phases: block barriers that each
@@ -64,20 +71,25 @@ class Example:
     count: int = 0
 
 
+Found = dict[Pair | Unwritten, Example]
+
+
 class SharedRaces:
     """The accesses to the shared memory of the running blocks, and the races among them.
 
-    unit: bytes of the smallest access. blocks: their linear numbers.
+    unit: bytes of the smallest access. are_all_heard: whether nothing else writes there. blocks: their
+    linear numbers.
     """
 
     def __init__(
-        self, blocks: np.ndarray, threads: int, size: int, unit: int, apart: bool, found: dict[Pair, Example]
+        self, blocks: np.ndarray, threads: int, size: int, unit: int, apart: bool, found: Found
     ) -> None:
         self.blocks, self.threads, self.unit = blocks, threads, unit
         self.units = -(-size // unit)
         self.warps = threads // WARP
         self.classes = BlockClasses(len(blocks), apart)
         self.found = found
+        self.are_all_heard = True
         self.phase = 0
         rows = len(self.classes)
         self.clocks = ProxyClocks(rows, self.warps)
@@ -244,8 +256,26 @@ class SharedRaces:
         found: np.ndarray = made[rows if len(made) > 1 else 0, threads // WARP]
         return found
 
+    def _read_unwritten(self, lanes: _Lanes) -> None:
+        """Report lanes that read what nobody wrote."""
+        never = self.stored[lanes.words] == 0
+        if self.updated is not None:
+            never &= ~self.updated[lanes.words].any(1)
+        at = np.flatnonzero(never)
+        if not len(at) or not self.are_all_heard:
+            return
+        lane = int(at[0])
+        row, word = divmod(int(lanes.words[lane]), self.units)
+        key = Unwritten(lanes.instruction, len(at) < len(never))
+        if key not in self.found:
+            block, thread = int(self.blocks[self.classes.first[row]]), int(lanes.threads[lane])
+            self.found[key] = Example(block, -1, thread, word * self.unit, self.phase)
+        self.found[key].count += int(self.classes.sizes[lanes.rows[at]].sum())
+
     def _mark(self, lanes: _Lanes) -> None:
         """Compare an access with those before it, and remember it."""
+        if lanes.way != WRITES:
+            self._read_unwritten(lanes)
         self._compare("stored", self.stored[lanes.words], lanes)
         if lanes.way != UPDATES and self.updated is not None:
             self._compare("updated", self.updated[lanes.words], lanes)

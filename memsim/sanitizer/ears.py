@@ -1,0 +1,123 @@
+"""Hears the accesses of a launch for those that look for errors, and which of them leave their arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.access import AccessSide, Chunk, Site
+from memsim.isa.program import LOCAL, SHARED, Op
+from memsim.names.demangle import short_name
+from memsim.sanitizer.race_listener import RaceListener
+from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
+from memsim.source.text import code_line
+from memsim.state.poison import Poison
+from memsim.state.predicates import to_bools
+from memsim.state.registers import to_array
+
+
+@dataclass(slots=True)
+class Stray:
+    """Lanes that a source line's only array is too small for: the first one, and the first byte."""
+
+    block: int
+    thread: int
+    byte: int
+    count: int = 0
+
+
+class Ears:
+    """A listener to accesses.
+
+    faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
+    another shared array (by name) than the only one that the source line names. unjudged, limits: in words.
+    """
+
+    def __init__(self, races: RaceListener, sources: Mapping[str, str]) -> None:
+        self.races, self.sources = races, sources
+        self.unjudged: set[str] = set()
+        self.limits: set[str] = set()
+        self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
+        self.strayed: dict[tuple[Op, str, str], Stray] = {}
+        self.deadlock: Deadlock | None = None
+        self.started = False
+        self._touched: dict[int, frozenset[str]] = {}
+        self._named: dict[int, str | None] = {}
+
+    def take(self, fault: KernelFault) -> None:
+        """Lanes make an access that is wrong, and go on without it."""
+        if fault.by is not None:
+            key = fault.by.op.index, fault.kind
+            self.faults.setdefault(key, (fault, fault.by, []))[2].append(fault.by.count)
+
+    def start_chunk(self, chunk: Chunk) -> None:
+        """Blocks start."""
+        self.started, self._chunk = True, chunk
+
+    def access(
+        self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None
+    ) -> Callable[[], bool] | None:
+        """Lanes `active` access memory."""
+        if site.space != SHARED:
+            return None
+        if site.access == "wgmma":
+            self.limits.add("which shared memory wgmma reads, and when")
+        elif active is not False and arrays:
+            touched = self._touched.get(site.index, frozenset())
+            if not arrays <= touched:
+                self._touched[site.index] = touched = touched | arrays
+            if len(touched) > 1:
+                self._look_for_strays(site, address, active, touched)
+        return self.races.shared_access(site, address, active)
+
+    def _look_for_strays(self, site: Site, address: Any, active: Any, touched: frozenset[str]) -> None:
+        """Of an instruction that accesses several arrays, one of which is the only one in its line."""
+        op = site.instruction
+        assert isinstance(op, Op)
+        named = self._only_array(op, touched)
+        if named is None:
+            return
+        layout, chunk = self.races.layout, self._chunk
+        lanes = np.broadcast_to(to_bools(active), (len(chunk.blocks), chunk.threads))
+        places = np.broadcast_to(to_array(address), lanes.shape)
+        owners = np.where(lanes, layout.owners(places + layout.base, 1), -1)
+        for number, buffer in enumerate(layout.buffers):
+            wrong = owners == number
+            if buffer.name == named or not wrong.any():
+                continue
+            row, thread = (int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape))
+            first = Stray(int(chunk.blocks[row]), thread, int(places[row, thread]))
+            self.strayed.setdefault((op, named, buffer.name), first).count += int(wrong.sum())
+
+    def _only_array(self, op: Op, touched: frozenset[str]) -> str | None:
+        """The only shared array that the source line of an instruction names; None if there are others."""
+        if op.index not in self._named:
+            text = (
+                "" if op.source is None else code_line(self.sources.get(op.source.file, ""), op.source.line)
+            )
+            words = set(re.findall(r"\w+", text))
+            named = [one.name for one in self.races.layout.buffers if short_name(one.name) in words]
+            self._named[op.index] = named[0] if len(named) == 1 else None
+        only = self._named[op.index]
+        return only if only in touched else None
+
+    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+        """Lanes access unknown addresses."""
+        if site.space != LOCAL:
+            said = (
+                f"the {site.space} {site.access} at {site.instruction.where}, whose addresses are unknown: "
+            )
+            self.unjudged.add(said + poison.story())
+
+    def passed_by(self, where: str) -> None:
+        """Lanes that may or may not execute what follows a branch."""
+        self.unjudged.add(f"what follows the branch at {where}, which decides no access and is unknown")
+
+    def ignore(self, *event: Any) -> None:
+        """Nothing to hear."""
+
+    scattered = stretches = issued = uncounted = noted = executed = uncertain = ignore

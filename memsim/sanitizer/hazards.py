@@ -1,0 +1,102 @@
+"""What is found in a launch: an error, with the accesses and threads that make it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from memsim.errors import MemsimError
+from memsim.instruction import Instruction
+
+#: What errors are looked for by, the worst first.
+BOUNDS, SYNC, RACE, INIT = TOOLS = ("bounds", "sync", "race", "init")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundAccess:
+    """An access in a finding. does: "stores". block, thread: linear numbers; a thread of -1 is a copy."""
+
+    instruction: Instruction
+    does: str
+    block: int
+    thread: int
+
+
+@dataclass(slots=True)
+class Hazard:
+    """One error, of all accesses of an instruction, or of a pair of them (`second`).
+
+    kind: in words. element: as `tile[3][0]`. offset: the first byte of `array` that the example accesses, of
+    `width` that are wrong. count: of wrong accesses, in all blocks. cure: what to do. doubt: why it is only
+    possible; "" if it is certain. barriers: of the block, that both have behind them. allowed: the reason why
+    it is allowed; None if it is not.
+    """
+
+    tool: str
+    kind: str
+    first: FoundAccess
+    second: FoundAccess | None
+    space: str
+    array: str
+    element: str
+    offset: int
+    width: int
+    count: int
+    cure: str
+    doubt: str = ""
+    barriers: int = 0
+    allowed: str | None = None
+
+    @property
+    def accesses(self) -> tuple[FoundAccess, ...]:
+        """One or two."""
+        return (self.first,) if self.second is None else (self.first, self.second)
+
+    @property
+    def places(self) -> tuple[tuple[str, int], ...]:
+        """(file, line) of each access."""
+        sources = (one.instruction.source for one in self.accesses)
+        return tuple(("", 0) if place is None else (place.file, place.line) for place in sources)
+
+    @property
+    def rank(self) -> tuple[object, ...]:
+        """The worst come first."""
+        return bool(self.doubt), TOOLS.index(self.tool), self.places, self.array
+
+
+class Allowance(NamedTuple):
+    """Findings that are allowed: those with an array, a line (`k.cu:12`) or both lines
+    (`k.cu:12->k.cu:15`) that the pattern matches.
+    """
+
+    pattern: str
+    reason: str
+
+    def fits(self, hazard: Hazard) -> bool:
+        """Does it allow this one?"""
+        lines = [f"{file}:{line}" for file, line in hazard.places]
+        return any(fnmatchcase(name, self.pattern) for name in (hazard.array, *lines, "->".join(lines)))
+
+
+def read_allowance(text: str) -> Allowance:
+    """`s:stores of one value` or `k.cu:12:a flag`.
+
+    Raises:
+        MemsimError: it has no reason.
+    """
+    found = re.fullmatch(r"((?:[^:]|:\d+(?=[:-])|:(?=\d+->))+):\s*(.*[^\W\d].*)", text)
+    if found is None:
+        hint = "write --allow 's:all lanes store the same value' or --allow 'k.cu:12:a flag'"
+        raise MemsimError(f"{text!r} is no pattern with a reason", hint=hint)
+    return Allowance(found[1], found[2])
+
+
+def allow(hazards: Sequence[Hazard], allowances: Sequence[Allowance]) -> None:
+    """Give those that an allowance fits its reason."""
+    for hazard in hazards:
+        fitting = next((one for one in allowances if one.fits(hazard)), None)
+        if fitting is not None:
+            hazard.allowed = fitting.reason

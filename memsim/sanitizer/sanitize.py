@@ -1,0 +1,131 @@
+"""Runs a launch for its errors: the same slice as for an analysis, heard by what looks for errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memsim.api.running import blocks_of, execute_job
+from memsim.errors import MemsimError
+from memsim.isa.executable import Executable
+from memsim.isa.op import Flow
+from memsim.isa.program import SHARED
+from memsim.job import Job
+from memsim.launch import Launch
+from memsim.sanitizer.describe import Description
+from memsim.sanitizer.ears import Ears
+from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, TOOLS, Allowance, Hazard, allow
+from memsim.sanitizer.race_listener import RaceListener
+from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
+from memsim.simt.faults import Deadlock, KernelFault
+from memsim.simt.launch_checks import cluster_of
+from memsim.simt.order_of_launch import NARROW
+from memsim.simt.spins import swap_loops
+
+#: Threads that run at once where the blocks differ so much that what is kept of each would not fit.
+FEWER_THREADS = 1 << 14
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """What was found in a launch: findings, worst first. tools: what was looked for. unjudged: what is not
+    known of this launch, in words. limits: what it does that is not followed.
+    """
+
+    kernel: str
+    launch: Launch
+    blocks_run: int
+    tools: tuple[str, ...]
+    findings: tuple[Hazard, ...]
+    unjudged: tuple[str, ...]
+    limits: tuple[str, ...]
+    sources: Mapping[str, str]
+
+    @property
+    def errors(self) -> tuple[Hazard, ...]:
+        """Those that are not allowed."""
+        return tuple(one for one in self.findings if one.allowed is None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 if nothing was found, 1 if something was, 2 if nothing was but not all could be judged."""
+        return 1 if self.errors else 2 if self.unjudged else 0
+
+
+def sanitize_job(
+    job: Job,
+    progress: Callable[[float], None] | None = None,
+    tools: Collection[str] = TOOLS,
+    allowances: Sequence[Allowance] = (),
+) -> Sanitized:
+    """The errors of a job with machine code, of those that `tools` look for.
+
+    Raises:
+        MemsimError: there is no machine code, or the launch does not fit.
+    """
+    kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
+    for limit in (None, FEWER_THREADS, 1):
+        try:
+            races, ears = _run(job, progress, chosen, limit)
+            break
+        except TooManyClasses:
+            continue
+    else:
+        raise MemsimError("the blocks of this launch need more shared memory than can be followed")
+    said = Description(kernel.executable.program, kernel.sources, races.layout)
+    found: list[Hazard] = []
+    if RACE in tools:
+        found += [said.race(pair, one) for pair, one in races.found.items() if isinstance(pair, Pair)]
+    if INIT in tools:
+        found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
+    if BOUNDS in tools:
+        found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in ears.faults.values()]
+        found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
+    if SYNC in tools and ears.deadlock is not None:
+        found.append(said.deadlock(ears.deadlock))
+    found.sort(key=lambda one: one.rank)
+    allow(found, allowances)
+    blocks = launch.blocks if chosen is None else len(chosen)
+    unjudged = tuple(sorted(ears.unjudged))
+    chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
+    limits = tuple(sorted(races.limits | ears.limits))
+    return Sanitized(
+        kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
+    )
+
+
+def _run(
+    job: Job, progress: Callable[[float], None] | None, chosen: Any, limit: int | None
+) -> tuple[RaceListener, Ears]:
+    """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
+    kernel = job.loaded
+    races = RaceListener(*_setting(kernel.executable, job.launch))
+    ears = Ears(races, kernel.sources)
+    how = {"everything": False, "blocks": chosen, "order": races, "chunk_threads": limit}
+    try:
+        execute_job(job, ears, progress, collect=ears.take, **how)
+        races.finish()
+    except Deadlock as stuck:
+        ears.deadlock = stuck
+    except KernelFault as fault:
+        ears.unjudged.add(f"what comes after: {fault.message}")
+        if fault.by is not None:
+            ears.take(fault)
+    except MemsimError as error:
+        if not ears.started:
+            raise
+        ears.unjudged.add(f"what comes after {error.location}: {error.message}")
+    return races, ears
+
+
+def _setting(executable: Executable, launch: Launch) -> tuple[int, bool, frozenset[int]]:
+    """Bytes of the smallest access to shared memory, whether blocks access that of others, and the loads
+    that are a part of an atomic made of a loop.
+    """
+    program = executable.program
+    shared = [op for op in program.ops if any(space in (SHARED, "generic") for _, space in op.touches)]
+    unit = min((NARROW.get(name, 4) for op in shared for name in op.form.modifiers), default=4)
+    loads = frozenset(loop.load.index for loop in swap_loops(program.ops))
+    met = any(op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER) for op in program.ops)
+    return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads

@@ -1,1 +1,0 @@
-"""What `memsim sanitize` prints."""

@@ -1,0 +1,221 @@
+"""The errors of a launch as text, each with a picture of its accesses in time, and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, TextIO
+
+from msgspec import Meta
+
+from memsim.arch.units import WARP
+from memsim.document import Dim3, Document, DocumentPart, Texts, plain
+from memsim.launch import Launch, Natural
+from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard
+from memsim.sanitizer.sanitize import Sanitized
+from memsim.source.text import code_line
+from memsim.views.labels import count
+from memsim.views.screen import Screen
+
+#: What a finding of each tool is called.
+NAMES = {
+    "bounds": ("access out of bounds", "accesses out of bounds"),
+    "sync": ("synchronization error", "synchronization errors"),
+    "race": ("race", "races"),
+    "init": ("read of what nobody wrote", "reads of what nobody wrote"),
+}
+
+
+def write(found: Sanitized, stream: TextIO) -> None:
+    """Prints the findings, worst first, then what was not judged."""
+    screen = Screen(stream)
+    screen.say(f"{found.kernel}: {headline(found)}", "bold")
+    for number, one in enumerate(found.errors, 1):
+        screen.say()
+        screen.say(f"{number}. {title(one)}", "bold")
+        for line in body(found, one):
+            screen.say(f"   {line}".rstrip())
+    allowed = [one for one in found.findings if one.allowed is not None]
+    if allowed:
+        screen.say()
+    for one in allowed:
+        screen.say(f"Allowed: {title(one)}: {one.allowed}")
+    screen.say()
+    for line in footer(found):
+        screen.say(line)
+
+
+def headline(found: Sanitized) -> str:
+    """The answer in a line."""
+    said = []
+    for possible in (False, True):
+        counts = Counter(one.tool for one in found.errors if bool(one.doubt) == possible)
+        for tool in TOOLS:
+            if counts[tool]:
+                kind = "possible " * possible + NAMES[tool][counts[tool] > 1]
+                said.append(f"{counts[tool]} {kind}")
+    if said:
+        return ", ".join(said)
+    allowed = f", {len(found.findings)} allowed" if found.findings else ""
+    if found.unjudged:
+        return f"no error found{allowed}, but not all could be judged"
+    return f"no error found{allowed}"
+
+
+def title(one: Hazard) -> str:
+    """What and where."""
+    possible = "possible " if one.doubt else ""
+    name = possible + NAMES[one.tool][0]
+    if not one.space:
+        return f"{name}: {one.kind}"
+    last = one.offset + one.width - 1
+    byte = f"byte {one.offset}" if one.width == 1 else f"bytes {one.offset} to {last}"
+    return f"{name}: {one.element} ({byte} of {one.array}, {one.space} memory): {one.kind}"
+
+
+def body(found: Sanitized, one: Hazard) -> Iterator[str]:
+    """The accesses with their code, how many there are, what to do, and a picture."""
+    for access in one.accesses:
+        yield f"{access.instruction.where}  {code(found, access)}"
+        yield f"    {access.does}: {thread(found.launch, access)}; {access.instruction.text}"
+    what = "threads" if one.tool == "sync" else "such accesses"
+    yield f"{one.count:,} {what if one.count != 1 else what.removesuffix('es' if what[0] == 's' else 's')}"
+    if one.doubt:
+        yield f"possible, not certain: {one.doubt}"
+    yield f"{'would order them' if one.second else 'to do'}: {one.cure}"
+    yield from picture(one)
+
+
+def code(found: Sanitized, access: FoundAccess) -> str:
+    """The source line of an access."""
+    place = access.instruction.source
+    return "" if place is None else code_line(found.sources.get(place.file, ""), place.line)
+
+
+def thread(launch: Launch, access: FoundAccess) -> str:
+    """`lane 0 of warp 1, thread (32,0,0) of block (0,0,0)`."""
+    x, y, z = block_of(launch, access)
+    if access.thread < 0:
+        return f"a copy, of block ({x},{y},{z})"
+    at = ",".join(map(str, coordinates(access.thread, launch.block)))
+    warp, lane = divmod(access.thread, WARP)
+    return f"lane {lane} of warp {warp}, thread ({at}) of block ({x},{y},{z})"
+
+
+def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
+    """The coordinates of the block of an access."""
+    return coordinates(access.block, launch.grid)
+
+
+def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """Of a linear number, x first."""
+    return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
+
+
+def picture(one: Hazard) -> Iterator[str]:
+    """Two threads on a line of time, with the barriers of the block that both passed before."""
+    if one.second is None:
+        return
+    names = [
+        "copy" if access.thread < 0 else f"thread {access.thread // WARP}.{access.thread % WARP}"
+        for access in one.accesses
+    ]
+    width = max(map(len, names))
+    behind = f"--[barrier {one.barriers}]--" if one.barriers else "--"
+    first, second = (f" {access.does} line {access.instruction.line} " for access in one.accesses)
+    yield ""
+    yield f"{names[0]:{width}} {behind}*{first}{'-' * (len(second) + 1)}>"
+    yield f"{names[1]:{width}} {behind}{'-' * (len(first) + 1)}*{second}>   no order between the two"
+
+
+def footer(found: Sanitized) -> Iterator[str]:
+    """What was run, and what was not judged."""
+    blocks = f"{count(found.blocks_run, 'block')}"
+    if found.blocks_run < found.launch.blocks:
+        blocks += f" of {found.launch.blocks:,}"
+    yield (
+        f"Looked for: {', '.join(found.tools)}, in {blocks}, by each instruction that addresses and branches "
+        "depend on. Races and unwritten words: in shared memory."
+    )
+    if found.limits:
+        yield f"Not followed: {'; '.join(found.limits)}."
+    for reason in found.unjudged:
+        yield f"Not judged: {reason}."
+
+
+class AccessPart(DocumentPart, frozen=True, kw_only=True):
+    """An access of a finding."""
+
+    file: str
+    line: Natural
+    address: Annotated[int, Meta(description="of the instruction in the kernel; -1 if unknown")]
+    instruction: str
+    does: Annotated[str, Meta(description="such as loads, stores, updates, copies, waits")]
+    block: tuple[Natural, Natural, Natural]
+    thread: Annotated[int, Meta(description="linear number in the block; -1 for a copy")]
+
+
+class HazardPart(DocumentPart, frozen=True, kw_only=True):
+    """A finding: all accesses of an instruction, or of a pair of them."""
+
+    tool: Literal["bounds", "sync", "race", "init"]
+    kind: str
+    accesses: Annotated[tuple[AccessPart, ...], Meta(min_length=1, max_length=2)]
+    space: str
+    array: str
+    element: str
+    offset: Annotated[int, Meta(description="first byte of the array that the example accesses")]
+    width: Natural
+    count: Annotated[Natural, Meta(description="of wrong accesses, in all blocks that ran")]
+    cure: str
+    doubt: Annotated[str, Meta(description="why it is only possible; empty if it is certain")]
+    allowed: Annotated[str | None, Meta(description="the reason why it is allowed; null if it is not")]
+
+
+class SanitizeDocument(Document, frozen=True, kw_only=True):
+    """The errors of a launch, as `memsim sanitize --json` prints them."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    blocks_run: Natural
+    tools: Texts
+    findings: Annotated[tuple[HazardPart, ...], Meta(description="the worst first")]
+    unjudged: Annotated[Texts, Meta(description="what is not known of this launch")]
+    limits: Annotated[Texts, Meta(description="what the launch does that is not followed")]
+
+
+def to_dict(found: Sanitized) -> dict[str, Any]:
+    """The errors as plain values."""
+    launch = found.launch
+    document: dict[str, Any] = plain(
+        SanitizeDocument(
+            kernel=found.kernel,
+            grid=launch.grid,
+            block=launch.block,
+            blocks_run=found.blocks_run,
+            tools=found.tools,
+            findings=tuple(_part(launch, one) for one in found.findings),
+            unjudged=found.unjudged,
+            limits=found.limits,
+        )
+    )
+    return document
+
+
+def _part(launch: Launch, one: Hazard) -> HazardPart:
+    accesses = tuple(
+        AccessPart(
+            file=file,
+            line=line,
+            address=access.instruction.address,
+            instruction=access.instruction.text,
+            does=access.does,
+            block=block_of(launch, access),
+            thread=access.thread,
+        )
+        for access, (file, line) in zip(one.accesses, one.places)
+    )
+    same = ("kind", "space", "array", "element", "offset", "width", "count", "cure", "doubt", "allowed")
+    tool: Any = one.tool
+    return HazardPart(tool=tool, accesses=accesses, **{name: getattr(one, name) for name in same})

@@ -1,0 +1,99 @@
+"""Accesses out of bounds, reads of what nobody wrote, deadlocks; what is allowed, and the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.api.running import job_of
+from memsim.cli import main
+from memsim.errors import MemsimError
+from memsim.sanitizer.hazards import BOUNDS, INIT, SYNC, read_allowance
+from memsim.sanitizer.sanitize import Sanitized, sanitize_job
+from tests.simt.cuda import HOPPER, machine_kernel
+
+
+def sanitized(body: str, tool: str, block: Any = 64, grid: Any = 1, head: str = "") -> Sanitized:
+    text = f"{head}\n__global__ void k(float *o, float *p) {{ int t = threadIdx.x;\n{body}\n}}"
+    args = [np.zeros(64, np.float32), np.zeros(256, np.float32)]
+    return sanitize_job(job_of(machine_kernel(text), grid, block, args), tools=(tool,))
+
+
+def test_each_access_out_of_bounds_is_found_and_the_launch_goes_on() -> None:
+    found = sanitized("p[t] = o[t + 4];\no[t - 1] = 1;\np[t + 100] = 2;", BOUNDS)
+    kinds = {one.first.does: (one.kind, one.count, one.first.thread) for one in found.findings}
+    assert kinds == {
+        "loads": ("4 bytes beyond the end of o, which has 256 bytes", 4, 60),
+        "stores": ("4 bytes beyond the beginning of o, which has 256 bytes", 1, 0),
+    }
+    assert not found.unjudged and found.exit_code == 1
+    assert not sanitized("p[t] = o[t];\no[t] = 1;", BOUNDS).findings
+
+
+def test_a_misaligned_access_is_found() -> None:
+    found = sanitized("*(float2 *)(p + 2 * t + 1) = make_float2(1, 2);", BOUNDS)
+    assert found.findings[0].kind.endswith("is misaligned for 8 bytes") and found.findings[0].count == 64
+    assert not sanitized("*(float2 *)(p + 2 * t) = make_float2(1, 2);", BOUNDS).findings
+
+
+def test_a_shared_array_has_its_own_extent() -> None:
+    body = "__shared__ float s[64];\n__shared__ float q[64];\ns[t] = q[t] = 1;\n__syncthreads();\n"
+    found = sanitized(
+        body + "s[t + {0}] = 2;\n__syncthreads();\no[t] = s[t] + q[t];".replace("{0}", "8"), BOUNDS
+    )
+    one = found.findings[0]
+    assert one.doubt and one.array in ("s", "q") and one.count == 8
+    assert not sanitized(body + "s[t] = 2;\n__syncthreads();\no[t] = s[t] + q[t];", BOUNDS).findings
+
+
+def test_shared_memory_that_nobody_wrote_is_found() -> None:
+    body = "__shared__ float s[64];\nif (t < {0}) s[t] = o[t];\n__syncthreads();\no[t] = s[63 - t];"
+    found = sanitized(body.replace("{0}", "60"), INIT)
+    assert [(one.element, one.count, one.first.thread) for one in found.findings] == [("s[63]", 4, 0)]
+    assert not sanitized(body.replace("{0}", "64"), INIT).findings
+
+
+def test_lanes_that_wait_forever_are_found_with_what_they_wait_for() -> None:
+    lost = sanitized(
+        "__shared__ alignas(8) u64 b;\nif (t == 0) init(at(&b), 2);\n__syncthreads();\n"
+        "if (t == 0) expect(at(&b), 0);\nwait(at(&b));\no[t] = 1;",
+        SYNC,
+        head=HOPPER,
+    )
+    assert "1 arrivals are missing" in lost.findings[0].kind and lost.exit_code == 1
+    bar = 'asm volatile("bar.sync {0}, 64;");'
+    two = f"if (t < 32) {bar.replace('{0}', '1')} else {bar}\no[t] = 1;"
+    assert sanitized(two.replace("{0}", "2"), SYNC).findings[0].first.does == "waits"
+    assert not sanitized(two.replace("{0}", "1"), SYNC).findings
+
+
+@pytest.mark.parametrize(
+    ("text", "pattern"),
+    [("s:one value", "s"), ("k.cu:12:a flag", "k.cu:12"), ("k.cu:12->k.cu:15: both", "k.cu:12->k.cu:15")],
+)
+def test_an_allowance_has_a_pattern_and_a_reason(text: str, pattern: str) -> None:
+    assert read_allowance(text).pattern == pattern
+
+
+@pytest.mark.parametrize("text", ["s", "s:", ":x", "k.cu:12"])
+def test_an_allowance_without_a_reason_is_refused(text: str) -> None:
+    with pytest.raises(MemsimError, match="no pattern with a reason"):
+        read_allowance(text)
+
+
+def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    race = Path(__file__).parents[2] / "docs" / "sanitize" / "race.cu"
+    launch = [str(race), "--grid", "1", "--block", "64", "--arg", "i32[64]"]
+    assert main(["sanitize", *launch]) == 1
+    said = capsys.readouterr().out
+    assert "1 race" in said and "s[t] = t;" in said and "__syncthreads() between" in said
+    assert main(["sanitize", *launch, "--tool", "bounds"]) == 0
+    assert main(["sanitize", *launch, "--allow", "s:a test"]) == 0
+    assert "Allowed: race: s[0]" in capsys.readouterr().out
+    assert main(["sanitize", *launch, "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert [one["thread"] for one in finding["accesses"]] == [0, 32] and finding["cure"]
