@@ -6,6 +6,7 @@ A document is a `msgspec.Struct` whose parts are Structs or the records themselv
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -48,7 +49,12 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
 
 def plain(document: Any) -> Any:
     """The values of a document as dicts, lists and numbers."""
-    return _with_lists(msgspec.to_builtins(document))
+    return _with_lists(msgspec.to_builtins(document, enc_hook=_number))
+
+
+def _number(fraction: Fraction) -> int | float:
+    """A fraction as JSON has it: an integer wherever it is one."""
+    return int(fraction) if fraction.denominator == 1 else float(fraction)
 
 
 def _with_lists(value: Any) -> Any:
@@ -60,7 +66,15 @@ def _with_lists(value: Any) -> Any:
 
 def schema_of(document: type[msgspec.Struct], name: str, title: str) -> dict[str, Any]:
     """A document as a JSON schema: each field is there, and no other."""
-    (whole,), parts = msgspec.json.schema_components([document], ref_template="#/$defs/{name}")
+
+    def of_fraction(kind: type) -> dict[str, Any]:
+        if kind is Fraction:
+            return {"type": "number"}
+        raise NotImplementedError  # msgspec then says which type it is
+
+    (whole,), parts = msgspec.json.schema_components(
+        [document], schema_hook=of_fraction, ref_template="#/$defs/{name}"
+    )
     for part in parts.values():
         if "properties" in part:
             fields = part["properties"].items()

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.document import DocumentPart, Texts, one_of
 from memsim.errors import MemsimError
+from memsim.guard.budget import RELATIONS
+from memsim.launch import Natural, Positive
 
 # Kinds of findings: those that break a budget, and those that only mean that the baseline is out of date.
 BROKEN = "broken"  # a limit is exceeded
@@ -21,19 +28,18 @@ UNKNOWN = "unknown"  # described differently, and accepted at a cost that is kno
 HARMLESS = (IMPROVED, CHANGED, UNKNOWN)
 
 
-@dataclass(frozen=True, slots=True)
-class QuantityChange:
-    """One quantity of a finding. None: not known, or there is none. Percentages are 0 to 100.
+class QuantityChange(msgspec.Struct, frozen=True, rename={"now": "is"}):
+    """One quantity of an access on two sides. None: not known, or there is none. Percentages are 0 to 100.
 
     was: in the baseline. now: as counted. limit: what the budget allows, by `relation`.
     """
 
     quantity: str
-    was: Fraction | None
+    was: Annotated[Fraction | None, Meta(description="in the baseline")]
     now: Fraction | None
     limit: Fraction | None
-    relation: str = "<="
-    percent: bool = False
+    relation: Annotated[str, one_of(*RELATIONS)] = "<="
+    percent: Annotated[bool, Meta(description="whether the numbers are percentages")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,32 +91,34 @@ class Problem:
     error: MemsimError
 
 
-@dataclass(frozen=True, slots=True)
-class UnguardedKernel:
-    """A kernel of the project's sources that no target checks. file: relative to the project's folder.
-
-    is_new: the revision that the check is against does not have it.
-    """
+class UnguardedKernel(DocumentPart, frozen=True, kw_only=True, rename={"name": "kernel", "is_new": "new"}):
+    """A kernel of the project's sources that no target checks."""
 
     name: str
-    file: str
-    line: int
-    is_new: bool = False
+    file: Annotated[str, Meta(description="relative to the project's folder")]
+    line: Positive
+    is_new: Annotated[bool, Meta(description="the revision of --against does not have it")] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class NotCompared(DocumentPart, frozen=True, kw_only=True):
+    """A target whose launch could not be compared with that of its source."""
+
+    kernel: str
+    why: str
+
+
+class Coverage(DocumentPart, frozen=True, kw_only=True):
     """How much of a project a check is about.
 
-    kernels: number of those in the project's CUDA files. unguarded: those that are no target's. not_compared:
-    (target, why) of targets whose launch could not be compared with that of their source. gone: targets of
-    the revision that the check is against whose kernels are not there any more.
+    unguarded: kernels that are no target's. not_compared: targets whose launch could not be compared.
     """
 
-    kernels: int = 0
+    kernels: Annotated[
+        Natural, Meta(description="how many the project's CUDA files define; 0 if no target is of one")
+    ] = 0
     unguarded: tuple[UnguardedKernel, ...] = ()
-    not_compared: tuple[tuple[str, str], ...] = ()
-    gone: tuple[str, ...] = ()
+    not_compared: tuple[NotCompared, ...] = ()
+    gone: Annotated[Texts, Meta(description="targets of --against whose kernels are not there any more")] = ()
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -123,8 +131,8 @@ class Coverage:
         if self.gone:
             said.append(f"no longer there: {some_names(self.gone)}")
         reasons: dict[str, list[str]] = {}
-        for name, why in self.not_compared:
-            reasons.setdefault(why, []).append(name)
+        for one in self.not_compared:
+            reasons.setdefault(one.why, []).append(one.kernel)
         for why, names in reasons.items():
             said.append(f"launch not compared with the source's: {some_names(names)}: {why}")
         return tuple(said)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
+import msgspec
+
 from memsim.api.kernel_file import KernelFile
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes, read_text
@@ -13,7 +15,7 @@ from memsim.guard import baseline
 from memsim.guard.baseline import Entry
 from memsim.guard.evaluate import GuardedKernel
 from memsim.guard.judge import judge, restrict_rule
-from memsim.guard.outcome import Coverage, Outcome, Problem, UnguardedKernel
+from memsim.guard.outcome import Coverage, NotCompared, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
 from memsim.source.kernels import kernels
@@ -27,7 +29,12 @@ SUFFIXES = (".cu", ".cuh")
 MOST_FOLDERS = 5_000
 
 
-def coverage_of(project: Project, chosen: Sequence[Job], cache: Path | None = None) -> Coverage:
+def coverage_of(
+    project: Project,
+    chosen: Sequence[Job],
+    cache: Path | None = None,
+    not_compared: Sequence[NotCompared] = (),
+) -> Coverage:
     """The kernels that are defined in CUDA files below the project's folder, and those without a target.
 
     Hidden folders, links, the cache, and folders with a configuration of their own are left out. Nothing is
@@ -35,21 +42,25 @@ def coverage_of(project: Project, chosen: Sequence[Job], cache: Path | None = No
     """
     guarded = set(filter(None, map(_definition, chosen)))
     if not guarded:
-        return Coverage()
+        return Coverage(not_compared=tuple(not_compared))
     found = {}
     for path in _cuda_files(project.folder, cache):
         for kernel in kernels(read_bytes(path).decode("utf-8", "replace")):
             file = path.relative_to(project.folder).as_posix()
             shown = file if file.isprintable() else ascii(file)
-            found[path.resolve(), kernel.plain] = UnguardedKernel(kernel.plain, shown, kernel.line)
+            found[path.resolve(), kernel.plain] = UnguardedKernel(
+                name=kernel.plain, file=shown, line=kernel.line
+            )
     unguarded = tuple(one for key, one in found.items() if key not in guarded)
     base = project.base
     if base is None:
-        return Coverage(len(found), unguarded)
+        return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared))
     folder = project.folder.resolve().relative_to(base.repository.resolve()).as_posix()
     before = {file: _kernels_at(base, f"{folder}/{file}") for file in {one.file for one in unguarded}}
-    unguarded = tuple(replace(one, is_new=one.name not in before[one.file]) for one in unguarded)
-    return Coverage(len(found), unguarded, gone=base.gone)
+    unguarded = tuple(
+        msgspec.structs.replace(one, is_new=one.name not in before[one.file]) for one in unguarded
+    )
+    return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared), gone=base.gone)
 
 
 def _kernels_at(base: Base, place: str) -> set[str]:
@@ -133,14 +144,14 @@ def check_project(
         problems += _left_over(project, entries or {}, names)
     is_part = some or base is not None  # what a base declares for all need not apply to what is left
     outcome = judge(subjects, rules, project.acceptances, problems, some=is_part)
-    covered = None if some else replace(coverage_of(project, chosen, cache), not_compared=tuple(unknown))
+    covered = None if some else coverage_of(project, chosen, cache, unknown)
     return replace(outcome, coverage=covered, against=None if base is None else base.revision)
 
 
-def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Problem], list[tuple[str, str]]]:
-    """Targets that are not what their sources launch, and (target, why) of those that cannot be compared."""
+def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Problem], list[NotCompared]]:
+    """Targets that are not what their sources launch, and those that cannot be compared."""
     problems: list[Problem] = []
-    unknown: list[tuple[str, str]] = []
+    unknown: list[NotCompared] = []
     for target in chosen:
         said = project.from_source.get(target.name)
         if said is None:
@@ -152,7 +163,7 @@ def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Probl
         if followed.stale is not None:
             problems.append(Problem(target.name, followed.stale))
         elif followed.unknown:
-            unknown.append((target.name, followed.unknown))
+            unknown.append(NotCompared(kernel=target.name, why=followed.unknown))
     return problems, unknown
 
 

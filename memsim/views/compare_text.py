@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import Annotated, TextIO
 
 from msgspec import Meta
@@ -12,7 +13,7 @@ from memsim.counts import SiteCounts
 from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
 from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Side, Total
 from memsim.guard.outcome import QuantityChange
-from memsim.views.labels import access, amount, count, file_names, json_number
+from memsim.views.labels import access, amount, count, file_names
 from memsim.views.plain import code, escaped, table
 from memsim.views.screen import Column, Row, Screen
 
@@ -226,9 +227,6 @@ def as_markdown(comparisons: Comparisons) -> str:
     return "\n\n".join(parts)
 
 
-Number = int | float | None
-
-
 class SidePart(DocumentPart, frozen=True, kw_only=True):
     """A kernel, and its launch in a line."""
 
@@ -240,8 +238,8 @@ class QuantityPart(DocumentPart, frozen=True, kw_only=True):
     """A quantity on both sides."""
 
     quantity: str
-    a: Number
-    b: Number
+    a: Fraction | None
+    b: Fraction | None
 
 
 class LinePart(DocumentPart, frozen=True, kw_only=True):
@@ -310,8 +308,5 @@ def _line_part(line: ComparedAccess) -> LinePart:
         reason=change.reason if change else "",
         a=line.pair.before,
         b=line.pair.now,
-        differences=tuple(
-            QuantityPart(quantity=one.quantity, a=json_number(one.was), b=json_number(one.now))
-            for one in figures
-        ),
+        differences=tuple(QuantityPart(quantity=one.quantity, a=one.was, b=one.now) for one in figures),
     )

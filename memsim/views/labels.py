@@ -114,10 +114,3 @@ def amount(value: Fraction | None, percent: bool = False) -> str:
         text = f"{int(value):,}"
     rounded = "" if Fraction(text.replace(",", "")) == value else "~"
     return f"{rounded}{text}{' %' if percent else ''}"
-
-
-def json_number(value: Fraction | None) -> int | float | None:
-    """A number for JSON: an integer wherever it is one."""
-    if value is None:
-        return None
-    return int(value) if value.denominator == 1 else float(value)

@@ -8,7 +8,6 @@ from typing import Annotated
 from msgspec import Meta
 
 from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
-from memsim.guard.budget import RELATIONS
 from memsim.guard.comparison import ORDER
 from memsim.guard.outcome import (
     BROKEN,
@@ -22,20 +21,6 @@ from memsim.guard.outcome import (
 )
 from memsim.launch import Natural, Positive, Space
 from memsim.views.check.findings import Locate, place
-from memsim.views.labels import json_number
-
-Number = int | float | None
-
-
-class QuantityFigure(DocumentPart, frozen=True, kw_only=True, rename={"now": "is"}):
-    """A quantity of a finding."""
-
-    quantity: str
-    was: Annotated[Number, Meta(description="in the baseline")]
-    now: Number
-    limit: Number
-    relation: Annotated[str, one_of(*RELATIONS)]
-    percent: Annotated[bool, Meta(description="whether the numbers are percentages")]
 
 
 class FindingPart(DocumentPart, frozen=True, kw_only=True):
@@ -51,7 +36,7 @@ class FindingPart(DocumentPart, frozen=True, kw_only=True):
     space: Space
     width: Annotated[Natural, Meta(description="bytes a lane")]
     array: str
-    figures: tuple[QuantityFigure, ...]
+    figures: tuple[QuantityChange, ...]
     reason: str
     lanes: Annotated[str, Meta(description="which lanes are to blame, empty if none are")]
 
@@ -64,33 +49,6 @@ class CheckPart(DocumentPart, frozen=True, kw_only=True):
     rows: Annotated[Positive, Meta(description="accesses that it could be broken by")]
     broken: bool
     findings: tuple[FindingPart, ...]
-
-
-class Unguarded(DocumentPart, frozen=True, kw_only=True):
-    """A kernel without a target."""
-
-    kernel: str
-    file: Annotated[str, Meta(description="relative to the project's folder")]
-    line: Positive
-    new: Annotated[bool, Meta(description="the revision of --against does not have it")]
-
-
-class NotCompared(DocumentPart, frozen=True, kw_only=True):
-    """A target whose launch could not be compared with that of its source."""
-
-    kernel: str
-    why: str
-
-
-class CoveragePart(DocumentPart, frozen=True, kw_only=True):
-    """What of a project's CUDA files is guarded."""
-
-    kernels: Annotated[
-        Natural, Meta(description="how many the project's CUDA files define; 0 if no target is of one")
-    ]
-    unguarded: tuple[Unguarded, ...]
-    not_compared: tuple[NotCompared, ...]
-    gone: Annotated[Texts, Meta(description="targets of --against whose kernels are not there any more")]
 
 
 class ProblemPart(DocumentPart, frozen=True, kw_only=True):
@@ -114,7 +72,7 @@ class CheckDocument(Document, frozen=True, kw_only=True):
     kernels: Annotated[Texts, Meta(description="targets that were analyzed")]
     checks: tuple[CheckPart, ...]
     coverage: Annotated[
-        CoveragePart | None,
+        Coverage | None,
         Meta(description="null if targets were chosen by name, or nothing was checked"),
     ]
     problems: tuple[ProblemPart, ...]
@@ -127,22 +85,10 @@ def render(outcome: Outcome, locate: Locate) -> str:
         exit_code=outcome.exit_code,
         kernels=tuple(outcome.kernels),
         checks=tuple(_check(checked, locate) for checked in outcome.checked),
-        coverage=None if outcome.coverage is None else _coverage(outcome.coverage),
+        coverage=outcome.coverage,
         problems=tuple(map(_problem, outcome.problems)),
     )
     return json.dumps(plain(document), indent=2)
-
-
-def _coverage(coverage: Coverage) -> CoveragePart:
-    return CoveragePart(
-        kernels=coverage.kernels,
-        unguarded=tuple(
-            Unguarded(kernel=one.name, file=one.file, line=one.line, new=one.is_new)
-            for one in coverage.unguarded
-        ),
-        not_compared=tuple(NotCompared(kernel=name, why=why) for name, why in coverage.not_compared),
-        gone=tuple(coverage.gone),
-    )
 
 
 def _check(checked: Checked, locate: Locate) -> CheckPart:
@@ -168,20 +114,9 @@ def _finding(finding: Finding, locate: Locate) -> FindingPart:
         space=site.space,
         width=site.width,
         array=site.array,
-        figures=tuple(map(_figure, finding.figures)),
+        figures=finding.figures,
         reason=finding.reason,
         lanes=finding.lanes,
-    )
-
-
-def _figure(figure: QuantityChange) -> QuantityFigure:
-    return QuantityFigure(
-        quantity=figure.quantity,
-        was=json_number(figure.was),
-        now=json_number(figure.now),
-        limit=json_number(figure.limit),
-        relation=figure.relation,
-        percent=figure.percent,
     )
 
 
