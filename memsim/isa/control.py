@@ -39,6 +39,7 @@ _OF_BARRIERS = {
 control("EXIT", Flow.EXIT)
 control("BRA", Flow.BRANCH, modifiers="U")
 control("BRA.DIV", Flow.BRANCH_DIVERGED, modifiers="")
+control("BRA.CONV", Flow.BRANCH_DIVERGED, modifiers="", traits={"": Trait.CONVERGED})
 control("BRA.U.ANY", Flow.BRANCH_ANY, modifiers="")
 control("BRX", Flow.INDEXED, "<- R2")
 control("CALL", Flow.CALL, "<- R2?", traits={"REL": Trait.RELATIVE, "ABS": Trait.ABSOLUTE})

@@ -40,6 +40,7 @@ class Trait(Enum):
     SELECTS = "selects"  # one of two words
     PASSES = "passes"  # a word from lane to lane
     EXCLUSIVE = "exclusive"  # lanes that wait for others continue without those that are not asked for
+    CONVERGED = "converged"  # the branch is taken where no lane of the mask is elsewhere
     COLLECTIVE = "collective"  # lanes of each mask continue as a group of their own
     REDUCES = "reduces"  # a block barrier that votes
     COUNTS = "counts"  # ... on how many

@@ -184,7 +184,7 @@ class Control:
         )
 
     def _branch_diverged(self, op: Op, active: Mask, rest: Mask) -> int | None:
-        """Lanes of warps in which a lane of the mask is elsewhere take the branch."""
+        """Lanes of warps in which a lane of the mask is elsewhere take the branch, or these do not."""
         read = self.code.values[op.index]
         try:
             members = self.machine.known_value(op, read)
@@ -196,9 +196,10 @@ class Control:
             & ~self.machine.words_of(active)
         ) != 0
         away = both(both(self.machine.mask, self.machine.whole_warps(active)), from_bools(missing))
-        return self.groups.part(
-            [(op.index + 1, both(self.machine.mask, invert(away))), (self.target(op), away)]
-        )
+        ways = [both(self.machine.mask, invert(away)), away]
+        if Trait.CONVERGED in op.traits:
+            ways.reverse()
+        return self.groups.part(list(zip((op.index + 1, self.target(op)), ways, strict=True)))
 
     def _indexed(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Each lane branches to the address in its register, relative to the next instruction."""

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from memsim.api.running import analyze, run
+from memsim.compile.cuda_source import compile_cubin
+from memsim.kernel import Kernel
+from memsim.sass.disassemble import disassemble
+from memsim.sass.machine_code import read_module
 from tests.simt.cuda import machine_kernel
 
 #: The compiler makes two loops of one, for the first lane and for the others, and both shuffle.
@@ -43,3 +48,41 @@ def test_its_accesses_are_those_of_the_lanes_on_each_way() -> None:
     assert not found.trace.uncertain
     stores = [site for site in found.sites if site.space == "shared" and site.op == "store"]
     assert [site.requests for site in stores] == [10]  # by the first lane of two warps, for each row
+
+
+#: Lanes `i & a[0]` are elsewhere at the branch on a[1], which skips three stores.
+SKIPS = """extern "C" __global__ void k(int *o, const int *a) {
+    int i = threadIdx.x;
+    if (!(i & a[0])) {
+        if (a[1] != 5) for (int j = 0; j < a[2]; j++) o[j * 32 + i] = a[j];
+        atomicAdd(o + i, 1);
+    }
+    o[i] = 2;
+}"""
+
+
+@pytest.fixture(scope="module")
+def skips(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
+    """The machine code, and its listing."""
+    source = tmp_path_factory.mktemp("skips") / "skips.cu"
+    source.write_text(SKIPS)
+    code = compile_cubin(source).cubin
+    return code, disassemble(code)
+
+
+@pytest.mark.parametrize("elsewhere", [0, 1, 16])
+@pytest.mark.parametrize("threads", [32, 16])
+def test_a_group_branches_by_whether_lanes_of_the_mask_are_elsewhere(
+    elsewhere: int, threads: int, skips: tuple[bytes, str]
+) -> None:
+    code, text = skips
+    branch = text[text.index("ISETP.NE.AND P0, PT, R0, 0x5") :].split("@", 1)[1].split("(", 1)[0]
+    stores = {}
+    for kind in ("CONV", "DIV"):
+        changed = text.replace("@" + branch, f"BRA.{kind} 0xffffffff, `", 1)
+        assert changed != text
+        arguments = [np.zeros(128, np.int32), np.array([elsewhere, 4, 3, 0], np.int32)]
+        found = analyze(Kernel("k", read_module(code, changed).kernels["k"]), 1, threads, arguments)
+        stores[kind] = found.totals["l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"]
+    is_whole = not elsewhere or elsewhere >= threads
+    assert stores == ({"CONV": 1, "DIV": 4} if is_whole else {"CONV": 4, "DIV": 1})
