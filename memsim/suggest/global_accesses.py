@@ -98,7 +98,9 @@ def _fields(block: Analysis, name: str, first: int, size: int) -> ArrayOfStructs
     known = sorted(pieces)
     ends = [0, *(start + width for start, width in known)]
     overlap = any(start < end for (start, _), end in zip(known, ends)) or ends[-1] > record
-    if overlap or known == [(0, record)]:
+    each_warp = sum(-(-site.instructions // trace.launch.warps) for site in sites)
+    # More places than a warp has instructions: one of them goes along a row, by warps.
+    if overlap or known == [(0, record)] or len(known) > each_warp:
         return None
     before = sum(site.sectors or 0 for site in sites)
     places = {start: index * (-(-size // ALIGN) + 1) * ALIGN for index, (start, _) in enumerate(known)}
@@ -147,30 +149,40 @@ def _moved_sectors(
 class Staging:
     """A row of the analysis whose data could be staged in shared memory. site: its number.
 
-    sectors: of the first block, before and after. room: bytes of shared memory that the block's data take.
+    sectors: of the first block, before and after. room: bytes of shared memory that the block's data take, of
+    one round if its warps access more than once. fills: it already is a copy into shared memory.
     """
 
     site: SiteCounts
     sectors: tuple[int, int]
     room: int
+    fills: bool = False
 
 
 def staging(block: Analysis) -> tuple[Staging, ...]:
     """The rows that move fewer sectors if every sector that the block touches is moved once."""
     trace, chip = block.trace, block.arch
     used = shared_end(trace)
+    stores = {(site.file, site.line) for site in block.sites if (site.space, site.op) == ("shared", "store")}
     found = []
     for number, site in enumerate(block.sites):
-        if not is_badly_coalesced(site) or site.sectors is None:
+        if not is_badly_coalesced(site) or site.sectors is None or _is_of_library(site):
             continue
         rows = block.requests_of_sites[number]
         touched = trace.addresses[rows][trace.active[rows]]
         sectors = len(np.unique(touched // chip.sector_bytes))  # an aligned access is within one sector
-        room = len(np.unique(touched)) * site.width
+        rounds = max(-(-(site.requests or 0) // trace.launch.warps), 1)
+        room = -(-len(np.unique(touched)) // rounds) * site.width
         saves = site.sectors - sectors >= BADLY_COALESCED * site.sectors
         if saves and fits(used + room, trace.launch, chip):
-            found.append(Staging(site, (site.sectors, sectors), room))
+            fills = site.op == "load" and (site.file, site.line) in stores
+            found.append(Staging(site, (site.sectors, sectors), room, fills))
     return tuple(found)
+
+
+def _is_of_library(site: SiteCounts) -> bool:
+    """Whether an array is a table of CUDA's mathematical functions, such as `__cudart_sin_cos_coeffs`."""
+    return site.array.startswith("__cudart")
 
 
 WIDEST = 16

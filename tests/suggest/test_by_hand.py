@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memsim.analysis import Analysis, analyze_trace
+from memsim.launch import Launch
 from memsim.suggest import Suggestions, suggest
 from memsim.suggest.global_accesses import fields, first_block
 from memsim.views.suggest.terminal import render
@@ -75,6 +77,9 @@ def test_records_become_a_structure_of_arrays(tmp_path: Path) -> None:
     assert (found.array, found.record) == ("in", 16)
     assert found.fields == ((0, 4), (4, 4), (8, 4))
     assert found.sectors == (3 * 16, 3 * 4)
+    text = render(suggested(case, tmp_path))
+    assert "One of these 2, which exclude each other:" in text
+    assert text.index("as a structure of arrays\n") < text.index("the load through shared memory\n")
     by_hand = Case(RECORDS.format("i", "256 + i", "512 + i"), (32,), FLOATS)
     assert sectors(analyzed(by_hand.job(tmp_path, "by_hand.cu")), "load") == found.sectors[1]
 
@@ -123,8 +128,13 @@ def test_a_naive_transpose_goes_by_way_of_shared_memory(tmp_path: Path) -> None:
     assert (store.site.op, store.site.line) == ("store", 4)
     assert store.sectors == (32 * 32, 32 * 4)
     assert store.room == 4096
+    assert found.fields == ()  # a column is no field
+    assert render(found).startswith(
+        "k: 896 of 1,152 global sectors are not needed; "
+        "the store through shared memory would save 896 of them (out, k.cu:4), by hand\n"
+    )
     assert "k.cu:4: the store through shared memory" in render(found)
-    assert "1,024 -> 128 global sectors of the first block, counted on its requests" in render(found)
+    assert "1,024 -> 128 global sectors, counted on these requests" in render(found)
     staged = """
 extern "C" __global__ void k(const float *in, float *out) {
     __shared__ float tile[32][33];
@@ -136,6 +146,33 @@ extern "C" __global__ void k(const float *in, float *out) {
 """
     by_hand = Case(staged, (32, 32), FLOATS)
     assert sectors(analyzed(by_hand.job(tmp_path, "by_hand.cu")), "store") == store.sectors[1]
+
+
+@pytest.mark.slow
+def test_counts_of_the_first_block_are_scaled_to_the_launch_and_rounds_share_a_tile(tmp_path: Path) -> None:
+    """4 blocks; each copies 2 tiles, one after the other, into shared memory down the columns."""
+    text = """
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float tile[32][33];
+    int x = threadIdx.x, y = threadIdx.y;
+    float sum = 0;
+    for (int i = 0; i < 2; ++i) {
+        tile[x][y] = in[(blockIdx.x * 2 + i) * 1024 + x * 32 + y];
+        __syncthreads();
+        sum += tile[y][x];
+        __syncthreads();
+    }
+    out[blockIdx.x * 1024 + y * 32 + x] = sum;
+}
+"""
+    case = Case(text, (32, 32), ((8192, "float32"), (4096, "float32")))
+    job = replace(case.job(tmp_path), launch=Launch((4, 1, 1), (32, 32, 1)))
+    found = suggest(analyzed(job), job)
+    (load,) = found.staging
+    assert (load.fills, load.room, load.sectors) == (True, 4096, (2048, 256))
+    shown = render(found)
+    assert "in, k.cu:7: the copy into shared memory by neighbouring lanes" in shown
+    assert "8,192 -> about 1,024 global sectors, scaled from the first block" in shown
 
 
 @pytest.mark.slow

@@ -165,7 +165,7 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
         (
             "{ extern __shared__ float t[];\nt[i]; }\nvoid f() { kernel<<<1, 32, n * 4>>>(p); }",
             "{ extern __shared__ float t[];\nt[i + i / 32]; }\n"
-            "void f() { kernel<<<1, 32, (n * 4) + (n * 4) / 32>>>(p); }",
+            "void f() { kernel<<<1, 32, n * 4 + (n * 4) / 32>>>(p); }",
             Padding(128, 4),
             4096,
         ),

@@ -16,7 +16,8 @@ from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count, file_names
 from memsim.views.plain import plain_line
 from memsim.views.suggest.advice import change_name, formula, room_of
-from memsim.views.suggest.by_hand import ARROW, by_hand
+from memsim.views.suggest.by_hand import ARROW, parts
+from memsim.views.suggest.headline import headline
 
 MOST_LINES = 24  # changed lines that are shown of a proposal
 MOST_SITES = 12  # rows of the table before and after
@@ -55,11 +56,11 @@ def render(found: Suggestions) -> str:
     if found.analysis.bound.has_instructions and found.analysis.bound.units:
         lines.append(f"Bound: {found.analysis.bound.verdict}")  # whether a cure can shorten the launch at all
     names = _names(found)
-    parts = [_advised(entry, found, names) for entry in found.advice]
+    texts = [_advised(entry, found, names) for entry in found.advice]
     for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
-        parts.append(((PROVEN, remap.analysis.bound.cycles), ["", *_remapped(remap, number, names)]))
-    parts += [((FORECAST, 0), ["", *cure]) for cure in by_hand(found)]
-    for _, part in sorted(parts, key=itemgetter(0)):
+        texts.append(((PROVEN, remap.analysis.bound.cycles), ["", *_remapped(remap, number, names)]))
+    texts += [((FORECAST, 0), ["", *cure]) for cure in parts(found)]
+    for _, part in sorted(texts, key=itemgetter(0)):
         lines += part
     ending = list(_ending(found, names))
     lines += ["", *ending] if ending else []
@@ -108,61 +109,6 @@ def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[Rank, lis
     if known == PROVEN and found.proof is not None:
         return (known, found.proof.analysis.bound.cycles), lines
     return (known, min((each.cost.most - each.now.most for each in best_first), default=0)), lines
-
-
-def headline(found: Suggestions) -> str:
-    """What other layouts can save, in one line."""
-    sites = [site for site in found.analysis.sites if site.space == "shared"]
-    wavefronts = sum(site.wavefronts or 0 for site in sites)
-    conflicts = sum(entry.conflicts for entry in found.advice)
-    kernel = found.analysis.trace.kernel
-    if not conflicts:
-        nothing = "no bank conflict, so no other layout saves a wavefront"
-        rest = [*map(_saved_by_threads, found.remapped)] or [*_needless(found)]
-        return f"{kernel}: {'; '.join([nothing, *rest])}"
-    proven = {} if found.proof is None else _counted(found.proof)
-    saved = proven or _forecast(found)
-    of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
-    if not saved:
-        return f"{kernel}: {of}, and no layout tried saves {_LEAST} of them"
-    whole = sum(saved.values())
-    all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
-    saves = f"saves {all_of}" if proven else f"would save {all_of}, by forecast"
-    return f"{kernel}: {of}; another layout of {' and '.join(saved)} {saves}"
-
-
-def _counted(proof: Proof) -> dict[str, int]:
-    """Wavefronts that the edited kernel saves, by array."""
-    saved = {name: proof.before[name] - counted for name, counted in proof.counted.items()}
-    return {name: wavefronts for name, wavefronts in saved.items() if wavefronts}
-
-
-def _forecast(found: Suggestions) -> dict[str, int]:
-    """Wavefronts that the best layouts should save that no replay disproved, by array."""
-    saved = {}
-    for entry in found.advice:
-        left = [each.cost.most for each in entry.proposals if _known(each, found) != DISPROVEN]
-        if left:
-            saved[entry.tile.name] = entry.wavefronts - min(left)
-    return saved
-
-
-def _needless(found: Suggestions) -> Iterator[str]:
-    """The global sectors that nothing here saves."""
-    sites = [site for site in found.analysis.sites if site.space == "global"]
-    moved = sum(site.needless_sectors for site in sites)
-    if moved and not any(by_hand(found)):
-        of = f"{moved:,} of {sum(site.sectors or 0 for site in sites):,} global sectors are not needed"
-        yield f"{of}, and no change that memsim tries saves any (memsim explain shows why they are moved)"
-
-
-def _saved_by_threads(found: Remapped) -> str:
-    (sectors, sectors_now), (wavefronts, wavefronts_now) = found.sectors, found.wavefronts
-    if sectors_now < sectors:
-        saved = f"{sectors - sectors_now:,} of {sectors:,} global sectors are"
-    else:
-        saved = f"{wavefronts - wavefronts_now:,} of {wavefronts:,} shared wavefronts are"
-    return f"{saved} saved with {found.name}"
 
 
 def _array(entry: Advice) -> Iterator[str]:

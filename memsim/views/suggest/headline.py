@@ -1,0 +1,79 @@
+"""The first line of `memsim suggest`: the worst waste of either memory, and what saves most of it."""
+
+from __future__ import annotations
+
+from memsim.analysis import BADLY_COALESCED
+from memsim.suggest.proposals import LEAST_SAVED
+from memsim.suggest.prove import Proof
+from memsim.suggest.suggestions import Suggestions
+from memsim.suggest.threads import Remapped
+from memsim.views.suggest.by_hand import by_hand
+
+_LEAST = f"{100 // LEAST_SAVED} %"
+
+
+def headline(found: Suggestions) -> str:
+    """What is wasted and what can be saved, in one line, the memory that wastes the larger share first."""
+    shared = [site for site in found.analysis.sites if site.space == "shared"]
+    wavefronts = sum(site.wavefronts or 0 for site in shared)
+    conflicts = sum(entry.conflicts for entry in found.advice)
+    moved = [site for site in found.analysis.sites if site.space == "global"]
+    sectors, needless = sum(site.sectors or 0 for site in moved), sum(site.needless_sectors for site in moved)
+    said = [(conflicts / max(wavefronts, 1), _of_shared(found, conflicts, wavefronts))] if conflicts else []
+    if needless and (needless >= BADLY_COALESCED * sectors or not conflicts):
+        said.append((needless / max(sectors, 1), _of_global(found, needless, sectors)))
+    others = [_saved_by_threads(each) for each in found.remapped if each.sectors[0] <= each.sectors[1]]
+    if not said:
+        said.append((0.0, "no bank conflict, so no other layout saves a wavefront"))
+    ordered = [text for _, text in sorted(said, key=lambda each: -each[0])]
+    return f"{found.analysis.trace.kernel}: {'; '.join([*ordered, *([] if conflicts else others)])}"
+
+
+def _of_shared(found: Suggestions, conflicts: int, wavefronts: int) -> str:
+    proven = {} if found.proof is None else _counted(found.proof)
+    saved = proven or _forecast(found)
+    of = f"{conflicts:,} of {wavefronts:,} shared wavefronts are bank conflicts"
+    if not saved:
+        return f"{of}, and no layout tried saves {_LEAST} of them"
+    whole = sum(saved.values())
+    all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
+    saves = f"saves {all_of}" if proven else f"would save {all_of}, by forecast"
+    return f"{of}; another layout of {' and '.join(saved)} {saves}"
+
+
+def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
+    of = f"{needless:,} of {sectors:,} global sectors are not needed"
+    threads = [each for each in found.remapped if each.sectors[1] < each.sectors[0]]
+    cures = [each for each in by_hand(found) if each.unit == "global sectors"]
+    if threads:
+        return f"{of}; {_saved_by_threads(min(threads, key=lambda each: each.sectors[1]))}"
+    if cures:
+        best = cures[0]
+        saved = f"{'about ' * best.scaled}{best.saved:,} of them"
+        return f"{of}; {best.what} would save {saved} ({best.where}), by hand"
+    nothing = "no change that memsim tries saves any (memsim explain shows why they are moved)"
+    return f"{of}, and {nothing}"
+
+
+def _counted(proof: Proof) -> dict[str, int]:
+    """Wavefronts that the edited kernel saves, by array."""
+    saved = {name: proof.before[name] - counted for name, counted in proof.counted.items()}
+    return {name: wavefronts for name, wavefronts in saved.items() if wavefronts}
+
+
+def _forecast(found: Suggestions) -> dict[str, int]:
+    """Wavefronts that the best layouts should save that no replay disproved, by array."""
+    saved = {}
+    for entry in found.advice:
+        counted = ((each, found.replayed(each)) for each in entry.proposals)
+        left = [each.cost.most for each, after in counted if after is None or after < each.now.most]
+        if left:
+            saved[entry.tile.name] = entry.wavefronts - min(left)
+    return saved
+
+
+def _saved_by_threads(found: Remapped) -> str:
+    (sectors, sectors_now), (wavefronts, wavefronts_now) = found.sectors, found.wavefronts
+    if sectors_now < sectors:
+        return f"{sectors - sectors_now:,} of them are saved with {found.name}"
+    return f"{wavefronts - wavefronts_now:,} of {wavefronts:,} shared wavefronts are saved with {found.name}"
