@@ -140,7 +140,7 @@ def _staging(found: Suggestions, each: Staging, names: Mapping[str, str]) -> ByH
     side, work = "so that neighbouring lanes have neighbouring addresses", "as the work of each thread is"
     load, tile = (side, work) if site.op == "load" else (work, side)
     ending = "read it" if site.op == "load" else "store it"
-    how = (f"By hand: a tile of {each.room:,} B. Fill it {load},", f"and {ending} {tile}.")
+    how: tuple[str, ...] = (f"By hand: a tile of {each.room:,} B. Fill it {load},", f"and {ending} {tile}.")
     what = f"the {site.op} through shared memory"
     if each.fills:
         what = "the copy into shared memory by neighbouring lanes"
