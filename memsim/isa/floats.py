@@ -14,7 +14,7 @@ from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.machine_protocol import Value
 from memsim.isa.number_formats import from_double
-from memsim.isa.op import Constant, Form, Operand, Register, Unsupported, require
+from memsim.isa.op import Constant, Form, Operand, Register, Trait, Unsupported, require
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
@@ -36,6 +36,7 @@ MODES = {"RM": "rm", "RP": "rp", "RZ": "rz"}
 ROUNDING = " ".join(("RN", *MODES, "FTZ", "SAT"))
 #: What FMUL multiplies by, too.
 _SCALES = {"D2": 0.5, "D4": 0.25, "D8": 0.125, "M2": 2.0, "M4": 4.0, "M8": 8.0}
+_ALTERS = dict.fromkeys((*MODES, "SAT", *_SCALES), Trait.ALTERS)
 TINY = np.float32(2.0**-126)
 
 
@@ -93,7 +94,7 @@ def wide(operation: Callable[..., Array], mode: str) -> Callable[..., Array]:
 define("FADD UFADD", "W P <- FF", ROUNDING)  # not executed
 
 
-@executes("FADD UFADD", "W <- FF", ROUNDING)
+@executes("FADD UFADD", "W <- FF", ROUNDING, traits={"": Trait.SUMS, **_ALTERS})
 def add(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     mode = mode_of(form)
     operation = np.add if mode == "rn" else wide(lambda a, b: odd_sum(a, b, mode), mode)
@@ -101,7 +102,12 @@ def add(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     return lambda r: from_floats(added(r))
 
 
-@executes("FMUL UFMUL", "W <- FF", f"{' '.join(_SCALES)} {ROUNDING}")
+@executes(
+    "FMUL UFMUL",
+    "W <- FF",
+    f"{' '.join(_SCALES)} {ROUNDING}",
+    traits={"": Trait.MULTIPLIES, **_ALTERS},
+)
 def multiply(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     mode = mode_of(form)
     scale = next((_SCALES[name] for name in form.given if name in _SCALES), 1.0)
@@ -110,7 +116,7 @@ def multiply(form: BoundForm, a: FloatReader, b: FloatReader) -> Compute:
     return finish(form, np.multiply, a, b, exact=np.multiply)
 
 
-@executes("FFMA UFFMA", "W <- FFF", ROUNDING)
+@executes("FFMA UFFMA", "W <- FFF", ROUNDING, traits={"": Trait.FUSES, **_ALTERS})
 def multiply_add(form: BoundForm, *sources: FloatReader) -> Compute:
     mode = mode_of(form)
     operation = fma32 if mode == "rn" else wide(lambda a, b, c: odd_sum(a * b, c, mode), mode)
@@ -236,8 +242,9 @@ _NEAREST: dict[str, tuple[str, Callable[..., Array]]] = {
 }
 
 
-@executes("DADD DMUL", "D <- GG", " ".join(MODES))
-@executes("DFMA", "D <- GGG", " ".join(MODES))
+@executes("DADD", "D <- GG", " ".join(MODES))
+@executes("DMUL", "D <- GG", " ".join(MODES), traits={"": Trait.MULTIPLIES_64})
+@executes("DFMA", "D <- GGG", " ".join(MODES), traits={"": Trait.FUSES_64})
 def double_arithmetic(form: BoundForm, *reads: FloatReader) -> Compute:
     name, operation = _NEAREST[form.opcode]
     mode = mode_of(form)

@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, computes, executes
 from memsim.isa.number_formats import fields, halved, packed, readings
-from memsim.isa.op import Immediate, Operand, Register, require
+from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools
@@ -21,6 +21,7 @@ from memsim.state.registers import bounds, fit, from_array, plus, times, to_arra
 from memsim.state.sums import Int, product, shift_right
 
 WORD = 1 << 32
+_ADDS = {"": Trait.ADDS}
 
 
 def as_int(condition: bool | Part) -> Int:
@@ -38,7 +39,7 @@ def at_least(value: Int, bound: int) -> bool | Part:
     return from_bools(to_array(value) >= bound)
 
 
-@executes("IADD.64 UIADD.64", "D <- DD")
+@executes("IADD.64 UIADD.64", "D <- DD", traits=_ADDS)
 def sum_of_pairs(form: BoundForm, a: IntReader, b: IntReader) -> Compute:
     """From sm_120 on."""
     for source in form.sources:
@@ -54,17 +55,17 @@ def sum_of_three_pairs(form: BoundForm, a: IntReader, b: IntReader, c: IntReader
     return lambda r: (*halved(plus(plus(a(r), b(r)), c(r))), True, True)
 
 
-@executes("IADD3 UIADD3", "W <- WWW", "X")
+@executes("IADD3 UIADD3", "W <- WWW", "X", traits=_ADDS)
 def sum_of_three(form: BoundForm, a: IntReader, b: IntReader, c: IntReader) -> Compute:
     return lambda r: fit(plus(plus(a(r), b(r)), c(r)), 32)
 
 
-@executes("IADD3 UIADD3", "W <- WWW PP?")
-@executes("IADD3 UIADD3", "W P <- WWW P?P?")
-@executes("IADD3 UIADD3", "W PP <- WWW P?P?")
-@executes("IADD3.X UIADD3.X", "W <- WWW PP?")
-@executes("IADD3.X UIADD3.X", "W P <- WWW P?P?")
-@executes("IADD3.X UIADD3.X", "W PP <- WWW P?P?")
+@executes("IADD3 UIADD3", "W <- WWW PP?", traits=_ADDS)
+@executes("IADD3 UIADD3", "W P <- WWW P?P?", traits=_ADDS)
+@executes("IADD3 UIADD3", "W PP <- WWW P?P?", traits=_ADDS)
+@executes("IADD3.X UIADD3.X", "W <- WWW PP?", traits=_ADDS)
+@executes("IADD3.X UIADD3.X", "W P <- WWW P?P?", traits=_ADDS)
+@executes("IADD3.X UIADD3.X", "W PP <- WWW P?P?", traits=_ADDS)
 def sum_with_carries(form: BoundForm, *sources: Any) -> Compute:
     """Only `.X` reads predicates; the first that is written is whether the sum has 33 bits, the other 34."""
     signed, extended = sources[:3], "X" in form.given
@@ -99,7 +100,7 @@ def carry_word(binder: Binder, operand: Operand | None, extended: bool) -> IntRe
     return binder.unsigned_word(operand)
 
 
-@executes("VIADD", "W <- WW")
+@executes("VIADD", "W <- WW", traits=_ADDS)
 def sum_of_two(form: BoundForm, a: IntReader, b: IntReader) -> Compute:
     return lambda r: fit(plus(a(r), b(r)), 32)
 

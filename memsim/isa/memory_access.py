@@ -80,6 +80,13 @@ def register_count(form: Form | BoundForm) -> int:
     return 4 if "128" in form.modifiers else 2 if "64" in form.modifiers else 1
 
 
+def bytes_of_piece(form: Form | BoundForm) -> int:
+    """Bytes that a load or store moves of each register: 4, or fewer."""
+    return min(
+        (np.dtype(_ELEMENTS[name][0]).itemsize for name in form.modifiers if name in _ELEMENTS), default=4
+    )
+
+
 def of_size(text: str) -> Callable[[Form], str]:
     """A signature in which `R#` is as many registers as the form names."""
     return lambda form: text.replace("#", str(register_count(form)))

@@ -48,7 +48,7 @@ _PICKS = {
 }
 
 
-@executes("PRMT UPRMT", "W <- KWK", " ".join(_PICKS))
+@executes("PRMT UPRMT", "W <- KWK", " ".join(_PICKS), traits={"": Trait.PICKS_BYTES})
 def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Compute:
     """Four bytes out of two words."""
     given = form.given

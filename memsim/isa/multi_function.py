@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.number_formats import to_bits
-from memsim.isa.op import Immediate, Operand, Register, require
+from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.program import Op
 from memsim.isa.readers import FloatReader, Registers
 from memsim.state.registers import fit, from_array, to_array
@@ -265,14 +265,18 @@ OF_HIGH: Final[dict[str, Callable[[Integers], Integers]]] = {
 # --- the instruction -------------------------------------------------------------------------
 
 
+_TRAITS = {
+    **{"": Trait.APPROXIMATES, "RCP": Trait.RECIPROCAL, "RSQ": Trait.ROOT},
+    **{"RCP64H": Trait.RECIPROCAL_64, "RSQ64H": Trait.ROOT_64},
+}
+
+
 def is_approximate(op: Op) -> bool:
     """Is it an approximation?
 
     `MUFU.RSQ R0, -QNAN`, by which compilers make the result of an invalid division, is none.
     """
-    if op.form.opcode != "MUFU":
-        return "APPROX" in op.form.modifiers
-    return not is_nan(op.form.operands[-1])
+    return Trait.APPROXIMATES in op.traits and not is_nan(op.form.operands[-1])
 
 
 def is_nan(operand: Operand) -> bool:
@@ -283,13 +287,13 @@ def is_nan(operand: Operand) -> bool:
     return math.isnan(value) if isinstance(value, float) else value & 0x7FFFFFFF > 0x7F800000
 
 
-@executes(" ".join(f"MUFU.{name}" for name in FUNCTIONS), "W <- F", "FTZ")
+@executes(" ".join(f"MUFU.{name}" for name in FUNCTIONS), "W <- F", "FTZ", traits=_TRAITS)
 def function_of_float(form: BoundForm, read: FloatReader) -> Compute:
     function = FUNCTIONS[form.modifiers[0]]
     return lambda r: function(read(r))
 
 
-@executes("MUFU.EX2.F16 MUFU.EX2.BF16 MUFU.TANH.F16 MUFU.TANH.BF16", "W <- R")
+@executes("MUFU.EX2.F16 MUFU.EX2.BF16 MUFU.TANH.F16 MUFU.TANH.BF16", "W <- R", traits=_TRAITS)
 def function_of_half(form: BoundForm, operand: Register) -> Compute:
     """The upper half of the result is 0."""
     function, bf16 = FUNCTIONS[form.modifiers[0]], "BF16" in form.given
@@ -306,7 +310,7 @@ def function_of_half(form: BoundForm, operand: Register) -> Compute:
     return compute
 
 
-@executes(" ".join(f"MUFU.{name}" for name in OF_HIGH), "W <- V")
+@executes(" ".join(f"MUFU.{name}" for name in OF_HIGH), "W <- V", traits=_TRAITS)
 def high_of_double(form: BoundForm, operand: Operand) -> Compute:
     """The high word of a float64 estimate, from the high word of a float64."""
     if isinstance(operand, Immediate) and isinstance(operand.value, float):
@@ -316,4 +320,4 @@ def high_of_double(form: BoundForm, operand: Operand) -> Compute:
     return lambda r: fit(from_array(function(to_array(word(r)))), 32)
 
 
-define("MUFU", "W <- V", None)  # others are not executed
+define("MUFU", "W <- V", None, traits=_TRAITS)  # others are not executed

@@ -18,12 +18,10 @@ from memsim.isa.op import BARRIER, PREDICATE, SLOTS, Effect, Flow, Form, Predica
 class Op(Instruction):
     """One instruction of a program.
 
-    index: its number in the program. reads, writes: slots,
-    as bit sets. A guarded write leaves the register unchanged in lanes whose guard is false. addresses: slots
-    read for an address, a predicate or the guard, not as data. targets: indices of the targets of a branch,
-    call or barrier. meaning: what is known of its form. called: the instruction of
-    the source program that it is a part of, if that is not its form. spills: the slots that stand for the
-    words of the stack that it loads or stores (`memsim.isa.stack`).
+    index: its number in the program. reads, writes: slots, as bit sets. A guarded write leaves the register
+    unchanged in lanes whose guard is false. addresses: slots read for an address, a predicate or the guard,
+    not as data. targets: indices of the targets of a branch, call or barrier. meaning: what is known of its
+    form. spills: the slots of the words of the stack that it loads or stores (`memsim.isa.stack`).
     """
 
     index: int
@@ -35,7 +33,6 @@ class Op(Instruction):
     flow: Flow | None
     targets: tuple[int, ...]
     meaning: Meaning
-    called: str = ""
     spills: tuple[int, ...] = ()
 
     @property
@@ -46,7 +43,7 @@ class Op(Instruction):
     @property
     def name(self) -> str:
         """The opcode with its modifiers."""
-        return self.called or self.form.name
+        return self.form.name
 
     @property
     def traits(self) -> frozenset[Trait]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.arch.units import WORD
 from memsim.isa.machine_protocol import Mask, MemoryMachine
-from memsim.isa.memory_access import address_of, register_count
+from memsim.isa.memory_access import address_of, bytes_of_piece, register_count
 from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Register
 from memsim.isa.program import Op, Program
 from memsim.launch import SPILLS
@@ -51,11 +51,6 @@ def with_spills(program: Program) -> Program:
     return replace(program, ops=tuple(ops), slots=last + 1)
 
 
-def is_part_of_a_word(form: Form) -> bool:
-    """Does a load or store move less than a register?"""
-    return not {"U8", "S8", "U16", "S16"}.isdisjoint(form.modifiers)
-
-
 def _words(op: Op, first: int) -> tuple[int, ...]:
     """The slots of the words that an access to the stack loads or stores."""
     if op.form.opcode not in ("LDL", "STL"):
@@ -68,7 +63,7 @@ def _spilling(op: Op, words: tuple[int, ...]) -> Op:
     slots = sum(1 << word for word in words)
     if op.form.opcode == "LDL":
         return replace(op, reads=op.reads | slots, spills=words)
-    kept = slots if is_part_of_a_word(op.form) else 0
+    kept = slots if bytes_of_piece(op.form) < WORD else 0
     return replace(op, reads=op.reads | kept, writes=op.writes | slots, spills=words)
 
 
@@ -96,7 +91,7 @@ def load_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], ac
     for slot, word in zip(slots, op.spills):
         if slot is not None:
             value = machine.slots[word]
-            if is_part_of_a_word(op.form):
+            if bytes_of_piece(op.form) < WORD:
                 value = _part(op, value)
             machine.write(slot, value, active)
 
@@ -108,14 +103,14 @@ def store_spilled(machine: MemoryMachine, op: Op, slots: Sequence[int | None], a
     """
     for slot, word in zip(slots, op.spills):
         value = 0 if slot is None else machine.slots[slot]
-        if is_part_of_a_word(op.form):
+        if bytes_of_piece(op.form) < WORD:
             value = _with_part(op, machine.slots[word], value)
         machine.write(word, value, active)
 
 
 def _place(form: Form) -> tuple[int, int]:
     """(first bit in the word, bits) of a piece of a word."""
-    return 8 * (address_of(form)[1].offset % WORD), 8 if {"U8", "S8"} & set(form.modifiers) else 16
+    return 8 * (address_of(form)[1].offset % WORD), 8 * bytes_of_piece(form)
 
 
 def _part(op: Op, word: Any) -> Any:

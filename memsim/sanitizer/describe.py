@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.program import SHARED, Op, Program
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
@@ -12,7 +13,6 @@ from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Haza
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
-from memsim.simt.order_of_launch import NARROW
 from memsim.source.values import array_shape
 from memsim.state.address_spaces import SpaceLayout
 
@@ -28,7 +28,6 @@ DOES = {
 }
 #: Copies that complete at an mbarrier.
 PHASED = (("bulk_store", SHARED), ("cluster_bulk_store", SHARED))
-BYTES = {"128": 16, "64": 8, **NARROW}
 
 
 class Description:
@@ -192,4 +191,4 @@ def _does(op: Op) -> str:
 
 
 def _width(op: Op) -> int:
-    return next((BYTES[name] for name in op.form.modifiers if name in BYTES), 4)
+    return bytes_of_piece(op.form) * register_count(op.form)

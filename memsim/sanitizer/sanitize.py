@@ -9,6 +9,7 @@ from typing import Any
 from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
+from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import Flow
 from memsim.isa.program import SHARED
 from memsim.job import Job
@@ -20,7 +21,6 @@ from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.simt.faults import Deadlock, KernelFault
 from memsim.simt.launch_checks import cluster_of
-from memsim.simt.order_of_launch import NARROW
 from memsim.simt.spins import swap_loops
 
 #: Threads that run at once where the blocks differ so much that what is kept of each would not fit.
@@ -125,7 +125,7 @@ def _setting(executable: Executable, launch: Launch) -> tuple[int, bool, frozens
     """
     program = executable.program
     shared = [op for op in program.ops if any(space in (SHARED, "generic") for _, space in op.touches)]
-    unit = min((NARROW.get(name, 4) for op in shared for name in op.form.modifiers), default=4)
+    unit = min((bytes_of_piece(op.form) for op in shared), default=4)
     loads = frozenset(loop.load.index for loop in swap_loops(program.ops))
     met = any(op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER) for op in program.ops)
     return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads

@@ -257,10 +257,7 @@ class Control:
         return self._spread(op, where, active, rest)
 
     def _trap(self, op: Op, active: Mask, rest: Mask) -> int | None:
-        whats = {"call": "assertion failed in", "brx": "BRX index out of range in"}
-        what = whats.get(op.called.split(".")[0], "trap executed by")
-        kind = "assert" if what.startswith("assertion") else "trap"
-        raise KernelFault(f"{what} {self.machine.places(active)}", kind, **place_in_source(op))
+        raise KernelFault(f"trap executed by {self.machine.places(active)}", "trap", **place_in_source(op))
 
     def _unknown(self, op: Op, active: Mask, rest: Mask) -> int | None:
         raise refused(op, "is not executed")

@@ -145,7 +145,7 @@ class Dataflow(ControlGraph):
 
         reached: as for `uncertain`.
         """
-        if not is_approximate(op) or (op.form.opcode == "MUFU" and self.functions_measured):
+        if self.functions_measured or not is_approximate(op):
             return False
         return not (
             begins_exact_root(self, self.live, op) or begins_exact_division(self, self.live, op, reached)

@@ -23,35 +23,38 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from memsim.isa.op import Immediate, Operand, Register
+from memsim.isa.op import Immediate, Operand, Register, Trait
 from memsim.isa.program import Op
 from memsim.simt.control_graph import ControlGraph
 
 #: What integer divisions add to the bits of r: 2**32 or 2**64 times r, less 2 units in the last place.
 _SCALES = (Immediate(0x0FFFFFFE), Immediate(0x1FFFFFFE))
-#: Instructions that correct an estimate of float64.
-_CORRECTS = {"RCP64H": ("DFMA",), "RSQ64H": ("DFMA", "DMUL")}
+#: What corrects an estimate of float64.
+_CORRECTS = {
+    Trait.RECIPROCAL_64: {Trait.FUSES_64},
+    Trait.ROOT_64: {Trait.FUSES_64, Trait.MULTIPLIES_64},
+}
 
 
 def begins_exact_division(
     graph: ControlGraph, live: dict[int, int], op: Op, reached: Container[int] | None = None
 ) -> bool:
-    """Is it a `MUFU` whose result is read for nothing but an exact quotient, reciprocal or root of float64?
+    """Is it an estimate that is read for nothing but an exact quotient, reciprocal or root of float64?
 
     live: the live slots at the start of each basic block. reached: the instructions that warps came to; None
     for all. The slow paths of divisions read estimates as they are, where they are infinite or zero.
     """
-    function = op.form.modifiers[0] if op.form.opcode == "MUFU" else ""
+    function = next(iter(op.traits & {Trait.RECIPROCAL, *_CORRECTS}), None)
     result = op.form.operands[0] if op.form.operands else None
-    if function not in ("RCP", *_CORRECTS) or not isinstance(result, Register) or result.slot is None:
+    if function is None or not isinstance(result, Register) or result.slot is None:
         return False
     readers = [
         reader
         for reader in _readers(graph, live, op, result.slot)
         if reached is None or reader.index in reached
     ]
-    if function != "RCP":
-        return bool(readers) and all(reader.form.opcode in _CORRECTS[function] for reader in readers)
+    if function in _CORRECTS:
+        return bool(readers) and all(reader.traits & _CORRECTS[function] for reader in readers)
     return bool(readers) and all(
         _adds(reader, _SCALES) or _corrects(reader, result) or _begins_16_bits(graph, live, reader)
         for reader in readers
@@ -78,21 +81,21 @@ def _readers(graph: ControlGraph, live: dict[int, int], op: Op, slot: int) -> It
 
 def _adds(op: Op, numbers: tuple[Immediate, ...]) -> bool:
     """An integer sum with one of these numbers."""
-    return op.form.opcode in ("IADD3", "VIADD", "IADD") and any(n in op.form.operands for n in numbers)
+    return Trait.ADDS in op.traits and any(n in op.form.operands for n in numbers)
 
 
 def _begins_16_bits(graph: ControlGraph, live: dict[int, int], op: Op) -> bool:
-    """An FMUL whose product is read for nothing but 2 units in the last place more."""
+    """A product that is read for nothing but 2 units in the last place more."""
     product = op.form.operands[0]
-    if op.form.opcode != "FMUL" or not isinstance(product, Register) or product.slot is None:
+    if Trait.MULTIPLIES not in op.traits or not isinstance(product, Register) or product.slot is None:
         return False
     readers = list(_readers(graph, live, op, product.slot))
     return bool(readers) and all(_adds(reader, (Immediate(2),)) for reader in readers)
 
 
 def _corrects(op: Op, estimate: Register) -> bool:
-    """b r - 1 or 1 - b r, or r + r t: an FFMA with the estimate as a factor."""
-    if op.form.opcode != "FFMA":
+    """b r - 1 or 1 - b r, or r + r t: fused, with the estimate as a factor."""
+    if Trait.FUSES not in op.traits:
         return False
     _, *factors, addend = op.form.operands
     is_residual = isinstance(addend, Immediate) and addend.value in (1, -1)
@@ -101,28 +104,28 @@ def _corrects(op: Op, estimate: Register) -> bool:
 
 # --- exact roots of float32 ------------------------------------------------------------------
 
-#: What an instruction makes of what it reads: opcode and operands -> name.
+#: What an instruction makes of what it reads: its trait and operands -> name.
 STEPS = {
-    ("FMUL", "x", "r"): "g",
-    ("FMUL", "r", "x"): "g",
-    ("FMUL", "r", "half"): "h",
-    ("FMUL", "half", "r"): "h",
-    ("FADD", "-g", "-zero"): "n",
-    ("FFMA", "-g", "g", "x"): "e",
-    ("FFMA", "g", "-g", "x"): "e",
-    ("FFMA", "g", "n", "x"): "e",
-    ("FFMA", "n", "g", "x"): "e",
-    ("FFMA", "e", "h", "g"): "root",
-    ("FFMA", "h", "e", "g"): "root",
+    (Trait.MULTIPLIES, "x", "r"): "g",
+    (Trait.MULTIPLIES, "r", "x"): "g",
+    (Trait.MULTIPLIES, "r", "half"): "h",
+    (Trait.MULTIPLIES, "half", "r"): "h",
+    (Trait.SUMS, "-g", "-zero"): "n",
+    (Trait.FUSES, "-g", "g", "x"): "e",
+    (Trait.FUSES, "g", "-g", "x"): "e",
+    (Trait.FUSES, "g", "n", "x"): "e",
+    (Trait.FUSES, "n", "g", "x"): "e",
+    (Trait.FUSES, "e", "h", "g"): "root",
+    (Trait.FUSES, "h", "e", "g"): "root",
 }
 
 
 def begins_exact_root(graph: ControlGraph, live: dict[int, int], op: Op) -> bool:
-    """Is it a `MUFU.RSQ` whose result is read for nothing but an exact root?
+    """Is it an estimate whose result is read for nothing but an exact root?
 
     live: the live slots at the start of each basic block.
     """
-    if op.form.opcode != "MUFU" or op.form.modifiers != ("RSQ",) or op.guard is not None:
+    if Trait.ROOT not in op.traits or len(op.form.modifiers) > 1 or op.guard is not None:
         return False
     result, of = op.form.operands
     if not isinstance(of, Register) or of != Register(of.slot) or not isinstance(result, Register):
@@ -149,8 +152,10 @@ def _after(ops: tuple[Op, ...], held: dict[int, str]) -> dict[int, str] | None:
     """
     held = dict(held)
     for op in ops:
-        names = (op.form.opcode, *(_name(operand, held) for operand in op.form.operands[1:]))
-        made = STEPS.get(names) if op.guard is None and set(op.form.modifiers) <= {"FTZ"} else None
+        names = tuple(_name(operand, held) for operand in op.form.operands[1:])
+        is_plain = op.guard is None and Trait.ALTERS not in op.traits
+        steps = [step for trait in op.traits if (step := STEPS.get((trait, *names)))]
+        made = steps[0] if steps and is_plain else None
         if made is None and any((op.reads | op.addresses) >> slot & 1 for slot in _secret(held)):
             return None
         if op.guard is not None and any(op.writes >> slot & 1 for slot in held):

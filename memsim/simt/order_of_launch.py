@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
+from memsim.arch.units import WORD
+from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import GLOBAL, SHARED, Op, Program, spaces_read, spaces_written
 from memsim.order.global_order import GlobalListener, GlobalOrder
@@ -26,8 +28,6 @@ from memsim.state.launch_memory import Memory
 MOST_REASONS = 3
 #: Accesses that happen where they stand among those of their thread.
 FOLLOWED = frozenset(("load", "store", "reduction", "atomic"))
-#: Modifiers of accesses that are narrower than a word, and their bytes.
-NARROW = {"U8": 1, "S8": 1, "U16": 2, "S16": 2}
 #: Larger memory is not followed: it would take this many times 16 bytes.
 MOST_CELLS = 1 << 26
 
@@ -52,7 +52,7 @@ def listener_of_shared(
         return next((op for op in found if not (by_atomic and op.index in ends)), None)
 
     def report(race: Race) -> None:
-        by_atomic = ops[race.store].form.opcode == "ATOMS"
+        by_atomic = ("atomic", "shared") in ops[race.store].touches
         op = decided(race.load, by_atomic) if len(told) < MOST_REASONS else None
         if op is not None:
             what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
@@ -84,7 +84,7 @@ def listener_of_global(dataflow: Dataflow, memory: Memory) -> GlobalListener | N
     """
     ops = [dataflow.ops[index] for index in dataflow.read_again()]
     size = memory.layouts["global"].end - GLOBAL_BASE
-    cell = min((NARROW.get(name, 4) for op in ops for name in op.form.modifiers), default=4)
+    cell = min((bytes_of_piece(op.form) for op in ops), default=WORD)
     touched = {access for op in ops for access, _ in op.touches}
     if not ops or size > MOST_CELLS * cell or not touched <= FOLLOWED:
         return None

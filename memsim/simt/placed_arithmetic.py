@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from memsim.arch.units import WORD
 from memsim.isa.definitions import meaning_of
 from memsim.isa.logic import OR
+from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import (
     PREDICATE,
     SLOTS,
@@ -33,7 +35,6 @@ from memsim.isa.op import (
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import is_indexed
-from memsim.isa.stack import is_part_of_a_word
 from memsim.simt.placed_words import (
     Lower,
     Placed,
@@ -143,7 +144,7 @@ def _loaded(op: Op, place: Constant, sources: PlacedSources) -> Results:
         [sources.constants.get((place.bank, (start & ~3) + 4 * more)) for start in starts]
         for more in range(len(op.meaning.targets))
     ]
-    if is_part_of_a_word(op.form):
+    if bytes_of_piece(op.form) < WORD:
         return [other(value for values in at for value in values)]
     return [chosen(("at", place), values) if values else None for values in at]
 

@@ -11,7 +11,7 @@ from functools import reduce
 from operator import or_
 
 from memsim.isa.definitions import meaning_of
-from memsim.isa.op import Immediate, Operand, Register
+from memsim.isa.op import Immediate, Operand, Register, Trait
 from memsim.isa.program import Op, Program
 from memsim.simt.control_graph import ControlGraph
 
@@ -53,7 +53,7 @@ def without_unused_halves(program: Program) -> Program:
 def _selector(op: Op) -> int | None:
     """The bytes that a PRMT selects, if they are a number and its operands plain."""
     form = op.form
-    if form.opcode != "PRMT" or form.modifiers or len(form.operands) != 4:
+    if Trait.PICKS_BYTES not in op.traits or form.modifiers or len(form.operands) != 4:
         return None
     selector = form.operands[2]
     if not isinstance(selector, Immediate) or not isinstance(selector.value, int):

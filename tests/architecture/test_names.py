@@ -13,6 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 from pkgutil import resolve_name
 
+from memsim.isa.table import DEFINITIONS
+
 PACKAGE = Path(__file__).parents[2] / "memsim"
 UNITS = PACKAGE / "arch" / "units.py"
 FORMATS = ("terminal", "figure", "page", "json", "markdown")
@@ -104,3 +106,30 @@ def test_what_docstrings_name_is_there() -> None:
     assert {path: names for path, names in found.items() if names} == {}
     named = "`memsim.views.explain`, `memsim.load`, `memsim.inspect.request` and `memsim.launch`"
     assert not_there(named) == ["memsim.inspect.request"]
+
+
+def opcodes_in(path: Path) -> list[str]:
+    """The strings of a module, but for its docstrings, that name an opcode."""
+    tree = ast.parse(path.read_text("utf-8"))
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in prose
+        and not DEFINITIONS.keys().isdisjoint(re.split(r"\W", node.value))
+    ]
+
+
+#: A cause in a report, which users know by this name.
+TOLD = "the last bit of MUFU"
+
+
+def test_the_emulator_names_no_opcode(tmp_path: Path) -> None:
+    """What it asks of instructions are traits and signatures, which their definitions state."""
+    rooms = (PACKAGE / "simt", PACKAGE / "order", PACKAGE / "state")
+    found = {path: opcodes_in(path) for room in rooms for path in room.rglob("*.py")}
+    assert [name for names in found.values() for name in names] == [TOLD]
+    (tmp_path / "own.py").write_text('"""As LDS does."""\nif op.name in ("LDS.U", "load"):\n    "STS"\n')
+    assert opcodes_in(tmp_path / "own.py") == ["LDS.U"]

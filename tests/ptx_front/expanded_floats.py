@@ -14,6 +14,7 @@ import numpy as np
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.floats import ROUNDING, finish, mode_of, wide
 from memsim.isa.number_formats import from_double
+from memsim.isa.op import Trait
 from memsim.isa.readers import FloatReader
 from memsim.state.rounding import Array
 
@@ -30,8 +31,13 @@ _WORK: dict[str, Callable[..., Array]] = {
 }
 
 
-@executes("FDIV", "W <- FF", f"APPROX {ROUNDING}")
-@executes("FRCP FSQRT FRSQ FEX2 FLG2 FSIN FCOS", "W <- F", f"APPROX {ROUNDING}")
+@executes("FDIV", "W <- FF", f"APPROX {ROUNDING}", traits={"APPROX": Trait.APPROXIMATES})
+@executes(
+    "FRCP FSQRT FRSQ FEX2 FLG2 FSIN FCOS",
+    "W <- F",
+    f"APPROX {ROUNDING}",
+    traits={"APPROX": Trait.APPROXIMATES},
+)
 def build_single(form: BoundForm, *values: FloatReader) -> Compute:
     work = _WORK[form.opcode[1:]]
     return finish(form, wide(work, mode_of(form)), *values, exact=work)

@@ -130,6 +130,7 @@ def lower_call(asm: Assembler, instruction: PtxInstruction) -> None:
     """A failed CUDA C++ assertion ends the launch, as on a GPU; no other call is executed."""
     target = checked(instruction.operands[0], ptx.CallTarget)
     require(checked(target.target, ptx.PtxSymbol).name == "__assertfail")
+    asm.emit("CALL.ABS.NOINC", Label("__assertfail", None))
     asm.emit("BPT.TRAP")
 
 

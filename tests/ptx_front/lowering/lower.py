@@ -5,6 +5,8 @@ An instruction that no table lowers becomes one that is not executed: what it wr
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import tests.ptx_front.expanded_floats
 import tests.ptx_front.expanded_integers
 import tests.ptx_front.expanded_mbarrier
@@ -102,6 +104,17 @@ def _program(asm: Assembler, assembly: Assembly, own: str) -> Program:
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class LoweredOp(Op):
+    """A part of an instruction of PTX, by whose name it is called."""
+
+    called: str
+
+    @property
+    def name(self) -> str:
+        return self.called
+
+
 def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, own: str) -> Op:
     form, guard, instruction = emitted.form, emitted.guard, emitted.source
     known = form.opcode in DEFINITIONS
@@ -111,7 +124,7 @@ def _op(asm: Assembler, assembly: Assembly, index: int, emitted: Emitted, own: s
         reads |= 1 << guard.slot
         addresses |= 1 << guard.slot
     targets = (assembly.target(emitted),) if emitted.label is not None else ()
-    return Op(
+    return LoweredOp(
         index=index,
         address=-1,
         guard=guard,
