@@ -2,10 +2,10 @@
 
 A mutant is the source with one operator, number, comparison or decorator changed, by the operators of
 cosmic-ray (`pip install cosmic-ray coverage`). It is planted in a copy of the last commit, one at a time,
-and the tests of that room alone are run: those that run the changed line first, then the others that run
-something of its file. A mutant that no test fails on has survived; one that makes them take far longer than
-without it has been found. Places are drawn by a seed, and one change at each, so that an operator that can
-be replaced in twelve ways does not count twelve times.
+and those tests of that room alone are run that run the changed line; where it is run only by being imported,
+those that run something of its file. A mutant that no test fails on has survived; one that makes them take far
+longer than without it has been found. Places are drawn by a seed, and one change at each, so that an operator
+that can be replaced in twelve ways does not count twelve times.
 
 Left out of the draw, as they change nothing that a right program shows:
 - annotations and protocols, which nothing evaluates;
@@ -165,6 +165,7 @@ class Room:
             "tools.mutant_tests",
         ]
         environment = {**os.environ, "PYTHONPATH": str(self.tree), "OPENBLAS_NUM_THREADS": "1"}
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is not changed is compiled once
         try:
             done = subprocess.run(
                 [*command, *arguments],
@@ -182,15 +183,13 @@ class Room:
         return done.stdout if done.returncode else ""
 
     def _tests(self, change: Change) -> list[str]:
-        """Tests that run the line, the fastest first, then those that run another of its file."""
+        """Tests that run the line, the fastest first; if it is run only when imported, those of its file."""
         path = self.tree / change.file
         tests = self._lines.contexts_by_lineno(str(path))
         of_line = {test for row in _statement(path, change.row) for test in tests.get(row, ())}
-        of_file = {test for names in tests.values() for test in names}
-        return sorted(
-            (of_line | of_file) & self._seconds.keys(),
-            key=lambda test: (test not in of_line, self._seconds[test]),
-        )
+        if of_line == {""}:
+            of_line = {test for names in tests.values() for test in names}
+        return sorted(of_line & self._seconds.keys(), key=self._seconds.__getitem__)
 
     def survives(self, change: Change) -> str | None:
         """The changed lines, if no test fails on them."""
