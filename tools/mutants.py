@@ -2,10 +2,10 @@
 
 A mutant is the source with one operator, number, comparison or decorator changed, by the operators of
 cosmic-ray (`pip install cosmic-ray coverage`). It is planted in a copy of the last commit, one at a time,
-and those tests of that room alone are run that run the changed line; where it is run only by being imported,
-those that run something of its file. A mutant that no test fails on has survived; one that makes them take far
-longer than without it has been found. Places are drawn by a seed, and one change at each, so that an operator
-that can be replaced in twelve ways does not count twelve times.
+and those tests of that room alone are run that run the changed line; where it is run only by being
+imported, those that run something of its file. A mutant that no test fails on has survived; one that makes
+them take far longer than without it has been found. Places are drawn by a seed, and one change at each, so
+that an operator that can be replaced in twelve ways does not count twelve times.
 
 Left out of the draw, as they change nothing that a right program shows:
 - annotations and protocols, which nothing evaluates;
@@ -120,16 +120,18 @@ def _changes(tree: Path, room: str) -> dict[Place, list[Change]]:
     return dict(sorted(found.items()))
 
 
-def _statement(file: Path, row: int) -> range:
-    """The rows of the innermost statement around one, without the statements inside it."""
-    rows = range(row, row + 1)
+def _statement(file: Path, row: int) -> tuple[range, bool]:
+    """The rows of the innermost statement around one, without those inside it; is it run by importing?"""
+    rows, imported = range(row, row + 1), True
     for node in ast.walk(_tree(file)):  # outer ones first
         if isinstance(node, ast.stmt) and node.lineno <= row <= (node.end_lineno or row):
             body = getattr(node, "body", None)
             end = body[0].lineno - 1 if body else node.end_lineno or row
             if row <= end:
                 rows = range(node.lineno, max(end, node.lineno) + 1)
-    return rows
+            elif isinstance(node, ast.FunctionDef):
+                imported = False
+    return rows, imported
 
 
 class Room:
@@ -186,10 +188,9 @@ class Room:
         """Tests that run the line, the fastest first; if it is run only when imported, those of its file."""
         path = self.tree / change.file
         tests = self._lines.contexts_by_lineno(str(path))
-        of_line = {test for row in _statement(path, change.row) for test in tests.get(row, ())}
-        if of_line == {""}:
-            of_line = {test for names in tests.values() for test in names}
-        return sorted(of_line & self._seconds.keys(), key=self._seconds.__getitem__)
+        rows, imported = _statement(path, change.row)
+        found = {test for row, names in tests.items() if imported or row in rows for test in names}
+        return sorted(found & self._seconds.keys(), key=self._seconds.__getitem__)
 
     def survives(self, change: Change) -> str | None:
         """The changed lines, if no test fails on them."""

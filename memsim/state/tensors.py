@@ -6,7 +6,7 @@ an H200 (docs/model.md).
 
 A matrix in shared memory has rows, of M or of N, and k. Source: PTX ISA, "Matrix descriptor" and "Canonical
 layouts"; what a stride counts if rows are contiguous, and that the swizzle applies to the address itself, was
-measured on an H200 (tests/model/test_group_products.py).
+measured on an H200 (tests/isa/test_group_products.py).
 """
 
 from __future__ import annotations

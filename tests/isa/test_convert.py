@@ -20,6 +20,7 @@ from tests.isa.oracle import (
     flush,
     is_nan,
     one,
+    pieces,
     rounded,
     signed,
     unsigned,
@@ -65,6 +66,38 @@ def test_integers_to_floats(mode: str) -> None:
         return unsigned(found), found >> 32
 
     check(f"I2F.F64.U64{mode} R0, R2", in_two, **pairs)
+
+
+@pytest.mark.parametrize("sign", "SU")
+@pytest.mark.parametrize(
+    ("part", "at", "bits"),
+    [*((f".B{i}", 8 * i, 8) for i in range(4)), ("", 0, 16), (".H0", 0, 16), (".H1", 16, 16)],
+)
+def test_parts_of_integers_to_floats(part: str, at: int, bits: int, sign: str) -> None:
+    def oracle(a: int) -> int:
+        (found,) = pieces(a >> at & (1 << bits) - 1, bits, sign == "S")[:1]
+        return encode(Fraction(found), F32)
+
+    check(f"I2F.{sign}{bits} R0, R1{part}", oracle, R1=words(48, 77))
+
+
+NARROW = [f"{sign}{bits}" for sign in "US" for bits in (8, 16, 32)]
+
+
+@pytest.mark.parametrize("saturates", [True, False])
+@pytest.mark.parametrize("of", NARROW)
+@pytest.mark.parametrize("to", NARROW)
+def test_integers_to_integers(to: str, of: str, saturates: bool) -> None:
+    size, bits = int(to[1:]), int(of[1:])
+
+    def oracle(a: int) -> int:
+        value = pieces(a, bits, of[0] == "S")[0]
+        if saturates:
+            least, most = (-(2 ** (size - 1)), 2 ** (size - 1) - 1) if to[0] == "S" else (0, 2**size - 1)
+            return unsigned(min(max(value, least), most))
+        return unsigned(pieces(unsigned(value), size, to[0] == "S")[0])
+
+    check(f"I2I.{to}.{of}{'.SAT' * saturates} R0, R1", oracle, R1=words(48, 78))
 
 
 WHOLE = {"": "rn", ".TRUNC": "rz", ".FLOOR": "rm", ".CEIL": "rp"}

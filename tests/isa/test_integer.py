@@ -260,6 +260,7 @@ def test_distances() -> None:
     check(
         "VABSDIFF R0, R1, R2, R3", lambda a, b, c: unsigned(abs(signed(a) - signed(b)) + c), R1=A, R2=B, R3=C
     )
+    check("VABSDIFF.U32 R0, R1, R2, R3", lambda a, b, c: unsigned(abs(a - b) + c), R1=A, R2=B, R3=C)
 
     def of_bytes(a: int, b: int, is_signed: bool) -> list[int]:
         return [abs(x - y) for x, y in zip(pieces(a, 8, is_signed), pieces(b, 8, is_signed))]

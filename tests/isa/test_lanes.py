@@ -116,8 +116,9 @@ def test_lanes_that_differ_in_a_sign_or_in_one_row_do_not_hold_one_number() -> N
         assert found.tobytes() == numbers.tobytes()
 
 
-def test_votes() -> None:
-    holds = [lane % 3 != 1 for lane in range(64)]
+@pytest.mark.parametrize("of_three", [(0, 2), (), (0, 1, 2), (1,)])
+def test_votes(of_three: tuple[int, ...]) -> None:
+    holds = [lane % 3 in of_three for lane in range(64)]
     given = {"P1": truths(holds)}
     mask, answer = compute("VOTE.ANY R0, P0, P1", given, lanes())
     for warp in (0, 1):

@@ -207,6 +207,57 @@ def test_what_was_never_written_is_stored_as_zeros() -> None:
         machine.space("global").load(GLOBAL_BASE + OFFSETS[0], np.int32, True)
 
 
+@pytest.mark.parametrize("width", ["", ".64", ".U8"])
+def test_rz_is_stored_as_zeros(width: str) -> None:
+    machine, size = Machine(), {"": 4, ".64": 8, ".U8": 1}[width]
+    machine.run(f"STS{width} [{SHARED_BASE + 0x40:#x}], RZ", ODD)
+    expected = bytearray(machine.content["shared"])
+    expected[0x40 : 0x40 + size] = bytes(size)
+    assert machine.bytes_of("shared") == expected
+
+
+#: What an address is the sum of beside the base, and which byte that is. R2 is 64, UR6 is 128.
+SHORT_FORMS = {
+    "[0x10]": 16,
+    "[RZ+0x10]": 16,
+    "[R2+0x0]": 64,
+    "[R2+UR6+0x10]": 208,
+    "[UR6+0x10]": 144,
+    "[R2.X4+0x10]": 272,
+    "[R2.X4+UR6+0x10]": 400,
+    "[R2.X8+0x0]": 512,
+    "[R2.X16+0x0]": 1024,
+}
+
+
+@pytest.mark.parametrize("form", SHORT_FORMS)
+def test_an_address_is_a_sum(form: str) -> None:
+    machine, (front, _, offset) = Machine(), form.rpartition("0x")
+    machine.run(f"LDS R4, {front}{SHARED_BASE + int(offset[:-1], 16):#x}]", R2=64, UR6=128)
+    raw = machine.content["shared"][SHORT_FORMS[form] :][:4]
+    assert machine.word("R4")[0] == int.from_bytes(raw, "little")
+
+
+@pytest.mark.parametrize(
+    ("form", "place"),
+    [
+        ("desc[UR4][R2.64]", 64),
+        ("desc[UR4][R2.64+0x10]", 80),
+        ("[R2.64+UR8]", 192),
+        ("[R8.U32+UR6+0x10]", 208),
+        ("[R8.U32+UR6]", 192),
+        ("[UR6]", 128),
+        ("[UR6+0x4]", 132),
+    ],
+)
+def test_an_address_of_64_bits_is_a_sum(form: str, place: int) -> None:
+    machine, low, upper = Machine(), signed(GLOBAL_BASE & 0xFFFFFFFF), GLOBAL_BASE >> 32
+    bases = {"R2": low + 64, "R3": upper, "UR6": low + 128, "UR7": upper}
+    machine.run(f"LDG.E R4, {form}", **bases, UR8=128, UR9=0, R8=64)
+    raw = machine.content["global"][place:][:4]
+    assert machine.word("R4")[0] == int.from_bytes(raw, "little")
+
+
 def test_an_unknown_address_makes_memory_unknown() -> None:
     machine = Machine().run("STS [R2], R4", R2=Poison("unknown", None), R4=1)
     assert machine.space("shared").poison is not None

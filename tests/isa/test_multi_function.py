@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -67,6 +67,53 @@ def test_results_are_those_of_the_chip(name: str) -> None:
 def test_more_results_are_those_of_the_chip(name: str) -> None:
     some = (*OTHERS, *range(5, 4096, 41))
     assert differing(name, iter(range(4096) if "MEMSIM_ALL_ARGUMENTS" in os.environ else some)) == []
+
+
+#: Of normal numbers of every exponent, both signs, and what is no normal number.
+NORMAL = np.array([e << 23 | f for e in range(1, 255) for f in (0, 1, 0x2AAAAA, 0x7FFFFF)], np.uint32)
+EVERY = np.concatenate([NORMAL, np.array([0, 1, 0x7FFFFF, 0x7F800000, 0x7FC00000], np.uint32)])
+EVERY = np.concatenate([EVERY, EVERY | np.uint32(1 << 31)])
+EXACT: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "RCP": lambda x: 1 / x,
+    "SQRT": np.sqrt,
+    "RSQ": lambda x: 1 / np.sqrt(x),
+    "EX2": np.exp2,
+    "LG2": np.log2,
+}
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_results_of_every_exponent_are_near_the_exact_ones(name: str) -> None:
+    """What is subnormal is zero, before and after; no result is further away than 2**-21 of it."""
+    given = EVERY.view(np.float32)
+    with np.errstate(all="ignore"):
+        flushed = np.where(np.abs(given) < 2.0**-126, np.copysign(0, given), given).astype(np.float64)
+        exact = EXACT[name](flushed)
+        exact = np.where(np.abs(exact) < 2.0**-126, np.copysign(0, exact), exact)
+        found = results(name, EVERY).view(np.float32).astype(np.float64)
+        exact = np.where(np.abs(exact) >= 2.0**128, np.copysign(np.inf, exact), exact)
+        near = np.abs(found - exact) <= np.maximum(np.abs(exact) * 2.0**-21, 2.0**-22 * (name == "LG2"))
+    same = (found == exact) & (np.signbit(found) == np.signbit(exact))
+    assert np.where(np.isnan(exact), np.isnan(found), same | near).all(), given[
+        ~np.where(np.isnan(exact), np.isnan(found), same | near)
+    ]
+
+
+@pytest.mark.parametrize("name", ["RCP64H", "RSQ64H"])
+def test_high_words_of_every_exponent_are_near_the_exact_ones(name: str) -> None:
+    high = np.array([e << 20 | f for e in range(2047) for f in (0, 1, 0x2AAAA, 0xFFFFF)], np.int64)
+    high = np.concatenate([high, [0x7FF00000, 0x7FF80000]])
+    high = np.concatenate([high, high | 1 << 31])
+    given = (high << 32).view(np.float64)
+    with np.errstate(all="ignore"):
+        flushed = np.where(np.abs(given) < 2.0**-1022, np.copysign(0, given), given)
+        exact = 1 / flushed if name == "RCP64H" else 1 / np.sqrt(flushed)
+        exact = np.where(np.abs(exact) < 2.0**-1022, np.copysign(0, exact), exact)
+        found = (results(name, high.astype(np.uint32)).astype(np.int64) << 32).view(np.float64)
+        near = np.abs(found - exact) <= np.abs(exact) * 2.0**-18
+    same = (found == exact) & (np.signbit(found) == np.signbit(exact))
+    right = np.where(np.isnan(exact), np.isnan(found), same | near)
+    assert right.all(), (given[~right], found[~right])
 
 
 def test_both_boards_computed_the_same() -> None:

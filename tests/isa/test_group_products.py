@@ -22,9 +22,9 @@ from memsim.state.poison import Poison
 from memsim.state.registers import from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
 
-RECORDED = dict(np.load(Path(__file__).parent / "data" / "wgmma.npz"))
+RECORDED = dict(np.load(Path(__file__).parent / "wgmma.npz"))
 LAUNCHES = json.loads(str(RECORDED["launches"]))
-SUMS = dict(np.load(Path(__file__).parent / "data" / "wgmma_sums.npz"))
+SUMS = dict(np.load(Path(__file__).parent / "wgmma_sums.npz"))
 SUM_LAUNCHES = json.loads(str(SUMS["launches"]))
 OP: Any = SimpleNamespace(form=SimpleNamespace(name="HGMMA"), name="HGMMA", source=None, where="address 0x0")
 
