@@ -154,8 +154,8 @@ def _name_places(axes: Axes, results: Sequence[VariantResult], name: str) -> Non
         words = ", ".join(map(str, result.values.values()))
         named.setdefault(_place(result, name), {})[words] = None
     taken: list[Bbox] = []
-    for place, words in [*named.items()][:MOST_NAMES]:
-        text = axes.annotate(" = ".join(words), place, xytext=(6, 3), textcoords="offset points", fontsize=7)
+    for place, names in [*named.items()][:MOST_NAMES]:
+        text = axes.annotate(" = ".join(names), place, xytext=(6, 3), textcoords="offset points", fontsize=7)
         for step in range(1, MOST_NAMES):
             box = text.get_window_extent()
             if not any(box.overlaps(other) for other in taken):
