@@ -1,4 +1,5 @@
-"""`memsim serve`: the verbs as tools of the Model Context Protocol, over standard input and output.
+"""`memsim serve`: the verbs as tools of the Model Context Protocol, over standard input and output; for an
+editor, `editor.py`.
 
 An assistant that changes a kernel asks in one resident process, which has imported everything and keeps its
 cache: what a launch costs, whether a change pays, where the races are. Each tool is a verb of the command
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
@@ -40,18 +42,23 @@ _one = Lock()
 
 def ask(verb: str, *named: str, options: str = "", form: Sequence[str] = ("--json",)) -> dict[str, Any]:
     """What a verb answers: `exit_code`, its JSON (`document`) or text (`said`), remarks or an `error`."""
-    from memsim.cli import cli, run
-
     try:
         words = _words(options)
     except MemsimError as error:
         return {"exit_code": error.exit_code, "error": str(error)}
+    return ask_to_write(verb, *named, *words, *form, as_json=bool(form))
+
+
+def ask_to_write(verb: str, *arguments: str, as_json: bool = False) -> dict[str, Any]:
+    """The same of arguments that may write files; only for what memsim itself asks."""
+    from memsim.cli import cli, run
+
     out, err = StringIO(), StringIO()
     with _one, redirect_stdout(out), redirect_stderr(err):
-        code = run(cli, [verb, *named, *words, *form], "memsim")
+        code = run(cli, [verb, *arguments], "memsim")
     found: dict[str, Any] = {"exit_code": code}
     if out.getvalue():
-        found |= {"document": json.loads(out.getvalue())} if form else {"said": out.getvalue()}
+        found |= {"document": json.loads(out.getvalue())} if as_json else {"said": out.getvalue()}
     if err.getvalue():
         found["error" if code > 1 else "remarks"] = err.getvalue()
     return found
@@ -135,9 +142,10 @@ def server() -> MCPServer[Any]:
 
 
 @click.command()
+@click.option("--lsp", is_flag=True, help="Serve an editor: warnings, code lenses, the cure as a quick fix.")
 @UNTRUSTED
-def serve() -> None:
-    """Offers the verbs to an assistant, over standard input and output (MCP).
+def serve(lsp: bool) -> None:
+    """Offers the verbs to an assistant (MCP), or to an editor (LSP), over standard input and output.
 
     Tools: analyze, time, suggest, sanitize, compare, compare_texts, check. Each answers with the verb's
     JSON. No file is written but memsim's cache, and nobody listens on the network.
@@ -146,4 +154,10 @@ def serve() -> None:
     Example, in the settings of an assistant:
       {"command": "memsim", "args": ["serve", "--untrusted"]}
     """
-    server().run()
+    if lsp:
+        from memsim.cli.editor import editor_server
+
+        editor_server().start_io()
+        sys.stdout = StringIO()  # the editor has closed its end: nothing more can be said
+    else:
+        server().run()
