@@ -123,7 +123,7 @@ def editor_server() -> LanguageServer:
         document = server.workspace.get_text_document(uri)
         path = Path(document.path)
         seen[uri] = list(costs(path)) if path.is_file() else []
-        warnings = [_diagnostic(types, cost) for cost in seen[uri]]
+        warnings = [_diagnostic(cost) for cost in seen[uri]]
         server.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, warnings))
         if _draws_lenses_anew(server.client_capabilities):
             server.workspace_code_lens_refresh(None)
@@ -139,7 +139,7 @@ def editor_server() -> LanguageServer:
     @server.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
         found = seen.get(params.text_document.uri, [])
-        return [types.CodeLens(_line(types, cost.line), types.Command(cost.text, "")) for cost in found]
+        return [types.CodeLens(_line(cost.line), types.Command(cost.text, "")) for cost in found]
 
     @server.feature(types.TEXT_DOCUMENT_CODE_ACTION)
     def actions(params: types.CodeActionParams) -> list[types.CodeAction]:
@@ -164,13 +164,14 @@ def _draws_lenses_anew(client: types.ClientCapabilities) -> bool:
     return bool(lenses and lenses.refresh_support)
 
 
-def _diagnostic(types: Any, cost: LineCost) -> types.Diagnostic:
-    level = types.DiagnosticSeverity
-    severity = level.Warning if cost.conflicts else level.Information
-    made: types.Diagnostic = types.Diagnostic(_line(types, cost.line), cost.text, severity, source=SOURCE)
-    return made
+def _diagnostic(cost: LineCost) -> types.Diagnostic:
+    from lsprotocol import types
+
+    level = types.DiagnosticSeverity.Warning if cost.conflicts else types.DiagnosticSeverity.Information
+    return types.Diagnostic(_line(cost.line), cost.text, level, source=SOURCE)
 
 
-def _line(types: Any, line: int) -> types.Range:
-    made: types.Range = types.Range(types.Position(line, 0), types.Position(line, WIDEST))
-    return made
+def _line(line: int) -> types.Range:
+    from lsprotocol import types
+
+    return types.Range(types.Position(line, 0), types.Position(line, WIDEST))
