@@ -80,7 +80,7 @@ class Kernel:
         """A key of everything in its code that determines a trace: the code, and the listing, with source
         lines, by which the code is read; it may be one that was saved.
         """
-        listing = self.machine.module.listings[self.machine.name]
+        listing = self.machine.module.listing_of(self.machine.name)
         return sha256(repr((self.origin, self.machine.shared, listing)).encode()).hexdigest()
 
     @property

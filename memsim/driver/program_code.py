@@ -10,8 +10,7 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from memsim.api.loading import from_cubin
-from memsim.api.module import Module
+from memsim.api.loading import texts_beside
 from memsim.arch import Arch
 from memsim.arch.chip import chip_number
 from memsim.compile.assemble import assemble_ptx, target_of
@@ -42,14 +41,15 @@ class ProgramModule:
         self.variables: dict[str, tuple[int, int]] = {}
         self._place_variables()
 
-    @cached_property
-    def kernels(self) -> Module:
-        """Its kernels."""
-        return from_cubin(self.code)
-
     def kernel(self, name: str) -> Kernel | None:
-        """The kernel of this name; None if there is none."""
-        return self.kernels[name] if name in self.machine.cubin.kernels else None
+        """The kernel of this name, with those of its sources that are found; None if there is none."""
+        machine = self.machine.kernels.get(name)
+        if machine is None:
+            return None
+        listing = self.machine.listing_of(name)
+        lines = () if listing is None else listing.lines
+        files = dict.fromkeys(line.source.file for line in lines if line.source is not None)
+        return Kernel(name, machine, texts_beside(None).of(files))
 
     def first_contents(self) -> Iterator[tuple[str, bytes]]:
         """The variables, with the contents that the code has for them."""

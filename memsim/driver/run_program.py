@@ -40,8 +40,7 @@ def run_program(command: Sequence[str], launches: Launches) -> int:
         path = str(Path(scratch, "driver"))
         door.bind(path)
         door.listen()
-        searched = [str(folder), *filter(None, [os.environ.get(LIBRARY_PATH)])]
-        environment = {**os.environ, VARIABLE: path, LIBRARY_PATH: os.pathsep.join(searched)}
+        environment = {**os.environ, VARIABLE: path, **_found_first(folder)}
         try:
             program = subprocess.Popen(list(command), env=environment)
         except OSError as error:
@@ -52,6 +51,20 @@ def run_program(command: Sequence[str], launches: Launches) -> int:
             _end(program)
     code = program.returncode
     return code if code >= 0 else 128 - code
+
+
+def _found_first(folder: Path) -> dict[str, str]:
+    """The environment in which memsim's libraries are found before all others.
+
+    Those that a library names by a path of its own (RPATH, as PyTorch's do) are found first only if they are
+    loaded already. A program gets that of its release of CUDA, because the symbols have versions.
+    """
+    runtimes = sorted(map(str, folder.glob("libcudart.so.*")), reverse=True)
+    wanted = {LIBRARY_PATH: [str(folder)], "LD_PRELOAD": runtimes}
+    return {
+        name: os.pathsep.join([*first, *filter(None, [os.environ.get(name)])])
+        for name, first in wanted.items()
+    }
 
 
 def _end(program: subprocess.Popen[bytes]) -> None:

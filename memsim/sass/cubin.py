@@ -32,6 +32,7 @@ class Image(CompiledKernel):
         barriers: named barriers that a block uses; `__syncthreads` is one.
         code: the text section, 16 bytes per instruction.
         relocations: of `code`.
+        symbols: numbers of the symbols of the kernel and the functions in its section.
     """
 
     static_shared: int
@@ -40,6 +41,7 @@ class Image(CompiledKernel):
     barriers: int
     code: bytes = field(repr=False)
     relocations: tuple[Relocation, ...] = field(repr=False)
+    symbols: tuple[int, ...]
 
 
 class ConstantVariable(NamedTuple):
@@ -244,34 +246,54 @@ def _records(section: Section) -> Iterator[_Record]:
 
 def _kernels(elf: Elf) -> dict[str, Image]:
     named = {section.name: section for section in elf.sections}
-    by_symbol: dict[tuple[int, int], int] = {}  # (symbol, attribute) of .nv.info
+    about: dict[int, dict[int, int]] = {}  # of a symbol, the attributes in .nv.info
     if ".nv.info" in named:
         for record in _records(named[".nv.info"]):
             if record.attribute in (REGISTERS, FRAME_SIZE, MIN_STACK, MAX_STACK):
                 symbol, value = record.words(2)
-                by_symbol[symbol, record.attribute] = value
+                about.setdefault(symbol, {})[record.attribute] = value
     entries = [
         (symbol.section, number, symbol)
         for number, symbol in enumerate(elf.symbols)
         if symbol.type == FUNCTION and symbol.other & ENTRY and 0 < symbol.section < len(elf.sections)
     ]
+    functions: dict[int, dict[int, ElfSymbol]] = {}  # of a section, those in it by their number
+    for number, symbol in enumerate(elf.symbols):
+        if symbol.type == FUNCTION:
+            functions.setdefault(symbol.section, {})[number] = symbol
+    banks: dict[str | None, list[tuple[int, Section]]] = {}  # of a kernel, or None for the module
+    for section in elf.sections:
+        if bank := _CONSTANT.match(section.name):
+            banks.setdefault(bank[2], []).append((int(bank[1]), section))
     return {
-        symbol.name: _image(elf, named, symbol, {a: v for (s, a), v in by_symbol.items() if s == number})
+        symbol.name: _image(
+            elf,
+            named,
+            symbol,
+            about.get(number, {}),
+            functions[symbol.section],
+            sorted([*banks.get(None, ()), *banks.get(symbol.name, ())], key=lambda bank: bank[1].index),
+        )
         for _, number, symbol in sorted(entries, key=lambda entry: entry[:2])
     }
 
 
-def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[int, int]) -> Image:
+def _image(
+    elf: Elf,
+    named: dict[str, Section],
+    kernel: ElfSymbol,
+    about: dict[int, int],
+    functions: dict[int, ElfSymbol],
+    banks: list[tuple[int, Section]],
+) -> Image:
+    """A kernel. about: its attributes in `.nv.info`. functions: of its section by number. banks: its own and
+    the module's.
+    """
     name, text = kernel.name, elf.sections[kernel.section]
     info = named.get(f".nv.info.{name}")
     records = list(_records(info)) if info else []
     last = {record.attribute: record for record in records}
     parameters = dict(_parameter(one) for one in records if one.attribute in (KPARAM_INFO, KPARAM_INFO_V2))
-    banks = [
-        (int(bank[1]), section)
-        for section in elf.sections
-        if (bank := _CONSTANT.match(section.name)) and bank[2] in (None, name)
-    ]
     constants = {bank: section.data for bank, section in banks}
     base, size = _parameter_bank(last, constants.get(0, b""))
     shared = named.get(f".nv.shared.{name}")
@@ -301,16 +323,13 @@ def _image(elf: Elf, named: dict[str, Section], kernel: ElfSymbol, about: dict[i
             for bank, section in banks
             if section.index in elf.relocations
         },
-        functions={
-            symbol.name: symbol.value
-            for symbol in elf.symbols
-            if symbol.type == FUNCTION and symbol.section == kernel.section and symbol is not kernel
-        },
+        functions={symbol.name: symbol.value for symbol in functions.values() if symbol is not kernel},
         code=text.data,
         max_threads=_dims(last.get(MAX_THREADS)),
         required_threads=_dims(last.get(REQUIRED_THREADS)),
         cluster=_dims(last.get(CLUSTER)),
         relocations=elf.relocations.get(text.index, ()),
+        symbols=tuple(functions),
     )
 
 

@@ -23,15 +23,19 @@ OPTIONS = ("-c", "-gi")
 PTX_LINES = "-gp"
 
 
-def disassemble(cubin: bytes, file: str | None = None, *, ptx_lines: bool = False) -> str:
+def disassemble(
+    cubin: bytes, file: str | None = None, *, ptx_lines: bool = False, functions: Sequence[int] = ()
+) -> str:
     """The output of `nvdisasm -c -gi`; `file` is the cubin's name in errors. ptx_lines: with lines of the
-    PTX, too.
+    PTX, too. functions: only those with symbols of these numbers; all if there are none.
 
     Raises:
         MemsimError: nvdisasm is not installed, or it cannot read the cubin.
     """
     tool = _tool()
     options = (*OPTIONS, PTX_LINES) if ptx_lines else OPTIONS
+    if functions:
+        options = (*options, "-fun", ",".join(map(str, functions)))
     store = Store(cache_folder())
     key = f"listing {version()} {' '.join(options)} {sha256(cubin).hexdigest()}"
     kept = store.get(key)

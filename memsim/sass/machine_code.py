@@ -18,6 +18,8 @@ from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
+#: Kernels of a module that are disassembled together, which takes about as long as one.
+FEW_KERNELS = 16
 #: The fewest registers that a thread gets: ncu's launch__registers_per_thread of 441 kernels on an H200.
 LEAST_REGISTERS, SYSTEM_REGISTERS = 16, 32
 
@@ -75,7 +77,7 @@ class MachineKernel:
         Raises:
             MemsimError: the kernel is not in the listing.
         """
-        listing = self.module.listings.get(self.name)
+        listing = self.module.listing_of(self.name)
         if listing is None:
             raise MemsimError(f"the listing does not contain {self.name}")
         return decode(listing, self.image.code)
@@ -108,6 +110,7 @@ class MachineModule:
     compiler: str = ""
     names: Names = field(default_factory=Names)
     ptx: str = field(default="", repr=False)
+    found: dict[str, Listing | None] = field(default_factory=dict, repr=False)
 
     @cached_property
     def places(self) -> Mapping[int, Frame]:
@@ -133,6 +136,21 @@ class MachineModule:
         """The instructions of each kernel, by name."""
         found = read_listing(self.listing, self.names.name_of, self.places)
         return {name: by_itself(listing) for name, listing in found.items()}
+
+    def listing_of(self, name: str) -> Listing | None:
+        """The instructions of a kernel; None if they are not in the listing. Of a large module only this
+        kernel is disassembled.
+        """
+        if self.text is not None or len(self.cubin.kernels) <= FEW_KERNELS or "listings" in self.__dict__:
+            return self.listings.get(name)
+        if name not in self.found:
+            from memsim.sass.disassemble import disassemble
+
+            symbols = self.cubin.kernels[name].symbols
+            text = disassemble(self.content, ptx_lines=bool(self.places), functions=symbols)
+            listing = read_listing(text, self.names.name_of, self.places).get(name)
+            self.found[name] = None if listing is None else by_itself(listing)
+        return self.found[name]
 
     @cached_property
     def own_sources(self) -> Mapping[str, str]:
