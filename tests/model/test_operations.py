@@ -9,7 +9,7 @@ from memsim.arch import SM_90
 from memsim.guard.select import OPS
 from memsim.model import COUNTERS, shared_access
 from memsim.model.choice import why_no_cost
-from memsim.model.operations import OPERATIONS, Operation, names_in, operation
+from memsim.model.operations import OPERATIONS, REMOTE, Operation, names_in, operation
 from memsim.validate.profiles import access_of
 from tests.model.oracle import COUNTS_LANES
 from tests.model.summed import totals
@@ -55,6 +55,19 @@ def test_each_operation_is_in_the_counters_of_its_own_end_only() -> None:
         *("atomic_unmade", "atomic_cas_unmade"),
     )
     assert names_in("global", "ld") == ("load", "cp_async", "cp_async_cg")
+
+
+def test_lanes_decide_nothing_of_what_goes_elsewhere() -> None:
+    elsewhere = {name for space, name in OPERATIONS if name.startswith(("cluster_", "async_"))}
+    copies = {"cp_async_cg", "bulk_load", "bulk_store"}
+    assert {row.name for row in OPERATIONS.values() if row.remote} == elsewhere == REMOTE
+    assert {row.name for row in OPERATIONS.values() if row.grouped} == {"wgmma"}
+    not_counted = {name for (space, name), row in OPERATIONS.items() if not row.is_counted}
+    assert not_counted == copies
+    assert {(row.space, row.name) for row in OPERATIONS.values() if not row.is_of_lanes} == {
+        *(("shared", name) for name in {*elsewhere, *copies, "wgmma"}),
+        *((space, name) for space, name in OPERATIONS if space == "texture"),
+    }
 
 
 def test_an_opcode_is_called_what_its_operation_is() -> None:

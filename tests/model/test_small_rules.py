@@ -16,7 +16,7 @@ from memsim.model.cp_async import limits_of_copies
 from memsim.model.local import local_access, words_of
 from memsim.model.occupancy import Needs, next_cliffs, occupancy
 from memsim.model.operations import operation
-from memsim.model.pipes import EXECUTED, pipe_use, tensor_cycles
+from memsim.model.pipes import EXECUTED, pipe_of, pipe_use, tensor_cycles
 from memsim.model.shared import costliest_round
 
 RANDOM = np.random.default_rng(9)
@@ -161,6 +161,10 @@ def test_cycles_of_matrix_products() -> None:
     for form, cycles in asked.items():
         opcode, *modifiers = form.split(".")
         assert tensor_cycles(opcode, modifiers) == cycles, form
+    pipes = {"HFMA2.MMA": "tensor", "HFMA2": "fma", "FFMA.MMA": "fma", "IADD3.MMA": "alu", "NOSUCH.MMA": None}
+    for form, pipe in pipes.items():
+        opcode, *modifiers = form.split(".")
+        assert pipe_of(opcode, modifiers) == pipe, form
 
 
 def test_the_costliest_round() -> None:

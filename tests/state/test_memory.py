@@ -115,7 +115,7 @@ def test_each_thread_reads_and_writes_its_row(rows: str, address: Any) -> None:
     assert np.array_equal(np.broadcast_to(space(rows).load(address, np.uint32, True), (2, 4)), wanted)
     found = np.broadcast_to(space(rows).load(address, np.uint32, Part(SOME)), (2, 4))
     assert np.array_equal(found[SOME], wanted[SOME])
-    for active in (True, Part(SOME), Part(SOME[:, :1]), Part(SOME[:1])):
+    for active in (True, False, Part(SOME), Part(SOME[:, :1]), Part(SOME[:1])):
         one, copy = space(rows), words.copy()
         values = np.arange(8, dtype=np.uint32).reshape(2, 4)
         one.store(address, values, active)

@@ -136,7 +136,8 @@ def test_shifts_of_64_bits_are_logical_where_asked() -> None:
         full(shift_right(value, 3, False, 64)),
         (full(value).astype(np.uint64) >> np.uint64(3)).astype(np.int64),
     )
-    assert np.array_equal(full(shift_right(value, 64, True, 64)), full(value) >> 63)
+    for amount in (63, 64, 65, 100):
+        assert np.array_equal(full(shift_right(value, amount, True, 64)), full(value) >> 63)
     assert shift_right(value, 64, False, 64) == 0
 
 
@@ -226,3 +227,9 @@ def test_a_side_that_is_unknown_is_not_chosen_from() -> None:
 
 def full_bools(value: Any) -> np.ndarray:
     return np.broadcast_to(value.array, (BLOCKS, THREADS))
+
+
+def test_equal_parts_have_equal_digests() -> None:
+    part, same, other = (Part(np.array([[1, 2, last]])) for last in (3, 3, 4))
+    assert part.digest == same.digest == part.digest != other.digest
+    assert part.uid != same.uid

@@ -34,7 +34,8 @@ def test_sizes() -> None:
 
 def test_swizzles() -> None:
     address = np.arange(0, 4096, 16)
-    for swizzle, bits in SWIZZLES.items():
+    assert SWIZZLES.keys() == {0, 32, 64, 128}
+    for swizzle, bits in {0: 0, 32: 1, 64: 2, 128: 3}.items():
         wanted = [at ^ (at // 128 % 2**bits * 16) for at in address.tolist()]
         assert swizzle_address(address, swizzle).tolist() == wanted
 
@@ -42,6 +43,8 @@ def test_swizzles() -> None:
 def test_a_tensor_map() -> None:
     made = tensor_of(TensorMap(ArrayArg((6, 64), "float16"), (4, 32), swizzle=64), 0x40)
     assert made == Tensor(0x40, (64, 6), (2, 128), (32, 4), 2, 64, "float16")
+    five = tensor_of(TensorMap(ArrayArg((2, 3, 4, 5, 8), "float16"), (1, 2, 1, 2, 8)), 0)
+    assert (five.extents, five.steps, five.box) == ((8, 5, 4, 3, 2), (2, 16, 80, 320, 960), (8, 2, 1, 2, 1))
 
 
 @pytest.mark.parametrize(
