@@ -41,7 +41,7 @@ _one = Lock()
 
 
 def ask(verb: str, *named: str, options: str = "", form: Sequence[str] = ("--json",)) -> dict[str, Any]:
-    """What a verb answers: `exit_code`, its JSON (`document`) or text (`said`), remarks or an `error`."""
+    """What a verb answers: `exit_code`, its JSON (`document`), remarks or an `error`."""
     try:
         words = _words(options)
     except MemsimError as error:
@@ -57,8 +57,8 @@ def ask_to_write(verb: str, *arguments: str, as_json: bool = False) -> dict[str,
     with _one, redirect_stdout(out), redirect_stderr(err):
         code = run(cli, [verb, *arguments], "memsim")
     found: dict[str, Any] = {"exit_code": code}
-    if out.getvalue():
-        found |= {"document": json.loads(out.getvalue())} if as_json else {"said": out.getvalue()}
+    if as_json and out.getvalue():
+        found["document"] = json.loads(out.getvalue())
     if err.getvalue():
         found["error" if code > 1 else "remarks"] = err.getvalue()
     return found
@@ -80,8 +80,8 @@ def suggest(target: str, options: str = "") -> dict[str, Any]:
 
 
 def sanitize(target: str, options: str = "") -> dict[str, Any]:
-    """Races of a launch: both lines, both threads, what would order them. Exit code 1: there are some."""
-    return ask("sanitize", target, options=options, form=())
+    """Races, accesses out of bounds, unwritten memory, deadlocks of a launch. Exit code 1: there are some."""
+    return ask("sanitize", target, options=options)
 
 
 def compare(before: str, after: str, options: str = "") -> dict[str, Any]:

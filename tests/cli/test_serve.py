@@ -54,7 +54,8 @@ def test_a_race_is_an_answer_and_not_an_error(file: str) -> None:
     assert serve.sanitize(file, OPTIONS)["exit_code"] == 0
     Path(file).write_text(NAIVE.replace("    __syncthreads();\n", ""))
     found = serve.sanitize(file, OPTIONS)
-    assert found["exit_code"] == 1 and "race on tile" in found["said"]
+    assert found["exit_code"] == 1
+    assert {finding["array"] for finding in found["document"]["findings"]} == {"tile"}
 
 
 @pytest.mark.parametrize("options", ["--save-trace t.npz", "-o t.html", "--apply", "--arg 'f32"])
