@@ -10,7 +10,7 @@ from statistics import mean, median
 from lab.experiments import RATES
 from memsim.arch import SM_90
 from memsim.data import data_folder
-from memsim.kernels import compiled
+from memsim.kernels import compiled_kernels
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS
 from memsim.time.predict_time import LaunchTime, PreparedTime
@@ -47,7 +47,7 @@ class TimedKernel:
 @cache
 def prepared(name: str) -> PreparedTime:
     """A kernel at its own size, ready to be timed."""
-    return PreparedTime(compiled()[name].job())
+    return PreparedTime(compiled_kernels()[name].job())
 
 
 @cache
@@ -56,7 +56,7 @@ def recorded() -> dict[str, dict[str, tuple[int, int]]]:
     found: dict[str, dict[str, tuple[int, int]]] = {}
     for product in products():
         for launch in RATES.newest(data_folder("traces"), slug(product)).launches:
-            kernel = compiled().get(launch.name)
+            kernel = compiled_kernels().get(launch.name)
             if kernel is not None and kernel.job().loaded.origin.digest == launch.digest:
                 cycles = launch.counters[ACTIVE], launch.counters[ELAPSED]
                 found.setdefault(launch.name, {})[product] = cycles

@@ -172,7 +172,7 @@ _OURS: set[int] = set()
 
 
 @contextmanager
-def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
+def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     """Within the context, CuTe DSL compiles for `arch`, and launches of what it compiles are captured."""
     from cutlass._mlir.execution_engine import ExecutionEngine  # type: ignore[import-not-found,unused-ignore]
     from cutlass.base_dsl.jit_executor import ExecutionArgs  # type: ignore[import-not-found,unused-ignore]

@@ -40,7 +40,7 @@ def is_kernel(kernel: Any) -> bool:
 
 
 @contextmanager
-def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
+def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     """Within the context, launches of Numba are captured, and also made if there is a GPU."""
     from numba import cuda  # type: ignore[import-not-found,unused-ignore]
     from numba.cuda import dispatcher  # type: ignore[import-not-found,unused-ignore]

@@ -1,6 +1,6 @@
 """`memsim.capture`: captures the launches of every supported package that has been imported.
 
-Each package's own `capturing` replaces some of its attributes for as long as a capture lasts.
+Each package's own `capture_launches` replaces some of its attributes for as long as a capture lasts.
 """
 
 from __future__ import annotations
@@ -64,5 +64,5 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
         )
     with ExitStack() as stack:
         for module in here:
-            stack.enter_context(import_module(module).capturing(keep or found.append, chip))
+            stack.enter_context(import_module(module).capture_launches(keep or found.append, chip))
         yield found

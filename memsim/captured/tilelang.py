@@ -34,7 +34,7 @@ KERNEL_BLOCK = "tilelang_root"
 
 
 @contextmanager
-def capturing(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
+def capture_launches(keep: Callable[[Launched], None], arch: str) -> Iterator[None]:
     """Within the context, TileLang compiles for `arch`, and launches of what it compiles are captured.
 
     Raises:

@@ -31,7 +31,7 @@ THREADS = 1024
 
 
 @contextmanager
-def capturing(keep: Keep, arch: str) -> Iterator[None]:
+def capture_launches(keep: Keep, arch: str) -> Iterator[None]:
     """Within the context, Triton compiles for `arch`, and its launches are captured."""
     import triton  # type: ignore[import-not-found,unused-ignore]
     from triton.runtime.jit import JITFunction  # type: ignore[import-not-found,unused-ignore]

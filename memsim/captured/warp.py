@@ -39,7 +39,7 @@ LEAN_THREADS, LEAN_BLOCKS = 1 << 24, 65535
 
 
 @contextmanager
-def capturing(keep: Keep, arch: str) -> Iterator[None]:
+def capture_launches(keep: Keep, arch: str) -> Iterator[None]:
     """Within the context, launches of Warp are captured, and made."""
     import warp  # type: ignore[import-not-found,unused-ignore]
     from warp._src import context  # type: ignore[import-not-found,unused-ignore]

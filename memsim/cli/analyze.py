@@ -14,7 +14,7 @@ from memsim.cli.launch_options import (
     asks_what_there_is,
     echo_offers,
     job_of,
-    said,
+    launch_said,
     target_options,
 )
 from memsim.cli.options import JSON
@@ -108,7 +108,7 @@ def analyze(
             hint="use --save-launch when you analyze the kernel itself",
         )
     if asks_what_there_is(ctx, target):
-        echo_offers(target, said(ctx).get("options", ()))
+        echo_offers(target, launch_said(ctx).get("options", ()))
         return
     job = job_of(ctx, target)
     analysis = analysis_of(ctx, target, job)

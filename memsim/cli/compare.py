@@ -15,8 +15,8 @@ import click
 from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
-from memsim.cli.launch_options import LAUNCH, launch_option, said, spell
-from memsim.cli.options import project_options, taking
+from memsim.cli.launch_options import LAUNCH, launch_option, launch_said, spell
+from memsim.cli.options import project_options, with_options
 from memsim.cli.output import echo_document, say_all
 from memsim.cli.project import open_cache, open_project
 from memsim.cli.untrusted import allow_named
@@ -109,7 +109,7 @@ class Operands:
 
     def launched(self, name: str, target: str, folder: Path = Path()) -> Job:
         """A kernel by the options that say how it is launched, as far as they make sense with it."""
-        given = {key: value for key, value in said(self.ctx).items() if key in kind_of(target).keys}
+        given = {key: value for key, value in launch_said(self.ctx).items() if key in kind_of(target).keys}
         self.used |= set(given)
         spelt = partial(spell, self.ctx)
         return read_job(target, {**given, "name": name}, folder=folder, where="--arg", spell=spelt)
@@ -126,7 +126,7 @@ class Operands:
 
     def refuse_unused(self) -> None:
         """An option that changed nothing is a mistake of the user's."""
-        for key in said(self.ctx):
+        for key in launch_said(self.ctx):
             if key not in (*self.used, "arch"):
                 raise click.UsageError(f"{spell(self.ctx, key)} does not apply to these A and B", self.ctx)
 
@@ -135,7 +135,7 @@ class Operands:
 @click.argument("a", callback=allow_named)
 @click.argument("b", callback=allow_named)
 @click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
-@taking(*map(launch_option, LAUNCH))
+@with_options(*map(launch_option, LAUNCH))
 @project_options
 @click.pass_context
 def compare_(

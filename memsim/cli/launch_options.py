@@ -19,7 +19,7 @@ from click.core import ParameterSource
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
-from memsim.cli.options import NO_CACHE, Option, taking
+from memsim.cli.options import NO_CACHE, Option, with_options
 from memsim.cli.output import progress_bar, say, say_all
 from memsim.cli.project import open_cache, path_here
 from memsim.cli.untrusted import UNTRUSTED, allow_named
@@ -141,12 +141,12 @@ def launch_option(name: str, *, as_text: bool = False) -> Option:
 
 
 #: The argument TARGET, the options that say how it is launched, and `--no-cache`.
-target_options = taking(
+target_options = with_options(
     click.argument("target", callback=allow_named), *map(launch_option, LAUNCH), NO_CACHE, UNTRUSTED
 )
 
 
-def said(ctx: click.Context) -> dict[str, Any]:
+def launch_said(ctx: click.Context) -> dict[str, Any]:
     """What the user says of a launch, as `read_job` takes it; what is only a default is not said."""
     found: dict[str, Any] = {}
     for name in _given(ctx):
@@ -160,7 +160,7 @@ def said(ctx: click.Context) -> dict[str, Any]:
 
 
 def spell(ctx: click.Context, key: str) -> str:
-    """How the user writes, or wrote, a key of `said`."""
+    """How the user writes, or wrote, a key of `launch_said`."""
     names = [*_given(ctx), *KEYS]
     name = next((name for name in names if KEYS[name] == key), key)
     return next((option.opts[0] for option in ctx.command.params if option.name == name), key)
@@ -184,7 +184,7 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
         MemsimError: as `read_job`.
     """
     project = _of_project(target) if may_be_named(target) and target not in catalog() else None
-    kind, given = TARGET if project else kind_of(target), said(ctx)
+    kind, given = TARGET if project else kind_of(target), launch_said(ctx)
     if beside:
         given = {key: value for key, value in given.items() if key in kind.keys}
     if project is None:
@@ -219,10 +219,10 @@ def analysis_of(ctx: click.Context, target: str, job: Job) -> Analysis:
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
-    return analyze_trace(traced(ctx, target, job), job.arch)
+    return analyze_trace(trace_of_target(ctx, target, job), job.arch)
 
 
-def traced(ctx: click.Context, target: str, job: Job) -> Trace:
+def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
     """The trace of TARGET, whose job this is: the one that is kept, or a new one.
 
     Raises:
@@ -238,7 +238,7 @@ def traced(ctx: click.Context, target: str, job: Job) -> Trace:
 
 def asks_what_there_is(ctx: click.Context, target: str) -> bool:
     """Whether TARGET is CUDA source, PTX or machine code, and nothing is said of a launch."""
-    return has_kernels(target) and not said(ctx).keys() - {"options", "compiler", "arch"}
+    return has_kernels(target) and not launch_said(ctx).keys() - {"options", "compiler", "arch"}
 
 
 def is_source(target: str) -> bool:

@@ -15,7 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def taking(*options: Option) -> Callable[[Command], Command]:
+def with_options(*options: Option) -> Callable[[Command], Command]:
     """Decorates a verb that takes these options; its help lists them in this order."""
 
     def take(command: Any) -> Any:
@@ -51,10 +51,10 @@ PICTURE = file_option(
     *("--output", "-o"),
     help="Write to FILE, a .png, .svg, .pdf or .html. Default: print to the terminal.",
 )
-project_options = taking(CONFIG, JOBS, NO_CACHE, UNTRUSTED)
+project_options = with_options(CONFIG, JOBS, NO_CACHE, UNTRUSTED)
 
 
-recording_options = taking(
+recording_options = with_options(
     click.option("--live", is_flag=True, help="Measure on this machine's GPU."),
     click.option("--record", is_flag=True, help="Save the --live measurement as a new recording."),
     click.option(

@@ -10,7 +10,7 @@ import click
 
 from memsim.boundary import confinement
 from memsim.cli.launch_options import LAUNCH, launch_option, spell
-from memsim.cli.options import JOBS, file_option, taking
+from memsim.cli.options import JOBS, file_option, with_options
 from memsim.cli.output import progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
@@ -25,7 +25,7 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
 
 @click.command()
 @click.argument("target", callback=allow_named)
-@taking(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
+@with_options(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
 @JOBS
 @UNTRUSTED
 @file_option(

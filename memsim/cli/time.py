@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import job_of, target_options, traced
+from memsim.cli.launch_options import job_of, target_options, trace_of_target
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json
 from memsim.time.multiprocessor import ABLATIONS
@@ -49,7 +49,7 @@ def time(
       memsim time kernel_v4 --size 512,512,512 --l2 warm --json
     """
     job = job_of(ctx, target)
-    found = PreparedTime(job, traced(ctx, target, job)).predict(l2, without)
+    found = PreparedTime(job, trace_of_target(ctx, target, job)).predict(l2, without)
     if as_json:
         echo_json(time_text.to_dict(found))
     else:

@@ -15,13 +15,13 @@ import click
 
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
-from memsim.cli.launch_options import LAUNCH, job_of, launch_option, said, spell
-from memsim.cli.options import file_option, folder_of_recordings, recording_options, taking
+from memsim.cli.launch_options import LAUNCH, job_of, launch_option, launch_said, spell
+from memsim.cli.options import file_option, folder_of_recordings, recording_options, with_options
 from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.job import Job
-from memsim.kernels import Spec, catalog, compiled
+from memsim.kernels import Spec, catalog, compiled_kernels
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate import by_instruction
 from memsim.validate.by_instruction import ComparedKernel
@@ -36,7 +36,7 @@ from memsim.validate.code_recording import (
     size_of,
 )
 from memsim.validate.compare_instructions import CodeComparison, compare_code
-from memsim.validate.exported_probe import exported
+from memsim.validate.exported_probe import program_text
 from memsim.validate.live import measure, profiles_in, recorded_name
 
 FAILED, MISSING = 1, 2
@@ -56,7 +56,7 @@ class Found:
     @property
     def passed(self) -> bool:
         """Whether everything is as predicted."""
-        return all(by_instruction.passed(comparison) for _, comparison in self.compared)
+        return all(by_instruction.is_as_predicted(comparison) for _, comparison in self.compared)
 
 
 @click.command()
@@ -70,7 +70,7 @@ class Found:
     multiple=True,
     help="Compare with this Nsight Compute report. Repeatable, to add counters another report lacks.",
 )
-@taking(*(launch_option(name) for name in LAUNCH if name != "arch"))
+@with_options(*(launch_option(name) for name in LAUNCH if name != "arch"))
 @recording_options
 @click.pass_context
 def validate(
@@ -116,11 +116,11 @@ def validate(
         raise click.UsageError("--ncu-rep takes one target and replaces --live and recordings", ctx)
     measures = live or bool(reports)
     for key, why in REFUSED.items():
-        if key in said(ctx):
+        if key in launch_said(ctx):
             raise click.UsageError(f"{spell(ctx, key)} does not apply here: {why}", ctx)
     if target is not None and kind_of(target) in (SAVED, PYTHON):
         raise click.UsageError(f"{kind_of(target).what} cannot be run", ctx)
-    jobs = [_job(ctx, name, size) for name in ([target] if target else compiled())]
+    jobs = [_job(ctx, name, size) for name in ([target] if target else compiled_kernels())]
     if not measures and not isinstance(jobs[0].kernel, Spec):
         raise click.UsageError(
             f"there are no recordings of files: give --live or --ncu-rep with {target}", ctx
@@ -143,7 +143,7 @@ def _job(ctx: click.Context, target: str, size: str | None) -> Job:
     if target not in catalog():
         return job_of(ctx, target)
     extents = _sized(target, size)[1]
-    return read_job(target, {**said(ctx), "size": extents}, spell=partial(spell, ctx))
+    return read_job(target, {**launch_said(ctx), "size": extents}, spell=partial(spell, ctx))
 
 
 def _sized(kernel: str, size: str | None) -> tuple[Spec, tuple[int, ...]]:
@@ -269,5 +269,5 @@ def probe(export: Path) -> None:
     instruction in all warps and reads the clock, so it needs no profiler. What it writes is compared with
     the rules by `python -m lab clock RECORDING`, in memsim's repository; please contribute it.
     """
-    write_text(export, exported(), "the program")
+    write_text(export, program_text(), "the program")
     say(f"written: {export}; on the GPU's machine: python3 {export.name}")

@@ -12,7 +12,7 @@ from memsim.kernels.dispatch import Dispatcher
 from memsim.kernels.file import read_catalog
 from memsim.kernels.spec import Family, Spec
 
-__all__ = ["Dispatcher", "Family", "Spec", "by_article", "catalog", "compiled", "read_catalog"]
+__all__ = ["Dispatcher", "Family", "Spec", "by_article", "catalog", "compiled_kernels", "read_catalog"]
 
 
 class Catalog(dict[str, Spec | Dispatcher]):
@@ -42,6 +42,6 @@ def by_article() -> dict[str, list[Spec | Dispatcher]]:
     return articles
 
 
-def compiled() -> dict[str, Spec]:
+def compiled_kernels() -> dict[str, Spec]:
     """The kernels with code of their own: all but the dispatchers."""
     return {name: spec for name, spec in catalog().items() if isinstance(spec, Spec)}

@@ -22,7 +22,7 @@ from memsim.validate.compare_instructions import (
     CodeComparison,
     InstructionRow,
     MetricComparison,
-    expected,
+    expected_text,
 )
 from memsim.views.screen import Column, Row, Screen
 
@@ -69,7 +69,7 @@ def _parts(comparison: CodeComparison) -> str:
     return " and ".join(parts)
 
 
-def passed(comparison: CodeComparison) -> bool:
+def is_as_predicted(comparison: CodeComparison) -> bool:
     """Whether nothing differs that has to be equal."""
     return comparison.verdict != DIFFERS
 
@@ -78,7 +78,7 @@ def summary(comparisons: Sequence[CodeComparison]) -> str:
     """All launches in a line: how many figures of which kind."""
     count = Counter(figure.verdict for comparison in comparisons for figure in comparison.figures)
     counts = ", ".join(f"{count[verdict]:,} {verdict}" for verdict in VERDICTS if count[verdict])
-    equal = sum(map(passed, comparisons))
+    equal = sum(map(is_as_predicted, comparisons))
     return f"{equal} of {len(comparisons)} launches as predicted, by instruction: {counts}"
 
 
@@ -150,7 +150,7 @@ def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, An
         title=subject.title,
         where=subject.where,
         verdict=headline(subject, comparison),
-        passed=passed(comparison),
+        passed=is_as_predicted(comparison),
         totals=tuple(map(_figure_part, comparison.totals)),
         instructions=tuple(
             ComparedInstruction(
@@ -203,4 +203,4 @@ def figure_row(names: tuple[str, ...], figure: MetricComparison) -> Row:
     difference = (figure.measured or 0) - (figure.predicted or 0) if known else None
     numbers = (figure.measured, difference or None, figure.arbitration or None)
     shown = ("" if number is None else f"{number:,}" for number in numbers)
-    return Row((*names, expected(figure), *shown, figure.verdict), STYLES.get(figure.verdict, "yellow"))
+    return Row((*names, expected_text(figure), *shown, figure.verdict), STYLES.get(figure.verdict, "yellow"))

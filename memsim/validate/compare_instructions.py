@@ -262,7 +262,7 @@ def _compared(
     return MetricComparison(metric, known, measured, unreliable=lost)
 
 
-def expected(figure: MetricComparison) -> str:
+def expected_text(figure: MetricComparison) -> str:
     """What is predicted: a number, or its limits; "" if there is no rule."""
     if figure.predicted is not None:
         return f"{figure.predicted:,}"
@@ -278,7 +278,7 @@ def accesses_by_address(trace: Trace, arch: Arch = SM_90) -> dict[int, list[Pred
 
 
 def _said(figure: MetricComparison) -> str:
-    return f"{figure.metric} {figure.measured:,}, not {expected(figure)}"
+    return f"{figure.metric} {figure.measured:,}, not {expected_text(figure)}"
 
 
 def counter_figures(

@@ -20,7 +20,7 @@ def program_data() -> dict[str, Any]:
     return {"memsim": __version__, **json.loads(PROGRAMS.read_text("utf-8"))}
 
 
-def exported() -> str:
+def program_text() -> str:
     """The text of the program of one file."""
     head, tail = Path(standalone.__file__).read_text("utf-8").split(EMPTY, 1)
     text = json.dumps(program_data(), indent=0)

@@ -29,7 +29,7 @@ from memsim.kernels import Spec
 from memsim.model.counters import COUNTERS
 from memsim.names.demangle import demangle, plain_name
 from memsim.sass.machine_code import MachineKernel, read_module
-from memsim.validate.by_instruction import ComparedKernel, headline, passed
+from memsim.validate.by_instruction import ComparedKernel, headline, is_as_predicted
 from memsim.validate.code_recording import CodeLaunchRecord, CodeOrigin, CodeRecording, ResultCheck
 from memsim.validate.compare_instructions import CodeComparison, MetricComparison, compare_code
 from memsim.validate.device import Device, check_chip, now, this_device
@@ -345,7 +345,7 @@ def render(found: Verified) -> str:
 
 def holds(found: Verified) -> bool:
     """Whether both came out as predicted."""
-    return all(map(passed, found.comparisons))
+    return all(map(is_as_predicted, found.comparisons))
 
 
 def to_dict(found: Verified) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
 from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Side, Total
 from memsim.guard.outcome import QuantityChange
 from memsim.views.labels import access, amount, count, file_names
-from memsim.views.plain import code, escaped, table
+from memsim.views.plain import code, escape_markdown, table
 from memsim.views.screen import Column, Row, Screen
 
 TOTALS = ("ncu metric", "A", "B", "difference")
@@ -207,23 +207,24 @@ CODE = SHORT_HEADINGS.index("code")
 
 def as_markdown(comparisons: Comparisons) -> str:
     """The text, without a newline at the end. Accesses and totals that are equal are left out."""
-    parts = [f"### {escaped(comparisons.verdict)}"]
+    parts = [f"### {escape_markdown(comparisons.verdict)}"]
     for pair in comparisons.pairs:
         if not pair.differs:
             continue
         if len(comparisons.pairs) > 1:
-            parts.append(f"#### {escaped(pair.verdict)}")
-        parts += [escaped(launch) for launch in launches_of(pair)]
+            parts.append(f"#### {escape_markdown(pair.verdict)}")
+        parts += [escape_markdown(launch) for launch in launches_of(pair)]
         rows = changed_rows(pair)
         if rows:
             cells = [
-                [code(text) if i == CODE else escaped(text) for i, text in enumerate(row)] for row in rows
+                [code(text) if i == CODE else escape_markdown(text) for i, text in enumerate(row)]
+                for row in rows
             ]
             parts.append(table(SHORT_HEADINGS, cells, "llllll"))
         differing = [total.metric for total in pair.totals if total.a != total.b]
         totals = [row for row in total_rows(pair) if row[0] in differing]
         if totals:
-            parts.append(table(TOTALS, [map(escaped, row) for row in totals], "lrrr"))
+            parts.append(table(TOTALS, [map(escape_markdown, row) for row in totals], "lrrr"))
     return "\n\n".join(parts)
 
 

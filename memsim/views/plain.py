@@ -43,7 +43,7 @@ def plain_line(text: str) -> str:
     return plain(text).replace("\n", chr(PICTURES + ord("\n")))
 
 
-def coloured(stream: TextIO) -> bool:
+def may_have_colours(stream: TextIO) -> bool:
     """Whether rich may add colours to what is written there: a terminal, or who asks for them."""
     asked = any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
     return asked or stream.isatty()
@@ -80,7 +80,7 @@ def write_passed(report: str, stream: TextIO) -> None:
     *lines, verdict = report.split("\n")
     for line in lines:
         stream.write(f"{plain_line(line)}\n")
-    if not coloured(stream):
+    if not may_have_colours(stream):
         stream.write(f"{plain_line(verdict)}\n")
         return
     plain_console(stream).print(plain_line(verdict), style="bold green", soft_wrap=True)
@@ -116,7 +116,7 @@ def longest_run(text: str) -> int:
     return most
 
 
-def escaped(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Text in a cell: nothing in it is Markdown or HTML."""
     text = plain(text)
     for character in "\\`*_[]<>|":

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memsim.kernels import Dispatcher, catalog, compiled
+from memsim.kernels import Dispatcher, catalog, compiled_kernels
 from memsim.kernels.shipped import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Rest
 from studies.bench.table import speed_of
@@ -51,7 +51,7 @@ def test_every_size_was_recorded_with_what_is_picked_now(recording: BenchRecordi
         rest = [Rest(piece.spec.name, piece.size[0], piece.parts) for piece in others]
         assert rest == [picked[size].rest] * len(rest) and bool(rest) == bool(picked[size].rest)
     assert {name: code.ptx for name, code in recording.kernels.items()} == {
-        name: digest(ptx_of(compiled()[name])) for name in recording.kernels
+        name: digest(ptx_of(compiled_kernels()[name])) for name in recording.kernels
     }
 
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from memsim.argument_types import ArrayArg, Texture1D
 from memsim.data import data_folder
 from memsim.errors import MemsimError
-from memsim.kernels import Dispatcher, Spec, by_article, catalog, compiled, read_catalog
+from memsim.kernels import Dispatcher, Spec, by_article, catalog, compiled_kernels, read_catalog
 from memsim.kernels import spec as spec_module
 
 #: Kernels with a source of their own; a tile is an instance of a template.
-OF_ONE_SOURCE = [name for name, spec in compiled().items() if spec.entry == name]
+OF_ONE_SOURCE = [name for name, spec in compiled_kernels().items() if spec.entry == name]
 #: How many kernels tell what each article says.
 BY_ARTICLE = {
     "The Chase for cuBLAS-like SGEMM Performance (WIP)": 9,
@@ -37,7 +37,7 @@ def test_a_story_is_a_line(name: str) -> None:
 
 @pytest.mark.parametrize("name", OF_ONE_SOURCE)
 def test_a_source_says_what_the_catalogue_says(name: str) -> None:
-    spec = compiled()[name]
+    spec = compiled_kernels()[name]
     text = spec.source.read_text(encoding="utf-8")
     bounds = r"(?:__launch_bounds__\([^)]*\)\s+)?"
     signature = re.search(rf'extern "C" __global__ void\s+{bounds}{spec.entry}\(([^)]*)\)', text)
@@ -55,7 +55,7 @@ def test_kernels_of_an_article_tell_what_it_says() -> None:
 
 
 def test_every_source_is_in_the_catalogue() -> None:
-    sources = {spec.source for spec in compiled().values()}
+    sources = {spec.source for spec in compiled_kernels().values()}
     assert sources == set(data_folder("kernels").glob("*.cu"))
 
 
@@ -91,9 +91,9 @@ def test_inputs_differ_from_each_other_and_by_seed() -> None:
     assert first == inputs(0)
 
 
-@given(st.sampled_from(sorted(compiled())), st.tuples(*[st.integers(1, 5000)] * 4))
+@given(st.sampled_from(sorted(compiled_kernels())), st.tuples(*[st.integers(1, 5000)] * 4))
 def test_the_grid_covers_every_size_and_no_more(name: str, size: tuple[int, ...]) -> None:
-    spec = compiled()[name]
+    spec = compiled_kernels()[name]
     multiples = dict(spec.requires)
     rounded = [
         -(-value // multiples.get(extent, 1)) * multiples.get(extent, 1)
@@ -129,7 +129,7 @@ def test_a_size_that_is_none_is_refused(size: object) -> None:
     ],
 )
 def test_a_size_that_the_kernel_refuses(name: str, refused: str, says: str, hint: str, taken: str) -> None:
-    spec = compiled()[name]
+    spec = compiled_kernels()[name]
     with pytest.raises(MemsimError, match=f"{name} needs {says}") as caught:
         spec.job(refused)
     assert caught.value.hint == f"the next one is {hint}"
@@ -286,5 +286,5 @@ def test_an_absent_file_is_refused(tmp_path: Path) -> None:
 
 def test_sums_have_as_many_terms_as_the_axes_that_outputs_lack() -> None:
     sizes = {"M": 3, "N": 5, "K": 7, "parts": 2}
-    terms = {spec.family.name: spec.family.terms(sizes) for spec in compiled().values()}
+    terms = {spec.family.name: spec.family.terms(sizes) for spec in compiled_kernels().values()}
     assert terms == {"sgemm": 7, "sgemm_parts": 7, "sum_of_parts": 2, "transpose": 0}

@@ -157,7 +157,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
         package.launch = lambda grid: keep(Launched(kernel, (grid, 1, 1), (64, 1, 1), args, note="n=64"))  # type: ignore[attr-defined]
         yield
 
-    capturing.capturing = capture  # type: ignore[attr-defined]
+    capturing.capture_launches = capture  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "fakepack", package)
     monkeypatch.setitem(sys.modules, "fakepack_capturing", capturing)
     monkeypatch.setattr(session, "PACKAGES", {"fakepack": "fakepack_capturing"})

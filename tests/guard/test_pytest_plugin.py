@@ -128,7 +128,7 @@ LAUNCHES = """
         yield
 
     package = types.ModuleType("a_package")
-    package.capturing = capturing
+    package.capture_launches = capturing
 
     @pytest.fixture(autouse=True)
     def known(monkeypatch):

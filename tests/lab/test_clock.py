@@ -27,7 +27,7 @@ from memsim.arch.contributed import with_contributed
 from memsim.errors import MemsimError
 from memsim.model.pipes import pipe_use
 from memsim.validate.device import check_record
-from memsim.validate.exported_probe import exported, program_data
+from memsim.validate.exported_probe import program_data, program_text
 from memsim.validate.standalone import Gpu, text_of, words_of
 from tests.lab.fake_driver import FakeDriver
 from tests.validate.conftest import H100, H200, TRACES
@@ -105,7 +105,7 @@ def test_what_ships_is_what_is_made_here() -> None:
 def test_the_exported_file_needs_nothing(tmp_path: Path) -> None:
     """Without the site's packages, and without a driver: it says so."""
     file = tmp_path / "memsim_probe.py"
-    file.write_text(exported(), "utf-8")
+    file.write_text(program_text(), "utf-8")
     done = subprocess.run([sys.executable, "-I", "-S", file], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 2)
     assert done.returncode == 0 or done.stderr.startswith("memsim probe: ")
@@ -114,7 +114,7 @@ def test_the_exported_file_needs_nothing(tmp_path: Path) -> None:
 def test_the_exported_file_records_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "exported"}
-    exec(compile(exported(), "memsim_probe.py", "exec"), names)
+    exec(compile(program_text(), "memsim_probe.py", "exec"), names)
     assert names["DATA"] == DATA
     monkeypatch.setitem(names, "load_driver", FakeDriver)
     assert names["main"]([]) == 0

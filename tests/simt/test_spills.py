@@ -11,7 +11,7 @@ from memsim.analysis import Analysis
 from memsim.api.running import analyze, run
 from memsim.isa.stack import load_spilled, store_spilled
 from memsim.kernel import Kernel
-from memsim.kernels import compiled as shipped
+from memsim.kernels import compiled_kernels as shipped
 from memsim.launch import SPILLS
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow

@@ -14,7 +14,7 @@ from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.model.texture_fetches import texture_access
-from memsim.views.analyze.costs import limited
+from memsim.views.analyze.costs import count_or_limits
 from memsim.views.analyze.terminal import render
 from tests.simt.cuda import kernel, machine_kernel
 
@@ -143,7 +143,9 @@ def test_what_is_served_in_pairs_of_lanes_has_limits() -> None:
     assert (total.least, total.most) == (96, 128)
     assert "of 1 access only limits are known" in found.verdict
     assert "takes at least 96, at most 128 sectors" in render(found)
-    assert limited(row, "sectors", "?") == "96 to 128" and limited(row, "requests", "?") == "8"
+    assert (
+        count_or_limits(row, "sectors", "?") == "96 to 128" and count_or_limits(row, "requests", "?") == "8"
+    )
 
 
 def test_filtered_fetches_that_were_not_measured_are_not_analyzed() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.analysis import Analysis, Range
 from memsim.errors import MemsimError
-from memsim.kernels import catalog, compiled
+from memsim.kernels import catalog, compiled_kernels
 from memsim.validate.code_recording import replay
 from memsim.validate.compare_instructions import (
     ARBITRATION,
@@ -41,7 +41,7 @@ BY_HITS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
 
 @cache
 def analysis(kernel: str) -> Analysis:
-    return compiled()[kernel].analyze()
+    return compiled_kernels()[kernel].analyze()
 
 
 def with_counter(
@@ -215,8 +215,8 @@ def test_arbitration_is_not_claimed_while_an_instruction_differs_or_is_not_known
 
 
 def test_what_was_not_collected_is_not_compared() -> None:
-    good = profiled(compiled()["kernel_v4"].job((64, 64, 16)))
-    small = compiled()["kernel_v4"].analyze((64, 64, 16))
+    good = profiled(compiled_kernels()["kernel_v4"].job((64, 64, 16)))
+    small = compiled_kernels()["kernel_v4"].analyze((64, 64, 16))
     whole = compare_code([good], small)
     assert whole.verdict == EQUAL and len(whole.totals) == 19
     less = replace(

@@ -19,7 +19,7 @@ from memsim.api.running import trace_job
 from memsim.argument_types import ArrayArg, Pointers, TensorMap
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.kernels import catalog, compiled
+from memsim.kernels import catalog, compiled_kernels
 from memsim.launch import Launch
 from memsim.validate import live, run_cubin
 from memsim.validate import profiler as ncu
@@ -219,7 +219,7 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def read(report: Path, lines: bool) -> list[CodeProfile]:
         steps = json.loads(report.read_text())
-        launches = [compiled()[step["catalogue"]].job(step["size"]) for step in steps]
+        launches = [compiled_kernels()[step["catalogue"]].job(step["size"]) for step in steps]
         alone = len(asked) > 1
         return [profiled(launch, asked[-1][-1].split(",") if alone else None) for launch in launches]
 
@@ -232,7 +232,7 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 def test_measuring_makes_one_recording_of_each_launch(machine: list[list[str]]) -> None:
-    kernels = [compiled()["transpose_xor"], compiled()["kernel_v1"]]
+    kernels = [compiled_kernels()["transpose_xor"], compiled_kernels()["kernel_v1"]]
     shares: list[float] = []
     launches = [
         kernels[0].job((64, 64)),

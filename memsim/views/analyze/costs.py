@@ -30,7 +30,7 @@ def cost(site: SiteCounts) -> int:
     return getattr(site, COST.get(site.space, "sectors")) or 0
 
 
-def wasted(site: SiteCounts) -> int:
+def waste_of(site: SiteCounts) -> int:
     """Of its cost the part that bank conflicts or needless sectors take."""
     return site.wavefronts_of_conflicts if site.space == "shared" else site.needless_sectors
 
@@ -84,7 +84,7 @@ def limits_of_totals(analysis: Analysis) -> Iterator[str]:
             yield from (f"Not certain: {metric}: {_said(limits)}: {why}" for metric, limits in totals)
 
 
-def limited(site: SiteCounts, name: str, unknown: str) -> str:
+def count_or_limits(site: SiteCounts, name: str, unknown: str) -> str:
     """A count of a row as a cell of a table: `96`, `32 to 1,024`, or `unknown`."""
     count, limits = getattr(site, name), site.ranges.get(name)
     if count is not None or limits is None:

@@ -13,7 +13,7 @@ from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import WORD
-from memsim.views.analyze.costs import COST, cost, heading, limited, limits_of_totals
+from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
 from memsim.views.screen import Column, Row, Screen
 
@@ -126,14 +126,14 @@ def _numbers(site: SiteCounts, total: int) -> tuple[str, ...]:
     if site.unresolved is not None:
         part = unknown
     if site.space == "shared":
-        names = "wavefronts", "ideal_wavefronts", "max_ways"
-        return limited(site, "requests", unknown), *(limited(site, name, unknown) for name in names), part
+        names = "requests", "wavefronts", "ideal_wavefronts", "max_ways"
+        return *(count_or_limits(site, name, unknown) for name in names), part
     if site.space == "constant":
         each_load = each(site.requests, site.instructions, unknown)
         return number(site.instructions, unknown), requests, each_load, part
     return (
-        limited(site, "requests", unknown),
-        limited(site, "sectors", unknown),
+        count_or_limits(site, "requests", unknown),
+        count_or_limits(site, "sectors", unknown),
         each(site.sectors, site.requests, unknown),
         each(site.ideal_sectors, site.requests, unknown),
         part,

@@ -28,7 +28,7 @@ from memsim.version import __version__
 from memsim.views.check.findings import TITLES, Locate, limit, now, place, sentence, was
 from memsim.views.check.json import render as render_json
 from memsim.views.labels import access
-from memsim.views.plain import code, escaped, longest_run, plain, table
+from memsim.views.plain import code, escape_markdown, longest_run, plain, table
 
 Properties = Mapping[str, str | int | None]
 
@@ -138,8 +138,8 @@ HEADINGS = ("kernel", "where", "code", "access", "what", "counts")
 def markdown(outcome: Outcome, locate: Locate) -> str:
     """The text, without a newline at the end."""
     mark = "✅" if outcome.exit_code == 0 else "❌"
-    parts = [f"### {mark} memsim: {escaped(outcome.verdict)}"]
-    parts += [escaped(line) for line in (outcome.coverage.lines if outcome.coverage else ())]
+    parts = [f"### {mark} memsim: {escape_markdown(outcome.verdict)}"]
+    parts += [escape_markdown(line) for line in (outcome.coverage.lines if outcome.coverage else ())]
     parts += [
         _fenced(f"{problem.kernel} {problem.error}".strip()) for problem in outcome.problems[:MOST_ROWS]
     ]
@@ -147,7 +147,7 @@ def markdown(outcome: Outcome, locate: Locate) -> str:
     harmless = [finding for finding in outcome.findings if not finding.breaks]
     if breaking:
         parts.append(_rows_of(breaking, locate))
-    lanes = [f"- `{place(f, locate)}`: {escaped(f.lanes)}" for f in breaking[:MOST_ROWS] if f.lanes]
+    lanes = [f"- `{place(f, locate)}`: {escape_markdown(f.lanes)}" for f in breaking[:MOST_ROWS] if f.lanes]
     if lanes:
         parts.append("\n".join(dict.fromkeys(lanes)))  # once, however many budgets an access breaks
     if harmless:
@@ -180,12 +180,12 @@ def _access_row(findings: Sequence[Finding], locate: Locate) -> list[str]:
     reasons = dict.fromkeys(finding.reason for finding in findings if finding.reason)
     counts = dict.fromkeys(_counted(figure) for finding in findings for figure in finding.figures)
     return [
-        escaped(first.kernel),
-        escaped(str(place(first, locate))),
+        escape_markdown(first.kernel),
+        escape_markdown(str(place(first, locate))),
         code(site.source),
-        escaped(f"{access(site)} {site.array}".strip()),
-        escaped("; ".join((*what, *reasons))),
-        escaped("; ".join(counts)),
+        escape_markdown(f"{access(site)} {site.array}".strip()),
+        escape_markdown("; ".join((*what, *reasons))),
+        escape_markdown("; ".join(counts)),
     ]
 
 

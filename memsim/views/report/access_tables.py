@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.guard.comparison import compare, side_of
-from memsim.views.analyze.costs import COST, NAMES, cost, cost_ratio, heading, wasted
+from memsim.views.analyze.costs import COST, NAMES, cost, cost_ratio, heading, waste_of
 from memsim.views.compare_text import changed_rows
 from memsim.views.labels import each, file_names, share
 from memsim.views.report.source_view import mark
@@ -97,7 +97,7 @@ def _row(number: int, site: SiteCounts, files: dict[str, str], total: int) -> Ac
         cost_ratio(site) or 0.0,
         share(cost(site), total) if known else "?",
         cost(site) / total if total else 0.0,
-        wasted(site) / total if total else 0.0,
+        waste_of(site) / total if total else 0.0,
         site.excess_wavefronts / total if total else 0.0,
         each(cost(site), site.requests, "-") if known else "?",
     )
@@ -148,7 +148,7 @@ def _sums(before: Analysis, after: Analysis) -> Iterator[TotalChange]:
             continue
         costs = [sum(map(cost, sites)) for sites in sides]
         yield TotalChange(f"{name}: {COST[space]}", *costs)
-        waste = [sum(map(wasted, sites)) for sites in sides]
+        waste = [sum(map(waste_of, sites)) for sites in sides]
         if any(waste):
             reason = "of them by bank conflicts" if space == "shared" else "of them not needed"
             yield TotalChange(f"{name}: {reason}", *waste)

@@ -23,7 +23,7 @@ from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict
 from memsim.suggest.proposals import Advice, advise
 from memsim.views import bound_text as bounds
 from memsim.views import flow_figure
-from memsim.views.analyze.costs import by_waste, cost_ratio, limited, limits_of_totals
+from memsim.views.analyze.costs import by_waste, cost_ratio, count_or_limits, limits_of_totals
 from memsim.views.analyze.terminal import LEFT_OUT
 from memsim.views.canvas import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain.sentences import (
@@ -203,7 +203,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     called: tuple[Callable[..., object], ...] = (
-        *(access, count, dim3, limited, number, ranges, zip, lanes_of_warp_0, ink_on),
+        *(access, count, dim3, count_or_limits, number, ranges, zip, lanes_of_warp_0, ink_on),
         *(colour_of_count, colour_of_trouble, colour_of_bank),
         *(caption, owner, collision_line, word_name, line_name, sentences, conflict_graph),
         *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs),
