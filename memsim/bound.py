@@ -202,8 +202,7 @@ class Bound:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
-        values: dict[str, Any] = plain(self.figures)
-        return values
+        return plain(self.figures)
 
     @property
     def verdict(self) -> str:

@@ -47,9 +47,10 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     memsim: Annotated[str, Meta(description="the version of memsim that wrote it")] = __version__
 
 
-def plain(document: Any) -> Any:
+def plain(document: msgspec.Struct) -> dict[str, Any]:
     """The values of a document as dicts, lists and numbers."""
-    return _with_lists(msgspec.to_builtins(document, enc_hook=_number))
+    values: dict[str, Any] = _with_lists(msgspec.to_builtins(document, enc_hook=_number))
+    return values
 
 
 def _number(fraction: Fraction) -> int | float:

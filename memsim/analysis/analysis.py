@@ -230,8 +230,7 @@ class Analysis:
             notes=trace.notes,
             uncertain=trace.uncertain,
         )
-        values: dict[str, Any] = plain(document)
-        return values
+        return plain(document)
 
 
 def _site_row(site: SiteCounts, instructions: Sequence[InstructionCounts] | None) -> SiteRow:

@@ -96,8 +96,7 @@ class Suggestions:
             fields=self.fields,
             staging=tuple(map(staging_part, self.staging)),
         )
-        values: dict[str, Any] = plain(document)
-        return values
+        return plain(document)
 
     def _array(self, entry: Advice) -> ArrayPart:
         return ArrayPart(

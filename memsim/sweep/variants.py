@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -19,6 +19,7 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.targets.cache import model_version
+from memsim.targets.offers import Spell
 from memsim.targets.target import catalogue, is_file, read_job
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
@@ -95,7 +96,7 @@ def variants(
     target: str,
     texts: Mapping[str, str | Sequence[str]],
     options: Sequence[str] = (),
-    spell: Callable[[str], str] = str,
+    spell: Spell = str,
     *,
     one_will_do: bool = False,
 ) -> list[Variant]:

@@ -12,10 +12,19 @@ from memsim.errors import MemsimError
 from memsim.source.expressions import Number
 from memsim.source.kernels import KernelSource, kernels
 from memsim.source.launches import Size
-from memsim.targets.offers import Offer, Word, command_line, generic_name, instance_of, offer_of, offers
+from memsim.targets.offers import (
+    Offer,
+    Spell,
+    Word,
+    command_line,
+    generic_name,
+    instance_of,
+    offer_of,
+    offers,
+)
 
 
-def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Any = str) -> dict[str, Any]:
+def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Spell = str) -> dict[str, Any]:
     """The launch options, completed with kernel, grid, block, shared bytes and arguments of the source's
     launch.
 
@@ -52,7 +61,7 @@ def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Any = 
 
 
 def _says_the_same(
-    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], found: object, spell: Any
+    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], found: object, spell: Spell
 ) -> bool:
     """Whether other values of names lead to the same options, of which the same are missing."""
     try:
@@ -63,7 +72,7 @@ def _says_the_same(
 
 
 def _filled_in(
-    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Any
+    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell
 ) -> tuple[dict[str, Any], Offer | None, list[str]]:
     """(the launch options, the offer of the source that they are from, what they still lack).
 
@@ -119,7 +128,7 @@ def _with_shape(offer: Offer, given: Mapping[str, Any]) -> Offer:
     return replace(offer, shape={**offer.shape, **words})
 
 
-def _missing(offer: Offer, given: Mapping[str, Any], spell: Any) -> Iterator[str]:
+def _missing(offer: Offer, given: Mapping[str, Any], spell: Spell) -> Iterator[str]:
     """The options that a launch still needs."""
     names: list[str] = []
     for key, word in offer.shape.items():
@@ -157,7 +166,7 @@ def _is_open(offer: Offer) -> bool:
     return bool(offer.kernel.template) and offer.name == generic_name(offer.kernel)
 
 
-def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Any) -> MemsimError:
+def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Spell) -> MemsimError:
     wanted = said.get("kernel")
     if not known:
         return MemsimError(
@@ -178,7 +187,7 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
     return MemsimError(about, file=file, hint="\n".join(lines))
 
 
-def _check_names(file: str, text: str, values: Mapping[str, Number], spell: Any) -> None:
+def _check_names(file: str, text: str, values: Mapping[str, Number], spell: Spell) -> None:
     """Raise a MemsimError if a value is given for what no kernel or launch of the source uses."""
     if not values:
         return

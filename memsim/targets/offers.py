@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -25,6 +25,10 @@ from memsim.source.values import constants, functions, value_of
 
 if TYPE_CHECKING:
     from memsim.isa.executable import Parameter
+
+
+#: How the user writes the key of an option: `--grid`, or `grid` in a configuration.
+Spell = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from memsim.trace.trace import TraceFile
 if TYPE_CHECKING:
     from memsim.captured.launched import Launched
     from memsim.sketch.python_function import PythonFunction
+    from memsim.targets.offers import Spell
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,7 @@ def file_of(target: str) -> str:
 
 
 def read_job(
-    target: str,
-    said: Mapping[str, Any],
-    *,
-    folder: Path = Path(),
-    where: str = "args",
-    spell: Callable[[str], str] = str,
+    target: str, said: Mapping[str, Any], *, folder: Path = Path(), where: str = "args", spell: Spell = str
 ) -> Job:
     """The job of a target.
 
@@ -129,11 +125,7 @@ def read_job(
 
 
 def catalogue_job(
-    kernel: str,
-    said: Mapping[str, Any],
-    *,
-    kernels: Path | None = None,
-    spell: Callable[[str], str] = str,
+    kernel: str, said: Mapping[str, Any], *, kernels: Path | None = None, spell: Spell = str
 ) -> Job:
     """The job of a kernel of the catalogue; as `read_job`."""
     if folder_exists(Path(kernel)):
@@ -147,12 +139,7 @@ def catalogue_job(
 
 
 def file_job(
-    file: str,
-    said: Mapping[str, Any],
-    *,
-    folder: Path = Path(),
-    where: str = "args",
-    spell: Callable[[str], str] = str,
+    file: str, said: Mapping[str, Any], *, folder: Path = Path(), where: str = "args", spell: Spell = str
 ) -> Job:
     """The job of a kernel in a file with any suffix, or in a folder of Triton's cache; as `read_job`."""
     kind = kind_of(file)
@@ -190,7 +177,7 @@ def file_job(
     return vary(job, said)
 
 
-def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]) -> Job:
+def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Spell) -> Job:
     """The job of a function in a Python file; `options` set its parameters: `-Dpad=3`."""
     if confinement() is not None:
         raise MemsimError("a target in Python is a program, and none is run with --untrusted", file=target)
@@ -208,9 +195,7 @@ def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Calla
     return _sketched(source, name or Path(file).stem, said, spell)
 
 
-def function_job(
-    function: Callable[..., object], said: Mapping[str, Any], spell: Callable[[str], str] = str
-) -> Job:
+def function_job(function: Callable[..., object], said: Mapping[str, Any], spell: Spell = str) -> Job:
     """The job of a function object; `said` as in `read_job`."""
     check_keys(PYTHON, said, spell)
     name = getattr(function, "__name__", "function")
@@ -219,7 +204,7 @@ def function_job(
     return _sketched(PythonFunction(function=function), name, said, spell)
 
 
-def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell: Callable[[str], str]) -> Job:
+def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell: Spell) -> Job:
     if said.get("block") is None:
         raise MemsimError(
             f"{name} needs {spell('block')}",
@@ -230,9 +215,7 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
 
 
-def _with_source_launch(
-    file: str, said: Mapping[str, Any], folder: Path, spell: Callable[[str], str]
-) -> Mapping[str, Any]:
+def _with_source_launch(file: str, said: Mapping[str, Any], folder: Path, spell: Spell) -> Mapping[str, Any]:
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
@@ -252,9 +235,7 @@ def _with_source_launch(
     raise MemsimError(f"{file} needs {spell('grid')} and {spell('block')}")
 
 
-def _cached_job(
-    cache: str, said: Mapping[str, Any], folder: Path, where: str, spell: Callable[[str], str]
-) -> Job:
+def _cached_job(cache: str, said: Mapping[str, Any], folder: Path, where: str, spell: Spell) -> Job:
     """The job of a kernel in a folder of Triton's cache."""
     if said.get("grid") is None:
         raise MemsimError(f"{cache} needs {spell('grid')}")
@@ -264,7 +245,7 @@ def _cached_job(
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
 
 
-def launched_job(launched: Launched, said: Mapping[str, Any], spell: Callable[[str], str] = str) -> Job:
+def launched_job(launched: Launched, said: Mapping[str, Any], spell: Spell = str) -> Job:
     """The job of a captured or loaded launch; as `read_job`."""
     check_keys(LAUNCHED, said, spell)
     return vary(launched.job(name=said.get("name", launched.kernel.title)), said)
@@ -281,7 +262,7 @@ def vary(job: Job, said: Mapping[str, Any]) -> Job:
     )
 
 
-def check_keys(kind: Kind, said: Mapping[str, Any], spell: Callable[[str], str] = str) -> None:
+def check_keys(kind: Kind, said: Mapping[str, Any], spell: Spell = str) -> None:
     """Raise a MemsimError unless all options apply to this kind of target."""
     for key in said:
         if key not in kind.keys:

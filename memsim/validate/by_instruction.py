@@ -164,8 +164,7 @@ def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, An
         uncertain=comparison.uncertain,
         notes=subject.notes,
     )
-    values: dict[str, Any] = plain(document)
-    return values
+    return plain(document)
 
 
 def _figure_part(figure: MetricComparison) -> FigurePart:

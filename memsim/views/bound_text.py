@@ -147,5 +147,4 @@ def to_dict(analysis: Analysis) -> dict[str, Any]:
     """The bounds as plain values."""
     figures = msgspec.structs.asdict(analysis.bound.figures)
     document = BoundDocument(kernel=analysis.trace.kernel, uncertain=analysis.trace.uncertain, **figures)
-    values: dict[str, Any] = plain(document)
-    return values
+    return plain(document)

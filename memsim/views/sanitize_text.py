@@ -188,7 +188,7 @@ class SanitizeDocument(Document, frozen=True, kw_only=True):
 def to_dict(found: Sanitized) -> dict[str, Any]:
     """The errors as plain values."""
     launch = found.launch
-    document: dict[str, Any] = plain(
+    return plain(
         SanitizeDocument(
             kernel=found.kernel,
             grid=launch.grid,
@@ -200,7 +200,6 @@ def to_dict(found: Sanitized) -> dict[str, Any]:
             limits=found.limits,
         )
     )
-    return document
 
 
 def _part(launch: Launch, one: Hazard) -> HazardPart:

@@ -115,7 +115,7 @@ class TimeDocument(Document, frozen=True, kw_only=True):
 
 def to_dict(time: LaunchTime) -> dict[str, Any]:
     """The estimate as plain values."""
-    document: dict[str, Any] = plain(
+    return plain(
         TimeDocument(
             kernel=time.kernel,
             chip=time.chip,
@@ -134,4 +134,3 @@ def to_dict(time: LaunchTime) -> dict[str, Any]:
             instructions=tuple(one for one in time.instructions if one.executed),
         )
     )
-    return document
