@@ -39,7 +39,13 @@ class Screen:
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""
-        self._console.print(fit_table(columns, rows, self.room))
+        table = fit_table(columns, rows, self.room)
+        if self._console.is_terminal:
+            self._console.print(table)
+            return
+        with self._console.capture() as printed:  # without the blanks that fill the last column
+            self._console.print(table)
+        self._console.file.writelines(f"{line.rstrip()}\n" for line in printed.get().splitlines())
 
 
 def cell(text: str, colour: str, width: int) -> Text:
