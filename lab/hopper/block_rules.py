@@ -31,7 +31,7 @@ from memsim.isa.readers import Binder
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model import global_access, shared_access
 from memsim.model.choice import group_wavefronts
-from memsim.model.local import constant_access, local_access
+from memsim.model.coalescing import constant_access, local_access
 from memsim.sass.decode import meaning_of_text
 from memsim.state.tensors import SWIZZLES, Tensor
 

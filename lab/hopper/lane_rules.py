@@ -14,7 +14,7 @@ from lab.hopper.hopper_launch import (
     of_request,
 )
 from memsim.model import global_access
-from memsim.model.local import local_access
+from memsim.model.coalescing import local_access
 from memsim.model.remote import global_atomic_access, remote_access
 
 #: Bytes of a lane, operation and counter of requests to other blocks, by the kernels' names.

@@ -10,8 +10,8 @@ import numpy as np
 from memsim.arch import Arch
 from memsim.counts import NO_WAVEFRONTS, Range, SiteCounts
 from memsim.model.choice import global_cost, group_wavefronts, shared_cost, why_no_cost
+from memsim.model.coalescing import constant_access, local_access
 from memsim.model.cp_async import limits_of_copies
-from memsim.model.local import constant_access, local_access
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
 from memsim.source.text import code_line

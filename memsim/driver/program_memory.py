@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.simt.cooperative import WORKSPACE
+from memsim.simt.memory_layout import WORKSPACE
 from memsim.state.address_spaces import GLOBAL_BASE, Buffer, SpaceLayout, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison, Poisoned

@@ -1,7 +1,7 @@
 """mbarriers, synchronization objects in shared memory: `SYNCS` and `ARRIVES`.
 
 A potentially blocking wait (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) is a control-flow instruction
-(`memsim.simt.phase_waits`); a non-blocking test is here. Requests to the objects are reported as uncounted.
+(`memsim.simt.waits`); a non-blocking test is here. Requests to the objects are reported as uncounted.
 Source: PTX ISA, `mbarrier`, and the code that ptxas 13.0 generates for each of its forms for sm_90a:
 
     init                            SYNCS.EXCH.64 URZ, [a], pair    the object's 64 bits

@@ -12,9 +12,8 @@ from memsim.arch import Arch
 from memsim.arch.units import LINE, SECTOR
 from memsim.model.checked_requests import Counts, lane_words
 from memsim.model.choice import global_cost, shared_cost
-from memsim.model.coalescing import cost_of_lanes
+from memsim.model.coalescing import constant_access, cost_of_lanes, local_access
 from memsim.model.cp_async import is_certain, limits_of_copies, overlaps
-from memsim.model.local import constant_access, local_access
 from memsim.model.operations import Operation, operation
 from memsim.model.remote import limits_of_blocks
 from memsim.model.shared import SWAP_WIDTHS, rounds_of_one_warp, shared_access, shared_rule

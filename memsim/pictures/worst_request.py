@@ -16,7 +16,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import LINE, SECTOR, WARP, WORD
 from memsim.errors import MemsimError
 from memsim.model.choice import global_cost, shared_cost
-from memsim.model.local import local_access
+from memsim.model.coalescing import local_access
 from memsim.model.service import serve_copies, serve_lanes
 from memsim.model.shared import shared_rule
 from memsim.pictures.array_layouts import declared_shape

@@ -19,8 +19,7 @@ from memsim.sanitizer.ears import Ears
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, TOOLS, Allowance, Hazard, allow
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
-from memsim.simt.faults import Deadlock, KernelFault
-from memsim.simt.launch_checks import cluster_of
+from memsim.simt.faults import Deadlock, KernelFault, cluster_of
 from memsim.simt.spins import swap_loops
 
 #: Threads that run at once where the blocks differ so much that what is kept of each would not fit.

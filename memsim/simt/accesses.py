@@ -16,12 +16,11 @@ from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.order.order_listener import OrderListener
-from memsim.simt.active_lanes import Lanes
+from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import KernelFault, place_in_source
 from memsim.simt.listener import Again, Listener, Sites
-from memsim.simt.special_registers import special_register
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison

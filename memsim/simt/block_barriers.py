@@ -18,7 +18,7 @@ from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import Deadlock, refused, unknown_branch
-from memsim.simt.groups import Group, Groups
+from memsim.simt.groups import Groups, Waiting, WaitingLanes
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merge_lanes
 from memsim.state.poison import Poisoned
@@ -27,39 +27,26 @@ from memsim.state.registers import from_array, to_array
 
 
 @dataclass(frozen=True)
-class WaitingAtBarrier:
+class WaitingAtBarrier(Waiting):
     """Lanes at barrier `number`. `asked`: the thread count it specified, or None for the block. `votes`: bool
     (B, T).
     """
 
     number: int
     asked: int | None
-    op: Op
-    mask: Mask
-    votes: np.ndarray | None = None
+    votes: np.ndarray | None
 
 
-class BlockBarriers:
+class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
     """The barriers of the blocks that are running."""
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
-        self.machine = machine
-        self.code = code
-        self.groups = groups
-        self.waiting: list[WaitingAtBarrier] = []
+        super().__init__(machine, code, groups)
         self.arrived: dict[int, np.ndarray] = {}
 
     def start(self) -> None:
-        """Reset for new blocks."""
-        self.waiting = []
+        super().start()
         self.arrived = {}
-
-    def live(self) -> int:
-        """Slots that waiting lanes will read."""
-        found = 0
-        for entry in self.waiting:
-            found |= self.code.live(entry.op.index + 1)
-        return found
 
     def reach(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes `active` execute a barrier; the rest of the group continues."""
@@ -80,10 +67,9 @@ class BlockBarriers:
                 self.give(op, votes, self.machine.full(active), True)
             self.machine.order.block_barrier()
             return following
-        if rest is not False:
-            self.groups.ready.append(Group(following, rest))
+        self.go_behind(op, rest)
         for number, asked, waiting in parts:
-            self.waiting.append(WaitingAtBarrier(number, asked, op, waiting, votes))
+            self.waiting.append(WaitingAtBarrier(op, waiting, number, asked, votes))
         return None
 
     def by_barrier(self, op: Op, active: Mask) -> list[tuple[int, int | None, Any]]:
@@ -188,7 +174,7 @@ class BlockBarriers:
         self.waiting.remove(entry)
         if votes is not None:
             self.give(entry.op, votes, here, going)
-        self.groups.ready.append(Group(entry.op.index + 1, going))
+        self.go_behind(entry.op, going)
         staying = False if complete is True else both(entry.mask, invert(complete))
         if staying is not False:
             self.waiting.append(replace(entry, mask=staying))

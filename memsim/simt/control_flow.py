@@ -17,14 +17,13 @@ from memsim.isa.number_formats import halved
 from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
-from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code, Condition
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import KernelFault, place_in_source, refused, unknown_branch
 from memsim.simt.groups import Groups
 from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
-from memsim.simt.phase_waits import PhaseWaits
+from memsim.simt.waits import ClusterBarriers, PhaseWaits
 from memsim.state.partial import where_known
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned

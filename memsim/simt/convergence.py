@@ -18,7 +18,6 @@ from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import Op
-from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
 from memsim.simt.faults import Deadlock, unknown_branch
@@ -78,16 +77,16 @@ class Convergence:
         lanes = self.machine.words_of(active)
         old = self.machine.slots[slot]
         if old is not None and (rest is not False or self.machine.protected >> slot & 1):
-            lanes = select(to_bools(active), lanes, members_of(self.machine, slot))
-        set_members(self.machine, slot, lanes)
+            lanes = select(to_bools(active), lanes, self.machine.members_of(slot))
+        self.machine.set_members(slot, lanes)
         return op.index + 1
 
     def leave(self, op: Op, active: Mask, rest: Mask) -> int:
         """BREAK: these lanes are no longer waited for."""
         slot = barrier_slot(op)
         leaving = self.machine.words_of(active)
-        members = members_of(self.machine, slot)
-        set_members(self.machine, slot, members & ~leaving)
+        members = self.machine.members_of(slot)
+        self.machine.set_members(slot, members & ~leaving)
         for key, meeting in list(self.waiting.items()):
             if barrier_slot(meeting.op) == slot:
                 meeting.members = meeting.members & ~leaving
@@ -97,7 +96,7 @@ class Convergence:
     def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """BSYNC: wait for the lanes named in the barrier."""
         pc = self.code.dataflow.meeting[op.index]
-        return self._meet(op, pc, active, rest, members_of(self.machine, barrier_slot(op)))
+        return self._meet(op, pc, active, rest, self.machine.members_of(barrier_slot(op)))
 
     def warp_sync(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """WARPSYNC: wait for the lanes of the mask."""

@@ -15,7 +15,6 @@ from memsim.isa.op import Flow
 from memsim.launch import Launch
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.bounds import Origins
-from memsim.simt.clusters import ClusterBarriers
 from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
@@ -24,7 +23,7 @@ from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slot
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
-from memsim.simt.phase_waits import PhaseWaits
+from memsim.simt.waits import ClusterBarriers, PhaseWaits
 from memsim.simt.warp_rows import Aside, WarpRows, chosen
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
@@ -44,7 +43,7 @@ class Engine:
     """Runs chunks of blocks of one launch.
 
     budget: instructions that a chunk may execute. allow_out_of_bounds: a load outside of every array is
-    counted, its value unknown. apart: rows of a chunk if each warp is one (independent_warps.py), or 0.
+    counted, its value unknown. apart: rows of a chunk if each warp is one (execute_program.py), or 0.
     """
 
     def __init__(

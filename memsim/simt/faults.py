@@ -1,12 +1,19 @@
-"""Errors of a running kernel, with their place in its source."""
+"""What is refused: errors of a running kernel, with their place in its source; and launches that a kernel, or
+its chip, does not allow.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
 
+from memsim.arch import Arch, arch_of_code
 from memsim.errors import MemsimError
+from memsim.isa.executable import Executable
 from memsim.isa.program import Op
+from memsim.launch import Launch
+from memsim.names.demangle import demangle
+from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
 
 
@@ -61,3 +68,66 @@ def unknown_branch(op: Op, poison: Poison) -> MemsimError:
 def refused(op: Op, why: str) -> MemsimError:
     """The error for an instruction that cannot be executed."""
     return MemsimError(f"cannot go on: {op.text} {why}", **place_in_source(op))
+
+
+# --- launches --------------------------------------------------------------------------------
+
+
+def check_chip(kernel: Executable, arch: Arch) -> None:
+    """Raise unless the code runs on the chip."""
+    if not arch.runs(kernel.made_for):
+        raise MemsimError(
+            f"this is machine code for {kernel.made_for}, which {arch.name} cannot run",
+            hint=f"compile for {arch.name}, omit --arch, or pass the PTX or the source",
+        )
+
+
+def check_launch(kernel: Executable, launch: Launch) -> None:
+    """Raise unless the launch conforms to `__launch_bounds__` and `__cluster_dims__`."""
+    name = demangle(kernel.name)
+    if kernel.required_threads and launch.block != kernel.required_threads:
+        raise MemsimError(f"{name} must be launched with block {kernel.required_threads}")
+    if kernel.max_threads:
+        x, y, z = kernel.max_threads
+        if launch.threads > x * y * z:
+            raise MemsimError(
+                f"{name} is compiled for at most {x * y * z} threads per block, not {launch.threads}"
+            )
+    cluster = cluster_of(kernel, launch)
+    if cluster and any(g % max(1, c) for g, c in zip(launch.grid, cluster)):
+        raise MemsimError(
+            f"the grid of {name} must be a multiple of its cluster {cluster}, unlike {launch.grid}"
+        )
+
+
+def cluster_of(kernel: Executable, launch: Launch) -> tuple[int, int, int] | None:
+    """Blocks of a cluster, from the code or the launch; None if neither has clusters.
+
+    Raises:
+        MemsimError: they differ, or the chip has no clusters.
+    """
+    if launch.cluster is None or launch.cluster == kernel.cluster:
+        return kernel.cluster
+    if kernel.cluster is not None:
+        raise MemsimError(
+            f"{demangle(kernel.name)} is compiled for clusters of {kernel.cluster}, not of {launch.cluster}",
+            hint="omit the cluster or __cluster_dims__",
+        )
+    if arch_of_code(kernel.made_for).front.in_cluster is None:
+        raise MemsimError(f"{kernel.made_for} has no clusters", hint="omit the cluster")
+    return launch.cluster
+
+
+def check_shared(kernel: Executable, memory: Memory, arch: Arch) -> None:
+    """Raise if a block needs more shared memory than the chip has."""
+    if memory.static_shared > arch.static_shared_bytes:
+        raise MemsimError(
+            f"{demangle(kernel.name)} declares {memory.static_shared} bytes of shared memory;"
+            f" the limit is {arch.static_shared_bytes}",
+            hint="use dynamic shared memory (extern __shared__) for more",
+        )
+    total = memory.shared_bytes
+    if total > arch.shared_block_bytes:
+        raise MemsimError(
+            f"a block needs {total} bytes of shared memory; the limit is {arch.shared_block_bytes}"
+        )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Effect, Flow
+from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.machine import Machine
 from memsim.state.predicates import either
@@ -125,3 +126,40 @@ class Groups:
             return ways[0][0]
         self.ready.extend(Group(pc, mask) for pc, mask in ways)
         return None
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Lanes that wait at an instruction, and go on behind it."""
+
+    op: Op
+    mask: Mask
+
+
+Entry = TypeVar("Entry", bound=Waiting)
+
+
+class WaitingLanes(Generic[Entry]):
+    """Lanes of the running blocks that wait at a barrier for others."""
+
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        self.machine = machine
+        self.code = code
+        self.groups = groups
+        self.waiting: list[Entry] = []
+
+    def start(self) -> None:
+        """Reset for new blocks."""
+        self.waiting = []
+
+    def live(self) -> int:
+        """Slots that waiting lanes will read."""
+        found = 0
+        for entry in self.waiting:
+            found |= self.code.live(entry.op.index + 1)
+        return found
+
+    def go_behind(self, op: Op, lanes: Mask) -> None:
+        """These lanes, if any, go on behind an instruction."""
+        if lanes is not False:
+            self.groups.ready.append(Group(op.index + 1, lanes))

@@ -21,9 +21,9 @@ from memsim.isa.readers import Binder
 from memsim.launch import Launch
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
-from memsim.simt.cooperative import workspace_of, workspace_roots
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.launch_checks import cluster_of
+from memsim.simt.faults import cluster_of
+from memsim.simt.memory_layout import workspace_of, workspace_roots
 from memsim.simt.pointer_roots import (
     ANYWHERE,
     PARAMETER_BITS,

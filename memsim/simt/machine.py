@@ -17,18 +17,17 @@ from memsim.isa.op import SLOTS, slots_of
 from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
-from memsim.simt.active_lanes import Rows
+from memsim.simt.active_lanes import Rows, special_register
 from memsim.simt.bounds import Origins
 from memsim.simt.faults import place_in_source
 from memsim.simt.listener import Listener
-from memsim.simt.special_registers import special_register
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
-from memsim.state.partial import merge_lanes, on_known_lanes
+from memsim.state.partial import Partial, merge_lanes, on_known_lanes
 from memsim.state.parts import Part
-from memsim.state.poison import Poisoned
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, to_bools
-from memsim.state.registers import to_array
+from memsim.state.registers import fit, from_array, to_array
 
 #: Slots after the registers: the result of the last block barrier with a reduction.
 COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
@@ -106,6 +105,23 @@ class Machine(Accesses):
         """The lanes in a convergence barrier register."""
         value = self.slots[slot]
         return 0 if value is None else value
+
+    def members_of(self, slot: int) -> np.ndarray:
+        """As `barrier_members`, for each lane the mask of lanes that it waits for; none if it was never set.
+
+        Raises:
+            MemsimError: they are unknown.
+        """
+        value = self.slots[slot]
+        if isinstance(value, Poison):
+            raise MemsimError(
+                f"cannot go on: the lanes of a convergence barrier are unknown: {value.story()}"
+            )
+        return self.lane_words(value.value if isinstance(value, Partial) else value or 0)
+
+    def set_members(self, slot: int, members: np.ndarray) -> None:
+        """Write a convergence barrier register."""
+        self.slots[slot] = fit(from_array(members), 32)
 
     def at(self, error: MemsimError, op: Op) -> MemsimError:
         """Add an instruction's place to an error that has none."""

@@ -17,7 +17,6 @@ import numpy as np
 from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow
 from memsim.isa.program import SHARED, Op, spaces_read
-from memsim.simt.barrier_registers import members_of, set_members
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
 from memsim.simt.groups import Group, Groups
@@ -73,8 +72,8 @@ class YieldedLanes:
             return
         passed = np.where(excused != 0, self.machine.words_of(passing), 0)
         slot = barrier_slot(op)
-        members = members_of(self.machine, slot)
-        set_members(self.machine, slot, np.where(members & passed, 0, members))
+        members = self.machine.members_of(slot)
+        self.machine.set_members(slot, np.where(members & passed, 0, members))
         for group in self.groups.parked:
             if group.yields and (self.machine.words_of(group.mask) & np.where(passed != 0, excused, 0)).any():
                 if group.passed not in (None, slot):

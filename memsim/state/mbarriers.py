@@ -3,7 +3,7 @@
 Operations of lanes are columns: the block [m], the address [m] and more, in order. A phase completes when no
 arrival and no byte is pending; the next one starts immediately. Source: PTX ISA, "Parallel Synchronization
 and Communication Instructions: mbarrier"; the bits of an object are those that ptxas writes to initialize
-one. Waiting is in `memsim.simt.phase_waits`.
+one. Waiting is in `memsim.simt.waits`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from memsim.model import (
     shared_source_page,
 )
 from memsim.model.choice import group_wavefronts, why_no_cost
-from memsim.model.local import local_access
+from memsim.model.coalescing import local_access
 from memsim.model.operations import operation
 from memsim.model.sourcepage import UNKNOWN
 from memsim.trace.trace import Trace

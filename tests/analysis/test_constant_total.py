@@ -7,7 +7,7 @@ import pytest
 
 import memsim
 from lab.experiments import HOPPER
-from memsim.model.local import constant_access
+from memsim.model.coalescing import constant_access
 from tests.simt.cuda import machine_kernel
 from tests.validate.conftest import TRACES
 

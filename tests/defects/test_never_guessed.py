@@ -21,8 +21,8 @@ from memsim.kernel import Kernel
 from memsim.sass.decode import meaning_of_text
 from memsim.sass.disassemble import disassemble
 from memsim.sass.machine_code import read_module
-from memsim.simt.clusters import whole_clusters
 from memsim.simt.steps import with_decided
+from memsim.simt.waits import whole_clusters
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from tests.ptx_front.loading import load_ptx

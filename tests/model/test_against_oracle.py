@@ -11,7 +11,7 @@ from memsim.arch import SM_90
 from memsim.errors import MemsimError
 from memsim.model import global_access, shared_access
 from memsim.model.checked_requests import CHUNK
-from memsim.model.local import constant_access, local_access
+from memsim.model.coalescing import constant_access, local_access
 from memsim.model.operations import operation
 from tests.model import oracle
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from memsim.model import bypass_access, global_access, shared_access
+from memsim.model.coalescing import constant_access, local_access
 from memsim.model.cp_async import overlaps
-from memsim.model.local import constant_access, local_access
 from tests.validate.conftest import H100, H200, TRACES
 
 FILE, ON_H100 = (np.load(TRACES / gpu / "requests.npz") for gpu in (H200, H100))

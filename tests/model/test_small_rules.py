@@ -11,9 +11,8 @@ from memsim.arch import ARCHS, SM_90, Arch
 from memsim.model.alike import active_lanes
 from memsim.model.checked_requests import distinct, equal, first, lane_words, together
 from memsim.model.choice import fewest_sectors, group_wavefronts, why_no_cost
-from memsim.model.coalescing import cost_of_lanes, global_access
+from memsim.model.coalescing import cost_of_lanes, global_access, local_access, words_of
 from memsim.model.cp_async import limits_of_copies
-from memsim.model.local import local_access, words_of
 from memsim.model.occupancy import Needs, next_cliffs, occupancy
 from memsim.model.operations import operation
 from memsim.model.pipes import EXECUTED, pipe_of, pipe_use, tensor_cycles

@@ -16,7 +16,7 @@ from memsim.errors import MemsimError
 from memsim.launch import Launch
 from memsim.model import global_access
 from memsim.model.choice import shared_cost
-from memsim.model.local import local_access
+from memsim.model.coalescing import local_access
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.trace.trace import Trace
 from tests.traces import LANES, Request, make_trace, site, traces

@@ -15,7 +15,7 @@ from memsim import MemsimError
 from memsim.api.running import analyze, run
 from memsim.isa.op import PREDICATE, Predicate
 from memsim.simt.groups import Groups
-from memsim.simt.phase_waits import PhaseWaits, WaitingForPhase
+from memsim.simt.waits import PhaseWaits, WaitingForPhase
 from memsim.state.mbarriers import FULL, Mbarriers, upper_word
 from memsim.state.predicates import from_bools
 from tests.simt.cuda import HOPPER, machine_kernel

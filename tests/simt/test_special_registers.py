@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.launch import Launch
-from memsim.simt.active_lanes import Lanes
-from memsim.simt.special_registers import special_register
+from memsim.simt.active_lanes import Lanes, special_register
 from memsim.state.registers import Sum, to_array
 
 BLOCKS = np.arange(3)

@@ -20,7 +20,7 @@ from memsim.arch import SM_90
 from memsim.kernel import Kernel
 from memsim.kernels import Spec, compiled_kernels
 from memsim.model import copy_access, global_access, shared_access
-from memsim.model.local import local_access
+from memsim.model.coalescing import local_access
 from memsim.model.texture_fetches import texture_access
 from memsim.simt.execute_program import execute_program
 from memsim.state.predicates import to_bools

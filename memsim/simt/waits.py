@@ -1,13 +1,17 @@
-"""Lanes that wait at an mbarrier (`SYNCS.PHASECHK.TRANS64.TRYWAIT`) for the completion of a phase.
+"""Lanes that wait at a barrier of a cluster (`UCGABAR_ARV`, `UCGABAR_WAIT`), or for the phase of an mbarrier
+(`SYNCS.PHASECHK.TRANS64.TRYWAIT`), and their release.
 
-A wait may time out after a system-dependent time: here only if no other lane can continue. Source: PTX ISA,
-`mbarrier.try_wait`.
+Groups wait until all threads of all blocks of their cluster have arrived as often as they have. Exited
+threads do not count. A wait for a phase may time out after a system-dependent time: here only if no other
+lane can continue. Source: PTX ISA, `barrier.cluster` and `mbarrier.try_wait`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.machine_protocol import Mask
@@ -16,49 +20,120 @@ from memsim.isa.op import Predicate
 from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.faults import Deadlock, unknown_branch
-from memsim.simt.groups import Group, Groups
+from memsim.simt.groups import Groups, Waiting, WaitingLanes
 from memsim.simt.machine import Machine
+from memsim.state.address_spaces import align
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, either, from_bools, invert
+
+# --- clusters --------------------------------------------------------------------------------
+
+
+class ClusterBarriers(WaitingLanes[Waiting]):
+    """The barriers of the clusters that are running.
+
+    arrivals: of each thread, int64 [B, T]; 0 before the first.
+    """
+
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        super().__init__(machine, code, groups)
+        self.arrivals: np.ndarray | int = 0
+
+    def start(self) -> None:
+        super().start()
+        self.arrivals = 0
+
+    def arrive(self, op: Op, active: Mask, rest: Mask) -> int:
+        """Lanes `active` arrive without waiting."""
+        self.machine.order.arrive_cluster(active)
+        self.arrivals = self.arrivals + self.machine.full(active).astype(np.int64)
+        return op.index + 1
+
+    def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
+        """Lanes `active` wait for those of their cluster; the rest of the group continues."""
+        over = self.over()
+        staying = both(active, invert(over))
+        self.machine.order.pass_cluster(both(active, over))
+        if staying is False:
+            return op.index + 1
+        self.waiting.append(Waiting(op, staying))
+        self.go_behind(op, both(self.machine.mask, invert(staying)))
+        return None
+
+    def over(self) -> Any:
+        """The lanes for which all threads of their cluster have arrived as often as they have."""
+        alive = self.machine.full(self.machine.alive)
+        least = np.where(alive, self.arrivals, np.iinfo(np.int64).max).min(1)
+        peers = self.machine.peers
+        of_cluster = np.where(peers >= 0, least[peers], np.iinfo(np.int64).max).min(1)
+        return from_bools(self.arrivals <= of_cluster[:, None])
+
+    def release(self) -> bool:
+        """Release the lanes whose clusters have arrived; True if there were some."""
+        if not self.waiting:
+            return False
+        over = self.over()
+        entries, self.waiting = self.waiting, []
+        released = False
+        for entry in entries:
+            going, staying = both(entry.mask, over), both(entry.mask, invert(over))
+            if going is not False:
+                released = True
+                self.machine.order.pass_cluster(going)
+                self.go_behind(entry.op, going)
+            if staying is not False:
+                self.waiting.append(Waiting(entry.op, staying))
+        return released
+
+    def deadlock(self) -> MemsimError | None:
+        """The error for a barrier that some threads never reach; None if no thread waits at one."""
+        if not self.waiting:
+            return None
+        entry = self.waiting[0]
+        return Deadlock(
+            f"a cluster barrier that some threads never reach: {self.machine.places(entry.mask)} wait at"
+            f" {entry.op.text}",
+            self.machine.wrong(entry.op, entry.mask),
+        )
+
+
+def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> int:
+    """The number of blocks rounded up so that no cluster is split, because its blocks access each other's
+    memory.
+
+    Blocks are numbered along x first.
+    """
+    if cluster[2] > 1:
+        span = grid[0] * grid[1] * cluster[2]
+    else:
+        span = grid[0] * cluster[1] if cluster[1] > 1 else cluster[0]
+    return align(blocks, span)
+
+
+# --- phases of mbarriers ---------------------------------------------------------------------
 
 #: How often all waits may time out without a change of any mbarrier before it is a deadlock.
 MOST_TRIES = 16
 
 
 @dataclass(frozen=True, eq=False)
-class WaitingForPhase:
-    """Lanes that wait at `op` for the phase of a parity, int64 [B, T]; `address` of their
-    mbarriers [B, T].
-    """
+class WaitingForPhase(Waiting):
+    """Lanes that wait for the phase of a parity, int64 [B, T]; `address` of their mbarriers [B, T]."""
 
-    op: Op
-    mask: Mask
     address: Any
     parity: Any
 
 
-class PhaseWaits:
+class PhaseWaits(WaitingLanes[WaitingForPhase]):
     """The lanes of the running blocks that wait at an mbarrier."""
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
-        self.machine = machine
-        self.code = code
-        self.groups = groups
-        self.waiting: list[WaitingForPhase] = []
-        self.tries = 0
-        self.changes = 0
-
-    def start(self) -> None:
-        """Reset for new blocks."""
-        self.waiting = []
+        super().__init__(machine, code, groups)
         self.tries = self.changes = 0
 
-    def live(self) -> int:
-        """Slots that waiting lanes will read."""
-        found = 0
-        for entry in self.waiting:
-            found |= self.code.live(entry.op.index + 1)
-        return found
+    def start(self) -> None:
+        super().start()
+        self.tries = self.changes = 0
 
     def reach(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes `active` test whether their phase is complete; the rest of the group continues."""
@@ -78,9 +153,7 @@ class PhaseWaits:
         going = both(active, over)
         if going is not False:
             self.passed(entry, going)
-        on = going if rest is False else rest if going is False else either(going, rest)
-        if on is not False:
-            self.groups.ready.append(Group(following, on))
+        self.go_behind(op, either(going, rest))
         return None
 
     def over(self, entry: WaitingForPhase) -> Any:
@@ -139,7 +212,7 @@ class PhaseWaits:
             self.passed(entry, lanes)
         else:
             self.answer(entry.op, False, lanes)
-        self.groups.ready.append(Group(entry.op.index + 1, lanes))
+        self.go_behind(entry.op, lanes)
 
     def deadlock(self) -> MemsimError | None:
         """The error for a phase that never completes; None if no lane waits for one."""
