@@ -118,6 +118,14 @@ FADD.FOO R0, R1, R2
 MUFU.SINH R0, R1
 FSETP.XX.AND P0, PT, R1, R2, PT
 FCHK.X P0, R1, R2
+UBLKRED.G.S.ADD.MIN [UR6], [UR4], UR5
+UBLKRED.G.S.F32 [UR6], [UR4], UR5
+UBLKRED.G.S.ADD.F32.S32 [UR6], [UR4], UR5
+UBLKRED.G.S.ADD.F32.FOO [UR6], [UR4], UR5
+UBLKRED.G.S.XOR.F32 [UR6], [UR4], UR5
+I2I.U8 R0, R1
+I2I.S64.S32 R0, R1
+ISETP.U64.LT.AND P0, PT, R2, -0x1, PT
 """.strip().splitlines()
 
 
@@ -127,6 +135,22 @@ def test_an_unknown_form_is_refused(text: str) -> None:
     assert any(one.build is not None for one in DEFINITIONS[meaning.form.opcode])
     with pytest.raises(Unsupported):
         meaning.bind(Binder({}))
+
+
+def test_a_constant_is_unknown_where_one_of_its_bytes_is() -> None:
+    binder = Binder({0: bytes(range(64)), 3: bytes(range(8))}, holes=[range(8, 12), range(32, 34)])
+    hidden = {8, 9, 10, 11, 32, 33}
+    for bank, length, lost in ((0, 64, hidden), (3, 8, set()), (2, 0, set())):
+        for offset in range(-2, 68):
+            for size in (1, 2, 4, 8):
+                place = range(offset, offset + size)
+                if place.start >= 0 and place.stop <= length and not lost & {*place}:
+                    wanted = int.from_bytes(bytes(place), "little")
+                    assert binder.constant(bank, offset, size, False) == wanted
+                else:
+                    with pytest.raises(Poisoned):
+                        binder.constant(bank, offset, size)
+    assert Binder({0: b"\xff\xff"}).constant(0, 0, 2) == -1
 
 
 @pytest.mark.parametrize("text", SAMPLES, ids=lambda text: text.split()[0])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.isa.bulk_reductions import combine, reduce
 from memsim.isa.memory import word_of
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
@@ -288,6 +289,38 @@ def test_constants_at_an_index_of_the_warp_are_no_request() -> None:
 
 
 # --- copies ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["U32", "S32", "U64", "S64"])
+@pytest.mark.parametrize("operation", ["ADD", "MIN", "MAX", "INC", "DEC", "AND", "OR", "XOR"])
+def test_elements_are_combined_and_what_is_unknown_stays_so(operation: str, kind: str) -> None:
+    size, is_signed = int(kind[1:]) // 8, kind[0] == "S"
+    how, chance = combine(kind, operation), random.Random(55)
+    assert how is not None
+    old, new = (chance.randbytes(12 * size) for _ in range(2))
+    new = new[: 6 * size] + old[6 * size : 8 * size] + bytes(size) + new[9 * size :]
+    to, of = (
+        SpaceBytes(np.frombuffer(bytes(8) + one, np.uint8)[None].copy(), 0, (1, 1), "one")
+        for one in (old, new)
+    )
+    places, why = np.arange(8, 8 + 12 * size), Poison("never written", None)
+    of.put(0, np.array([8]), np.array([1], np.uint8), (np.array([True]), why))
+    to.put(0, np.array([8 + 2 * size]), np.array([1], np.uint8), (np.array([True]), why))
+    reduce(how, to, 0, places, of, 0, places, Op("UBLKRED"))
+    found, lost = to.get(0, places)
+    assert lost is not None and [*np.flatnonzero(lost[0])] == [*range(size), *range(2 * size, 3 * size)]
+    for i in {*range(12)} - {0, 2}:
+        a, b = (int.from_bytes(x[i * size : (i + 1) * size], "little", signed=is_signed) for x in (old, new))
+        wanted = {
+            **{"ADD": a + b, "MIN": min(a, b), "MAX": max(a, b), "AND": a & b, "OR": a | b, "XOR": a ^ b},
+            **{"INC": 0 if a >= b else a + 1, "DEC": b if a == 0 or a > b else a - 1},
+        }[operation]
+        assert found[i * size : (i + 1) * size].tobytes() == (wanted % 2 ** (8 * size)).to_bytes(
+            size, "little"
+        )
+    reduce(how, to, 0, places[3 * size :], of, 0, places[3 * size :], Op("UBLKRED"))
+    after = to.get(0, places)[1]
+    assert after is not None and np.array_equal(after[0], lost[0])
 
 
 def copied(text: str, sources: list[int], size: int, lengths: list[int]) -> None:
