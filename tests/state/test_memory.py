@@ -12,9 +12,15 @@ from memsim.errors import MemsimError
 from memsim.launch import GLOBAL_ALIGN, MOST_BYTES
 from memsim.state.address_spaces import (
     CLEAR,
+    CONSTANT_WINDOW,
     GLOBAL_BASE,
+    LOCAL_WINDOW,
+    PARAMETER_WINDOW,
     PARAMETERS,
     SHARED_BASE,
+    SHARED_WINDOW,
+    TEXTURE_HANDLES,
+    WINDOW_SIZE,
     WRAP,
     ConstantBytes,
     SpaceLayout,
@@ -314,3 +320,13 @@ def test_what_is_unknown_is_not_copied_back() -> None:
     memory.spoil("shared", WHY)
     assert memory.space("shared").poison is WHY
     Memory([("a", held)]).copy_back()
+
+
+def test_windows_of_generic_addresses_are_apart_from_each_other_and_from_arrays() -> None:
+    windows = sorted((SHARED_WINDOW, LOCAL_WINDOW, CONSTANT_WINDOW))
+    assert all(start % WINDOW_SIZE == 0 for start in (*windows, GLOBAL_BASE, TEXTURE_HANDLES))
+    ends = [start + WINDOW_SIZE for start in windows]
+    assert all(end <= start for end, start in zip(ends, [*windows[1:], GLOBAL_BASE]))
+    assert CONSTANT_WINDOW < PARAMETER_WINDOW < CONSTANT_WINDOW + WINDOW_SIZE
+    assert not any(start <= TEXTURE_HANDLES < end for start, end in zip(windows, ends))
+    assert TEXTURE_HANDLES < GLOBAL_BASE and SHARED_BASE == 1024

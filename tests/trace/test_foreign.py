@@ -124,13 +124,42 @@ def test_a_copy_has_both_its_sides(tmp_path: Path) -> None:
             "-local mem base_addr = 0x7f0e8c000000\n"
             f"#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n{text}#END_TB\n"
         )
-        wide, shared = sorted(analyze_trace(Trace.load(path)).sites, key=lambda s: s.space)
+        trace = Trace.load(path)
+        wide, shared = sorted(analyze_trace(trace).sites, key=lambda s: s.space)
         assert (shared.op, shared.wavefronts) == ("cp_async_cg", 0)
         assert (wide.sectors, wide.lines) == (16, 4)
+        (at,) = [i for i, one in enumerate(trace.sites) if one.space == "shared"]
+        assert trace.addresses[trace.site == at].tolist() == [[16 * lane for lane in range(32)]]
     path.write_text(path.read_text().replace(f"-shmem base_addr = {base:#x}\n", ""))
     unknown = analyze_trace(Trace.load(path))
     assert "2 accesses could not be analyzed" in unknown.verdict
     assert "which of its two addresses" in render(unknown)
+
+
+@pytest.mark.parametrize(("pending", "of_each"), [(1, 0), (2, 0), (3, 0), (1, 1)])
+def test_however_few_requests_are_pending_the_counts_are_the_same(
+    pending: int, of_each: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, base = tmp_path / "copies.traceg", 0x7F0E8E000000
+    lines = [
+        f"0010 ffffffff 0 LDGSTS.E.BYPASS.128 2 R2 R4 16 1 {at} 16" for at in (f"{base:#x}", "0x7e0000000000")
+    ]
+    lines = ([*lines, f"0020 ffffffff 1 R2 LDS 1 R3 4 1 {base + 64:#x} 8"]) * 3
+    lines += [f"0030 ffffffff 1 R2 LD.E 1 R4 4 1 {at:#x} 4" for at in (base, 0x7E0000000000, 0x7F0E8C000000)]
+    path.write_text(
+        f"-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n-shmem base_addr = {base:#x}\n"
+        "-local mem base_addr = 0x7f0e8c000000\n#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n"
+        + "\n".join(lines)
+        + "\n#END_TB\n"
+    )
+    whole = Trace.load(path)
+    assert [site.requests for site in analyze_trace(whole).sites] == [3, 3, 3, 1, 1]
+    assert whole.uncounted == {"local memory request": 1}
+    monkeypatch.setattr("memsim.trace.foreign.collect.BATCH", pending)
+    monkeypatch.setattr("memsim.trace.foreign.collect.OF_EACH", of_each)
+    parted = Trace.load(path)
+    assert parted.uncounted == whole.uncounted
+    assert [*map(repr, analyze_trace(parted).sites)] == [*map(repr, analyze_trace(whole).sites)]
 
 
 def test_generic_accesses_of_an_unknown_space_are_not_guessed() -> None:

@@ -10,9 +10,10 @@ import pytest
 import memsim
 from memsim.kernels import catalog
 from memsim.state.parts import Part
+from memsim.state.predicates import from_bools
 from memsim.state.registers import Sum
 from memsim.trace.trace import Trace
-from memsim.trace.writers import Writers
+from memsim.trace.writers import MOST_WORDS, SwappedWords, Writers
 from tests.simt.cuda import kernels_of
 from tests.traces import make_trace
 
@@ -75,6 +76,39 @@ def test_owners_are_those_of_one_store_after_the_other(width: int) -> None:
                 owners.setdefault(word, thread)
     writers.wrote(0, width, False, threads)
     assert writers.threads.tolist() == [owners.get(word, -1) for word in range(max(owners) + 1)]
+
+
+@pytest.mark.parametrize("width", [4, 8])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_warps_meet_where_two_update_a_word_of_one_block(blocks: int, width: int) -> None:
+    random = np.random.default_rng(10 * blocks + width)
+    several = 0
+    for _ in range(60):
+        words, owners, meet = SwappedWords(), {}, False
+        words.start_chunk(np.zeros(blocks, np.int64))
+        for _ in range(int(random.integers(1, 4))):
+            at = width * (
+                random.integers(0, 40, (blocks, 64)) + 40 * (np.arange(64) // 32) * random.integers(2)
+            )
+            active = random.random((blocks, 64)) < 0.1
+            words.update(Sum(0, v=Part(at)), width, from_bools(active), 64)
+            for block, thread in zip(*np.nonzero(active)):
+                for part in range(width // 4):
+                    word = block, int(at[block, thread]) // 4 + part
+                    meet |= owners.setdefault(word, thread // 32) != thread // 32
+        assert words.meet == meet
+        several += meet
+    assert 0 < several < 60
+    words = SwappedWords()
+    words.start_chunk(np.zeros(2, np.int64))
+    words.update(0, width, False, 64)
+    assert not words.meet
+    words.update(4 * MOST_WORDS, width, True, 64)
+    assert words.meet, "it is not looked at"
+    parted = SwappedWords()
+    parted.start_chunk(np.array([0, 1]))
+    parted.update(0, width, from_bools(np.arange(64)[None, :] == 3), 64)
+    assert parted.meet, "rows of one block may meet"
 
 
 COPY = """\
