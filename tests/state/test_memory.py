@@ -69,6 +69,13 @@ def test_global_buffers_keep_clear_of_the_wrap() -> None:
     second = layout.place("b", WRAP // 2, 256)
     assert first == GLOBAL_BASE
     assert second % WRAP == CLEAR and second > first  # its low words would wrap where it would have been
+    most = WRAP - 2 * CLEAR  # what is larger cannot keep clear, and follows the one before
+    for size, start in ((most - 256, second), (most, second), (most + 256, first + WRAP // 2)):
+        other = SpaceLayout("global", GLOBAL_BASE)
+        other.place("a", WRAP // 2, 256)
+        assert other.place("b", size, 256) == start
+    elsewhere = SpaceLayout("local", GLOBAL_BASE)
+    assert [elsewhere.place(name, WRAP // 2, 256) for name in "ab"] == [first, first + WRAP // 2]
     last = layout.place("c", 256, 256)
     assert last == second + WRAP // 2
     with pytest.raises(MemsimError, match="huge is larger than any GPU's memory"):

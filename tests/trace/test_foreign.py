@@ -162,6 +162,21 @@ def test_however_few_requests_are_pending_the_counts_are_the_same(
     assert [*map(repr, analyze_trace(parted).sites)] == [*map(repr, analyze_trace(whole).sites)]
 
 
+@pytest.mark.parametrize(("mask", "lanes"), [(0, 0), (1, 1), (0x80000001, 2)])
+def test_a_line_without_lanes_is_executed_and_makes_no_request(mask: int, lanes: int, tmp_path: Path) -> None:
+    path, base = tmp_path / "masked.traceg", 0x7F0E8E000000
+    line = f"1 R2 LDS 1 R3 4 1 {base + 64:#x} 8"
+    path.write_text(
+        f"-kernel name = k\n-grid dim = (1,1,1)\n-block dim = (32,1,1)\n-shmem base_addr = {base:#x}\n"
+        "-local mem base_addr = 0x7f0e8c000000\n#BEGIN_TB\nthread block = 0,0,0\nwarp = 0\n"
+        f"0020 ffffffff {line}\n0020 {mask:08x} {line}\n#END_TB\n"
+    )
+    trace = Trace.load(path)
+    assert trace.active.sum(1).tolist() == [32, lanes][: 1 + bool(lanes)]
+    (row,) = analyze_trace(trace).sites
+    assert (row.requests, row.instructions) == (1 + bool(lanes), 2)
+
+
 def test_generic_accesses_of_an_unknown_space_are_not_guessed() -> None:
     analysis = analyze_trace(Trace.load(NVBIT, "add"))
     stores, generic = sorted(analysis.sites, key=lambda s: s.op, reverse=True)
