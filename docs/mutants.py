@@ -11,17 +11,19 @@ RESULTS = Path(__file__).with_name("mutants.json")
 
 
 def mutant_table() -> str:
-    """For each room: how many places could be changed, how many were drawn and changed, what was found."""
+    """For each room: how many places could be changed, how many were, how many of these were found, and the
+    share of that among those that are another program.
+    """
     rooms = json.loads(RESULTS.read_text("utf-8"))
     rows = []
     for room, found in rooms.items():
-        drawn, missed = found["drawn"], len(found["survived"])
-        share = f"{100 * (drawn - missed) / drawn:.0f} %"
-        same, seed = str(len(found.get("equivalent", ()))), str(found["seed"])
+        drawn, same = found["drawn"], len(found["equivalent"])
+        caught = drawn - len(found["survived"])
+        numbers = (found["places"], found["seed"], drawn, caught, same)
         rows.append(
-            (f"`{room}/`", f"{found['places']:,}", seed, str(drawn), str(drawn - missed), share, same)
+            (f"`{room}/`", *(f"{number:,}" for number in numbers), f"{100 * caught / (drawn - same):.0f} %")
         )
-    heads = ("room", "places", "seed", "changed", "found", "share", "of the others, the same program")
+    heads = ("room", "places", "seed", "changed", "found", "the same program", "share of the others")
     return table(heads, rows, "lrrrrrr") + "\n"
 
 

@@ -202,8 +202,9 @@ def by_many(lo: Int, hi: Int, by: np.ndarray, left: bool, takes_high: bool, sign
 
 
 def highest_bit(array: np.ndarray) -> np.ndarray:
-    """The index of the highest bit of unsigned words (a float64 holds them exactly); -1 if there is none."""
-    found: np.ndarray = np.frexp(array.astype(np.float64))[1].astype(np.int64) - 1
+    """The index of the highest set bit of unsigned integers, -1 if there is none."""
+    alone = array & ~(array >> 1)  # without the bit below the highest, so that no rounding carries
+    found: np.ndarray = np.frexp(alone.astype(np.float64))[1].astype(np.int64) - 1
     return found
 
 
