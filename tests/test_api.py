@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api.loading import from_text
-from memsim.api.module import Module
+from memsim.api.loading import Module, from_text
 from memsim.kernel import Kernel
 from memsim.launch import dim3
 from memsim.views.analyze.terminal import write

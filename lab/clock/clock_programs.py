@@ -16,7 +16,7 @@ import numpy as np
 from lab.probe.instructions import INSTRUCTIONS, TILE_BYTES, ProbedInstruction
 from lab.probe.patterns import make_patterns
 from lab.rates.loops import LOOPS, Loop
-from memsim.validate.exported_probe import PROGRAMS
+from memsim.validate.device import PROGRAMS
 
 THREADS = 1024
 #: Accesses of a round; they are 128 bytes apart, which changes no bank.

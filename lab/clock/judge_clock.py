@@ -23,8 +23,7 @@ from memsim.errors import MemsimError
 from memsim.model import shared_access
 from memsim.model.pipes import pipe_use
 from memsim.validate import standalone
-from memsim.validate.device import check_record
-from memsim.validate.exported_probe import program_data
+from memsim.validate.device import check_record, program_data
 
 LANES = 32
 #: The instruction whose fastest request is one wavefront.

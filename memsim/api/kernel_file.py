@@ -10,8 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from memsim.api.loading import SOURCE_SUFFIXES, load
-from memsim.api.module import Module, shown_names
+from memsim.api.loading import SOURCE_SUFFIXES, Module, load, shown_names
 from memsim.arch import Arch
 from memsim.boundary import confinement
 from memsim.errors import MemsimError

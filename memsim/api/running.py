@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.api.module import Module, choice_of
+from memsim.api.loading import Module, choice_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.errors import MemsimError
 from memsim.job import Job

@@ -18,8 +18,7 @@ from memsim.kernels import Spec, catalog
 from memsim.targets.cache import is_known_before
 from memsim.targets.project_check import check_project
 from memsim.targets.revision import locator, project_against, repository_root
-from memsim.views.check import terminal
-from memsim.views.check.findings import Locate, with_lanes
+from memsim.views.check.findings import Locate, with_lanes, write_outcome
 
 TEXT = "text"
 SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job
@@ -57,7 +56,7 @@ def check_anew(
         say(f"note: {note}", err=True)
     in_repository = locator(targets, repository_root(folder))
     if form == TEXT or output is not None:
-        terminal.write(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
+        write_outcome(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
     if form != TEXT:
         _give(_writer(form)(outcome, in_repository), output)
     if form == "github" and os.environ.get(SUMMARY):

@@ -36,7 +36,7 @@ from memsim.validate.code_recording import (
     size_of,
 )
 from memsim.validate.compare_instructions import CodeComparison, compare_code
-from memsim.validate.exported_probe import program_text
+from memsim.validate.device import program_text
 from memsim.validate.live import measure, profiles_in, recorded_name
 
 FAILED, MISSING = 1, 2

@@ -30,8 +30,7 @@ from memsim.targets.analyze_targets import analyze_job
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.project_check import check_project, read_baseline
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
-from memsim.views.check.findings import with_lanes
-from memsim.views.check.terminal import text
+from memsim.views.check.findings import text_of_findings, with_lanes
 
 
 class Guard:
@@ -160,7 +159,7 @@ class Guard:
             raise outcome.problems[0].error
         broken = [finding for finding in with_lanes(outcome).findings if finding.breaks]
         if broken:
-            shown = text(broken, lambda kernel, file: file or kernel)
+            shown = text_of_findings(broken, lambda kernel, file: file or kernel)
             pytest.fail(f"{outcome.verdict}\n\n{shown}", pytrace=False)
 
 

@@ -1,4 +1,6 @@
-"""The GPU of this machine, through CuPy; and files of recordings, never overwritten: JSON read by types."""
+"""The GPU of this machine, through CuPy; files of recordings, never overwritten: JSON read by types; and the
+program of one file that measures a GPU which nobody measured: `standalone.py` with its data.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from msgspec import Meta
 from memsim.arch import ARCHS
 from memsim.errors import MemsimError
 from memsim.files import read_json, write_text
+from memsim.validate import standalone
 from memsim.validate.standalone import Gpu, Refused, driver_version
+from memsim.version import __version__
 
 # Types of the fields of recordings, by which `check_record` validates files.
 Text = Annotated[str, Meta(min_length=1)]
@@ -253,3 +257,21 @@ def _without_gpu(problem: str) -> MemsimError:
             hint="check CUDA_VISIBLE_DEVICES, or omit --live to compare with a recording",
         )
     return MemsimError(f"the GPU does not respond: {problem}", hint="see nvidia-smi")
+
+
+#: The line of the program that has its data.
+EMPTY = "DATA: dict[str, Any] = {}"
+#: Programs and address patterns, as `python -m lab.clock.clock_programs` writes them.
+PROGRAMS = Path(standalone.__file__).with_suffix(".json")
+
+
+def program_data() -> dict[str, Any]:
+    """What the program runs, as `standalone.measure` takes it."""
+    return {"memsim": __version__, **json.loads(PROGRAMS.read_text("utf-8"))}
+
+
+def program_text() -> str:
+    """The text of the program of one file."""
+    head, tail = Path(standalone.__file__).read_text("utf-8").split(EMPTY, 1)
+    text = json.dumps(program_data(), indent=0)
+    return f"{head}{EMPTY.removesuffix('{}')}json.loads(r'''\n{text}\n'''){tail}"

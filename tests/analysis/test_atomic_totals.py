@@ -8,7 +8,7 @@ import pytest
 import memsim
 from memsim.analysis import Range
 from memsim.analysis.totals import BY_PLACE, COUNTS, METRIC
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from tests.simt.cuda import kernels_of
 
 SOURCE = """

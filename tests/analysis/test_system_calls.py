@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from tests.validate.conftest import H100, TRACES
 
 FILE = np.load(TRACES / H100 / "calls.npz")

@@ -9,8 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from memsim.api.loading import load
-from memsim.api.module import Module
+from memsim.api.loading import Module, load
 from memsim.api.running import analyze
 from memsim.argument_types import ArrayArg
 from memsim.arguments import check_elements

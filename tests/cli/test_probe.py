@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from memsim.validate.exported_probe import program_text
+from memsim.validate.device import program_text
 from tests.cli.conftest import Run
 
 

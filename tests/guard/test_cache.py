@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memsim.api.kernel_file import KernelFile, _module_once
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from memsim.arch import Arch
 from memsim.argument_types import ArrayArg
 from memsim.compile import compile_cache

@@ -22,8 +22,8 @@ from memsim.analysis import SiteCounts
 from memsim.document import schema_of
 from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
+from memsim.views.check import findings
 from memsim.views.check import json as check_json
-from memsim.views.check import terminal
 from memsim.views.check.check_formats import FORMATS, github, junit, markdown, sarif
 from memsim.views.check.findings import TITLES
 from memsim.views.labels import amount
@@ -102,7 +102,7 @@ def printed(of: Outcome) -> str:
     from io import StringIO
 
     stream = StringIO()
-    terminal.write(of, locate, stream)
+    findings.write_outcome(of, locate, stream)
     return stream.getvalue()
 
 

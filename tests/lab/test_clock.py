@@ -26,8 +26,7 @@ from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED
 from memsim.arch.contributed import with_contributed
 from memsim.errors import MemsimError
 from memsim.model.pipes import pipe_use
-from memsim.validate.device import check_record
-from memsim.validate.exported_probe import program_data, program_text
+from memsim.validate.device import check_record, program_data, program_text
 from memsim.validate.standalone import Gpu, text_of, words_of
 from tests.lab.fake_driver import FakeDriver
 from tests.validate.conftest import H100, H200, TRACES

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from memsim.argument_types import ArrayArg, Texture
 from tests.validate.conftest import H100, TRACES
 

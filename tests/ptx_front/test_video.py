@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from memsim.api.loading import load
-from memsim.api.module import Module
+from memsim.api.loading import Module, load
 from memsim.api.running import run
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError

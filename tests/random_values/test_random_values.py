@@ -7,8 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from memsim.api.loading import from_text
-from memsim.api.module import Module
+from memsim.api.loading import Module, from_text
 from memsim.api.running import run
 from memsim.arch import ARCHS
 from memsim.compile.compilers import find_nvcc, makes_code_for

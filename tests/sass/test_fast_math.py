@@ -6,8 +6,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.api.loading import from_text
-from memsim.api.module import Module
+from memsim.api.loading import Module, from_text
 
 BODIES = {
     "compared": "float f = __fdividef(t + 1, n); o[f * 37.f == t + 1 ? t : t * 8] = 1;",

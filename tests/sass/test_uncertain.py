@@ -6,7 +6,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from memsim.views.analyze.terminal import render
 from tests.simt.cuda import kernels_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from memsim.api.loading import from_text
-from memsim.api.module import Module
+from memsim.api.loading import Module, from_text
 from memsim.kernel import Kernel
 from tests.ptx_front.loading import PtxKernels, load_cuda
 

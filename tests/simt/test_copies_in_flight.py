@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memsim
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from tests.simt.cuda import kernels_of
 
 SECTORS = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"

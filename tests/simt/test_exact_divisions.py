@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import memsim
-from memsim.api.loading import from_text
-from memsim.api.module import Module
+from memsim.api.loading import Module, from_text
 
 #: Name -> index of a store, from x = 1 to 64 and n = 7.
 EXACT = {

@@ -129,13 +129,13 @@ NAME = (
 
 
 @pytest.fixture(scope="module")
-def accessors(tmp_path_factory: pytest.TempPathFactory) -> memsim.api.module.Module:
+def accessors(tmp_path_factory: pytest.TempPathFactory) -> memsim.api.loading.Module:
     path: Path = tmp_path_factory.mktemp("torch") / "accessors.cu"
     path.write_text(ACCESSORS)
     return memsim.load(path, compiler="nvrtc")
 
 
-def test_an_array_is_the_accessor_of_it(accessors: memsim.api.module.Module) -> None:
+def test_an_array_is_the_accessor_of_it(accessors: memsim.api.loading.Module) -> None:
     """With its own strides; and given by its parts it is the same."""
     (k,) = (accessors[name] for name in accessors.kernels)
     x, y = np.arange(256, dtype=np.float32).reshape(8, 32).T, np.arange(8, dtype=np.float32)[None]
@@ -154,7 +154,7 @@ def test_an_array_is_the_accessor_of_it(accessors: memsim.api.module.Module) -> 
     }  # fmt: skip
 
 
-def test_an_accessor_of_other_dimensions_is_told(accessors: memsim.api.module.Module) -> None:
+def test_an_accessor_of_other_dimensions_is_told(accessors: memsim.api.loading.Module) -> None:
     (k,) = (accessors[name] for name in accessors.kernels)
     for wrong in ("f32[256]", "f32[4,8,8]"):
         with pytest.raises(MemsimError, match=r"an accessor of 24 bytes takes an array of 2 dimensions, not"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from memsim.api.running import trace
 from memsim.simt import engine, execute_program, warp_rows
 from memsim.state.parts import select

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from memsim import analyze, run
-from memsim.api.loading import load
-from memsim.api.module import Module
+from memsim.api.loading import Module, load
 from memsim.compile.toolkit import find_tool
 from memsim.data import data_folder
 from memsim.isa.op import Flow

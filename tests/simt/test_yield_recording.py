@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from memsim import analyze, run
-from memsim.api.loading import load
-from memsim.api.module import Module
+from memsim.api.loading import Module, load
 from memsim.data import data_folder
 from tests.few import few
 

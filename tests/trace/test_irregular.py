@@ -32,11 +32,13 @@ class Patient(BruteForce):
 
 
 @pytest.fixture(scope="module")
-def module() -> memsim.api.module.Module:
+def module() -> memsim.api.loading.Module:
     return memsim.load(SOURCE)
 
 
-def launched(module: memsim.api.module.Module, name: str, size: int = 3000) -> tuple[Kernel, tuple[Any, ...]]:
+def launched(
+    module: memsim.api.loading.Module, name: str, size: int = 3000
+) -> tuple[Kernel, tuple[Any, ...]]:
     made = case(name, size, seed=7)
     return module[name], (made.grid, made.block, made.arguments)
 
@@ -45,7 +47,7 @@ def launched(module: memsim.api.module.Module, name: str, size: int = 3000) -> t
 @pytest.mark.parametrize("many", ["as many as ever", "few"])
 @pytest.mark.parametrize("name", few(NAMES, sorted(NAMES)[:3]))
 def test_the_trace_equals_brute_force(
-    name: str, many: str, module: memsim.api.module.Module, monkeypatch: pytest.MonkeyPatch
+    name: str, many: str, module: memsim.api.loading.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every access of the same run written out; and what hardly repeats costed at once."""
     if many == "few":
@@ -63,7 +65,7 @@ def test_the_trace_equals_brute_force(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", few(sorted(set(NAMES) - RACES), sorted(set(NAMES) - RACES)[:2]))
-def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.module.Module) -> None:
+def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.loading.Module) -> None:
     kernel, (grid, block, arguments) = launched(module, name)
     slim = trace(kernel, grid, block, arguments)
     whole = trace(kernel, grid, block, arguments, everything=True)
@@ -74,7 +76,7 @@ def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.modu
 @pytest.mark.some(3)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - RACES - REPEATS))
 def test_costed_at_once_or_kept_no_count_is_another(
-    name: str, module: memsim.api.module.Module, monkeypatch: pytest.MonkeyPatch
+    name: str, module: memsim.api.loading.Module, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel, (grid, block, arguments) = launched(module, name)
     kept = analyze_trace(trace(kernel, grid, block, arguments))

@@ -14,7 +14,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from memsim.validate.code_recording import load_code_recording
 from tests.validate.conftest import H100, H200, TRACES
 

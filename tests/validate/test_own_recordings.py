@@ -14,7 +14,7 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api.module import Module
+from memsim.api.loading import Module
 from memsim.api.running import trace_job
 from memsim.job import Job
 from memsim.launch import Launch, dim3
