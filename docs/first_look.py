@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from docs import by_instruction, predicted_first
+from docs import by_instruction, predicted_sets
 from docs.capture import CUT, ROOT, fenced, paragraphs, printed
 from docs.pictures import PICTURES
 from lab.experiments import PROBE
@@ -67,7 +67,7 @@ def accuracy() -> str:
     figures = _equal(pair for one in held for pair in (*one.figures.values(), *one.counters.values()))
     kernels = Counter(kernel["outcome"] for kernel in by_instruction.foreign())
     first = Counter(kernel["first"] for kernel in by_instruction.held_out())
-    launches_of_sets = [one for name in predicted_first.SETS for one in predicted_first.launches(name)]
+    launches_of_sets = [one for name in predicted_sets.SETS for one in predicted_sets.launches(name)]
     predicted = Counter(launch["apart"] for launch in launches_of_sets)
     in_a_figure = sum(launch["live"] == "wrong" != launch["apart"] for launch in launches_of_sets)
     compared = Counter(figure.verdict for _, one in by_instruction.comparisons()[0] for figure in one.figures)

@@ -35,7 +35,7 @@ from docs import (  # noqa: E402
     notebook,
     performance,
     pictures,
-    predicted_first,
+    predicted_sets,
     public,
     python_kernels,
     questions,
@@ -60,7 +60,7 @@ PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end 
 
 MODULES = (
     *(bounds, by_instruction, chips, claims, first_change, first_look, growth, guard, index_math, measured),
-    *(mutants, peers, pictures, predicted_first, public, python_kernels, questions, reference, sizes, tuning),
+    *(mutants, peers, pictures, predicted_sets, public, python_kernels, questions, reference, sizes, tuning),
     *(time_errors, warp_specialised),
 )
 PARTS: dict[str, Callable[[], str]] = {
