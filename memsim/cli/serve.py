@@ -8,19 +8,17 @@ line with its JSON document as the answer; nothing is worked out here. Nobody li
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from memsim.cli.ask import ask
 from memsim.cli.untrusted import UNTRUSTED
 from memsim.errors import MemsimError
 from memsim.version import __version__
@@ -34,34 +32,6 @@ and global memory (sectors), exactly as Nsight Compute's counters do, or says wh
 A target is a .cu file, a kernel of `memsim list`, a cubin, a saved launch (launch.json) or a target of the project's
 memsim.toml. Options are those of the command line, such as: --grid 64 --block 32,8 --arg 'f32[1024]' --arg 1024.
 Without options the launch is read from the file; if something is missing, the error says what."""  # noqa: E501
-#: Options that write files, or read what is no kernel: tools have none of them.
-REFUSED = ("--save", "--apply", "-o", "--output", "--patch", "--branch", "--config", "-j", "--jobs")
-#: A verb prints to the one standard output: one verb at a time.
-_one = Lock()
-
-
-def ask(verb: str, *named: str, options: str = "", form: Sequence[str] = ("--json",)) -> dict[str, Any]:
-    """What a verb answers: `exit_code`, its JSON (`document`), remarks or an `error`."""
-    try:
-        words = _words(options)
-    except MemsimError as error:
-        return {"exit_code": error.exit_code, "error": str(error)}
-    return ask_to_write(verb, *named, *words, *form, as_json=bool(form))
-
-
-def ask_to_write(verb: str, *arguments: str, as_json: bool = False) -> dict[str, Any]:
-    """The same of arguments that may write files; only for what memsim itself asks."""
-    from memsim.cli import cli, run
-
-    out, err = StringIO(), StringIO()
-    with _one, redirect_stdout(out), redirect_stderr(err):
-        code = run(cli, [verb, *arguments], "memsim")
-    found: dict[str, Any] = {"exit_code": code}
-    if as_json and out.getvalue():
-        found["document"] = json.loads(out.getvalue())
-    if err.getvalue():
-        found["error" if code > 1 else "remarks"] = err.getvalue()
-    return found
 
 
 def analyze(target: str, options: str = "") -> dict[str, Any]:
@@ -107,22 +77,6 @@ def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
 
 
 TOOLS = (analyze, time, suggest, sanitize, compare, compare_texts, check)
-
-
-def _words(options: str) -> list[str]:
-    """The options of a command line.
-
-    Raises:
-        MemsimError: quotes that do not match, or an option that writes a file.
-    """
-    try:
-        words = shlex.split(options)
-    except ValueError as error:
-        raise MemsimError(f"options: {error}") from None
-    for word in words:
-        if word.startswith(REFUSED):
-            raise MemsimError(f"{word} is not an option of a tool: tools write no files")
-    return words
 
 
 def server() -> MCPServer[Any]:

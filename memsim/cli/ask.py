@@ -1,0 +1,58 @@
+"""A verb asked by a program that stays: its JSON document in this process, and nothing on its own streams."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from threading import Lock
+from typing import Any
+
+from memsim.errors import MemsimError
+
+#: Options that write files, or read what is no kernel: tools have none of them.
+REFUSED = ("--save", "--apply", "-o", "--output", "--patch", "--branch", "--config", "-j", "--jobs")
+#: A verb prints to the one standard output: one verb at a time.
+_one = Lock()
+
+
+def ask(verb: str, *named: str, options: str = "", form: Sequence[str] = ("--json",)) -> dict[str, Any]:
+    """What a verb answers: `exit_code`, its JSON (`document`), remarks or an `error`."""
+    try:
+        words = _words(options)
+    except MemsimError as error:
+        return {"exit_code": error.exit_code, "error": str(error)}
+    return ask_to_write(verb, *named, *words, *form, as_json=bool(form))
+
+
+def ask_to_write(verb: str, *arguments: str, as_json: bool = False) -> dict[str, Any]:
+    """The same of arguments that may write files; only for what memsim itself asks."""
+    from memsim.cli import cli, run
+
+    out, err = StringIO(), StringIO()
+    with _one, redirect_stdout(out), redirect_stderr(err):
+        code = run(cli, [verb, *arguments], "memsim")
+    found: dict[str, Any] = {"exit_code": code}
+    if as_json and out.getvalue():
+        found["document"] = json.loads(out.getvalue())
+    if err.getvalue():
+        found["error" if code > 1 else "remarks"] = err.getvalue()
+    return found
+
+
+def _words(options: str) -> list[str]:
+    """The options of a command line.
+
+    Raises:
+        MemsimError: quotes that do not match, or an option that writes a file.
+    """
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        raise MemsimError(f"options: {error}") from None
+    for word in words:
+        if word.startswith(REFUSED):
+            raise MemsimError(f"{word} is not an option of a tool: tools write no files")
+    return words
