@@ -140,9 +140,9 @@ def test_each_thread_reads_and_writes_its_row(rows: str, address: Any) -> None:
 
 
 def test_rows_of_consecutive_elements() -> None:
-    """A block's part and a thread's part, one word apart; and the twin that is two words apart."""
-    for step in (4, 8):
-        address = Sum(0x400, u=Part(np.array([[0], [4]])), v=Part(np.arange(4)[None, :] * step))
+    """A block's part and a thread's part, one word apart; and twins that are not."""
+    for places in ([0, 1, 2, 3], [0, 2, 4, 6], [3, 2, 1, 0], [1, 1, 1, 1], [0, 1, 2, 2], [0, 1, 2, 6]):
+        address = Sum(0x400, u=Part(np.array([[0], [4]])), v=Part(4 * np.array([places])))
         wanted = (address.array - 0x400) // 4
         assert space("one").load(address, np.uint32, True).tolist() == wanted.tolist()
         found = space("one").load(address, np.uint32, Part(np.array([[True], [False]])))

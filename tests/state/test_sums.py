@@ -209,6 +209,11 @@ def test_the_chosen_side(dtype: type) -> None:
         one: Any = np.full((BLOCKS, THREADS), 1.5, dtype)
         other: Any = np.full((BLOCKS, THREADS), -2.0, dtype)
         assert np.array_equal(choose(part, one, other), np.where(condition, one, other))
+        number = from_array(np.asarray(-2.0, dtype).reshape(1, 1).view(f"i{one.itemsize}").astype(np.int64))
+        for sides in ((one, number), (number, one)):
+            wanted = np.where(condition, *(np.broadcast_to(floats(side, dtype), one.shape) for side in sides))
+            found = choose(part, *sides)
+            assert found.dtype == dtype and np.array_equal(found, wanted)
     assert choose(Part(held), 4, 4) == 4
     assert choose(True, 1, 2) == 1 and choose(False, 1, 2) == 2
     assert np.array_equal(full_bools(choose(Part(held), True, False)), held)
