@@ -10,8 +10,9 @@ import pytest
 from memsim.arch import ARCHS, SM_90, Arch
 from memsim.model.alike import active_lanes
 from memsim.model.checked_requests import distinct, equal, first, lane_words, together
-from memsim.model.choice import fewest_sectors, group_wavefronts, why_no_cost
+from memsim.model.choice import fewest_sectors, global_cost, group_wavefronts, why_no_cost
 from memsim.model.coalescing import cost_of_lanes, global_access, local_access, words_of
+from memsim.model.counters import COUNTERS, may_count_in
 from memsim.model.cp_async import limits_of_copies
 from memsim.model.occupancy import Needs, next_cliffs, occupancy
 from memsim.model.operations import operation
@@ -112,6 +113,34 @@ def test_fewest_sectors() -> None:
         lanes = np.array([1, 32])
         wanted = [min(asked.least, lane) for lane in (1, 32)] if asked.remote else asked.least
         assert np.array_equal(fewest_sectors(asked, lanes), wanted)
+
+
+@pytest.mark.parametrize(("name", "most"), [("cluster_bulk_store", 2), ("bulk_multicast", 32)])
+def test_some_operations_have_two_sectors_at_least(name: str, most: int) -> None:
+    """Of one that is counted by lanes, no more than it has lanes; none without lanes."""
+    addresses, active = requests(60, 16, 40)
+    active[0] = False
+    active[1] = LANES == 3
+    addresses[2], active[2] = 1 << 33, True
+    found = global_cost(addresses, 16, name, active, addresses, SM_90)
+    for row in range(60):
+        sectors = {int(at) // 32 for at in addresses[row][active[row]]}
+        least = min(2, np.count_nonzero(active[row]) if most == 2 else 2)
+        assert found.sectors[row] == (max(len(sectors), least) if sectors else 0)
+        assert found.lines[row] == len({sector // 4 for sector in sectors})
+
+
+def test_what_may_count_where() -> None:
+    """What is not counted makes the totals unknown of those counters alone that might have it."""
+    spaces = {counter.space for counter in COUNTERS}
+    for what, wanted in {
+        **{"texture request": {"texture"}, "local memory request": {"local"}, "something else": spaces},
+        **{"bulk copy request": set(), "constant memory request": set()},
+        **{call: {"global", "local"} for call in ("printf call", "malloc call", "free call")},
+    }.items():
+        for counter in COUNTERS:
+            atomic = what.endswith("call") and "_op_atom" in counter.metric
+            assert may_count_in(what, counter) == (counter.space in wanted or atomic), (what, counter.metric)
 
 
 @pytest.mark.parametrize("chip", ARCHS.values(), ids=str)

@@ -7,7 +7,7 @@ import pytest
 
 from lab.probe.instructions import INSTRUCTIONS
 from memsim.model import bypass_source_page, global_source_page, shared_access, shared_source_page
-from memsim.model.sourcepage import UNKNOWN
+from memsim.model.sourcepage import UNKNOWN, copy_source_page
 from tests.model.probed import NAMES, RECORDING, figures
 
 
@@ -41,6 +41,15 @@ def test_shapes_are_kept() -> None:
     addresses = np.arange(64).reshape(2, 1, 32) * 16
     assert shared_source_page(addresses, 16, "store").wavefronts.tolist() == [[4], [4]]
     assert global_source_page(addresses[0, 0], 16).ideal == 16
+
+
+@pytest.mark.parametrize("reading", [32, 31, 16, 2, 1, 0])
+def test_lanes_that_do_not_read_conflict_with_none(reading: int) -> None:
+    """All read from one bank, of a line each."""
+    lanes = np.arange(32)
+    page = copy_source_page(lanes * 4, lanes * 128, 4, None, lanes < reading)
+    assert (page.wavefronts, page.ideal) == (max(reading, 1), 1)
+    assert copy_source_page(lanes * 4, lanes * 128, 4).wavefronts == 32
 
 
 ROW = np.arange(32) * 16  # 512 bytes side by side
