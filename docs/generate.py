@@ -63,6 +63,7 @@ MODULES = (
     *(mutants, peers, pictures, predicted_sets, public, python_kernels, questions, reference, sizes, tuning),
     *(time_errors, warp_specialised),
 )
+TRANSPOSE = "docs/index_math/transpose.py:transpose --block 32,32 -D 'layout=(32,32):({LD},1)'"
 PARTS: dict[str, Callable[[], str]] = {
     "analyze kernel_v4": lambda: capture("memsim analyze kernel_v4"),
     "bound kernel_v4_colmajor": lambda: capture("memsim bound kernel_v4_colmajor"),
@@ -72,6 +73,7 @@ PARTS: dict[str, Callable[[], str]] = {
     ),
     "time transpose_naive": lambda: capture("memsim time transpose_naive"),
     "probe": lambda: capture("python -m lab probe"),
+    "prove transpose": lambda: capture(f"memsim prove {TRANSPOSE} --for LD=32..1024", code=1),
     "suggest transpose_naive": lambda: capture("memsim suggest transpose_naive"),
     "opcodes": instruction_table,
     "kernels": kernel_table,

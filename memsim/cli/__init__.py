@@ -56,6 +56,7 @@ VERBS = {
     "baseline": ("baseline", "baseline", "Record the current counts of a project's kernels."),
     "compare": ("compare", "compare_", "Compare the memory cost of two kernels, line by line."),
     "sweep": ("sweep", "sweep", "Analyze many variants of a kernel and rank them."),
+    "prove": ("prove", "prove", "Say whether a kernel has no bank conflict at every size."),
     "play": ("play", "play", "Open a page on which index math and layouts are tried out."),
     "serve": ("serve", "serve", "Offer the verbs to an assistant (MCP), in one resident process."),
     "validate": ("validate", "validate", "Compare predictions with hardware counters."),
