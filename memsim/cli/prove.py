@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option
-from memsim.cli.options import taking
+from memsim.cli.options import with_options
 from memsim.cli.output import progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
@@ -41,7 +41,7 @@ def _named(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) 
     metavar="NAME=VALUES",
     help="A name and its values: N=1..8192, N=0..64..8 or BLOCK=16|32. Repeatable.",
 )
-@taking(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
+@with_options(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
 @UNTRUSTED
 @click.pass_context
 def prove(
