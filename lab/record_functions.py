@@ -12,7 +12,6 @@ each of the 16-bit functions uint16[65536] results. The machine needs a GPU, CuP
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from memsim.validate.device import load_cupy, now, slug, this_device
+from lab.recordings import write_arrays
+from memsim.validate.device import load_cupy, this_device
 
 SOURCE = Path(__file__).with_name("functions.cu")
 NAMES = ("COS", "SIN", "EX2", "LG2", "RCP", "RSQ", "RCP64H", "RSQ64H", "SQRT", "TANH")
@@ -65,10 +65,8 @@ def main() -> None:
             out = cupy.zeros(1 << 16, cupy.uint16)
             cupy.RawModule(path=str(cubin)).get_function(name)((256,), (256,), (out,))
             arrays[name] = out.get()
-    head = {"schema": 1, "gpu": device.gpu, "driver": device.driver, "date": now()}
-    target = folder / slug(device.gpu) / "functions.npz"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(target, head=json.dumps(head), source=SOURCE.read_text(), **arrays)
+    target = folder / device.slug / "functions.npz"
+    write_arrays({"source": SOURCE.read_text(), **arrays}, target, device)
     print(target)
 
 

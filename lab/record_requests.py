@@ -12,7 +12,6 @@ is subtracted. The machine needs a GPU, CuPy, ncu and nvcc; `--cubin CUBIN` take
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,8 @@ from typing import Any
 import numpy as np
 
 from lab.probe.patterns import make_patterns
-from memsim.validate.device import load_cupy, now, this_device
+from lab.recordings import write_arrays
+from memsim.validate.device import load_cupy, this_device
 from memsim.validate.profiler import REPORT_SUFFIX, find_profiler, profile, read_code_report
 
 SOURCE = Path(__file__).with_name("requests.cu")
@@ -150,13 +150,9 @@ def main() -> None:
         cubin = given.cubin or Path(scratch) / "requests.cubin"
         if not given.cubin:
             subprocess.run(["nvcc", "-arch=sm_90", "-cubin", str(SOURCE), "-o", str(cubin)], check=True)
-        about = {"schema": 1, "gpu": device.gpu, "driver": device.driver, "date": now()}
-        head = {**about, "ncu": find_profiler().version, "base": BASE}
         path = given.folder / device.slug / "requests.npz"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        arrays: dict[str, Any] = dict(record_arrays(cubin, Path(scratch)))
-        with path.open("xb") as file:
-            np.savez_compressed(file, head=np.array(json.dumps(head)), **arrays)
+        arrays = dict(record_arrays(cubin, Path(scratch)))
+        write_arrays(arrays, path, device, ncu=find_profiler().version, base=BASE)
     print(f"recorded: {path}")
 
 

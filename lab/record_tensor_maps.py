@@ -5,7 +5,6 @@ The maps are random, the same ones on each machine. The machine needs a GPU and 
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.validate.device import load_cupy, now, this_device
+from memsim.validate.device import load_cupy, now, this_device, write_record
 from memsim.validate.device_memory import driver, encode_tiled
 
 #: Bytes of an element of each `CUtensorMapDataType`; from float16 on they may be filled with NaN.
@@ -52,7 +51,7 @@ def main() -> None:
         if len(found) == MAPS:
             break
     about = {"gpu": device.gpu, "driver": device.driver, "cuda": device.cuda, "date": now()}
-    Path(sys.argv[1]).write_text(json.dumps({**about, "maps": found}) + "\n", "utf-8")
+    write_record({**about, "maps": found}, Path(sys.argv[1]))
 
 
 if __name__ == "__main__":

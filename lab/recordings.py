@@ -8,9 +8,10 @@ schema 1, from before that, is read as it is.
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,7 +19,7 @@ import msgspec
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.validate.device import check_record, read_record, write_record
+from memsim.validate.device import Device, check_record, now, read_record, write_record
 
 #: Schemas of records without arrays and with them.
 JSON_SCHEMA, ARRAYS_SCHEMA = 1, 2
@@ -50,6 +51,22 @@ def write_recording(recording: Any, path: Path, replaces: bool = False) -> None:
     arrays: dict[str, Any] = {name: np.stack(rows) for name, rows in alike.items()}
     head = msgspec.json.encode({"schema": ARRAYS_SCHEMA, **fields})
     arrays["head"] = np.frombuffer(head, np.uint8)  # as text, it would have four bytes a character
+    _write_npz(arrays, path)
+
+
+def write_arrays(arrays: Mapping[str, Any], path: Path, device: Device, **about: Any) -> None:
+    """Write a new `.npz` of arrays by name, and of a `head`: GPU, driver, date, and `about` what they are.
+
+    Raises:
+        MemsimError: it exists, or cannot be written.
+    """
+    if path.exists():
+        raise MemsimError("a recording is never overwritten", file=str(path))
+    head = {"schema": 1, "gpu": device.gpu, "driver": device.driver, "date": now(), **about}
+    _write_npz({"head": np.array(json.dumps(head)), **arrays}, path)
+
+
+def _write_npz(arrays: dict[str, Any], path: Path) -> None:
     draft = path.with_suffix(f".{os.getpid()}.tmp{ARRAYS}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
