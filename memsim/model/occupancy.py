@@ -127,13 +127,9 @@ def _by_shared(shared_bytes: int, chip: Arch) -> int | None:
 
 
 def _by_registers(registers: int, warps: int, chip: Arch) -> int | None:
-    """Each partition allocates registers to whole warps; the launch check assumes that all partitions are
-    used.
-    """
+    """Each partition allocates registers to whole warps."""
     granule, partitions = chip.register_granule, chip.partitions
     of_warp = -(-registers * chip.warp // granule) * granule
     if not of_warp:
         return None
-    if of_warp * -(-warps // partitions) * partitions > chip.registers:
-        return 0
     return chip.registers // partitions // of_warp * partitions // warps
