@@ -131,6 +131,23 @@ def test_floats_to_integers(mode: str) -> None:
     check(f"F2I.F64{mode} R0, R2", of_double, **halves(WIDE))
 
 
+@pytest.mark.parametrize("kind", [F16, BF16], ids=["F16", "BF16"])
+@pytest.mark.parametrize("mode", WHOLE)
+def test_the_lower_half_is_converted(mode: str, kind: Format) -> None:
+    """The upper one is another number."""
+    name, given = "F16" if kind is F16 else "BF16", [*words(40, 79), 0x3C004900, 0x42484049, 0x7C00FC00]
+    low, high = -(2**31), 2**31 - 1
+    wanted = lambda a: unsigned(whole(a & 0xFFFF, kind, WHOLE[mode], low, high, 0))  # noqa: E731
+    check(f"F2I.{name}{mode} R0, R1", wanted, R1=given)
+    numbers = [a for a in given if not is_nan(a & 0xFFFF, kind)]
+
+    def widened(a: int) -> int:
+        sign, value = decode(a & 0xFFFF, kind)
+        return encode(value, F32, zero_sign=sign)
+
+    check(f"F2F.F32.{name} R0, R1", widened, R1=numbers)
+
+
 @pytest.mark.parametrize("mode", WHOLE)
 def test_to_integral_numbers(mode: str) -> None:
     def oracle(a: int) -> int:

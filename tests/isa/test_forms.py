@@ -17,9 +17,9 @@ import pytest
 
 from memsim.isa.comparisons import Combined
 from memsim.isa.definitions import DEFINITIONS, BoundForm, meaning_of
-from memsim.isa.op import PREDICATE, SLOTS, Effect, Unsupported
+from memsim.isa.op import PREDICATE, SLOTS, Effect, Predicate, Unsupported
 from memsim.isa.readers import Binder
-from memsim.sass.decode import decode, meaning_of_text
+from memsim.sass.decode import decode, meaning_of_text, parse_operand
 from memsim.sass.listing import Listing, ListingLine
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
@@ -135,6 +135,25 @@ def test_an_unknown_form_is_refused(text: str) -> None:
     assert any(one.build is not None for one in DEFINITIONS[meaning.form.opcode])
     with pytest.raises(Unsupported):
         meaning.bind(Binder({}))
+
+
+def test_a_guard_holds_as_its_predicate_says() -> None:
+    guards = {name: decode_guard(name) for name in ("PT", "!PT", "P2", "!P2", "UP1", "!UP1")}
+    for holds in (True, False):
+        registers: list[Any] = [None] * (SLOTS + 2)
+        for name in ("P2", "UP1"):
+            registers[guards[name].slot or 0] = holds
+        read = {name: Binder({}).guard(guard) for name, guard in guards.items()}
+        assert read["PT"] is None and Binder({}).guard(None) is None
+        found = {name: each(registers) for name, each in read.items() if each is not None}
+        other = not holds
+        assert found == {"!PT": False, "P2": holds, "!P2": other, "UP1": holds, "!UP1": other}
+
+
+def decode_guard(name: str) -> Predicate:
+    guard = parse_operand(name)
+    assert isinstance(guard, Predicate)
+    return guard
 
 
 def test_a_constant_is_unknown_where_one_of_its_bytes_is() -> None:
