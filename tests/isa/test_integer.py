@@ -209,6 +209,14 @@ def test_comparisons(how: str, join: str) -> None:
     check(f"ISETP.{how}.{join} P0, P1, R1, R2, P2", oracle, R1=A, R2=[*B[:24], *A[24:]], P2=P)
 
 
+@pytest.mark.parametrize("join", JOINS)
+@pytest.mark.parametrize(("how", "holds"), [("T", True), ("F", False)])
+def test_comparisons_that_always_hold_or_never(how: str, holds: bool, join: str) -> None:
+    combine = JOINS[join]
+    text = f"ISETP.{how}.{join} P0, P1, R1, R2, P2"
+    check(text, lambda a, b, p: (combine(holds, p), combine(not holds, p)), R1=A, R2=B, P2=P)
+
+
 @pytest.mark.parametrize("how", ORDER)
 @pytest.mark.parametrize("sign", ["", ".U32"])
 def test_64_bit_comparisons(how: str, sign: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.isa.bulk_reductions import combine, reduce
+from memsim.isa.bulk_reductions import combine, reduce, reduce_box
 from memsim.isa.memory import word_of
 from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
@@ -24,6 +24,7 @@ from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
 from memsim.state.space_bytes import SpaceBytes
+from memsim.state.tensors import Tensor
 from tests.isa.harness import words
 from tests.isa.oracle import BF16, F16, F32, flush, fused, is_nan, one, pieces, signed, unsigned
 
@@ -323,6 +324,26 @@ def test_elements_are_combined_and_what_is_unknown_stays_so(operation: str, kind
     assert after is not None and np.array_equal(after[0], lost[0])
 
 
+@pytest.mark.parametrize("corner", [(0, 0), (4, 1), (-4, -1), (0, 1)])
+def test_what_lies_beside_the_end_of_a_reduced_row_becomes_unknown(corner: tuple[int, int]) -> None:
+    """Rows of 6 words, 32 bytes apart: the last two of its second 16 bytes. What is outside is dropped."""
+    tensor = Tensor(0, (6, 2), (4, 32), (8, 2), 4, 0, "uint32")
+    old, new = np.arange(16, dtype=np.uint32), np.arange(100, 116, dtype=np.uint32)
+    to, of = (SpaceBytes(one.view(np.uint8)[None].copy(), 0, (1, 1), "one") for one in (old, new))
+    reduce_box("ADD", to, of, 0, 0, tensor, corner, Op("UTMAREDG"))
+    found, lost = to.get(0, np.arange(64))
+    wanted, unknown = old.copy(), set()
+    for y in range(2):
+        for x in range(8):
+            at = corner[0] + x, corner[1] + y
+            if 0 <= at[1] < 2 and 0 <= at[0] < 6:
+                wanted[8 * at[1] + at[0]] += new[8 * y + x]
+            elif 0 <= at[1] < 2 and at[0] in (6, 7):
+                unknown.add(8 * at[1] + at[0])
+    assert found.view(np.uint32).tolist() == wanted.tolist()
+    assert {int(at) // 4 for at in np.flatnonzero(lost[0])} == unknown if lost is not None else not unknown
+
+
 def copied(text: str, sources: list[int], size: int, lengths: list[int]) -> None:
     """A copy of `lengths` bytes of `size` by each lane, the rest zeros."""
     machine = Machine()
@@ -344,6 +365,33 @@ def test_copies() -> None:
     copied(
         "LDGSTS.E.64 [R2], desc[UR4][R4.64], P0", sources, 8, [8 if lane % 3 else 0 for lane in range(LANES)]
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "width"), [("LDGSTS.E", 4), ("LDGSTS.E.64", 8), ("LDGSTS.E.BYPASS.128", 16)]
+)
+@pytest.mark.parametrize("space", ["shared", "global", ""])
+def test_lanes_that_copy_from_or_to_the_outside(text: str, width: int, space: str) -> None:
+    """What comes from outside is unknown; what goes there goes nowhere."""
+
+    class Beyond(Machine):
+        def touch(self, op: Any, kind: str, where: str, *given: Any) -> Any:
+            super().touch(op, kind, where, *given)
+            return ODD if where == space else False
+
+    machine = Beyond()
+    low, high = pointers(OFFSETS)
+    targets = [SHARED_BASE + 16 * lane for lane in range(LANES)]
+    machine.run(f"{text} [R2], desc[UR4][R4.64]", R2=each(targets), R4=low, R5=high)
+    expected, unknown = bytearray(machine.content["shared"]), set()
+    for lane, offset in enumerate(OFFSETS):
+        if lane % 2 == 0 or not space:
+            expected[16 * lane : 16 * lane + width] = machine.content["global"][offset : offset + width]
+        elif space == "global":
+            unknown |= {*range(16 * lane, 16 * lane + width)}
+    found, lost = machine.space("shared").get(0, np.arange(SIZE) + SHARED_BASE)
+    assert unknown == ({*np.flatnonzero(lost[0]).tolist()} if lost is not None else set())
+    assert all(found[at] == expected[at] for at in range(SIZE) if at not in unknown)
 
 
 def test_copies_that_fill_up_with_zeros() -> None:

@@ -62,6 +62,15 @@ def test_registers_to_predicates_reads_no_predicate() -> None:
     assert slots_of(meaning.writes) == [PREDICATE, PREDICATE + 1]
 
 
+@pytest.mark.parametrize("channels", range(1, 16))
+def test_a_fetch_writes_a_register_for_each_channel(channels: int) -> None:
+    """The first two into the second operand, the others into the first."""
+    count, bits = channels.bit_count(), f"{channels:#x}"
+    first = "R20" if count > 2 else "RZ"
+    for text in (f"TLD.LZ {first}, R4, R6, R8, 0x0, 1D, {bits}", f"TEX {first}, R4, R6, R8, 0x0, 2D, {bits}"):
+        assert slots_of(meaning_of_text(text).writes) == [4, 5, 20, 21][:count]
+
+
 @pytest.mark.parametrize(
     ("text", "results"),
     [("FLO.U32 R0, R1", 3), ("FLO.U32 R0, P0, R1", (3, True))],
