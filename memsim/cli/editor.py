@@ -38,21 +38,21 @@ class LineCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AskedLaunch:
     """A target of `memsim analyze`, with its options."""
 
     target: str
     options: str = ""
 
 
-def questions(path: Path) -> list[Question]:
+def questions(path: Path) -> list[AskedLaunch]:
     """What is analyzed of a file: the project's targets in it, else its launches that leave nothing open."""
     try:
         jobs = open_project(None).targets
     except MemsimError:
         jobs = ()
     own = [
-        Question(job.name)
+        AskedLaunch(job.name)
         for job in jobs
         if isinstance(job.kernel, KernelFile)
         and (job.kernel.folder / job.kernel.file).resolve() == path.resolve()
@@ -60,7 +60,7 @@ def questions(path: Path) -> list[Question]:
     if own:
         return own
     known = (offer for offer in offers(path.read_text("utf-8", errors="replace")) if not offer.asked)
-    return [Question(str(path), shlex.join(offer.command)) for offer in known if offer.launch is not None]
+    return [AskedLaunch(str(path), shlex.join(offer.command)) for offer in known if offer.launch is not None]
 
 
 def costs(path: Path) -> Iterator[LineCost]:

@@ -250,8 +250,8 @@ def _kernels(elf: Elf) -> dict[str, Image]:
     if ".nv.info" in named:
         for record in _records(named[".nv.info"]):
             if record.attribute in (REGISTERS, FRAME_SIZE, MIN_STACK, MAX_STACK):
-                symbol, value = record.words(2)
-                about.setdefault(symbol, {})[record.attribute] = value
+                of_symbol, value = record.words(2)
+                about.setdefault(of_symbol, {})[record.attribute] = value
     entries = [
         (symbol.section, number, symbol)
         for number, symbol in enumerate(elf.symbols)
