@@ -10,7 +10,7 @@ from memsim.boundary import confinement
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import write_launch
 from memsim.captured.script import run_script
-from memsim.cli.output import say
+from memsim.cli.output import free_path, say
 from memsim.errors import MemsimError
 from memsim.views.labels import dim3
 
@@ -20,14 +20,13 @@ from memsim.views.labels import dim3
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
-    required=True,
     metavar="FOLDER",
-    help="Folder for the launches; created if missing.",
+    help="Folder for the launches; created if missing. Default: named after the script.",
 )
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to compile for.")
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -> None:
+def capture(output: Path | None, arch: str, script: Path, arguments: tuple[str, ...]) -> None:
     """Runs a Python script that launches kernels of Triton, Numba, NVIDIA Warp, CuTe DSL or TileLang, and
     records each launch.
 
@@ -38,12 +37,14 @@ def capture(output: Path, arch: str, script: Path, arguments: tuple[str, ...]) -
 
     \b
     Examples:
-      memsim capture -o run add.py
-      memsim analyze run/000_add_kernel/launch.json
+      memsim capture add.py
+      memsim analyze add-launches/000_add_kernel/launch.json
     """
     if confinement() is not None:
         raise MemsimError("a script is a program, and --untrusted runs none", file=str(script))
-    if output.is_dir() and any(output.iterdir()):
+    if output is None:
+        output = free_path(f"{script.stem}-launches")
+    elif output.is_dir() and any(output.iterdir()):
         raise MemsimError(
             "the output folder is not empty", file=str(output), hint="choose another, such as -o run2"
         )

@@ -12,7 +12,7 @@ import click
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
 from memsim.cli.options import PICTURE, file_option
-from memsim.cli.output import PAGE, save_picture, say
+from memsim.cli.output import PAGE, free_path, save_picture, say
 from memsim.cli.untrusted import allow_named
 from memsim.data import data_folder
 from memsim.errors import MemsimError
@@ -129,9 +129,11 @@ def explain(
     callback=allow_named,
     help="A second TARGET: the page also shows what is different, TARGET before and OTHER after.",
 )
-@file_option("--output", "-o", required=True, help="Write to FILE, an .html file.")
+@file_option("--output", "-o", help="Write to FILE, an .html file. Default: named after the kernel.")
 @click.pass_context
-def report(ctx: click.Context, /, target: str, compare: str | None, output: Path, **launch: Any) -> None:
+def report(
+    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, **launch: Any
+) -> None:
     """Writes an HTML report on a launch.
 
     It shows the cost of each access and its share of the total, what would help, the source next to the
@@ -143,10 +145,10 @@ def report(ctx: click.Context, /, target: str, compare: str | None, output: Path
 
     \b
     Examples:
-      memsim report kernel_v4_colmajor -o report.html
+      memsim report kernel_v4_colmajor
       memsim report kernel_v4_colmajor --compare kernel_v4 -o before-and-after.html
     """
-    if output.suffix != PAGE:
+    if output is not None and output.suffix != PAGE:
         raise MemsimError(
             "a report must be an .html file", file=str(output), hint=f"name it {output.stem}{PAGE}"
         )
@@ -154,7 +156,10 @@ def report(ctx: click.Context, /, target: str, compare: str | None, output: Path
     analysis = analysis_of(ctx, target, job)
     after = None if compare is None else analyze_target(ctx, compare, beside=True)
     page = pages().report_page(analysis, _recorded(analysis, job), after=after)
-    write_text(output, page, "the page")
+    path = output or free_path(analysis.trace.kernel, PAGE)
+    write_text(path, page, "the page")
+    if output is None:
+        say(f"written: {path}")
 
 
 def pages() -> ModuleType:

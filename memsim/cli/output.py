@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,16 @@ def save_picture(path: Path, page: Callable[[], str], draw: Callable[[], Figure]
 
     check_suffix(path)
     save(draw(), path)
+
+
+def free_path(name: str, suffix: str = "") -> Path:
+    """A path in the working folder where nothing is, named after a kernel or script."""
+    stem = re.sub(r"[^\w.-]+", "_", name).strip("_.") or "memsim"
+    path, number = Path(f"{stem}{suffix}"), 1
+    while path.exists():
+        number += 1
+        path = Path(f"{stem}-{number}{suffix}")
+    return path
 
 
 def say(line: object = "", *, err: bool = False) -> None:

@@ -226,8 +226,17 @@ def test_a_report_may_have_before_and_after(memsim: Run, tmp_path: Path) -> None
     assert page.read_text("utf-8") == text
 
 
+def test_a_report_without_a_name_takes_one_that_is_free(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("transpose_naive.html", "transpose_naive-2.html"):
+        assert memsim("report transpose_naive --size 64,64").fine()[-1] == f"written: {name}"
+    first, second = (path.read_text("utf-8") for path in sorted(tmp_path.iterdir()))
+    assert first == second and "32-way bank conflict" in first
+
+
 def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
-    memsim("report kernel_v4", SMALL).refused("Missing option '--output'")
     memsim("report kernel_v4", SMALL, "-o", tmp_path / "r.pdf").refused("name it r.html")
     memsim("report kernel_v4", SMALL, "-o", tmp_path / "no" / "r.html").refused("cannot write the page")
     assert list(tmp_path.iterdir()) == []
