@@ -125,10 +125,13 @@ class SharedListener(ClockListener):
     def __init__(self, report: Callable[[Race], None], partly: bool) -> None:
         self._report = report
         self._partly = partly
+        #: As in `SharedOrder`, in all chunks.
+        self.reach: dict[int, tuple[int, int]] = {}
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self._threads = threads
         self.order = SharedOrder(*threads.shape, memory.shared_size, self._report, self._partly)
+        self.order.reach = self.reach
         memory.shared_as = partial(ObservedBytes, order=self.order, foreign_threads=self._foreign_threads)
 
     def run_together(self, mask: Mask) -> None:

@@ -70,6 +70,8 @@ class SharedOrder:
         self.now = 0
         self._report = report
         self._told: set[Race] = set()
+        #: By instruction the first and the last byte of a block that it has accessed.
+        self.reach: dict[int, tuple[int, int]] = {}
         self._unit = WORD
         self._columns = size // WORD
         self._foreign: np.ndarray | None = None
@@ -109,6 +111,7 @@ class SharedOrder:
         """Lanes load elements of so many bytes at these indices, which broadcast to (B, T)."""
         self._prepare(index, size)
         access = self._access(index, size, active)
+        self._note_reach(access)
         stored = self._stored[access.words]
         late = self._unordered(self._stored, access) | (stored & WHO == DIFFERENT)
         if late.any():
@@ -130,6 +133,7 @@ class SharedOrder:
         """Lanes store; True if warps meet in a word, and `overlap` has to be told of the values."""
         self._prepare(index, size)
         access = self._access(index, size, active)
+        self._note_reach(access)
         stored, words, own = self._stored, access.words, access.own
         before = stored[words]
         if not (self._unordered(stored, access) | self._unordered(self._loaded, access)).any():
@@ -181,6 +185,7 @@ class SharedOrder:
         if not self._is_split:
             self._split()
         access = self._access(index, size, active)
+        self._note_reach(access)
         words, own = access.words, access.own
         self._operations[self.now] = operation
         self._late_store(access, np.ones(len(words), bool))
@@ -255,6 +260,13 @@ class SharedOrder:
             yield
         finally:
             self.warps, self._foreign = held, None
+
+    def _note_reach(self, access: Access) -> None:
+        if len(access.words):
+            columns = access.words % self._columns if self._is_split else access.words
+            first, last = int(columns.min()) * self._unit, (int(columns.max()) + 1) * self._unit - 1
+            known = self.reach.get(self.now, (first, last))
+            self.reach[self.now] = min(known[0], first), max(known[1], last)
 
     def _unordered(self, marks: WordMarks, access: Access) -> np.ndarray:
         """Which accesses are not ordered after those that made the marks of their words."""

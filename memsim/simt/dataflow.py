@@ -226,7 +226,7 @@ class Dataflow(ControlGraph):
             begins_exact_root(self, self.live, op) or begins_exact_division(self, self.live, op, reached)
         )
 
-    def _places_written_elsewhere(self, op: Op) -> Places:
+    def places_written_elsewhere(self, op: Op) -> Places:
         """Where a memory instruction writes, but for global memory."""
         return frozenset(place for place in self.places_written(op) if place[0] != GLOBAL)
 
@@ -284,7 +284,7 @@ class Dataflow(ControlGraph):
                 sources |= finds & indices
             if not sources:
                 continue
-            written = self.places_written if depends or reads_back else self._places_written_elsewhere
+            written = self.places_written if depends or reads_back else self.places_written_elsewhere
             for op in decided_by(self, partial(_is_in, sources), self.places_read, written):
                 if op.index in ends:
                     continue

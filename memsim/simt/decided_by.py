@@ -10,7 +10,8 @@ from memsim.simt.control_graph import ControlGraph
 from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
 from memsim.simt.pointer_roots import ANYWHERE
 
-#: (state space, of global memory the roots of the address as bits, of others 0).
+#: (state space, of global memory the roots of the address as bits, of shared memory the parts that are told
+#: apart, of others 0).
 Places = frozenset[tuple[str, int]]
 #: By guard the registers (a bit set) that have been written otherwise in its lanes.
 Guarded = dict[Predicate, int]
@@ -37,7 +38,8 @@ def decided_by(
 def meet(some: Iterable[tuple[str, int]], others: Collection[tuple[str, int]]) -> bool:
     """May these places be the same memory?"""
     return any(
-        space == other and (space != GLOBAL or (part | mine) & ANYWHERE or part & mine)
+        space == other
+        and (part & mine or ((part | mine) & ANYWHERE if space == GLOBAL else not (part and mine)))
         for space, part in some
         for other, mine in others
     )

@@ -30,7 +30,7 @@ from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import reasons_of_places
 from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import check_grid, is_cooperative, memory_of
-from memsim.simt.order_of_launch import listener_of_global, listener_of_shared
+from memsim.simt.order_of_launch import listener_of_global, races_of_shared
 from memsim.simt.waits import whole_clusters
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
@@ -173,7 +173,8 @@ def execute_program(
     of_global = of_shared = None
     if not everything and order is None:
         of_global = listener_of_global(code.dataflow, memory)
-        of_shared = listener_of_shared(kernel.program, code.dataflow, code.needed or (), listener)
+        of_shared = races_of_shared(kernel.program, code.dataflow, code.needed or ())
+    in_shared = of_shared.listener if of_shared is not None else None
     apart = are_independent(kernel.program, code.needed, memory)
     count = launch.blocks if blocks is None else len(blocks)
     most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
@@ -185,7 +186,7 @@ def execute_program(
     rows = size * launch.warps if apart else 0
     np.empty(KEPT_HEAP, np.uint8)
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
-    engine.machine.order = Listeners(*filter(None, (of_global, of_shared, order)))
+    engine.machine.order = Listeners(*filter(None, (of_global, in_shared, order)))
     engine.machine.reads_idle = everything
     engine.machine.collect = collect
     with np.errstate(all="ignore"):
@@ -206,6 +207,8 @@ def execute_program(
             raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
     else:
         found = (True, True) if of_global is None else (of_global.order.depends, of_global.order.reads_back)
+        for reason in of_shared.reasons(any(found)) if of_shared is not None else ():
+            listener.uncertain(reason)
         reached = engine.reached()
         for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)

@@ -7,8 +7,9 @@ race leaves open decides an address or a branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from itertools import islice
 
 from memsim.arch.units import WORD
 from memsim.isa.memory_access import bytes_of_piece
@@ -18,8 +19,7 @@ from memsim.order.global_order import GlobalListener, GlobalOrder
 from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.decided_by import decided_by, is_atomic
-from memsim.simt.listener import Listener
+from memsim.simt.decided_by import Places, decided_by, is_atomic
 from memsim.simt.spins import swap_loops
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.launch_memory import Memory
@@ -32,34 +32,70 @@ FOLLOWED = frozenset(("load", "store", "reduction", "atomic"))
 MOST_CELLS = 1 << 26
 
 
-def listener_of_shared(
-    program: Program, dataflow: Dataflow, needed: Iterable[int], listener: Listener
-) -> SharedListener | None:
-    """What finds races in shared memory and tells the listener of those that decide an access; None if no
-    needed instruction loads from there.
+class RacesThatDecide:
+    """Races in shared memory, and those of them that decide an access."""
+
+    def __init__(self, program: Program, dataflow: Dataflow) -> None:
+        self.races: dict[Race, None] = {}
+        self.listener = SharedListener(self.races.setdefault, meets_partly(program))
+        self._dataflow = dataflow
+
+    def reasons(self, reads_back: bool) -> Iterator[str]:
+        """Why counts depend on the order of warps; call it after the launch.
+
+        reads_back: as `GlobalOrder`. What a load decides goes on through the parts of shared memory that the
+        launch keeps apart, and through global memory if the launch reads back what it stores there: an
+        address that a race decides is found itself. What atomics make swap loops cost has limits.
+        """
+        dataflow, parts = self._dataflow, parts_of(self.listener.reach)
+        ops, told = dataflow.ops, set[str]()
+        ends = {loop.branch.index for loop in swap_loops(ops)}
+        written = dataflow.places_written if reads_back else dataflow.places_written_elsewhere
+
+        def apart(places: Places, op: Op) -> Places:
+            part = parts.get(op.index, 0)
+            return frozenset((space, part if space == SHARED else roots) for space, roots in places)
+
+        @cache
+        def decided(load: int) -> tuple[Op, ...]:
+            return tuple(
+                decided_by(
+                    dataflow,
+                    lambda op: op.index == load,
+                    lambda op: apart(dataflow.places_read(op), op),
+                    lambda op: apart(written(op), op),
+                )
+            )
+
+        for race in self.races:
+            by_atomic = ("atomic", "shared") in ops[race.store].touches
+            found = (op for op in decided(race.load) if not (by_atomic and op.index in ends))
+            for op in islice(found, 1 if len(told) < MOST_REASONS else 0):
+                what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
+                reason = race.reason(ops[race.store].where, ops[race.load].where, what)
+                told.add(reason)
+                yield reason
+
+
+def races_of_shared(program: Program, dataflow: Dataflow, needed: Iterable[int]) -> RacesThatDecide | None:
+    """What finds races in shared memory; None if no needed instruction loads from there."""
+    reads = any(SHARED in spaces_read(dataflow.ops[index]) for index in needed)
+    return RacesThatDecide(program, dataflow) if reads else None
+
+
+def parts_of(reach: Mapping[int, tuple[int, int]]) -> dict[int, int]:
+    """By instruction the part of shared memory that it accesses, as a bit; parts that meet are one.
+
+    reach: by instruction its first and last byte.
     """
-    ops = dataflow.ops
-    places = dataflow.places_read, dataflow.places_written
-    if not any(SHARED in spaces_read(ops[index]) for index in needed):
-        return None
-    told: set[str] = set()
-    ends = {loop.branch.index for loop in swap_loops(ops)}
-
-    @cache
-    def decided(load: int, by_atomic: bool) -> Op | None:
-        """The first access or branch that a load decides; what atomics make swap loops cost has limits."""
-        found = decided_by(dataflow, lambda op: op.index == load, *places)
-        return next((op for op in found if not (by_atomic and op.index in ends)), None)
-
-    def report(race: Race) -> None:
-        by_atomic = ("atomic", "shared") in ops[race.store].touches
-        op = decided(race.load, by_atomic) if len(told) < MOST_REASONS else None
-        if op is not None:
-            what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
-            told.add(reason := race.reason(ops[race.store].where, ops[race.load].where, what))
-            listener.uncertain(reason)
-
-    return SharedListener(report, meets_partly(program))
+    found: dict[int, int] = {}
+    bit, end = 1, -1
+    for at in sorted(reach, key=reach.__getitem__):
+        first, last = reach[at]
+        if first > end:
+            bit <<= 1
+        found[at], end = bit, max(end, last)
+    return found
 
 
 def meets_partly(program: Program) -> bool:

@@ -42,6 +42,10 @@ CERTAIN = {
     "a variable that nobody writes": "out[variable[i ^ 1] & 127] = 1;",
     "a variable that nobody reads": "variable[i] = out[in[i] & 127];",
     "shared memory between barriers": "out[s[i ^ 1] & 127] = 1;",
+    "a sum with what the next warp stores beside indices": (
+        "__shared__ int t[128], p[128]; t[i] = i; p[i] = in[i] & 127; __syncthreads();"
+        "t[i] += t[i + 2 & 127]; __syncthreads(); out[p[i ^ 1]] = t[i];"
+    ),
     "an update in place": f"{OWN} int v = out[j]; out[j] = v + i; if (v & 1) n[j] = 1;",
     "an update in place that is read after a barrier": (
         f"{OWN} out[j] += i; __syncthreads(); n[out[j ^ 1] & 127] = 1;"
@@ -132,6 +136,21 @@ UNCERTAIN = {
     "a generic atomic without a result in what others read": (
         "int *p = *in == 1234567 ? s : out; atomicOr(p + (out[i & 31] & 63), 1 << i % 31);",
         "what the kernel itself writes at",
+    ),
+    "an index that is a sum with what the next warp stores": (
+        "__shared__ int t[128], p[128]; t[i] = i; p[i] = in[i] & 127; __syncthreads();"
+        "t[i] += t[i + 2 & 127]; __syncthreads(); out[t[i ^ 1] & 127] = p[i];",
+        "and another loads at",
+    ),
+    "a sum with what the next warp stores among indices": (
+        "__shared__ int t[128], p[256]; p[i] = p[i + 128] = in[i] & 127; __syncthreads();"
+        "p[i] += p[i + 2 & 127]; __syncthreads(); out[p[(in[i] & 1) * 128 + (i ^ 1)] & 127] = 1;",
+        "and another loads at",
+    ),
+    "indices from what the next warp stores through the array": (
+        "__shared__ int t[128]; t[i] = i; __syncthreads(); t[i] += t[i + 2 & 127]; out[i] = t[i];"
+        "__syncthreads(); n[out[i ^ 1] & 127] = 1;",
+        "and another loads at",
     ),
     "what the kernel writes itself": (
         "out[i] = i * 5; __syncthreads(); out[out[(i + 1) & 127] & 127] = 1;",
