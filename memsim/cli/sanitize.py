@@ -43,7 +43,7 @@ def sanitize(
     as_json: bool,
     **launch: Any,
 ) -> int:
-    """Finds errors of a launch, without a GPU: races in shared memory, accesses out of bounds or misaligned,
+    """Finds errors of a launch, without a GPU: races, accesses out of bounds or misaligned,
     reads of shared memory that nobody wrote, and deadlocks.
 
     Each finding has the source lines, the threads, the array, the index, and what to do. Like a sanitizer it

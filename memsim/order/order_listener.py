@@ -172,7 +172,8 @@ class Listeners(OrderListener):
     def __init__(self, *listeners: OrderListener) -> None:
         for event in _EVENTS:
             nothing = getattr(OrderListener, event)
-            hear = [getattr(one, event) for one in listeners if getattr(type(one), event) is not nothing]
+            every = [getattr(one, event) for one in listeners]
+            hear = [one for one in every if getattr(one, "__func__", one) is not nothing]
             if hear:  # of the many accesses, most interest one listener: it is called itself
                 setattr(self, event, hear[0] if len(hear) == 1 else partial(_tell, hear))
 

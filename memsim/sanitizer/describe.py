@@ -9,6 +9,7 @@ from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.program import SHARED, Op, Program
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
+from memsim.sanitizer.global_races import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.simt.control_graph import ControlGraph
@@ -21,7 +22,8 @@ DOES = {
     "UBLKCP": "copies",
     "UTMALDG": "copies to",
     "UTMASTG": "copies from",
-    "ATOMS": "updates",
+    "ATOM": "updates",
+    "RED": "updates",
     "LDGSTS": "copies to",
     "LD": "loads",
     "ST": "stores",
@@ -63,6 +65,34 @@ class Description:
             self.cure(pair, follows),
             doubt,
             example.phase,
+        )
+
+    def global_race(self, pair: GlobalPair, example: Example) -> Hazard:
+        """A race of two instructions in global memory."""
+        earlier, later = self.ops[pair.earlier], self.ops[pair.later]
+        doubt = FENCED if any(map(_is_fence, self.ops)) else ""
+        kind = "nothing orders the two accesses"
+        if pair.together:
+            kind = "threads store to one place at once"
+            doubt = doubt or "whether they store different values was not computed"
+        cure = "an atomic, a place for each block, another launch, or cooperative groups' grid.sync()"
+        if pair.same_block and not pair.together:
+            cure = f"__syncthreads() between {earlier.where} and {later.where}"
+        width = min(_width(earlier), _width(later))
+        name = short_name(pair.array)
+        return Hazard(
+            RACE,
+            kind,
+            FoundAccess(earlier, _does(earlier), example.other, example.earlier),
+            FoundAccess(later, _does(later), example.block, example.later),
+            "global",
+            name,
+            f"{name}[{example.place // width}]",
+            example.place,
+            width,
+            example.count,
+            cure,
+            doubt,
         )
 
     def unwritten(self, read: Unwritten, example: Example) -> Hazard:
@@ -184,6 +214,14 @@ class Description:
                     seen.add(way)
                     work.append(way)
         return False
+
+
+#: Why a race is only possible in code that orders accesses in a way that is not followed.
+FENCED = "the code has a fence, so a flag in memory may order the two"
+
+
+def _is_fence(op: Op) -> bool:
+    return op.form.opcode == "MEMBAR" and "CTA" not in op.form.modifiers
 
 
 def _does(op: Op) -> str:

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from memsim.access import AccessSide, Chunk, Site
-from memsim.isa.program import LOCAL, SHARED, Op
+from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
+from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.state.poison import Poison
-from memsim.state.predicates import to_bools
+from memsim.state.predicates import ScatteredLanes, to_bools
 from memsim.state.registers import to_array
 
 
@@ -37,8 +38,8 @@ class Ears:
     another shared array (by name) than the only one that the source line names. unjudged, limits: in words.
     """
 
-    def __init__(self, races: RaceListener, sources: Mapping[str, str]) -> None:
-        self.races, self.sources = races, sources
+    def __init__(self, races: RaceListener, of_global: GlobalRaces, sources: Mapping[str, str]) -> None:
+        self.races, self.of_global, self.sources = races, of_global, sources
         self.unjudged: set[str] = set()
         self.limits: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
@@ -62,6 +63,8 @@ class Ears:
         self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None
     ) -> Callable[[], bool] | None:
         """Lanes `active` access memory."""
+        if site.space == GLOBAL:
+            self.of_global.hear(site, address, active, self._chunk)
         if site.space != SHARED:
             return None
         if site.access == "wgmma":
@@ -105,6 +108,20 @@ class Ears:
         only = self._named[op.index]
         return only if only in touched else None
 
+    def scattered(
+        self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+    ) -> None:
+        """Some lanes access memory."""
+        if site.space == GLOBAL:
+            self.of_global.scattered(site, address, lanes, self._chunk)
+
+    def stretches(
+        self, site: Site, arrays: Any, start: Any, length: Any, block: np.ndarray, warp: Any
+    ) -> None:
+        """Copies in bulk: those in shared memory are told as events of order."""
+        if site.space == GLOBAL and site.access not in ("bulk_load", "bulk_multicast") and len(block):
+            self.limits.add("what TMA writes to global memory")
+
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Lanes access unknown addresses."""
         if site.space != LOCAL:
@@ -120,4 +137,4 @@ class Ears:
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""
 
-    scattered = stretches = issued = uncounted = noted = executed = uncertain = ignore
+    issued = uncounted = noted = executed = uncertain = ignore

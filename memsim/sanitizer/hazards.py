@@ -94,6 +94,19 @@ def read_allowance(text: str) -> Allowance:
     return Allowance(found[1], found[2])
 
 
+def by_lines(hazards: Sequence[Hazard]) -> list[Hazard]:
+    """One of each kind for the same lines and array, with the counts of all."""
+    found: dict[tuple[object, ...], Hazard] = {}
+    for one in hazards:
+        known = ("", 0) not in one.places
+        key = one.tool, one.kind, one.array, one.space, bool(one.doubt), one.places if known else id(one)
+        if key in found:
+            found[key].count += one.count
+        else:
+            found[key] = one
+    return list(found.values())
+
+
 def allow(hazards: Sequence[Hazard], allowances: Sequence[Allowance]) -> None:
     """Give those that an allowance fits its reason."""
     for hazard in hazards:

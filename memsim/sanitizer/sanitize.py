@@ -14,9 +14,11 @@ from memsim.isa.op import Flow
 from memsim.isa.program import SHARED
 from memsim.job import Job
 from memsim.launch import Launch
+from memsim.order.order_listener import Listeners
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.ears import Ears
-from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, TOOLS, Allowance, Hazard, allow
+from memsim.sanitizer.global_races import GlobalRaces
+from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, TOOLS, Allowance, Hazard, allow, by_lines
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.simt.faults import Deadlock, KernelFault, cluster_of
@@ -76,6 +78,7 @@ def sanitize_job(
     found: list[Hazard] = []
     if RACE in tools:
         found += [said.race(pair, one) for pair, one in races.found.items() if isinstance(pair, Pair)]
+        found += [said.global_race(pair, one) for pair, one in ears.of_global.found.items()]
     if INIT in tools:
         found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
     if BOUNDS in tools:
@@ -83,12 +86,12 @@ def sanitize_job(
         found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
     if SYNC in tools and ears.deadlock is not None:
         found.append(said.deadlock(ears.deadlock))
-    found.sort(key=lambda one: one.rank)
+    found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
     blocks = launch.blocks if chosen is None else len(chosen)
     unjudged = tuple(sorted(ears.unjudged))
     chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
-    limits = tuple(sorted(races.limits | ears.limits))
+    limits = tuple(sorted(races.limits | ears.limits | ears.of_global.limits))
     return Sanitized(
         kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
     )
@@ -100,8 +103,10 @@ def _run(
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
     kernel = job.loaded
     races = RaceListener(*_setting(kernel.executable, job.launch))
-    ears = Ears(races, kernel.sources)
-    how = {"everything": False, "blocks": chosen, "order": races, "chunk_threads": limit}
+    of_global = GlobalRaces(kernel.executable.program)
+    ears = Ears(races, of_global, kernel.sources)
+    order = Listeners(races, of_global)
+    how = {"everything": False, "blocks": chosen, "order": order, "chunk_threads": limit}
     try:
         execute_job(job, ears, progress, collect=ears.take, **how)
         races.finish()

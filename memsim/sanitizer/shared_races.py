@@ -60,7 +60,8 @@ class Unwritten(NamedTuple):
 @dataclass(slots=True)
 class Example:
     """One race of a pair: the threads, -1 if it is none, and the first byte. phases: block barriers that each
-    of the two has behind it. count: of late accesses in all blocks.
+    of the two has behind it. count: of late accesses in all blocks. other: the block of the earlier access,
+    if that is another one.
     """
 
     block: int
@@ -69,6 +70,7 @@ class Example:
     place: int
     phase: int
     count: int = 0
+    other: int = -1
 
 
 Found = dict[Pair | Unwritten, Example]
@@ -266,7 +268,8 @@ class SharedRaces:
             return
         lane = int(at[0])
         row, word = divmod(int(lanes.words[lane]), self.units)
-        key = Unwritten(lanes.instruction, len(at) < len(never))
+        one_lane = (lanes.rows == lanes.rows[lane]) & (lanes.threads == lanes.threads[lane])
+        key = Unwritten(lanes.instruction, not never[one_lane].all())
         if key not in self.found:
             block, thread = int(self.blocks[self.classes.first[row]]), int(lanes.threads[lane])
             self.found[key] = Example(block, -1, thread, word * self.unit, self.phase)

@@ -135,7 +135,7 @@ def footer(found: Sanitized) -> Iterator[str]:
         blocks += f" of {found.launch.blocks:,}"
     yield (
         f"Looked for: {', '.join(found.tools)}, in {blocks}, by each instruction that addresses and branches "
-        "depend on. Races and unwritten words: in shared memory."
+        "depend on."
     )
     if found.limits:
         yield f"Not followed: {'; '.join(found.limits)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ NAMED = """
 def sanitized(body: str, block: Any = 64, grid: Any = 1, head: str = "", args: Any = None) -> Sanitized:
     text = f"{head}\n__global__ void k(float *o) {{ int t = threadIdx.x;\n{body}\n}}"
     given = [np.zeros(1 << 12, np.float32)] if args is None else args
-    return sanitize_job(job_of(machine_kernel(text), grid, block, given), tools=(RACE,))
+    found = sanitize_job(job_of(machine_kernel(text), grid, block, given), tools=(RACE,))
+    return replace(found, findings=tuple(one for one in found.findings if one.space == "shared"))
 
 
 def lines(found: Sanitized) -> list[tuple[int, int]]:
