@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from memsim.api.loading import load
     from memsim.api.running import run
     from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture
-    from memsim.captured.analyze_any import analyze
+    from memsim.captured.analyze_any import analyze, sanitize
     from memsim.captured.session import capture
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
@@ -45,6 +45,7 @@ __all__ = [
     "global_access",
     "load",
     "run",
+    "sanitize",
     "shared_access",
 ]
 
@@ -68,6 +69,7 @@ _HOMES = {
     "global_access": "memsim.plain_addresses",
     "load": "memsim.api.loading",
     "run": "memsim.api.running",
+    "sanitize": "memsim.captured.analyze_any",
     "shared_access": "memsim.plain_addresses",
 }
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.files import write_text
+from memsim.sanitizer.sanitize import Sanitized
 
 if TYPE_CHECKING:
     from memsim.views.plot import Plots
@@ -132,3 +133,24 @@ class ShownAnalysis(Analysis):
         from memsim.views.report import fragment
 
         return fragment(self)
+
+
+class ShownSanitized(Sanitized):
+    __doc__ = Sanitized.__doc__
+
+    @classmethod
+    def of(cls, found: Sanitized) -> ShownSanitized:
+        """The findings with methods that show them."""
+        return cls(**{field.name: getattr(found, field.name) for field in fields(Sanitized)})
+
+    def __str__(self) -> str:
+        """The text that `memsim sanitize` prints."""
+        from memsim.views.sanitize_text import write
+
+        stream = StringIO()
+        write(self, stream)
+        return stream.getvalue().rstrip()
+
+    def _repr_html_(self) -> str:
+        """The representation in a notebook."""
+        return f"<pre>{escape(str(self))}</pre>"

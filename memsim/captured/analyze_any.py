@@ -12,13 +12,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import SM_90, Arch, get_arch
 from memsim.captured import numba
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
+from memsim.job import Job
 from memsim.kernel import Kernel
-from memsim.shown import ShownAnalysis
+from memsim.sanitizer.hazards import TOOLS, read_allowance
+from memsim.sanitizer.sanitize import sanitize_job
+from memsim.shown import ShownAnalysis, ShownSanitized
 
 #: Options that CuPy adds to the user's (`cupy/cuda/compiler.py`).
 OWN_OPTIONS = ("-ftz=true", "--device-as-default-execution-space")
@@ -116,21 +120,84 @@ def analyze(
     Raises:
         MemsimError: a launch or arguments that do not match the kernel, or an error in the kernel.
     """
+    job = job_of_any(
+        kernel,
+        grid,
+        block,
+        args,
+        shared_bytes,
+        cluster,
+        name,
+        arch,
+        blocks=blocks,
+        max_steps=max_steps,
+        allow_out_of_bounds=allow_out_of_bounds,
+    )
+    return ShownAnalysis.of(analyze_trace(running.trace_job(job, progress), job.arch))
+
+
+def sanitize(
+    kernel: Any,
+    grid: Dims | None = None,
+    block: Dims | None = None,
+    args: Sequence[Any] = (),
+    shared_bytes: int | None = 0,
+    blocks: int | None = None,
+    arch: str | Arch | None = None,
+    progress: running.Progress | None = None,
+    *,
+    cluster: Dims | None = None,
+    max_steps: int | None = None,
+    name: str | None = None,
+    tools: Sequence[str] = ("all",),
+    allow: Sequence[str] = (),
+) -> ShownSanitized:
+    """The errors of a launch: races, accesses out of bounds, unwritten shared memory, deadlocks.
+
+    `errors` of the result are the findings that are not allowed, `unjudged` what is not known; `print` shows
+    all. The arguments are those of `memsim.analyze`, and:
+
+    Args:
+        tools: what to look for: "race", "bounds", "init", "sync", or "all".
+        allow: findings that are allowed, as `"s:all lanes store one value"` (docs/sanitize.md).
+
+    Raises:
+        MemsimError: a launch or arguments that do not match the kernel.
+    """
+    if unknown := {*tools} - {*TOOLS, "all"}:
+        raise MemsimError(f"there is no tool {min(unknown)!r}", hint=", ".join((*TOOLS, "all")))
+    how: Any = {"blocks": blocks, "max_steps": max_steps}
+    job = job_of_any(kernel, grid, block, args, shared_bytes, cluster, name, arch, **how)
+    allowances = [read_allowance(text) for text in allow]
+    return ShownSanitized.of(sanitize_job(job, progress, TOOLS if "all" in tools else tools, allowances))
+
+
+def job_of_any(
+    kernel: Any,
+    grid: Dims | None,
+    block: Dims | None,
+    args: Sequence[Any],
+    shared_bytes: int | None,
+    cluster: Dims | None,
+    name: str | None,
+    arch: str | Arch | None,
+    **more: Any,
+) -> Job:
+    """The job that the arguments of `analyze` describe; `more` are other fields of it.
+
+    Raises:
+        MemsimError: a launch that does not match the kernel.
+    """
     chip = None if arch is None else get_arch(arch)
     compiled_for = (chip or SM_90).name
-    how: dict[str, Any] = {
-        "blocks": blocks,
-        "arch": chip,
-        "progress": progress,
-        "max_steps": max_steps,
-        "allow_out_of_bounds": allow_out_of_bounds,
-    }
+    if chip is not None:
+        more = {**more, "arch": chip}
     if isinstance(kernel, Launched) or numba.is_configured(kernel):
         if grid is not None or block is not None or shared_bytes != 0 or cluster is not None:
             raise MemsimError("grid, block, shared memory and cluster are already set by the launch")
         is_made = isinstance(kernel, Launched)
         launch: Launched = kernel if is_made else numba.launched_by_numba(kernel, args, compiled_for)
-        return launch.analyze(**how)
+        return launch.job(**more)
     if numba.is_kernel(kernel):
         raise MemsimError(
             f"{kernel.py_func.__name__} has no grid and block",
@@ -141,4 +208,4 @@ def analyze(
         kernel = kernel_of(kernel, name, compiled_for)
     if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel needs a grid and a block", hint="pass grid and block")
-    return ShownAnalysis.of(running.analyze(kernel, grid, block, args, shared_bytes, cluster=cluster, **how))
+    return running.job_of(kernel, grid, block, args, shared_bytes, cluster, **more)

@@ -105,6 +105,9 @@ class OrderListener:
     def pass_named(self, number: int, mask: Mask) -> None:
         """Warps have waited at a named barrier for each other and for those that arrived."""
 
+    def meet(self, lanes: Sequence[tuple[int, Mask]]) -> None:
+        """Lanes that wait at several instructions, by their indices, are released as by one barrier."""
+
     def arrive_cluster(self, mask: Mask) -> None:
         """Warps arrive at the barrier of their cluster."""
 

@@ -8,6 +8,10 @@
     def test_coalesced(memsim):
         memsim.analyze("scale.cu", grid=8, block=128, args=["f32[1024]", 2.0])
 
+    @pytest.mark.memsim(kernel="kernel_v4", sanitize=True, allow=["s:one value"])
+    def test_no_race():
+        pass
+
     def test_both(memsim):
         analysis = memsim.analyze("kernel_v4", size="512,512,512")
         memsim.check(analysis, "ways <= 1", "excess < 40%")
@@ -28,7 +32,8 @@ if TYPE_CHECKING:
 
 MARKER = "memsim"
 MARKER_HELP = (
-    "memsim(*budgets, kernel=, file=, target=, **launch): check the kernel against the budgets; "
+    "memsim(*budgets, kernel=, file=, target=, sanitize=, allow=, **launch): check the kernel against the "
+    "budgets, and for races and other errors; "
     "without a kernel: check whatever the test analyzes with the memsim fixture"
 )
 # A marker with one of these names its kernel.

@@ -24,7 +24,9 @@ from memsim.guard.judge import Declared, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
-from memsim.shown import ShownAnalysis
+from memsim.sanitizer.hazards import read_allowance
+from memsim.sanitizer.sanitize import sanitize_job
+from memsim.shown import ShownAnalysis, ShownSanitized
 from memsim.store import cache_folder
 from memsim.targets.analyze_targets import analyze_job
 from memsim.targets.project import Project, find_project, read_project
@@ -78,7 +80,10 @@ class Guard:
                 job = self._job({**launch, key: str(source)})
             analysis = self._analyze(job)
             for marker in self._markers:
-                self._judge(analysis, marker.args, marker.kwargs.get("accept", ()))
+                if marker.kwargs.get("sanitize"):
+                    self._sanitize(job, marker.kwargs.get("allow", ()))
+                if marker.args or not marker.kwargs.get("sanitize"):
+                    self._judge(analysis, marker.args, marker.kwargs.get("accept", ()))
         return analysis
 
     def check(self, analysis: Analysis, *budgets: str, accept: Sequence[str] = ()) -> None:
@@ -90,7 +95,15 @@ class Guard:
         """Analyze the kernel that a marker names, and judge it."""
         launch = dict(marker.kwargs)
         accept = launch.pop("accept", ())
+        errors, allow = launch.pop("sanitize", False), launch.pop("allow", ())
         with _plain_failures():
+            if errors:
+                named = launch.get("target")
+                jobs = self._project().chosen([named]) if named else [self._job(dict(launch))]
+                for job in jobs:
+                    self._sanitize(job, allow)
+            if errors and not marker.args:
+                return
             if "target" in launch:
                 self._judge_target(launch, marker.args, accept)
             else:
@@ -131,6 +144,13 @@ class Guard:
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
         entry = self._entry(name) if any(rule.what.needs_baseline for rule in rules) else None
         self._settle(judge([GuardedKernel(name, analysis, entry, given)], rules, _acceptances(accept, name)))
+
+    def _sanitize(self, job: Job, allow: Sequence[str]) -> None:
+        """Fail the test if a launch has errors, or if they cannot be judged."""
+        self.judged = True
+        found = ShownSanitized.of(sanitize_job(job, allowances=[read_allowance(text) for text in allow]))
+        if found.exit_code:
+            pytest.fail(str(found), pytrace=False)
 
     def _entry(self, name: str) -> Entry | None:
         path = self._project().baseline

@@ -11,6 +11,7 @@ from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_races import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
+from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
@@ -157,6 +158,22 @@ class Description:
             stray.count,
             "a check of the index",
             "it is known by the name in the source line, and by the instruction's other accesses to it",
+        )
+
+    def meeting(self, pair: MixedBarriers, example: Example) -> Hazard | None:
+        """Threads that wait at different barriers; None if a line has several, which a compiler may make."""
+        ops = self.ops[pair.first], self.ops[pair.second]
+        apart = ops[0].source != ops[1].source and all(len(op.form.operands) == 1 for op in ops)
+        if not pair.in_warp and not apart:
+            return None
+        first, second = (
+            FoundAccess(op, "waits", example.block, thread)
+            for op, thread in zip(ops, (example.earlier, example.later))
+        )
+        who = "lanes of one warp" if pair.in_warp else "threads of a block"
+        cure = "one barrier that all threads reach, outside of the branch"
+        return Hazard(
+            SYNC, f"{who} meet at different barriers", first, second, "", "", "", 0, 0, example.count, cure
         )
 
     def deadlock(self, stuck: Deadlock) -> Hazard:

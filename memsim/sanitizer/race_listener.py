@@ -8,7 +8,9 @@ else orders accesses (copies, named barriers, mbarriers, clusters), each is look
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +21,7 @@ from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Mask, Threads
 from memsim.order.warp_clocks import COPIES
 from memsim.sanitizer.proxy_clocks import ProxyClocks
-from memsim.sanitizer.shared_races import READS, UPDATES, WRITES, Found, Pair, SharedRaces, Unwritten
+from memsim.sanitizer.shared_races import READS, UPDATES, WRITES, Example, Found, Pair, SharedRaces, Unwritten
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 from memsim.state.predicates import both, from_bools, to_bools
@@ -28,9 +30,17 @@ from memsim.state.sums import Int
 WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
 
 
+class MixedBarriers(NamedTuple):
+    """Two instructions at which threads of a block, or lanes of a warp, wait for each other."""
+
+    first: int
+    second: int
+    in_warp: bool
+
+
 class RaceListener(ClockListener):
-    """Finds races in shared memory, and reads of what nobody wrote there: `found`. limits: what is not
-    followed.
+    """Finds races in shared memory, and reads of what nobody wrote there: `found`. met: barriers that release
+    threads that wait at different instructions. limits: what is not followed.
 
     unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped:
     loads, by instruction, that are a part of an atomic made of a loop.
@@ -43,6 +53,7 @@ class RaceListener(ClockListener):
         self._key: list[object] = []
         self._is_kept = True
         self.limits: set[str] = set()
+        self.met: dict[MixedBarriers, Example] = {}
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self.finish()
@@ -114,6 +125,25 @@ class RaceListener(ClockListener):
         if blocks.all():
             self._active = {}
         races.barrier(blocks)
+
+    def meet(self, lanes: Sequence[tuple[int, Mask]]) -> None:
+        """Keep of each pair of instructions the first thread at each, and whether a warp is at both."""
+        full = self._threads.full
+        for (one, here), (other, there) in combinations(lanes, 2):
+            if one == other:
+                continue
+            both_here, warps = np.stack([full(here), full(there)]), self._threads.shape[1] // WARP
+            by_warp: np.ndarray = np.all(both_here.reshape(2, -1, warps, WARP).any(3), axis=0)
+            in_warp = bool(by_warp.any())
+            every: np.ndarray = np.all(both_here.any(2), axis=0)
+            rows = np.flatnonzero(by_warp.any(1) if in_warp else every)
+            if not len(rows):
+                continue
+            block, row = int(self._threads.blocks[rows[0]]), rows[0]
+            threads = [int(mask[row].argmax()) for mask in both_here]
+            key = MixedBarriers(min(one, other), max(one, other), in_warp)
+            first, second = threads if one < other else threads[::-1]
+            self.met.setdefault(key, Example(block, first, second, 0, 0)).count += len(rows)
 
     def _have_exited(self, alive: Mask) -> bool:
         """Whether a warp has, all of whose lanes are not alive, that accessed memory in this phase."""

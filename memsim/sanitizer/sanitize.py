@@ -84,8 +84,10 @@ def sanitize_job(
     if BOUNDS in tools:
         found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in ears.faults.values()]
         found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
-    if SYNC in tools and ears.deadlock is not None:
-        found.append(said.deadlock(ears.deadlock))
+    if SYNC in tools:
+        met = (said.meeting(pair, one) for pair, one in races.met.items())
+        found += [one for one in met if one is not None]
+        found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
     blocks = launch.blocks if chosen is None else len(chosen)

@@ -137,6 +137,11 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
             if not complete.any():
                 continue
             released = True
+            if len({entry.op.index for entry in entries}) > 1:
+                meet = (
+                    (entry.op.index, both(entry.mask, from_bools(complete[:, None]))) for entry in entries
+                )
+                self.machine.order.meet([(at, mask) for at, mask in meet if mask is not False])
             whole = complete & ~(self.machine.full(self.machine.alive) & ~here).any(1)
             if whole.any():
                 self.machine.order.block_barrier(from_bools(whole[:, None]))

@@ -82,7 +82,7 @@ def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     yield f"{one.count:,} {what if one.count != 1 else what.removesuffix('es' if what[0] == 's' else 's')}"
     if one.doubt:
         yield f"possible, not certain: {one.doubt}"
-    yield f"{'would order them' if one.second else 'to do'}: {one.cure}"
+    yield f"{'would order them' if one.second and one.space else 'to do'}: {one.cure}"
     yield from picture(one)
 
 
@@ -114,7 +114,7 @@ def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]
 
 def picture(one: Hazard) -> Iterator[str]:
     """Two threads on a line of time, with the barriers of the block that both passed before."""
-    if one.second is None:
+    if one.second is None or not one.space:
         return
     names = [
         "copy" if access.thread < 0 else f"thread {access.thread // WARP}.{access.thread % WARP}"

@@ -428,3 +428,30 @@ def test_a_project_that_does_not_use_it_sees_nothing_of_it(pytester: pytest.Pyte
     result.assert_outcomes(passed=1)
     lines = [line for line in result.stdout.str().splitlines() if not line.startswith("plugins: ")]
     assert "memsim" not in "\n".join(lines)
+
+
+def test_a_marker_that_asks_for_errors(pytester: pytest.Pytester) -> None:
+    body = "__shared__ int s[64]; int t = threadIdx.x;\n s[t] = t;\n o[t] = s[t ^ 32];"
+    pytester.makefile(".cu", k=f"__global__ void k(int *o) {{ {body} }}")
+    pytester.makepyfile("""
+        import pytest
+
+        LAUNCH = dict(file="k.cu", grid=1, block=64, args=["i32[64]"], sanitize=True)
+
+        @pytest.mark.memsim(**LAUNCH)
+        def test_bad():
+            raise AssertionError("the test itself must not run")
+
+        @pytest.mark.memsim(allow=["s:a test"], **LAUNCH)
+        def test_allowed():
+            pass
+
+        @pytest.mark.memsim(kernel="transpose_naive", size="64,64", sanitize=True)
+        def test_good():
+            pass
+    """)
+    result = run(pytester)
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*test_bad*", "k: 1 race", "*1. race: s[[]*", "*would order them: __syncthreads()*"]
+    )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import memsim
 from memsim.api.running import job_of
 from memsim.cli import main
 from memsim.errors import MemsimError
@@ -71,6 +72,15 @@ def test_lanes_that_wait_forever_are_found_with_what_they_wait_for() -> None:
     assert not sanitized(two.replace("{0}", "1"), SYNC).findings
 
 
+def test_threads_that_meet_at_different_barriers_are_found() -> None:
+    body = "if (t < {0}) {\no[t] = 1;\n__syncthreads();\n} else {\np[t] = 2;\n__syncthreads();\n}\no[t] = 3;"
+    (one,) = sanitized(body.replace("{0}", "32"), SYNC).findings
+    assert one.kind == "threads of a block meet at different barriers" and one.second is not None
+    assert sorted((one.first.thread, one.second.thread)) == [0, 32]
+    assert "never reach" in sanitized(body.replace("{0}", "40"), SYNC).findings[0].kind
+    assert not sanitized(body.replace("{0}", "64"), SYNC).findings
+
+
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [("s:one value", "s"), ("k.cu:12:a flag", "k.cu:12"), ("k.cu:12->k.cu:15: both", "k.cu:12->k.cu:15")],
@@ -97,3 +107,17 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["sanitize", *launch, "--json"]) == 1
     (finding,) = json.loads(capsys.readouterr().out)["findings"]
     assert [one["thread"] for one in finding["accesses"]] == [0, 32] and finding["cure"]
+
+
+def test_in_python(tmp_path: Path) -> None:
+    kernel = machine_kernel(
+        "__global__ void k(int *o) { __shared__ int s[64]; s[threadIdx.x] = 1; o[0] = s[63]; }"
+    )
+    found = memsim.sanitize(kernel, 1, 64, ["i32[64]"])
+    assert [one.tool for one in found.errors] == ["race", "race"]
+    assert "possible race: o[0]" in str(found) and "race: s[63]" in str(found)
+    assert memsim.sanitize(kernel, 1, 64, ["i32[64]"], tools=["bounds"]).exit_code == 0
+    allowed = memsim.sanitize(kernel, 1, 64, ["i32[64]"], allow=["s:a test", "o:all store one value"])
+    assert allowed.exit_code == 0 and len(allowed.findings) == 2
+    with pytest.raises(MemsimError, match="no tool 'races'"):
+        memsim.sanitize(kernel, 1, 64, ["i32[64]"], tools=["races"])
