@@ -68,6 +68,18 @@ API cuDeviceComputeCapability(int *major, int *minor, CUdevice device) {
   CUresult failed = cuDeviceGetAttribute(major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device);
   return failed ? failed : cuDeviceGetAttribute(minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device);
 }
+API cuDeviceGetProperties(CUdevprop *p, CUdevice device) {
+  READY;
+  static const int attributes[] = {  // in the order of the fields
+    CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y,
+    CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y,
+    CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK,
+    CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY, CU_DEVICE_ATTRIBUTE_WARP_SIZE, CU_DEVICE_ATTRIBUTE_MAX_PITCH,
+    CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT};
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
+    cuDeviceGetAttribute((int *)p + i, (CUdevice_attribute)attributes[i], device);
+  return device ? CUDA_ERROR_INVALID_DEVICE : OK;
+}
 API cuDeviceGetPCIBusId(char *text, int size, CUdevice device) {
   snprintf(text, (size_t)size, "0000:00:00.0");
   return OK;
@@ -238,6 +250,10 @@ API cuPointerGetAttributes(unsigned count, CUpointer_attribute *wanted, void **d
   return OK;
 }
 API cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr address) { return OK; }
+
+// Registered memory is the program's own: it is copied from and to, and no kernel can reach it.
+API cuMemHostRegister(void *host, size_t bytes, unsigned flags) { READY; return host && bytes ? OK : CUDA_ERROR_INVALID_VALUE; }
+API cuMemHostUnregister(void *host) { READY; return host ? OK : CUDA_ERROR_INVALID_VALUE; }
 
 static CUresult copy(void *to, const void *from, size_t bytes) {
   READY;

@@ -29,6 +29,8 @@ API cudaMalloc3D(struct cudaPitchedPtr *p, struct cudaExtent extent) {
 API cudaFree(void *address) { START; ANSWER(cuMemFree(DEVICE(address))); }
 API cudaFreeHost(void *address) { START; ANSWER(cuMemFreeHost(address)); }
 API cudaFreeAsync(void *address, cudaStream_t stream) { START; ANSWER(cuMemFree(DEVICE(address))); }
+API cudaHostRegister(void *host, size_t bytes, unsigned flags) { START; ANSWER(cuMemHostRegister(host, bytes, flags)); }
+API cudaHostUnregister(void *host) { START; ANSWER(cuMemHostUnregister(host)); }
 API cudaHostGetDevicePointer(void **device, void *host, unsigned flags) {
   START;
   ANSWER(cuMemHostGetDevicePointer((CUdeviceptr *)device, host, flags));

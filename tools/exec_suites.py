@@ -15,6 +15,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -184,14 +186,21 @@ def run(program: Program, made: Path, outcome: Outcome, seconds: float) -> None:
     folder = program.folder
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         began = time.time()
+        ask = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores it
         process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=errors
+            preexec_fn=ask,
+            args=command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=errors,
         )
         try:
             outcome.exit_code = process.wait(seconds)
             outcome.ended = True
         except subprocess.TimeoutExpired:
-            process.send_signal(2)
+            process.send_signal(signal.SIGINT)
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:

@@ -27,7 +27,7 @@ OPTIONS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werro
 PER_THREAD = ("_ptsz", "_ptds")
 
 _VERSION = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
-_DRIVER = re.compile(r"^CUresult CUDAAPI\s+(cu\w+)\s*\(", re.M)
+_DRIVER = re.compile(r"\bCUresult CUDAAPI\s+(cu\w+)\s*\(")
 _NEWEST = re.compile(r"^\s*#\s*define (cu[A-Z]\w*)\s+(?:__CUDA_API_PT\w+\()?(cu[A-Z]\w*)\)?\s*$", re.M)
 _RUNTIME = re.compile(r"\bCUDARTAPI\s+(cuda\w+)\s*\(")
 _DRIVER_ERROR = re.compile(r"^ +(CUDA_(?:SUCCESS|ERROR_\w+))\s*=\s*(\d+)", re.M)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from enum import IntEnum
@@ -25,6 +26,8 @@ from memsim.state.poison import Poison, Poisoned
 ALIGNMENT = 512
 #: CUDA's default size of the heap of kernels (cudaLimitMallocHeapSize), in bytes, and its alignment.
 HEAP, HEAP_ALIGNMENT = 8 << 20, 16
+#: Special registers that are clocks, by the beginning of their names.
+CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 #: From so many bytes on, what is freed is given back to the system.
 WORTH_GIVING_BACK = 1 << 20
 
@@ -186,6 +189,7 @@ class MemoryOfLaunch(Memory):
         #: Executes functions of the driver; None: their results are unknown.
         self.functions: SystemFunctions | None = None
         self._end = device.layout.end
+        self._began = time.perf_counter_ns()
 
     def global_bytes(self, size: int) -> np.ndarray:
         """As `Memory`."""
@@ -200,6 +204,15 @@ class MemoryOfLaunch(Memory):
     def call(self, name: str, machine: Any, op: Any, active: Any) -> np.ndarray | None:
         """As `Memory`."""
         return None if self.functions is None else self.functions.call(name, machine, op, active)
+
+    def clock(self, name: str) -> int | None:
+        """As `Memory`: nanoseconds since the launch began, or of the machine's clock; a launch that is only
+        counted has none.
+        """
+        if self.is_private or not name.startswith(CLOCKS):
+            return None
+        now = time.time_ns() if "TIMER" in name else time.perf_counter_ns() - self._began
+        return now >> 32 if name.endswith("HI") else now & 0xFFFFFFFFFFFF
 
     def release(self) -> None:
         """Takes the workspace of a cooperative launch out of the device's memory."""

@@ -9,7 +9,7 @@ from hashlib import blake2b
 
 import numpy as np
 
-from memsim.driver.program_memory import ProgramMemory
+from memsim.driver.program_memory import CLOCKS, ProgramMemory
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.op import Flow
 from memsim.job import Job
@@ -21,8 +21,6 @@ MOST_MEMORY = 1 << 28
 #: Bytes of changed memory that are kept in all.
 MOST_KEPT = 1 << 30
 PAGE = 4096
-#: What a kernel reads that is not in memory: clocks.
-CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 #: Functions of the driver with effects of their own.
 EFFECTS = frozenset({"vprintf", "malloc", "free"})
 

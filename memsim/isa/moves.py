@@ -246,7 +246,7 @@ def special_register(form: BoundForm, source: Special) -> Compute:
         value = 0 if name == "SRZ" else warps.special(name)
         if isinstance(value, Poison):
             raise Poisoned(value)
-        return halved(value) if wide else value
+        return halved(value) if wide else fit(value, 32)
 
     return compute
 

@@ -95,7 +95,8 @@ class Machine(Accesses):
 
     def special(self, name: str) -> Any:
         """The value of a special register."""
-        return special_register(name, self, self.memory.shared_bytes)
+        clock = self.memory.clock(name)
+        return clock if clock is not None else special_register(name, self, self.memory.shared_bytes)
 
     def barrier_result(self) -> tuple[Any, Any]:
         """The result of the last block barrier with a reduction."""

@@ -204,6 +204,10 @@ class Memory:
         """What a function of the driver returns that lanes call, int64 [B, T]; None: not known."""
         return None
 
+    def clock(self, name: str) -> int | None:
+        """The value of a special register that is a clock; None: it is none, or not known."""
+        return None
+
     def for_trial(self) -> Memory | None:
         """Memory of the same contents that nobody sees; None: made of the arguments."""
         return None

@@ -249,6 +249,24 @@ static int repeated() {
   return a[5] == 3 && a[31] == 3 ? 0 : 2;
 }
 
+__global__ void waits(long long clocks, int *out) {
+  unsigned began = clock();
+  long long start = clock64();
+  while (clock64() - start < clocks) {}
+  out[threadIdx.x] = clock() - began >= clocks;
+}
+static int clocks() {
+  int *out, host[32] = {};
+  CHECK(cudaMalloc(&out, 128));
+  CHECK(cudaHostRegister(host, sizeof host, 0));
+  waits<<<1, 32>>>(200000, out);
+  CHECK(cudaMemcpyAsync(host, out, 128, cudaMemcpyDeviceToHost));
+  CHECK(cudaHostUnregister(host));
+  for (int each : host)
+    if (!each) return 1;
+  return 0;
+}
+
 static int refused() {
   cudaIpcMemHandle_t handle;
   int *a;
@@ -260,7 +278,7 @@ int main(int count, char **arguments) {
   struct { const char *name; int (*run)(); } programs[] = {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
-    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}};
+    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {
       int result = each.run();

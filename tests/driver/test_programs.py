@@ -54,6 +54,7 @@ class Ran:
         ("cooperative", 2),
         ("attributes", 2),
         ("streams", 0),
+        ("clocks", 1),
     ],
 )
 def test_a_program_passes(programs: Path, name: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,191 @@
+"""What a program sends is not trusted, and neither side outlives the other's end."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim.arch import SM_90
+from memsim.driver.device_attributes import device_attributes
+from memsim.driver.execute_launches import Launches
+from memsim.driver.native_build import libraries
+from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
+from memsim.driver.protocol import ANSWER, HEAD, HELLO, LAUNCH, Client
+from memsim.state.address_spaces import GLOBAL_BASE
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="exec is for Linux")
+
+(HELLO_OP, MODULE, UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE) = range(1, 9)
+(LAUNCH_OP, OCCUPANCY, REFUSED, MEMORY) = range(9, 13)
+OPERATIONS = (UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE, LAUNCH_OP, OCCUPANCY)
+PTX = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry store(.param .u64 a, .param .u32 n) {
+  .reg .b64 %rd<3>; .reg .b32 %r<3>;
+  ld.param.u64 %rd1, [a]; ld.param.u32 %r1, [n]; mov.u32 %r2, %tid.x;
+  mul.wide.u32 %rd2, %r2, 4; add.s64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r1; ret;
+}
+"""
+
+
+class Asking:
+    """A program's end of the connection, and memsim's."""
+
+    def __init__(self) -> None:
+        self.end, theirs = socket.socketpair()
+        self.said: list[str] = []
+        self.memory = ProgramMemory(1 << 24)
+        self.client = Client(theirs, self.memory, Launches(SM_90, self.said.append))
+        socket.recv_fds(self.end, 1, 1)
+
+    def ask(self, operation: int, data: bytes = b"", size: int | None = None) -> tuple[int, bytes] | None:
+        """The result and the answer; None if memsim has closed the connection."""
+        self.end.sendall(HEAD.pack(operation, len(data) if size is None else size) + data)
+        if not self.client.serve():
+            return None
+        result, count = ANSWER.unpack(self.end.recv(ANSWER.size, socket.MSG_WAITALL))
+        return result, self.end.recv(count, socket.MSG_WAITALL) if count else b""
+
+
+@pytest.fixture
+def asking() -> Iterator[Asking]:
+    made = Asking()
+    yield made
+    made.end.close()
+    made.client.close()
+
+
+def test_hello_tells_the_device(asking: Asking) -> None:
+    answer = asking.ask(HELLO_OP)
+    assert answer is not None
+    base, size, name, count, _ = HELLO.unpack_from(answer[1])
+    pairs = dict(struct.iter_unpack("<Ii", answer[1][HELLO.size :]))
+    assert (base, size, name.rstrip(b"\0"), count) == (
+        GLOBAL_BASE,
+        1 << 24,
+        b"memsim sm_90 (no GPU)",
+        len(pairs),
+    )
+    assert pairs == device_attributes(SM_90) and (pairs[75], pairs[76], pairs[97]) == (9, 0, 232_448)
+
+
+def test_a_module_of_ptx_is_launched(asking: Asking) -> None:
+    """And a launch with other parameters than the kernel has is not."""
+    module = asking.ask(MODULE, PTX.encode() + b"\0")
+    assert module is not None and module[0] == 0
+    found = asking.ask(FUNCTION, module[1] + b"store")
+    assert found is not None and found[0] == 0
+    number, parameters, size = struct.unpack_from("<3I", found[1])
+    assert (parameters, size) == (2, 12)
+    assert asking.ask(FUNCTION, module[1] + b"other") == (500, b"")
+    place = asking.ask(ALLOCATE, struct.pack("<QII", 128, 0, 0))
+    assert place is not None
+    (address,) = struct.unpack("<Q", place[1])
+    shape = (number, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0)
+    assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + struct.pack("<QI", address, 7)) == (0, b"")
+    assert (asking.memory.view(address, 128).view(np.uint32) == 7).all()
+    assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + struct.pack("<QI", address + 4, 7)) == (700, b"")
+    assert asking.ask(LAUNCH_OP, LAUNCH.pack(99, *shape[1:])) == (400, b"")
+    assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape[:4], 2048, *shape[5:]) + bytes(12)) == (719, b"")
+    assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + bytes(5)) is None
+    assert "no question" in asking.said[-1]
+
+
+@pytest.mark.parametrize(
+    ("operation", "data", "size"),
+    [
+        (0, b"", None),
+        (99, b"", None),
+        (ALLOCATE, b"", 1 << 31 | 1),
+        (FREE, b"123", None),
+        (FUNCTION, b"1", None),
+    ],
+)
+def test_what_is_no_question_ends_the_connection(
+    asking: Asking, operation: int, data: bytes, size: int | None
+) -> None:
+    assert asking.ask(operation, data, size) is None
+    assert len(asking.said) == 1 and "no question" in asking.said[0]
+
+
+def test_a_program_that_ends_within_a_question_is_just_gone(asking: Asking) -> None:
+    asking.end.sendall(HEAD.pack(ALLOCATE, 16) + b"half")
+    asking.end.close()
+    assert not asking.client.serve() and not asking.said
+
+
+def test_damaged_questions_are_answered_or_refused(asking: Asking) -> None:
+    """By seed; whatever comes, memsim goes on with the next program."""
+    chance = random.Random(27)
+    module = asking.ask(MODULE, PTX.encode())
+    assert module is not None
+    asking.ask(FUNCTION, module[1] + b"store")
+    for _ in range(300):
+        data = chance.randbytes(chance.choice((0, 3, 4, 8, 16, 16, 48, 60)))
+        if chance.random() < 0.5:
+            data = struct.pack("<I", chance.randrange(4)) + data
+        told = len(asking.said)
+        if asking.ask(chance.choice(OPERATIONS), data) is None:
+            assert "no question" in asking.said[told]
+    assert asking.ask(MEMORY) is not None
+
+
+@pytest.mark.parametrize(
+    "image", [b"", b"\x7fELF", b"\x50\xed\x55\xba" + bytes(20), b"not PTX", bytes(range(256))]
+)
+def test_a_damaged_image_is_refused(asking: Asking, image: bytes) -> None:
+    answer = asking.ask(MODULE, image)
+    assert answer is not None and answer[0] in (200, 209) and asking.said
+
+
+def test_memory_is_reused_and_bounded() -> None:
+    memory = ProgramMemory(1 << 20)
+    first, second = memory.allocate(1000), memory.allocate(5, MemoryKind.MANAGED)
+    assert second - first == 1536 and memory.kinds[second] is MemoryKind.MANAGED
+    assert memory.find(first + 999) is not None and memory.find(first + 1000) is None
+    assert memory.release(first) and not memory.release(first) and not memory.release(second + 1)
+    assert memory.allocate(1001) == first
+    with pytest.raises(OutOfDeviceMemory):
+        memory.allocate(1 << 20)
+    assert memory.used == 1536
+    memory.close()
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
+def test_a_program_is_told_that_memsim_has_ended(tmp_path: Path) -> None:
+    """It gets an error, and does not wait for ever."""
+    path = str(tmp_path / "driver")
+    memory = ProgramMemory(1 << 24)
+
+    def serve(door: socket.socket) -> None:
+        connection, _ = door.accept()
+        client = Client(connection, memory, Launches(SM_90, print))
+        client.serve()  # hello
+        connection.close()
+
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(path)
+        door.listen()
+        threading.Thread(target=serve, args=(door,), daemon=True).start()
+        script = (
+            "import ctypes; cuda = ctypes.CDLL('libcuda.so.1'); print(cuda.cuInit(0));"
+            "print(cuda.cuMemAlloc_v2(ctypes.byref(ctypes.c_uint64()), ctypes.c_size_t(4)))"
+        )
+        environment = {**os.environ, "MEMSIM_DRIVER": path, "LD_LIBRARY_PATH": str(libraries())}
+        command = [sys.executable, "-c", script]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.returncode) == (["0", "999"], 0)
+    assert "has ended" in done.stderr
