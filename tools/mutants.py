@@ -63,6 +63,7 @@ class Change(NamedTuple):
 
     file: str
     row: int
+    column: int
     operator: str
     occurrence: int
 
@@ -116,7 +117,8 @@ def _changes(tree: Path, room: str) -> dict[Place, list[Change]]:
             starts = [start for node in nodes for start, _ in operator.mutation_positions(node)]
             for occurrence, (row, column) in enumerate(starts):
                 if _may_be_seen(path, row, column):
-                    found.setdefault((file, row, column), []).append(Change(file, row, name, occurrence))
+                    change = Change(file, row, column, name, occurrence)
+                    found.setdefault((file, row, column), []).append(change)
     return dict(sorted(found.items()))
 
 
@@ -231,7 +233,7 @@ def judge(room: str, draw: int, seed: int, only: set[str] | None = None) -> dict
         chance = random.Random(seed)
         drawn = [chance.choice(places[place]) for place in chance.sample([*places], min(draw, len(places)))]
         for number, change in enumerate(drawn, 1):
-            place = f"{change.file}:{change.row}"
+            place = f"{change.file}:{change.row}:{change.column}"
             if only is not None and place not in only:
                 continue
             begun = time.perf_counter()
