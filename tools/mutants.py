@@ -38,9 +38,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "mutants.json"
 SECONDS = 40.0  # beyond five times what the tests take without a fault
 
-# The tests of each room. Those of guard/ that run a whole `memsim check` or `compare` are left out: a fault that
-# they alone find counts as survived. Instructions that need a launch to run at all (copies by TMA, mbarriers,
-# textures, stores to other blocks) are tested by small kernels of simt/.
+# The tests of each room. Those of guard/ that run a whole `memsim check` or `compare` are left out: a fault
+# that they alone find counts as survived. Instructions that need a launch to run at all (copies by TMA,
+# mbarriers, textures, stores to other blocks) are tested by small kernels of simt/.
 KERNELS = "bulk_copies clusters copies_in_flight mbarriers partial_copies reductions textures texture_kernels"
 COMMANDS = (
     "against baseline_command cache check_command ci_pieces compare formatter project signals source_launch"

@@ -65,6 +65,20 @@ TWINS = {
             out[a[0] * id] = 1;
             HERE
         }""",
+    "written_by_the_last_that_read": """
+        a[id] = in[me];
+        __syncthreads();
+        int read = ((volatile int *)a)[0];
+        HERE
+        if (id == 127) a[0] = 7;
+        out[read & 1023] = 1;""",
+    "written_by_the_first_that_read": """
+        a[id] = in[me];
+        __syncthreads();
+        int read = ((volatile int *)a)[0];
+        HERE
+        if (id == 0) a[0] = 7;
+        out[read & 1023] = 1;""",
     "bytes": """
         unsigned char *c = (unsigned char *)a; c[id] = in[me];
         HERE
