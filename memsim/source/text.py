@@ -115,7 +115,7 @@ _COMMENT_OR_QUOTED = re.compile(rf"(?P<comment>{_COMMENT})|{_QUOTED}", re.DOTALL
 #: What is not code in bytes of a source: comments, strings and directives.
 NO_CODE = re.compile(rf"{_COMMENT}|{_QUOTED}|^[ \t]*#(?:\\\r?\n|[^\n])*".encode(), re.DOTALL | re.MULTILINE)
 CONDITION = re.compile(r"[ \t]*#[ \t]*(ifdef|ifndef|if|elif|else|endif)\b[ \t]*(.*)")
-_CLOSING = {"(": ")", "{": "}"}
+_CLOSING = {"(": ")", "{": "}", "[": "]"}
 
 
 def without_comments(text: str) -> str:
@@ -130,7 +130,7 @@ def without_comments(text: str) -> str:
 def bracket_end(text: str, start: int, opened: str = "(") -> int:
     """Index after the parenthesis, or other bracket, that closes the one before `start`; 0 if none does."""
     depth = 1
-    for found in re.compile(rf"[{opened}{_CLOSING[opened]}]").finditer(text, start):
+    for found in re.compile(f"[{re.escape(opened + _CLOSING[opened])}]").finditer(text, start):
         depth += 1 if found[0] == opened else -1
         if depth == 0:
             return found.end()

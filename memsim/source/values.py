@@ -100,7 +100,7 @@ def initializers(code: str) -> Mapping[str, str]:
 def changes(name: str, code: str) -> int:
     """How often a variable gets a value, or may get one: its initialization is the first."""
     assigned = r"(?:\+\+|--|(?:[-+*/%&|^]|<<|>>)?=(?!=))"
-    return len(re.findall(rf"\b{name}\s*{assigned}|(?:\+\+|--|&|>>)\s*{name}\b", code))
+    return len(re.findall(rf"\b{name}\s*{assigned}|(?:\+\+|--|(?<!&)&(?!&)|>>)\s*{name}\b", code))
 
 
 def scope_at_end(code: str) -> Callable[[int], bool]:

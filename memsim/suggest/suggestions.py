@@ -24,7 +24,8 @@ from memsim.suggest.suggestions_document import (
     split_part,
     staging_part,
 )
-from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber
+from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber, total
+from memsim.suggest.transposed import edit_name, transposed
 
 
 @dataclass(frozen=True)
@@ -151,9 +152,15 @@ def suggest(
 
 
 def _lowest(found: Suggestions) -> Proof | Remapped | None:
-    """The one with the lowest bound in cycles; on a tie the layout change."""
+    """The one with the lowest bound in cycles; on a tie the layout change.
+
+    Of those that do not move twice the sectors of another: the bound takes what sectors cost for less than it
+    is, as parts of sectors that are written are read first.
+    """
     ways = [way for way in (found.proof, *found.remapped) if way is not None]
-    return min(ways, key=lambda way: way.analysis.bound.cycles, default=None)
+    sectors = [total(way.analysis, "sectors") for way in ways]
+    few = [way for way, moved in zip(ways, sectors) if moved < 2 * max(min(sectors), 1)]
+    return min(few or ways, key=lambda way: way.analysis.bound.cycles, default=None)
 
 
 def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:
@@ -177,6 +184,10 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     if block is not None:
         found = replace(found, fields=fields(block), staging=staging(block))
     remaps = remap_threads(job, analysis, lanes)
+    staged = transposed(job, analysis, found.staging)
+    lines = {each.name for each in staged}
+    by_hand = (each for each in found.staging if edit_name(each) not in lines)
+    found, remaps = replace(found, staging=tuple(by_hand)), (*remaps, *staged)
     written = lanes is not None and any(each.name == lanes.name for each in remaps)
     return replace(found, remapped=remaps, lanes=None if written else lanes)
 

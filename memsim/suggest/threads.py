@@ -278,7 +278,7 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     if text is None:
         return None
     code = without_comments(text)
-    body = _body(code, before.trace.kernel.partition("<")[0].rpartition("::")[2])
+    body = body_of(code, before.trace.kernel.partition("<")[0].rpartition("::")[2])
     places = list(ROLE.finditer(code))
     if body is None or not places or any(match[2] is None for match in places):
         return None
@@ -294,7 +294,7 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     return Edit(job.kernel.file, text, new) if new else None
 
 
-def _body(code: str, kernel: str) -> tuple[int, int] | None:
+def body_of(code: str, kernel: str) -> tuple[int, int] | None:
     """The span of a kernel's definition; None if it is not found."""
     head = re.search(rf"\b__global__\b[^;{{}}]*\b{re.escape(kernel)}\s*\([^;{{}}]*\{{", code)
     if head is None:

@@ -116,7 +116,7 @@ def test_which_accesses_are_fields_of_records(
 TRANSPOSE = """
 extern "C" __global__ void k(const float *in, float *out) {
     int x = threadIdx.x, y = threadIdx.y;
-    out[x * 32 + y] = in[y * 32 + x];
+    for (int i = 0; i < 1; ++i) out[x * 32 + y] = in[y * 32 + x];
 }
 """
 

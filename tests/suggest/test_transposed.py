@@ -1,0 +1,88 @@
+"""A naive transpose through a tile of shared memory, written into the source."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memsim.api import kernel_file
+from memsim.argument_types import ArrayArg
+from memsim.job import Job
+from memsim.launch import Launch
+from memsim.suggest import suggest
+from memsim.suggest.other_values import SAME, at_other_values
+from memsim.suggest.prove import differing_results
+from memsim.suggest.threads import Remapped
+from tests.suggest.kernels import analyzed
+
+TEXT = """
+__global__ void k(float *out, const float *in, const int nx, const int ny) {
+    unsigned int ix = blockDim.x * blockIdx.x + threadIdx.x;
+    unsigned int iy = blockDim.y * blockIdx.y + threadIdx.y;
+    BODY
+}
+"""
+STORE = "out[ix * ny + iy] = in[iy * nx + ix];"
+LOAD = "out[iy * nx + ix] = 2 * in[ix * ny + iy];"
+GUARD = "if (ix < nx && iy < ny)"
+
+
+def job_of(folder: Path, body: str, block: tuple[int, int, int] = (32, 16, 1)) -> Job:
+    """60 x 40 elements by blocks that reach beyond them."""
+    (folder / "k.cu").write_text(TEXT.replace("BODY", body))
+    args = [ArrayArg((4096,)), ArrayArg((4096,)), 60, 40]
+    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((2, 3, 1), block), args)
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{GUARD} {{\n        {STORE}\n    }}",
+        f"{GUARD}\n        {STORE}",
+        f"{GUARD} {LOAD}",
+    ],
+)
+def test_a_naive_transpose_goes_through_a_tile(body: str, tmp_path: Path) -> None:
+    job = job_of(tmp_path, body)
+    found = suggest(analyzed(job), job)
+    taken = found.taken
+    assert isinstance(taken, Remapped)
+    assert "through a tile of shared memory" in taken.name
+    before, after = taken.sectors
+    assert 3 * after <= before
+    assert taken.analysis.conflicts == 0
+    assert found.staging == ()  # no longer by hand
+    assert "__shared__ float staged[16][32 + 2];" in taken.edit.new
+    assert differing_results(job, taken.job) == ()
+
+
+@pytest.mark.slow
+def test_other_blocks_and_sizes_compute_the_same(tmp_path: Path) -> None:
+    job = job_of(tmp_path, f"{GUARD} {STORE}")
+    found = suggest(analyzed(job), job)
+    assert found.taken is not None
+    tried = list(at_other_values(job, found.taken))
+    assert {each.name for each in tried} == {"blockDim.x", "blockDim.y", "nx", "ny"}
+    assert {each.outcome for each in tried} <= {SAME, ""}
+    assert sum(each.outcome == SAME for each in tried) >= 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"if (ix >= nx) return;\n    {STORE}",  # not all threads reach a barrier
+        f"for (int i = 0; i < 1; ++i) {{ {STORE} }}",
+        f"{GUARD} {STORE} else out[0] = 1;",
+        f"int at = ix; at += 1; {GUARD} out[at * ny + iy] = in[iy * nx + ix];",  # a variable that changes
+    ],
+)
+def test_what_a_barrier_would_break_is_left_to_be_done_by_hand(body: str, tmp_path: Path) -> None:
+    job = job_of(tmp_path, body)
+    job = replace(job, args=[ArrayArg((8192,)), *job.args[1:]])
+    found = suggest(analyzed(job), job)
+    assert not any("tile" in each.name for each in found.remapped)
+    assert found.staging
