@@ -56,6 +56,7 @@ class LaunchHeader(msgspec.Struct):
     grid: tuple[Positive, Positive, Positive]
     block: tuple[Positive, Positive, Positive]
     shared_bytes: Natural
+    cluster: Any = None  # written; what was replayed does not depend on it any more
 
 
 class Packed(msgspec.Struct):
@@ -81,10 +82,16 @@ class Header(msgspec.Struct):
     origin: Origin | None
     listing: Packed
     apart: bool
-    layouts: dict[str, tuple[str, Positive]]
     resources: Resources | None
     blocks_alike: bool
     footprint: Footprint | None
+    layouts: dict[str, tuple[str, Positive]]
+
+
+#: Fields of a header that are those of a trace.
+SAME = tuple(
+    name for name in Header.__struct_fields__ if name not in ("schema", "launch", "listing", "layouts")
+)
 
 
 def save(trace: TraceData, path: str | Path) -> None:
@@ -99,7 +106,7 @@ def save(trace: TraceData, path: str | Path) -> None:
 
 def write(trace: TraceData, file: BinaryIO) -> None:
     """Writes `trace` into an open file."""
-    header = np.frombuffer(json.dumps(_header(trace), default=int).encode("ascii"), np.uint8)
+    header = np.frombuffer(json.dumps(_header(trace)).encode("ascii"), np.uint8)
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
     np.savez_compressed(
         file,
@@ -180,33 +187,21 @@ def _array(
 
 
 def _header(trace: TraceData) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "schema": SCHEMA,
-        "kernel": trace.kernel,
-        "launch": dataclasses.asdict(trace.launch),
-        "blocks_replayed": trace.blocks_replayed,
-        "sites": [dataclasses.asdict(site) for site in trace.sites],
-        "arrays": trace.arrays,
-        "sources": trace.sources,
-        "notes": trace.notes,
-        "uncounted": trace.uncounted,
-        "uncertain": trace.uncertain,
-        "origin": None if trace.origin is None else dataclasses.asdict(trace.origin),
-        "listing": _packed(trace.listing),
-        "apart": trace.apart,
-        "resources": None if trace.resources is None else dataclasses.asdict(trace.resources),
-        "blocks_alike": trace.blocks_alike,
-        "footprint": None if trace.footprint is None else dataclasses.asdict(trace.footprint),
-        "layouts": {name: [str(each.layout), each.element] for name, each in trace.layouts.items()},
-    }
+    header = Header(
+        schema=SCHEMA,
+        launch=LaunchHeader(**dataclasses.asdict(trace.launch)),
+        listing=_packed(trace.listing),
+        layouts={name: (str(each.layout), each.element) for name, each in trace.layouts.items()},
+        **{name: getattr(trace, name) for name in SAME},
+    )
+    return {"format": FORMAT, **msgspec.to_builtins(header, enc_hook=int)}
 
 
-def _packed(listing: tuple[tuple[int, str, str, int], ...]) -> dict[str, list[Any]]:
+def _packed(listing: tuple[tuple[int, str, str, int], ...]) -> Packed:
     """A listing with unique file names: a row's third entry is an index in `files`."""
     files = {file: number for number, file in enumerate(dict.fromkeys(file for _, _, file, _ in listing))}
     rows = [(address, text, files[file], line) for address, text, file, line in listing]
-    return {"files": list(files), "rows": rows}
+    return Packed(list(files), rows)
 
 
 def _unpacked(packed: Packed) -> tuple[tuple[int, str, str, int], ...]:
@@ -240,29 +235,15 @@ def _trace(
     listing = _unpacked(header.listing)
     _check(len(executed) in (0, len(listing)), "executions are not one for each instruction")
     _check(_inside(executed, 0, MOST_TIMES), "executed is out of range")
+    layouts = header.layouts.items()
+    same: dict[str, Any] = {name: getattr(header, name) for name in SAME}
     return TraceData(
-        kernel=header.kernel,
         launch=launch,
-        blocks_replayed=header.blocks_replayed,
-        sites=header.sites,
-        arrays=header.arrays,
-        sources=header.sources,
-        notes=header.notes,
-        uncounted=header.uncounted,
         writers=writers,
-        uncertain=header.uncertain,
-        origin=header.origin,
         listing=listing,
         executed=executed,
-        apart=header.apart,
-        resources=header.resources,
-        blocks_alike=header.blocks_alike,
-        footprint=header.footprint,
-        layouts={
-            array: ArrayLayout(Layout.parse(layout), element)
-            for array, (layout, element) in header.layouts.items()
-        },
-        **{column: columns[column] for column in COLUMNS},
+        layouts={name: ArrayLayout(Layout.parse(layout), element) for name, (layout, element) in layouts},
+        **{**same, **columns},
     )
 
 
