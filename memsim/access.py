@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from memsim.arch.units import LINE, WARP
 from memsim.instruction import Instruction
-from memsim.state.parts import select
+from memsim.state.parts import Mask, select
 from memsim.state.sums import Int
 
 #: The model is invariant if all addresses of a request move by this many bytes.
@@ -37,10 +37,10 @@ class AccessSide(NamedTuple):
     """One side of an access, of which a copy has two: the lanes' addresses there, and the active lanes."""
 
     address: Int
-    active: Any
+    active: Mask
 
 
-def sides_of(address: Int, active: Any, other: AccessSide | None) -> list[AccessSide]:
+def sides_of(address: Int, active: Mask, other: AccessSide | None) -> list[AccessSide]:
     """The side of the site itself, and the other one of a copy."""
     own = AccessSide(address, active)
     return [own] if other is None else [own, other]

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.driver.program_memory import OutOfDeviceMemory, ProgramMemory
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.number_formats import joined
 from memsim.isa.program import Op
 from memsim.state.address_spaces import GLOBAL_BASE, LOCAL_WINDOW, WINDOW_SIZE
+from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.registers import ints, to_array
 

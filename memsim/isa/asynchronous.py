@@ -17,7 +17,7 @@ from memsim.arch.units import WORD
 from memsim.errors import MemsimError
 from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, updated
 from memsim.isa.definitions import BoundForm, define, executes
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory import storing
 from memsim.isa.memory_access import (
     HINTS,
@@ -35,6 +35,7 @@ from memsim.isa.op import Address, Effect, Register, Trait, checked, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader, PredicateReader
 from memsim.state.address_spaces import SHARED_WINDOW
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, invert, to_bools
 from memsim.state.registers import plus, times, to_array, unsigned

@@ -17,13 +17,14 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.floats import flushed
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import HINTS, GenericAtomic, Run, forget_memory, framed
 from memsim.isa.number_formats import joined, of_bits, packed, to_bits
 from memsim.isa.op import Form, Immediate, Operand, Register, Trait, Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.state.partial import NEVER_WRITTEN, on_known_lanes
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 from memsim.state.registers import fit, from_array, ints, plus, to_array
@@ -164,7 +165,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
 
 
 def spread(
-    store: SpaceBytes, address: Int, shape: AtomicOperand, active: Mask, known: Any, why: Poison
+    store: SpaceBytes, address: Int, shape: AtomicOperand, active: Mask, known: Mask, why: Poison
 ) -> tuple[Any, Poison]:
     """(lanes whose words are unknown, why): these words, and all that lanes with an unknown operand change.
 
@@ -191,7 +192,7 @@ def spread(
         unknown = found
 
 
-def _same_lanes(a: Any, b: Any) -> bool:
+def _same_lanes(a: Mask, b: Mask) -> bool:
     return b is not False and bool((to_bools(a) == to_bools(b)).all())
 
 
@@ -281,7 +282,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
         for i in range(shape.registers)
     ]
 
-    def operand_values(machine: MemoryMachine, active: Mask) -> tuple[list[list[Array]], Any, Poison]:
+    def operand_values(machine: MemoryMachine, active: Mask) -> tuple[list[list[Array]], Mask, Poison]:
         """(values, the lanes in which they are known, why not in others)."""
         if counts_up:
             return [[np.ones((1, 1), shape.element)]], True, NEVER_WRITTEN
@@ -298,7 +299,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
                 return [], False, still.poison
             return found, known, unknown.poison
 
-    def forget(machine: MemoryMachine, op: Op, poison: Any, active: Mask, spaces: tuple[str, ...]) -> None:
+    def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Mask, spaces: tuple[str, ...]) -> None:
         forget_memory(machine, op, poison, active, spaces)
         for slot in written if answer is None else [*written, answer]:
             machine.write(slot, poison, active)
@@ -315,7 +316,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
     return framed(address, form.binder, space, access, width, move, forget, generic=generic, spins=spins)
 
 
-def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Mask) -> Any:
+def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Mask) -> Mask:
     """The lanes that a compare-and-swap that spins tries: of those in one bank the first.
 
     The others have to go round again, whatever the memory holds. Lanes of 8 bytes are served by half-warps.

@@ -23,11 +23,12 @@ import numpy as np
 from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Touches, define, executes
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run
 from memsim.isa.op import Form, Register, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.registers import to_array, unsigned
 from memsim.state.space_bytes import SpaceBytes

@@ -17,7 +17,7 @@ from memsim.order.order_listener import OrderListener
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
 from memsim.state.partial import Partial
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison
 from memsim.state.registers import Sum
 from memsim.state.space_bytes import SpaceBytes
@@ -26,8 +26,6 @@ from memsim.state.sums import Int
 #: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
 #: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
 Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
-#: Lanes, as truths [B or 1, T or 1], or all or none of them.
-Mask = bool | Part
 
 
 class Warps(Protocol):
@@ -72,7 +70,7 @@ class MemoryMachine(Warps, Protocol):
 
     slots: list[Any]
     memory: Memory
-    mask: Any
+    mask: Mask
     mbarriers: Mbarriers
     order: OrderListener
     indexed: dict[int, set[int]]
@@ -96,7 +94,7 @@ class MemoryMachine(Warps, Protocol):
     def by_warp(self, array: np.ndarray) -> np.ndarray:
         """An array over threads as (rows, warps, 32)."""
 
-    def first_round(self, op: Op, active: Mask) -> Any:
+    def first_round(self, op: Op, active: Mask) -> Mask:
         """The lanes of warps that come to a loop's compare-and-swap for the first time."""
 
     def goes_round(self, op: Op, active: Mask, done: Mask) -> None:
@@ -104,7 +102,7 @@ class MemoryMachine(Warps, Protocol):
 
     # --- addresses --------------------------------------------------------------------------
 
-    def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Any]]:
+    def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Mask]]:
         """(space, address in it, lanes) of a generic address, for each space accessed."""
 
     def elsewhere(self, address: Int, active: Mask) -> tuple[SpaceBytes, Int]:
@@ -127,7 +125,7 @@ class MemoryMachine(Warps, Protocol):
         address: Int,
         active: Mask,
         other: AccessSide | None = None,
-    ) -> Any:
+    ) -> Mask:
         """Report an access of `width` bytes; the lanes whose address is outside of every array."""
 
     def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Mask) -> None:
@@ -145,7 +143,7 @@ class MemoryMachine(Warps, Protocol):
     ) -> None:
         """Report pieces of a copy by TMA: first bytes [m], sizes [m], and whose they are."""
 
-    def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]) -> None:
+    def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Mask]]) -> None:
         """Report what the chip does for a generic access beyond serving each space's lanes."""
 
     def issued(self, op: Op, lanes: int) -> None:

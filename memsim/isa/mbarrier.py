@@ -32,15 +32,16 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Build, define, executes
-from memsim.isa.machine_protocol import Mask, MemoryMachine, Value
+from memsim.isa.machine_protocol import MemoryMachine, Value
 from memsim.isa.memory_access import Run
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op
 from memsim.state.mbarriers import Mbarriers, upper_word
-from memsim.state.parts import Part
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools
 from memsim.state.registers import from_array, to_array
+from memsim.state.sums import Int
 
 #: What an arrival counts, (arrivals, bytes): "R" stands for the operand.
 _COUNTS: dict[str, tuple[Any, Any]] = {
@@ -148,7 +149,7 @@ class MbarrierLanes:
     mask.
     """
 
-    def __init__(self, machine: MemoryMachine, address: Any, active: bool | Part) -> None:
+    def __init__(self, machine: MemoryMachine, address: Int, active: Mask) -> None:
         self.active = active
         self.mask = machine.full(active)
         self.block, self.address = machine.of_shared(address, self.mask)
@@ -177,7 +178,9 @@ class MbarrierLanes:
         return found
 
 
-def pass_phase(machine: MemoryMachine, lanes: MbarrierLanes, passed: Any = slice(None)) -> None:
+def pass_phase(
+    machine: MemoryMachine, lanes: MbarrierLanes, passed: np.ndarray | slice = slice(None)
+) -> None:
     """Those of the lanes that `passed` have waited for a phase."""
     rows, warps = lanes.own
     columns = machine.mbarriers.columns(lanes.address)
@@ -185,7 +188,7 @@ def pass_phase(machine: MemoryMachine, lanes: MbarrierLanes, passed: Any = slice
 
 
 #: Performs an operation; returns the results, if known.
-Act = Callable[[Any, Op, MbarrierLanes], "list[Any] | None"]
+Act = Callable[[MemoryMachine, Op, MbarrierLanes], "list[Any] | None"]
 
 
 def _run(form: BoundForm, place: Reader, act: Act) -> Run:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.machine_protocol import Mask, MemoryMachine, Value
+from memsim.isa.machine_protocol import MemoryMachine, Value
 from memsim.isa.memory_access import (
     SPACES,
     Move,
@@ -30,6 +30,7 @@ from memsim.isa.readers import IntReader
 from memsim.isa.stack import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, ConstantBytes
 from memsim.state.partial import Partial, or_zero
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import fit, from_array, ints, plus, to_array, unsigned

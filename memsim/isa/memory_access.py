@@ -13,11 +13,12 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.op import Address, Form, Register, Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder, IntReader
 from memsim.state.address_spaces import ConstantBytes
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import fit
@@ -36,12 +37,12 @@ class GenericAtomic(NamedTuple):
 
 
 #: Executes an instruction: (machine, op, executing lanes, whether data is wanted).
-Run = Callable[[MemoryMachine, Op, Any, bool], None]
+Run = Callable[[MemoryMachine, Op, Mask, bool], None]
 
 #: Moves data: (machine, op, the bytes of the space, address, lanes).
-Move = Callable[[MemoryMachine, Op, SpaceBytes, Int, Any], None]
+Move = Callable[[MemoryMachine, Op, SpaceBytes, Int, Mask], None]
 #: The addresses of an access are unknown: (machine, op, why, lanes, spaces).
-Forget = Callable[[MemoryMachine, Op, Poison, Any, tuple[str, ...]], None]
+Forget = Callable[[MemoryMachine, Op, Poison, Mask, tuple[str, ...]], None]
 
 #: Modifiers that do not affect addresses: cache policies, scopes, memory orders.
 HINTS = frozenset(

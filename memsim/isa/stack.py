@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WORD
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import address_of, bytes_of_piece, register_count
 from memsim.isa.op import SLOTS, Address, Effect, Flow, Form, Register
 from memsim.isa.program import Op, Program
 from memsim.launch import SPILLS
 from memsim.state.partial import or_zero
+from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.registers import fit, from_array, ints, to_array
 

@@ -17,10 +17,11 @@ import numpy as np
 from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed, texels
 from memsim.argument_types import Texture
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run, consecutive_slots
 from memsim.isa.op import Form, Immediate, Operand, Register, Special, Unsupported, checked, require
 from memsim.isa.program import Op
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools
 from memsim.state.registers import from_array, to_array

@@ -20,7 +20,7 @@ import numpy as np
 from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import Issue, issued
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.machine_protocol import Mask, MemoryMachine
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
 from memsim.isa.memory_access import Run
 from memsim.isa.number_formats import bits_of_type, numbers_of
@@ -28,6 +28,7 @@ from memsim.isa.op import Form, Register, Special, Unsupported, checked, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import descriptor_slot
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
 from memsim.state.rounding import Array

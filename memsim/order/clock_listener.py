@@ -10,8 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.order.order_listener import Mask, OrderListener, Threads
+from memsim.order.order_listener import OrderListener, Threads
 from memsim.order.warp_clocks import COPIES, WarpClocks
+from memsim.state.parts import Mask
 
 #: Holder of what warps tell at the cluster's barrier.
 CLUSTER = "cluster"

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.order.order_listener import Mask, OrderListener, Threads
+from memsim.order.order_listener import OrderListener, Threads
 from memsim.state.launch_memory import Memory
+from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int

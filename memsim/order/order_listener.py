@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.state.launch_memory import Memory
-from memsim.state.parts import Part
+from memsim.state.parts import Mask
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
 
@@ -47,9 +47,6 @@ class Race:
         )
 
 
-Mask = bool | Part
-
-
 class Threads(Protocol):
     """The threads of the running blocks [B, T], in whole warps: see `memsim.simt.active_lanes.Lanes`."""
 
@@ -68,9 +65,9 @@ class Threads(Protocol):
     @property
     def peers(self) -> np.ndarray: ...
 
-    def full(self, mask: Any) -> np.ndarray: ...
+    def full(self, mask: Mask) -> np.ndarray: ...
 
-    def warps_of(self, mask: Any) -> np.ndarray: ...
+    def warps_of(self, mask: Mask) -> np.ndarray: ...
 
 
 class OrderListener:

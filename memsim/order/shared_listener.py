@@ -11,10 +11,11 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.order.clock_listener import ClockListener
-from memsim.order.order_listener import Mask, Race, Threads
+from memsim.order.order_listener import Race, Threads
 from memsim.order.shared_order import SharedOrder
 from memsim.order.warp_clocks import WarpClocks
 from memsim.state.launch_memory import Memory
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import to_bools
 from memsim.state.registers import plus

@@ -18,12 +18,12 @@ from memsim.access import Site
 from memsim.arch.units import WARP
 from memsim.model.operations import operation
 from memsim.order.clock_listener import ClockListener
-from memsim.order.order_listener import Mask, Threads
+from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COPIES
 from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.sanitizer.shared_races import READS, UPDATES, WRITES, Example, Found, Pair, SharedRaces, Unwritten
 from memsim.state.launch_memory import Memory
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.sums import Int
 

@@ -11,7 +11,6 @@ import numpy as np
 from memsim.access import AccessSide
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
 from memsim.launch import Launch
@@ -23,6 +22,7 @@ from memsim.simt.faults import KernelFault, place_in_source
 from memsim.simt.listener import Again, Listener, Sites
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import plus, to_array
@@ -72,8 +72,8 @@ class Accesses(Lanes):
         self.sites = Sites()
         self.again: Again | None = None
         self.reads_idle = False
-        self.repeats: dict[int, tuple[Any, list[Any], Again | None]] = {}
-        self.spinning: dict[int, Any] = {}
+        self.repeats: dict[int, tuple[Mask, list[Any], Again | None]] = {}
+        self.spinning: dict[int, Mask] = {}
         self.indexed: dict[int, set[int]] = {}
         self.order = OrderListener()
         self.collect: Callable[[KernelFault], None] | None = None
@@ -97,7 +97,7 @@ class Accesses(Lanes):
         address: Int,
         active: Mask,
         other: AccessSide | None = None,
-    ) -> Any:
+    ) -> Mask:
         """Lanes `active` access `address`: check it and report it.
 
         Returns the lanes that read outside of every array, if that is allowed.
@@ -190,14 +190,14 @@ class Accesses(Lanes):
             self.listener.access(site, 0, self.mask, False, frozenset(), None)
         return bool(sites)
 
-    def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Any]]:
+    def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Mask]]:
         """(space, address in it, lanes) of a generic address, for each space accessed."""
         found = resolve_generic(address, active)
         if self.cluster != (1, 1, 1):
             return self._of_cluster(address, active) or found
         return [(name, own_shared(at) if name == "shared" else at, part) for name, at, part in found]
 
-    def _of_cluster(self, address: Int, active: Mask) -> list[tuple[str, Int, Any]] | None:
+    def _of_cluster(self, address: Int, active: Mask) -> list[tuple[str, Int, Mask]] | None:
         """As `resolve`, for shared addresses with a block's rank in bits 24 and up.
 
         None if no lane accesses shared memory.
@@ -217,7 +217,7 @@ class Accesses(Lanes):
         ways += resolve_generic(address, rest) if rest is not False else []
         return [way for way in ways if way[2] is not False]
 
-    def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Any]]) -> None:
+    def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Mask]]) -> None:
         """What the chip does for a generic access beyond serving each space's lanes.
 
         An atomic with no lane in shared memory takes a wavefront there for each group of its lanes, recorded
@@ -245,12 +245,12 @@ class Accesses(Lanes):
             lanes_of_groups = from_bools(first.reshape(self.shape))
             self.listener.access(site, 0, self.mask, lanes_of_groups, frozenset(), None)
 
-    def first_round(self, op: Op, active: Mask) -> Any:
+    def first_round(self, op: Op, active: Mask) -> Mask:
         """The lanes of warps that come to a loop's compare-and-swap for the first time."""
         again = both(active, self.spinning.get(op.index, False))
         return active if again is False else both(active, invert(self.whole_warps(again)))
 
-    def goes_round(self, op: Op, active: Mask, done: Any) -> None:
+    def goes_round(self, op: Op, active: Mask, done: Mask) -> None:
         """Lanes come to it again, but for those that are done."""
         others = both(self.spinning.get(op.index, False), invert(active))
         self.spinning[op.index] = either(others, both(active, invert(done)))

@@ -18,12 +18,11 @@ import numpy as np
 from memsim.access import Chunk
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.simt.faults import WrongLanes
 from memsim.state.address_spaces import SHARED_WINDOW, align
-from memsim.state.parts import Part, warp_words
+from memsim.state.parts import Mask, Part, warp_words
 from memsim.state.poison import Poison
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import Sum, fit, from_array, plus, times, to_array
@@ -69,7 +68,7 @@ class Lanes:
         self.rows: Rows = PlacedRows(np.zeros(0, np.int64), np.zeros((0, 1), np.int64))
         self.mask: Mask = True
         self.alive: Mask = True
-        self.executing: Any = True
+        self.executing: Mask = True
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks with all their threads; `apart`: each warp is a row, like a block of its own."""
@@ -157,7 +156,7 @@ class Lanes:
             return np.full((1, self.threads // WARP), mask)
         return np.broadcast_to(mask.words != 0, (mask.shape[0], self.threads // WARP))
 
-    def whole_warps(self, mask: Mask) -> Any:
+    def whole_warps(self, mask: Mask) -> Mask:
         """All lanes of the warps with a lane in the mask."""
         if isinstance(mask, bool):
             return mask

@@ -13,7 +13,6 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
@@ -21,6 +20,7 @@ from memsim.simt.faults import Deadlock, refused, unknown_branch
 from memsim.simt.groups import Groups, Waiting, WaitingLanes
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merge_lanes
+from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import from_array, to_array
@@ -72,7 +72,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
             self.waiting.append(WaitingAtBarrier(op, waiting, number, asked, votes))
         return None
 
-    def by_barrier(self, op: Op, active: Mask) -> list[tuple[int, int | None, Any]]:
+    def by_barrier(self, op: Op, active: Mask) -> list[tuple[int, int | None, Mask]]:
         """(barrier, thread count or None, lanes) for each barrier that the lanes `active` execute.
 
         Warps may name different ones by a register (`bar.sync warpgroup, 128`), the lanes of a warp may not.
@@ -82,7 +82,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
             return [(number, asked, active)]
         here = self.machine.full(active)
         pairs = np.stack([self.of_warps(op, number, here), self.of_warps(op, asked, here)])
-        parts: list[tuple[int, int | None, Any]] = []
+        parts: list[tuple[int, int | None, Mask]] = []
         for one, count in np.unique(pairs[:, here], axis=1).T.tolist():
             lanes = from_bools(here & (pairs[0] == one) & (pairs[1] == count))
             parts.append((one, count if asked is not None else None, lanes))
@@ -170,7 +170,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
         return complete
 
     def let_go(
-        self, entry: WaitingAtBarrier, complete: Any, votes: np.ndarray | None, here: np.ndarray
+        self, entry: WaitingAtBarrier, complete: Mask, votes: np.ndarray | None, here: np.ndarray
     ) -> None:
         """Release the complete blocks of one waiting group."""
         going = both(entry.mask, complete)

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
 from memsim.names.demangle import short_name
 from memsim.simt.active_lanes import Lanes
@@ -31,9 +29,10 @@ from memsim.state.address_spaces import (
     align,
 )
 from memsim.state.launch_memory import Memory
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import Sum, bounds, low_zeros, plus, to_array
+from memsim.state.sums import Int
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class Bounds:
         self.origins: dict[int, tuple[Buffer, ...]] = {}
         #: Whether the access being checked only reads, and its lanes that are out of bounds.
         self.only_reads = False
-        self.outside: Any = False
+        self.outside: Mask = False
 
     def layout(self, space: str) -> SpaceLayout:
         """The buffers of a state space."""
@@ -261,7 +260,7 @@ class Bounds:
 _WINDOWS = (("shared", SHARED_WINDOW), ("local", LOCAL_WINDOW), ("constant", CONSTANT_WINDOW))
 
 
-def resolve_generic(address: int | Sum, active: Mask) -> list[tuple[str, int | Sum, Any]]:
+def resolve_generic(address: int | Sum, active: Mask) -> list[tuple[str, Int, Mask]]:
     """(space, address in it, threads) of a generic address, for each space accessed."""
     lo, hi = bounds(address)
     for space, start in _WINDOWS:
@@ -271,7 +270,7 @@ def resolve_generic(address: int | Sum, active: Mask) -> list[tuple[str, int | S
         return [("global", address, active)]
     array = to_array(address)
     left = active
-    found: list[tuple[str, int | Sum, Any]] = []
+    found: list[tuple[str, Int, Mask]] = []
     for space, start in _WINDOWS:
         inside = from_bools((array >= start) & (array < start + WINDOW_SIZE))
         part = both(left, inside)

@@ -6,22 +6,20 @@ How a step runs is in steps.py, in which order in engine.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from memsim.errors import MemsimError
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import address_of
 from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register, Trait, Unsupported
 from memsim.isa.program import Op, Program
-from memsim.isa.readers import Binder
+from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
 from memsim.simt.steps import Step, memory_step, unknown_effects, value_step
-from memsim.state.parts import Part
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both
 from memsim.state.registers import plus
@@ -38,7 +36,7 @@ class Segment:
 
 
 #: A guard or a predicate operand of control flow: the slots that it reads, and how.
-Condition = tuple[list[int], Callable[[list[Any]], "bool | Part"]]
+Condition = tuple[list[int], PredicateReader]
 
 
 class Code:
@@ -63,10 +61,10 @@ class Code:
         self.needed = needed
         self.cluster = cluster
         self.conditions: dict[int, list[Condition]] = {}
-        self.values: dict[int, Callable[[list[Any]], Any]] = {}
-        self.votes: dict[int, Callable[[list[Any]], Any]] = {}
-        self.barrier_operands: dict[int, tuple[Any, Any]] = {}
-        self.phases: dict[int, tuple[Any, Any]] = {}
+        self.values: dict[int, IntReader] = {}
+        self.votes: dict[int, PredicateReader] = {}
+        self.barrier_operands: dict[int, tuple[IntReader, IntReader | None]] = {}
+        self.phases: dict[int, tuple[IntReader, IntReader]] = {}
         self._by_lane: dict[int, tuple[int, int] | None] = {}
         self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.basic_blocks}
         for op in self.program.ops:
@@ -103,7 +101,7 @@ class Code:
             self._by_lane[pc] = (touched & self.live(pc), written & after) if alone else None
         return self._by_lane[pc]
 
-    def called(self, op: Op, registers: list[Any]) -> str | None:
+    def called(self, op: Op, registers: Registers) -> str | None:
         """The system function that an indirect call leads to; None if it is not one."""
         read = self.values.get(op.index)
         if read is None:
@@ -139,7 +137,7 @@ class Code:
             return memory_step(op, guard, made, data)
         return value_step(op, guard, made, op.meaning.targets)
 
-    def _unexecuted(self, op: Op, guard: Callable[[list[Any]], bool | Part] | None) -> Step:
+    def _unexecuted(self, op: Op, guard: PredicateReader | None) -> Step:
         """An instruction that is not executed: everything that it may write becomes unknown."""
         why = "is not executed by the emulator" if op.is_known else "is not a known instruction"
         poison = Poison(f"{op.name} {why}", op)
@@ -164,7 +162,7 @@ class Code:
             if predicates:
                 self.votes[op.index] = self.binder.predicate(predicates[-1])
             numbers = [operand for operand in op.form.operands if not isinstance(operand, Predicate)]
-            reads: list[Any] = [self.binder.word(operand) for operand in numbers[:2]]
+            reads: Registers = [self.binder.word(operand) for operand in numbers[:2]]
             first, second = (*reads, None, None)[:2]
             self.barrier_operands[op.index] = first or (lambda r: 0), second
             predicates = []

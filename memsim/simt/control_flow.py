@@ -7,12 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.number_formats import halved
 from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
 from memsim.isa.program import Op
@@ -25,7 +23,7 @@ from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
 from memsim.simt.waits import ClusterBarriers, PhaseWaits
 from memsim.state.partial import where_known
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import from_array, plus, to_array
@@ -53,7 +51,7 @@ class Control:
         self.code = code
         self.groups = groups
         self.convergence = convergence
-        self.of_flow: dict[Flow, Callable[[Op, Any, Any], int | None]] = {
+        self.of_flow: dict[Flow, Callable[[Op, Mask, Mask], int | None]] = {
             Flow.EXIT: self._exit,
             Flow.BRANCH: self._branch,
             Flow.BRANCH_ANY: self._branch_any,

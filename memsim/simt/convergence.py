@@ -10,12 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
@@ -24,7 +22,7 @@ from memsim.simt.faults import Deadlock, unknown_branch
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
 from memsim.simt.yielded_lanes import YieldedLanes
-from memsim.state.parts import select
+from memsim.state.parts import Mask, select
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, either, from_bools, invert, to_bools
 
@@ -239,12 +237,12 @@ class Convergence:
         else:
             meeting.mask = staying
 
-    def _ways(self, op: Op, going: Mask, members: np.ndarray) -> list[Any]:
+    def _ways(self, op: Op, going: Mask, members: np.ndarray) -> list[Mask]:
         """The groups that continue: one, or for WARPSYNC.EXCLUSIVE and .COLLECTIVE one for each mask."""
         apart = not op.traits.isdisjoint((Trait.EXCLUSIVE, Trait.COLLECTIVE))
         return self._alike(going, members) if apart else [going]
 
-    def _alike(self, going: Mask, members: np.ndarray) -> list[Any]:
+    def _alike(self, going: Mask, members: np.ndarray) -> list[Mask]:
         """Lanes of a warp that waited for the same lanes continue together, others separately."""
         if members.size == 1:
             return [going]

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.machine_protocol import Mask
 from memsim.simt.active_lanes import Lanes
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.registers import Sum, bounds, to_array
 from memsim.state.sums import Int
 

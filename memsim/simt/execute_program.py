@@ -16,7 +16,6 @@ from memsim.arch.units import WARP
 from memsim.argument_types.launch_arguments import check_arguments
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import GLOBAL, Op, Program, spaces_read
 from memsim.launch import Launch
@@ -33,7 +32,7 @@ from memsim.simt.memory_layout import check_grid, is_cooperative, memory_of
 from memsim.simt.order_of_launch import listener_of_global, races_of_shared
 from memsim.simt.waits import whole_clusters
 from memsim.state.launch_memory import Memory
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poisoned
 from memsim.state.registers import Sum
 from memsim.state.sums import Int

@@ -14,14 +14,13 @@ from typing import Any, cast
 import numpy as np
 
 from memsim.access import AccessSide, Site
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import slots_of
 from memsim.simt.active_lanes import Rows
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.steps import Step
-from memsim.state.partial import Partial, merge_lanes
-from memsim.state.parts import Part
+from memsim.state.partial import Partial, known_in, merge_lanes
+from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, from_bools
 from memsim.state.registers import Sum, from_array, to_array
@@ -106,7 +105,7 @@ class Gathered(ScatteredLanes):
     def scattered(self, value: Any) -> Any:
         """A register of these lanes as one of all threads, with anything in the others."""
         if isinstance(value, Partial):
-            return Partial(plain(self.scattered(value.value)), self.where(value.known), value.poison)
+            return known_in(self.where(value.known), plain(self.scattered(value.value)), value.poison)
         array = array_of(value)
         if array is None or type(value) in (int, bool):
             return value
@@ -129,11 +128,12 @@ class Gathered(ScatteredLanes):
         held.array.reshape(-1)[self.lanes] = mine[:, 0]
         return held
 
-    def where(self, active: Mask) -> Any:
+    def where(self, active: Mask) -> Mask:
         """Some of these lanes as a mask of all threads."""
         if active is True:
             return self.mask
-        return plain(self.scattered(active))
+        found: Mask = plain(self.scattered(active))
+        return found
 
 
 def plain(value: Any) -> Any:

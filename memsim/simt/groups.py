@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Effect, Flow
 from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.machine import Machine
+from memsim.state.parts import Mask
 from memsim.state.predicates import either
 
 
@@ -118,7 +118,7 @@ class Groups:
         """Are all threads that have not exited in the running group?"""
         return not (self.ready or self.parked or any(waits.waiting for waits in self.waits))
 
-    def part(self, ways: Sequence[tuple[int, Any]]) -> int | None:
+    def part(self, ways: Sequence[tuple[int, Mask]]) -> int | None:
         """The running group diverges."""
         ways = [(pc, mask) for pc, mask in ways if mask is not False]
         if len(ways) == 1:

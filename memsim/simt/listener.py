@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from memsim.access import AccessSide, Chunk, Site
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.program import Op
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
 from memsim.state.sums import Int

@@ -7,14 +7,14 @@ and only while they are live.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import SLOTS, slots_of
 from memsim.isa.program import Op
+from memsim.isa.readers import Registers
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
 from memsim.simt.active_lanes import Rows, special_register
@@ -24,13 +24,16 @@ from memsim.simt.listener import Listener
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
 from memsim.state.partial import Partial, merge_lanes, on_known_lanes
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, to_bools
 from memsim.state.registers import fit, from_array, to_array
 
 #: Slots after the registers: the result of the last block barrier with a reduction.
 COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
+
+
+Read = TypeVar("Read")
 
 
 class Machine(Accesses):
@@ -154,10 +157,10 @@ class Machine(Accesses):
     def known_value(
         self,
         op: Op,
-        read: Callable[[list[Any]], Any],
+        read: Callable[[Registers], Read],
         lanes: bool | Part = True,
         slots: Iterable[int] | None = None,
-    ) -> Any:
+    ) -> Read:
         """An operand of a control-flow instruction in these lanes of the group, of all that it reads `slots`.
 
         Raises:
@@ -175,4 +178,5 @@ class Machine(Accesses):
             )
             if known is not True:
                 raise
-            return found
+            value: Read = found
+            return value

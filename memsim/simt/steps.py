@@ -11,15 +11,15 @@ from functools import partial
 from typing import Any
 
 from memsim.isa.comparisons import Combined, DecidedByLane
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.memory_access import GENERIC
 from memsim.isa.moves import Selection
 from memsim.isa.op import PREDICATE, UNIFORM, Effect, slots_of
 from memsim.isa.program import Op, spaces_written
+from memsim.isa.readers import PredicateReader, Registers
 from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine
-from memsim.state.partial import Partial, covers, on_known_lanes, where_known
-from memsim.state.parts import Part
+from memsim.state.partial import Partial, covers, known_in, on_known_lanes, where_known
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, invert
 from memsim.state.registers import choose
@@ -29,12 +29,12 @@ Step = Callable[[Machine], None]
 #: Accesses without an effect but that they are counted, if their data is not wanted.
 REPEATABLE = {("load", "shared"), ("store", "shared"), ("ldmatrix", "shared"), ("stmatrix", "shared")}
 #: What an instruction has made that was not executed yet.
-NO_ACCESS: tuple[Any, list[Any], None] = (None, [], None)
+NO_ACCESS: tuple[Mask | None, Registers, None] = (None, [], None)
 
 
 def value_step(
     op: Op,
-    guard: Callable[[list[Any]], bool | Part] | None,
+    guard: PredicateReader | None,
     compute: Callable[..., Any],
     targets: Sequence[int | None],
 ) -> Step:
@@ -52,7 +52,7 @@ def value_step(
     def run(machine: Machine) -> None:
         registers = machine.slots
         active: Mask = True
-        known: Any = True
+        known: Mask = True
         why: Poison | None = None
         try:
             if guard is not None:
@@ -78,19 +78,19 @@ def value_step(
             return
         for place, slot in written:
             value = result[place] if whole else result
-            if why is not None and known is not True and not isinstance(value, Poison):
-                value = Partial(value, known, why)
+            if why is not None and not isinstance(value, Poison):
+                value = known_in(known, value, why)
             where = of_warps(machine, active) if guard is not None and lanes and is_uniform(slot) else active
             machine.write(slot, value, where)
 
     return run
 
 
-def computed_once(compute: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+def computed_once(compute: Callable[[Registers], Any]) -> Callable[[Registers], Any]:
     """Of an instruction that reads no register, such as an HFMA2 that stands for the move of a constant."""
-    found: list[Any] = []
+    found: Registers = []
 
-    def once(registers: list[Any]) -> Any:
+    def once(registers: Registers) -> Any:
         if not found:
             found.append(compute(registers))
         return found[0]
@@ -103,7 +103,7 @@ def is_uniform(slot: int) -> bool:
     return UNIFORM <= slot < PREDICATE
 
 
-def of_warps(machine: Machine, active: Mask) -> Any:
+def of_warps(machine: Machine, active: Mask) -> Mask:
     """All lanes of warps with an executing lane: a uniform register written by one lane changes for the whole
     warp.
     """
@@ -113,11 +113,11 @@ def of_warps(machine: Machine, active: Mask) -> Any:
 def recovered(
     machine: Machine,
     op: Op,
-    guard: Callable[[list[Any]], bool | Part] | None,
+    guard: PredicateReader | None,
     compute: Callable[..., Any],
     reads: list[int],
     unknown: Poisoned,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Mask, Mask]:
     """(result or poison, lanes, lanes in which it is known) of an instruction with an unknown operand."""
     poison = unknown.poison.through(op)
     registers = machine.slots
@@ -126,7 +126,7 @@ def recovered(
         with suppress(Poisoned):
             active = guard(registers)
 
-    def lanes() -> Any:
+    def lanes() -> Mask:
         return both(machine.mask, active)
 
     def run() -> Any:
@@ -156,15 +156,15 @@ def recovered(
 
 def with_decided(
     compute: DecidedByLane,
-    registers: list[Any],
+    registers: Registers,
     reads: list[int],
     result: Any,
-    known: Any,
-    lanes: Callable[[], Any],
-) -> tuple[Any, Any]:
+    known: Mask,
+    lanes: Callable[[], Mask],
+) -> tuple[Any, Mask]:
     """(results, lanes in which they are known) with those in which some operands decide alone."""
 
-    def of_lanes(decides: Callable[[list[Any]], Any], value: Callable[[list[Any]], Any]) -> tuple[Any, Any]:
+    def of_lanes(decides: PredicateReader, value: Callable[[Registers], Any]) -> tuple[Mask, Any]:
         where = decides(registers)
         return where, value(registers) if where is not False else None
 
@@ -186,7 +186,7 @@ def with_decided(
     return result, True if covers(known, lanes()) else known
 
 
-def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Step:
+def simple_step(op: Op, compute: Callable[[Registers], Any], target: int) -> Step:
     """The common case: one result, no guard."""
     bit = 1 << target
     reads = slots_of(op.reads)
@@ -197,8 +197,7 @@ def simple_step(op: Op, compute: Callable[[list[Any]], Any], target: int) -> Ste
             value = compute(registers)
         except Poisoned as unknown:
             value, _, known = recovered(machine, op, None, compute, reads, unknown)
-            if known is not True:
-                value = Partial(value, known, unknown.poison.through(op))
+            value = known_in(known, value, unknown.poison.through(op))
         if machine.protected & bit:
             machine.write(target, value, True)
         else:
@@ -221,9 +220,7 @@ def unknown_effects(machine: Machine, op: Op, poison: Poison, active: Mask) -> N
         machine.memory.spoil(space, poison)
 
 
-def memory_step(
-    op: Op, guard: Callable[[list[Any]], bool | Part] | None, access: Callable[..., None], data: bool
-) -> Step:
+def memory_step(op: Op, guard: PredicateReader | None, access: Callable[..., None], data: bool) -> Step:
     """A step that accesses memory in the lanes for which the guard holds."""
     reads = slots_of(op.reads | op.addresses)
     counted = any(space in (*COUNTED, "texture") for _, space in op.touches)

@@ -9,12 +9,10 @@ lane can continue. Source: PTX ISA, `barrier.cluster` and `mbarrier.try_wait`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.mbarrier import NOTED, MbarrierLanes, pass_phase
 from memsim.isa.op import Predicate
 from memsim.isa.program import Op
@@ -23,8 +21,10 @@ from memsim.simt.faults import Deadlock, unknown_branch
 from memsim.simt.groups import Groups, Waiting, WaitingLanes
 from memsim.simt.machine import Machine
 from memsim.state.address_spaces import align
+from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, either, from_bools, invert
+from memsim.state.sums import Int
 
 # --- clusters --------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class ClusterBarriers(WaitingLanes[Waiting]):
         self.go_behind(op, both(self.machine.mask, invert(staying)))
         return None
 
-    def over(self) -> Any:
+    def over(self) -> Mask:
         """The lanes for which all threads of their cluster have arrived as often as they have."""
         alive = self.machine.full(self.machine.alive)
         least = np.where(alive, self.arrivals, np.iinfo(np.int64).max).min(1)
@@ -120,8 +120,8 @@ MOST_TRIES = 16
 class WaitingForPhase(Waiting):
     """Lanes that wait for the phase of a parity, int64 [B, T]; `address` of their mbarriers [B, T]."""
 
-    address: Any
-    parity: Any
+    address: Int
+    parity: Int
 
 
 class PhaseWaits(WaitingLanes[WaitingForPhase]):
@@ -156,7 +156,7 @@ class PhaseWaits(WaitingLanes[WaitingForPhase]):
         self.go_behind(op, either(going, rest))
         return None
 
-    def over(self, entry: WaitingForPhase) -> Any:
+    def over(self, entry: WaitingForPhase) -> Mask:
         """The lanes whose phase is complete, as a mask."""
         objects = self.machine.mbarriers
         if objects.poison is not None:

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from memsim.isa.machine_protocol import Mask
 from memsim.simt.active_lanes import PlacedRows, Rows
 from memsim.simt.convergence import Meeting
 from memsim.simt.gathered_lanes import Own, plain
 from memsim.simt.groups import Group
 from memsim.state.partial import Partial, merge_lanes
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import from_bools, from_words, to_bools, to_words
 from memsim.state.registers import Sum, from_array, plus, to_array, wrap_int
 

@@ -10,21 +10,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, reduce
 from operator import or_
-from typing import Any
 
 import numpy as np
 
-from memsim.isa.machine_protocol import Mask
 from memsim.isa.op import Flow
 from memsim.isa.program import SHARED, Op, spaces_read
 from memsim.simt.code import Code
 from memsim.simt.control_graph import barrier_slot
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
+from memsim.state.parts import Mask
 from memsim.state.predicates import both, either
 
 #: Where lanes go on, and their mask.
-Place = tuple[int, Any]
+Place = tuple[int, Mask]
 
 
 class YieldedLanes:
@@ -66,7 +65,7 @@ class YieldedLanes:
         yielded = self._lanes() if op.flow is Flow.WAIT_BARRIER else 0
         return 0 if type(yielded) is int else missing & yielded
 
-    def clear(self, op: Op, passing: Any, excused: np.ndarray | int) -> None:
+    def clear(self, op: Op, passing: Mask, excused: np.ndarray | int) -> None:
         """Clear the barriers that lanes pass while others of them are excused."""
         if type(excused) is int:
             return
@@ -91,7 +90,7 @@ class YieldedLanes:
     def _are_apart(self, yielding: np.ndarray, waiting: Sequence[Place]) -> bool:
         """Are the other lanes of the warps of these at several places? WARPSYNC waits all the same."""
         seen: np.ndarray | bool = False
-        places: dict[int, Any] = {}
+        places: dict[int, Mask] = {}
         others = [(group.pc, group.mask) for group in (*self.groups.ready, *self.groups.parked)]
         for pc, mask in (*others, *waiting):
             places[pc] = either(places.get(pc, False), mask)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import bisect
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.launch import MOST_BYTES
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.registers import to_array
@@ -33,16 +33,16 @@ class ConstantBytes:
         self.content = np.frombuffer(content + parameters, np.uint8)
         self.unknown = Poison("outside of the known part of the constant bank", None)
 
-    def lost(self, address: Int, dtype: type, active: Any) -> Any:
+    def lost(self, address: Int, dtype: type, active: Mask) -> Mask:
         """The lanes that read unknown bytes."""
         inside, _ = self._places(address, np.dtype(dtype).itemsize)
         return both(active, from_bools(~inside))
 
-    def why(self, address: Int, dtype: type, lost: Any) -> Poison:
+    def why(self, address: Int, dtype: type, lost: Mask) -> Poison:
         """Why the values read by these lanes are unknown."""
         return self.unknown
 
-    def load(self, address: Int, dtype: type, active: Any) -> np.ndarray:
+    def load(self, address: Int, dtype: type, active: Mask) -> np.ndarray:
         """The value read by each lane.
 
         Raises:
@@ -65,7 +65,7 @@ class ConstantBytes:
         of_bank = (at >= 0) & (at + size <= self.size)
         return of_bank | of_parameters, np.where(of_bank, at, behind)
 
-    def store(self, address: Int, values: np.ndarray, active: Any) -> None:
+    def store(self, address: Int, values: np.ndarray, active: Mask) -> None:
         """Constant memory cannot be written."""
         raise Poisoned(Poison("a write to constant memory", None))
 

@@ -136,6 +136,10 @@ class Part:
         return self.derived(factor, lambda array: array * factor)
 
 
+#: Lanes, as truths [B or 1, T or 1]; or all or none of them.
+Mask = bool | Part
+
+
 def warp_words(array: np.ndarray) -> np.ndarray:
     """Lanes of whole warps, bool (rows, T), as a word for each warp: uint32 (rows, T / 32)."""
     packed = np.packbits(array.reshape(-1), bitorder="little")

@@ -13,7 +13,7 @@ import numpy as np
 
 from memsim.access import NONE, AccessSide, SiteRequests
 from memsim.arch.units import WARP
-from memsim.state.parts import Part, warp_words
+from memsim.state.parts import Mask, Part, warp_words
 from memsim.state.predicates import to_bools
 from memsim.state.registers import Sum, to_array, wrap_int
 
@@ -21,7 +21,7 @@ from memsim.state.registers import Sum, to_array, wrap_int
 Sides = list[AccessSide]
 
 
-def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
+def identity(address: int | Sum, active: Mask, period: int) -> tuple[int, ...]:
     """A key that is equal for executions in a loop with the same requests, up to a multiple of the period."""
     lanes = active.uid if isinstance(active, Part) else -int(active)  # a uid is positive
     if not isinstance(address, Sum):
@@ -30,7 +30,7 @@ def identity(address: int | Sum, active: Any, period: int) -> tuple[Any, ...]:
     return address.s % period, u.uid if u else 0, v.uid if v else 0, f.uid if f else 0, lanes
 
 
-def content(address: int | Sum, active: Any, period: int) -> Any:
+def content(address: int | Sum, active: Mask, period: int) -> Any:
     """As `identity`, by content, for values that loops recompute. None: not useful here."""
     if not isinstance(address, Sum) or address.v is None or address.f is not None:
         return None
@@ -124,7 +124,7 @@ class WarpCounts:
         self.counts: dict[int, int] = {}
         self.same: dict[int, bool] = {}
 
-    def of(self, mask: Any) -> int:
+    def of(self, mask: Mask) -> int:
         """The number of warps with a thread in the mask."""
         if mask is True:
             return self.blocks * self.warps
@@ -137,7 +137,7 @@ class WarpCounts:
             self.counts[mask.uid] = int(np.count_nonzero(words)) * (self.blocks if len(words) == 1 else 1)
         return self.counts[mask.uid]
 
-    def is_same_in_all(self, mask: Any) -> bool:
+    def is_same_in_all(self, mask: Mask) -> bool:
         """Whether all blocks of the chunk have equally many warps with a thread in the mask."""
         if isinstance(mask, bool) or mask.shape[0] == 1:
             return True

@@ -19,6 +19,7 @@ import numpy as np
 from memsim.access import PERIOD, AccessSide, Chunk, LaneRequests, Requests, Site, SiteRequests, sides_of
 from memsim.arch.texel_places import NUMBERS
 from memsim.arch.units import WARP
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
 from memsim.state.registers import Sum
@@ -112,8 +113,8 @@ class Recorder:
         self,
         site: Site,
         address: int | Sum,
-        mask: Any,
-        active: Any,
+        mask: Mask,
+        active: Mask,
         arrays: frozenset[str],
         other: AccessSide | None = None,
     ) -> Again | None:
@@ -228,7 +229,7 @@ class Recorder:
         """Count lanes that execute a copy by TMA."""
         self.record(site).lanes += lanes
 
-    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+    def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """Count an execution with unknown addresses."""
         record = self.record(site)
         self.swapped.meet |= site.access == SWAP_LOOP
@@ -236,11 +237,11 @@ class Recorder:
         record.unresolved_requests += self.in_warps.of(active)
         record.unresolved = record.unresolved or poison.story()
 
-    def uncounted(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Mask) -> None:
         """Count requests whose cost is unknown."""
         self.uncounted_requests[what] += self.in_warps.of(active)
 
-    def noted(self, what: str, active: Any) -> None:
+    def noted(self, what: str, active: Mask) -> None:
         """Count requests that no counter of ours has."""
         self.noted_requests[what] += self.in_warps.of(active)
 
@@ -253,7 +254,7 @@ class Recorder:
         self.executions.unknown = True
         self.unknown_branches.add(where)
 
-    def executed(self, start: int, stop: int, mask: Any) -> None:
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Count warps that execute the instructions from number `start` up to `stop`."""
         same = self.executions.alike and self.in_warps.is_same_in_all(mask)
         self.executions.add(start, stop, self.in_warps.of(mask), same)

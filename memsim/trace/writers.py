@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP, WORD
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import to_bools
 from memsim.state.registers import Sum, to_array
 
@@ -98,7 +98,7 @@ class SwappedWords:
         self.parted = bool(first.any())
         self.owner = np.full((len(first), 0), -1, np.int32)
 
-    def update(self, address: int | Sum, width: int, active: Any, threads: int) -> None:
+    def update(self, address: int | Sum, width: int, active: Mask, threads: int) -> None:
         """Of the `threads` threads of each block, those that are `active` update `width` bytes each."""
         if self.meet or active is False:
             return
