@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.driver.program_memory import OutOfDeviceMemory, ProgramMemory
-from memsim.isa.number_formats import joined
+from memsim.isa.number_formats import join_words
 from memsim.isa.program import Op
 from memsim.state.address_spaces import GLOBAL_BASE, LOCAL_WINDOW, WINDOW_SIZE
 from memsim.state.parts import Mask
@@ -51,7 +51,7 @@ class KernelCalls:
     def _pair(self, machine: Machine, op: Op, active: Mask, slot: int) -> np.ndarray:
         """A 64-bit argument of each lane, int64 [B, T]."""
         pair = machine.known_value(
-            op, lambda r: joined(ints(r[slot]), ints(r[slot + 1])), active, (slot, slot + 1)
+            op, lambda r: join_words(ints(r[slot]), ints(r[slot + 1])), active, (slot, slot + 1)
         )
         return np.broadcast_to(to_array(pair), machine.shape)
 

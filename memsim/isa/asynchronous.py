@@ -15,7 +15,7 @@ import numpy as np
 from memsim.access import AccessSide
 from memsim.arch.units import WORD
 from memsim.errors import MemsimError
-from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, updated
+from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, update_memory
 from memsim.isa.definitions import BoundForm, define, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory import storing
@@ -31,7 +31,7 @@ from memsim.isa.memory_access import (
     register_count,
     shape_of,
 )
-from memsim.isa.op import Address, Effect, Register, Trait, checked, require
+from memsim.isa.op import Address, Effect, Register, Trait, operand_of_kind, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader, PredicateReader
 from memsim.state.address_spaces import SHARED_WINDOW
@@ -160,7 +160,7 @@ def checked_place(address: Address) -> Register:
         Unsupported: it has.
     """
     require(not address.offset and address.uniform is None)
-    register = checked(address.base, Register)
+    register = operand_of_kind(address.base, Register)
     require(register.slot is not None)
     return register
 
@@ -186,14 +186,14 @@ def build_async_reduction(form: BoundForm, _: object, source: Register) -> Run:
         lost, _ = spread(store, address, shape, active, known, why)
         sure = active if lost is False else both(active, invert(lost))
         if sure is not False and values:
-            updated(store, address, sure, operation, change, shape, values, False)
+            update_memory(store, address, sure, operation, change, shape, values, False)
 
     return _asynchronous(form, "async_reduction", 4 * shape.registers, move)
 
 
 def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Run:
     """The frame of both. width: bytes of a lane, which its mbarrier gets to know of."""
-    slot = checked_place(checked(form.sources[0], Address)).slot or 0
+    slot = checked_place(operand_of_kind(form.sources[0], Address)).slot or 0
     place, barrier = (form.binder.word(Register(slot + i)) for i in range(2))
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:

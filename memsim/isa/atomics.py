@@ -16,10 +16,10 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, executes
-from memsim.isa.floats import flushed
+from memsim.isa.floats import flush_singles
 from memsim.isa.machine_protocol import MemoryMachine
-from memsim.isa.memory_access import HINTS, GenericAtomic, Run, forget_memory, framed
-from memsim.isa.number_formats import joined, of_bits, packed, to_bits
+from memsim.isa.memory_access import HINTS, GenericAtomic, Run, execution_frame, forget_memory
+from memsim.isa.number_formats import join_words, of_bits, pack_fields, to_bits
 from memsim.isa.op import Form, Immediate, Operand, Register, Trait, Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
@@ -88,7 +88,7 @@ def atomic_shape(form: Form | BoundForm) -> tuple[str, AtomicOperand]:
 
 def flushing_sum(old: Array, b: Array, c: Any) -> Array:
     """A float32 sum with subnormal inputs and results flushed to zero."""
-    return flushed(flushed(old) + flushed(b))
+    return flush_singles(flush_singles(old) + flush_singles(b))
 
 
 def _of_halves(bf16: bool, work: Callable[[Array, Array], Array]) -> Change:
@@ -147,7 +147,7 @@ def operand_elements(machine: MemoryMachine, operand: Operand, shape: AtomicOper
             return [to_store(word, element) for word in words]
         bits = [-to_array(ints(word)) if operand.negated else to_array(ints(word)) for word in words]
         return [word.astype(np.int32).view(element) for word in bits]
-    pairs = [joined(ints(low), ints(high)) for low, high in zip(words[::2], words[1::2])]
+    pairs = [join_words(ints(low), ints(high)) for low, high in zip(words[::2], words[1::2])]
     return [np.ascontiguousarray(to_array(pair)).view(element) for pair in pairs]
 
 
@@ -155,7 +155,7 @@ def as_registers(arrays: list[Array], shape: AtomicOperand) -> list[Any]:
     """Elements as the words of registers."""
     if shape.float:
         bits = [array.astype(np.int64) for array in arrays]
-        return [packed(pair, 16) for pair in zip(bits[::2], bits[1::2])]
+        return [pack_fields(pair, 16) for pair in zip(bits[::2], bits[1::2])]
     if np.dtype(shape.element).itemsize == 4:
         return [as_register(array if array.dtype.kind == "f" else array.view(np.int32)) for array in arrays]
     wholes = [np.ascontiguousarray(array).view(np.int64) for array in arrays]
@@ -196,7 +196,7 @@ def _same_lanes(a: Mask, b: Mask) -> bool:
     return b is not False and bool((to_bools(a) == to_bools(b)).all())
 
 
-def updated(
+def update_memory(
     store: SpaceBytes,
     address: Int,
     active: Mask,
@@ -262,7 +262,7 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
         if sure is False:
             return
         tried = both(sure, _first_of_banks(machine, address, shape, sure)) if spins else sure
-        old = updated(store, address, tried, operation, change, shape, values, spins or bool(written))
+        old = update_memory(store, address, tried, operation, change, shape, values, spins or bool(written))
         if spins:
             swapped = both(tried, from_bools(old[0] == values[0][0]))
             machine.goes_round(op, sure, swapped)
@@ -313,7 +313,9 @@ def build_atomic(form: BoundForm, address: IntReader, *_: Operand | None) -> Run
     own = "atomic_cas" if operation == "cas" else "atomic"
     generic = GenericAtomic("atomic_generic" if begins_loop else own, f"{own}_unmade", own)
     width = 4 * shape.registers
-    return framed(address, form.binder, space, access, width, move, forget, generic=generic, spins=spins)
+    return execution_frame(
+        address, form.binder, space, access, width, move, forget, generic=generic, spins=spins
+    )
 
 
 def _first_of_banks(machine: MemoryMachine, address: Int, shape: AtomicOperand, active: Mask) -> Mask:

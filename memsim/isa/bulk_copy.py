@@ -66,7 +66,7 @@ class Issue:
     lanes: int = 0
 
 
-def issued(machine: MemoryMachine, active: Mask, slots: list[int], binder: Binder) -> Issue:
+def issue_of_warps(machine: MemoryMachine, active: Mask, slots: list[int], binder: Binder) -> Issue:
     """One copy for each warp with an executing lane; words are unsigned.
 
     Raises:
@@ -108,7 +108,7 @@ def copies(
                 machine.lose(op, access, space, UNIT, Poison("", op), False)
             return
         try:
-            issue = issued(machine, active, slots, binder)
+            issue = issue_of_warps(machine, active, slots, binder)
             act(machine, op, issue, data)
             machine.issued(op, issue.lanes)
         except Poisoned as unknown:
@@ -132,7 +132,7 @@ def lost(machine: MemoryMachine, op: Op, touches: Touches, active: Mask, poison:
 def release(machine: MemoryMachine, op: Op, active: Mask, slot: int, binder: Binder) -> None:
     """The number of bytes to arrive is unknown: the mbarrier expects none."""
     try:
-        issue = issued(machine, active, [slot], binder)
+        issue = issue_of_warps(machine, active, [slot], binder)
         blocks, places = machine.in_cluster(issue.block, issue.words[0])
         machine.mbarriers.waits_for_no_bytes(blocks, places)
     except Poisoned as unknown:

@@ -73,7 +73,7 @@ def combine(name: str, operation: str) -> Combine | None:
     return Combine(element, UPDATE[key])
 
 
-def named(form: BoundForm) -> tuple[str, str]:
+def operation_and_type(form: BoundForm) -> tuple[str, str]:
     """(operation, type of the elements) of a `UBLKRED`.
 
     Raises:
@@ -123,7 +123,7 @@ define("UBLKRED", "<- T2TT", None, steers=True, touches=(*TO_GLOBAL, *TO_SHARED)
 @executes("UBLKRED.G.S", "<- T2TT", None, steers=True, touches=TO_GLOBAL)
 @executes("UBLKRED.S.S", "<- T2TT", None, steers=True, touches=TO_SHARED)
 def bulk_reduction(form: BoundForm, to: int, of: int, count: int) -> Run:
-    operation, name = named(form)
+    operation, name = operation_and_type(form)
     how = combine(name, operation)
     if how is None:
         raise Unsupported

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.number_formats import fields, halved, packed, readings
+from memsim.isa.number_formats import fields, pack_fields, readings, split_words
 from memsim.isa.op import Immediate, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
@@ -125,7 +125,7 @@ _OF_COMPARISONS = {"": Trait.COMPARES, "EQ": Trait.EQUALITY, "NE": Trait.EQUALIT
 @executes("ISETP UISETP", "PP <- WWP P?", COMPARED, traits=_OF_COMPARISONS)
 @executes("ISETP.U32 UISETP.U32", "PP <- UUP P?", COMPARED, traits=_OF_COMPARISONS)
 @executes("ISETP.S64 UISETP.S64", "PP <- DDP P?", COMPARED, traits=_OF_COMPARISONS)
-def compared(
+def integer_comparison(
     form: BoundForm, x: IntReader, y: IntReader, joined: PredicateReader, lower: PredicateReader | None
 ) -> Combined:
     """A comparison, and its inverse. `.EX`: of high words, with the result for the low ones."""
@@ -137,7 +137,7 @@ def compared(
     def comparison(r: Registers) -> bool | Part:
         p, q = x(r), y(r)
         found = compare(p, q, how)
-        return found if below is None else extended(p, q, how, found, below(r))
+        return found if below is None else comparison_of_upper_words(p, q, how, found, below(r))
 
     return Combined(name, form, joined, comparison)
 
@@ -149,14 +149,16 @@ def compared_unsigned(form: BoundForm, x: IntReader, y: IntReader, *predicates: 
         if isinstance(operand, Immediate):
             require(isinstance(operand.value, int) and 0 <= operand.value < 1 << 31)
     a, b = (partial(_less_half, read) for read in (x, y))
-    return compared(form, a, b, *predicates)
+    return integer_comparison(form, a, b, *predicates)
 
 
 def _less_half(read: IntReader, r: Registers) -> Int:
     return from_array(to_array(read(r)) ^ np.int64(-1 << 63))
 
 
-def extended(p: Int, q: Int, how: str, found: bool | Part, below: bool | Part) -> bool | Part:
+def comparison_of_upper_words(
+    p: Int, q: Int, how: str, found: bool | Part, below: bool | Part
+) -> bool | Part:
     """A comparison of high words, given the result for the low words."""
     if how == "EQ":
         return both(found, below)
@@ -199,7 +201,7 @@ def min_max_of_pairs(
         if isinstance(source, Immediate):
             require(isinstance(source.value, int) and 0 <= source.value < 1 << 31)
     signed = "S64" in form.given
-    return lambda r: (True, True, *halved(pick_lesser(x(r), y(r), least(r), signed, 64)))
+    return lambda r: (True, True, *split_words(pick_lesser(x(r), y(r), least(r), signed, 64)))
 
 
 @executes("VIADDMNMX VIMNMX3", "W <- WWWP", "U32 S32 RELU S16x2 U16x2")
@@ -225,7 +227,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
             if tells:
                 first.append(compare(picked, x, "EQ"))
             found.append(pick_lesser(picked, 0, False, True) if "RELU" in given else picked)
-        value = found[0] if bits == 32 else packed([to_array(one) for one in found], 16)
+        value = found[0] if bits == 32 else pack_fields([to_array(one) for one in found], 16)
         return (value, *first, True)[: len(form.results)] if len(form.results) > 1 else value
 
     return compute

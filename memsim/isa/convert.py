@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
-from memsim.isa.floats import MODES, flushed, mode_of
+from memsim.isa.floats import MODES, flush_singles, mode_of
 from memsim.isa.machine_protocol import Value
 from memsim.isa.number_formats import (
     NAN,
     fields,
     from_double,
     half_bits,
-    halved,
     numbers_of,
-    packed,
+    pack_fields,
+    split_words,
     to_bits,
     to_byte,
     to_tf32,
@@ -78,7 +78,7 @@ def reader(form: BoundForm, read: Callable[[Registers], Any]) -> Callable[[Regis
         return read
     if of in ("F16", "BF16"):
         return lambda r: read(r)[0].astype(np.float64)
-    return lambda r: (flushed(read(r)) if flush else read(r)).astype(np.float64)
+    return lambda r: (flush_singles(read(r)) if flush else read(r)).astype(np.float64)
 
 
 @executes("I2F I2FP UI2F UI2FP", _converts, " ".join((*_INTEGERS, *_FLOATS, *MODES, "RN")))
@@ -124,7 +124,7 @@ def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute
         result[whole >= beyond] = kind(int(beyond) - 1)
         result[np.isnan(whole)] = kind(nan)
         value = from_array(s64(result))
-        return halved(value) if bits == 64 else fit(value, 32)
+        return split_words(value) if bits == 64 else fit(value, 32)
 
     return compute
 
@@ -172,7 +172,7 @@ def pack_halves(form: BoundForm, *reads: FloatReader) -> Compute:
         high, low = (read(r).astype(np.float64) for read in reads)
         if "RELU" in given:
             high, low = (np.where(value <= 0, 0.0, value) for value in (high, low))
-        return packed([to_bits(value, "BF16" in given, mode) for value in (low, high)], 16)
+        return pack_fields([to_bits(value, "BF16" in given, mode) for value in (low, high)], 16)
 
     return compute
 
@@ -185,7 +185,7 @@ def _byte_type(form: BoundForm) -> str:
 def unpack_bytes(form: BoundForm, word: IntReader) -> Compute:
     """Two 8-bit floats as float16."""
     name = _byte_type(form)
-    return lambda r: packed(
+    return lambda r: pack_fields(
         [half_bits(numbers_of(byte.astype(np.uint8), name)) for byte in fields(word(r), False, 8)[:2]], 16
     )
 
@@ -195,7 +195,7 @@ def pack_bytes(form: BoundForm, high: FloatReader, low: FloatReader, merged: Reg
     """Two float32 as 8-bit floats."""
     require(merged.slot is None)
     name = _byte_type(form)
-    return lambda r: packed([to_byte(value(r), name) for value in (low, high)], 8)
+    return lambda r: pack_fields([to_byte(value(r), name) for value in (low, high)], 8)
 
 
 @executes("F2FP.SATFINITE.E4M3.F16.UNPACK_B_MERGE_C F2FP.SATFINITE.E5M2.F16.UNPACK_B_MERGE_C", "W <- HR")
@@ -203,7 +203,7 @@ def pack_bytes_of_halves(form: BoundForm, halves: Callable[[Registers], Any], me
     """Two float16 as 8-bit floats."""
     require(merged.slot is None)
     name = _byte_type(form)
-    return lambda r: packed([to_byte(half, name) for half in halves(r)], 8)
+    return lambda r: pack_fields([to_byte(half, name) for half in halves(r)], 8)
 
 
 @executes("F2IP", "W <- FFR", " ".join(("U8", "S8", "F32", "NTZ", *_INTEGRAL)))
@@ -217,7 +217,7 @@ def pack_integers(form: BoundForm, high: FloatReader, low: FloatReader, merged: 
         kept = np.clip(rounded(value.astype(np.float64)), least, most)
         return np.where(np.isnan(kept), 0, kept).astype(np.int64)
 
-    return lambda r: packed([byte(low(r)), byte(high(r))], 8)
+    return lambda r: pack_fields([byte(low(r)), byte(high(r))], 8)
 
 
 define("F2FP", "W <- FF?R?", None)  # others are not executed

@@ -45,7 +45,7 @@ def mode_of(form: Form | BoundForm) -> str:
     return next((MODES[name] for name in form.modifiers if name in MODES), "rn")
 
 
-def flushed(array: Array) -> Array:
+def flush_singles(array: Array) -> Array:
     """Subnormal numbers flushed to zero, keeping the sign."""
     small = (np.abs(array) < TINY) & (array != 0)
     return np.where(small, np.copysign(np.float32(0), array), array) if small.any() else array
@@ -73,10 +73,10 @@ def finish(
         return lambda r: compute(*(source(r) for source in sources))
 
     def run(r: Registers) -> Array:
-        values = [flushed(source(r)) if flush else source(r) for source in sources]
+        values = [flush_singles(source(r)) if flush else source(r) for source in sources]
         found = compute(*values)
         if flush:
-            found = flushed(found)
+            found = flush_singles(found)
             if exact is not None and (np.abs(found) == TINY).any():
                 precise = exact(*(value.astype(np.float64) for value in values))
                 small = np.abs(narrow(precise / TINY, np.float32, mode_of(form))) < 1
@@ -132,7 +132,7 @@ def pick(x: Array, y: Array, least: bool | Part, given: frozenset[str]) -> Array
     return np.where(np.isnan(x) | np.isnan(y), x.dtype.type(np.nan), found) if "NAN" in given else found
 
 
-def signed(operand: Operand | None) -> Any:
+def without_absolute(operand: Operand | None) -> Any:
     """An operand without its absolute value, for `.XORSIGN`, which takes the signs from it."""
     return replace(operand, absolute=False) if isinstance(operand, (Register, Constant)) else operand
 
@@ -145,12 +145,12 @@ def with_signs(size: Array, x: Array, y: Array) -> Array:
 @executes("FMNMX", "W <- FFP", f"NAN XORSIGN {ROUNDING}")
 def min_max(form: BoundForm, a: FloatReader, b: FloatReader, smaller: PredicateReader) -> Compute:
     given = form.given
-    signs = [form.binder.single(signed(operand)) for operand in form.sources[:2]]
+    signs = [form.binder.single(without_absolute(operand)) for operand in form.sources[:2]]
 
     def compute(r: Registers) -> Array:
         x, y = a(r), b(r)
         if "FTZ" in given:
-            x, y = flushed(x), flushed(y)
+            x, y = flush_singles(x), flush_singles(y)
         found = pick(x, y, smaller(r), given)
         return from_floats(with_signs(found, signs[0](r), signs[1](r)) if "XORSIGN" in given else found)
 
@@ -195,7 +195,7 @@ def comparison(form: BoundForm, x: FloatReader, y: FloatReader, other: Predicate
 
     def ordered(r: Registers) -> bool | Part:
         p, q = x(r), y(r)
-        return from_bools(order(flushed(p), flushed(q)) if flush else order(p, q))
+        return from_bools(order(flush_singles(p), flush_singles(q)) if flush else order(p, q))
 
     return Combined(name, form, other, ordered)
 

@@ -13,9 +13,9 @@ import numpy as np
 
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.floats import COMPARED, ordering, pick, signed, with_signs
+from memsim.isa.floats import COMPARED, ordering, pick, with_signs, without_absolute
 from memsim.isa.machine_protocol import Value
-from memsim.isa.number_formats import NAN, packed, to_bits
+from memsim.isa.number_formats import NAN, pack_fields, to_bits
 from memsim.isa.op import require
 from memsim.isa.readers import PredicateReader, Registers
 from memsim.state.predicates import from_bools, to_bools
@@ -25,12 +25,12 @@ from memsim.state.rounding import Array, narrow, odd_sum
 TINY = 2.0**-14
 
 
-def joined(low: Array, high: Array, bf16: bool) -> Value:
+def word_of_halves(low: Array, high: Array, bf16: bool) -> Value:
     """Two float64 arrays as a word of two 16-bit floats."""
-    return packed([to_bits(value, bf16) for value in (low, high)], 16)
+    return pack_fields([to_bits(value, bf16) for value in (low, high)], 16)
 
 
-def flushed(value: Array) -> Array:
+def flush_halves(value: Array) -> Array:
     """Subnormal float16 numbers flushed to zero, keeping the sign."""
     return np.where(np.abs(value) < TINY, np.copysign(0.0, value), value)
 
@@ -41,7 +41,7 @@ def flushed_result(value: Array) -> Array:
     return np.where(size < 1, np.copysign(0.0, value), value)
 
 
-def finished(value: Array, given: frozenset[str]) -> Array:
+def with_modifiers(value: Array, given: frozenset[str]) -> Array:
     """`.FTZ`, `.SAT` and `.RELU`."""
     if "FTZ" in given:
         value = flushed_result(value)
@@ -70,10 +70,12 @@ def arithmetic(form: BoundForm, *sources: HalvesReader) -> Compute:
     bf16, reads = "BF16_V2" in given, numbers(form, sources)
 
     def compute(r: Registers) -> Any:
-        low, high = (finished(operation(*values), given) for values in zip(*(read(r) for read in reads)))
+        low, high = (
+            with_modifiers(operation(*values), given) for values in zip(*(read(r) for read in reads))
+        )
         if "F32" in given:
             return np.where(np.isnan(low), NAN, low.astype(np.float32))
-        return joined(low, high, bf16)
+        return word_of_halves(low, high, bf16)
 
     return compute
 
@@ -82,7 +84,7 @@ def numbers(form: BoundForm, sources: Sequence[HalvesReader]) -> list[Callable[[
     """Readers of halves as float64; of subnormal numbers with `.FTZ` as zeros."""
 
     def reader(halves: HalvesReader) -> Callable[[Registers], list[Array]]:
-        prepare = flushed if "FTZ" in form.given else (lambda value: value)
+        prepare = flush_halves if "FTZ" in form.given else (lambda value: value)
         return lambda r: [prepare(half.astype(np.float64)) for half in halves(r)]
 
     return [reader(source) for source in sources]
@@ -97,7 +99,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
     *halves, smaller = sources
     given, reads = form.given, numbers(form, halves)
     bf16 = "BF16_V2" in given
-    signs = [form.binder.halves(signed(operand), bf16) for operand in form.sources[:2]]
+    signs = [form.binder.halves(without_absolute(operand), bf16) for operand in form.sources[:2]]
 
     def compute(r: Registers) -> Any:
         least = smaller(r)
@@ -107,7 +109,7 @@ def min_max(form: BoundForm, *sources: Any) -> Compute:
         ]
         if "XORSIGN" in given:
             found = [with_signs(size, *of) for size, of in zip(found, zip(*(sign(r) for sign in signs)))]
-        return joined(found[0], found[1], bf16)
+        return word_of_halves(found[0], found[1], bf16)
 
     return compute
 
@@ -138,7 +140,7 @@ def set_by_comparison(form: BoundForm, *sources: Any) -> Compute:
     def compute(r: Registers) -> Any:
         low, high = (to_bools(found) for found in compare(r))
         if floats:
-            return joined(low.astype(np.float64), high.astype(np.float64), bf16)
-        return packed([np.where(holds, 0xFFFF, 0) for holds in (low, high)], 16)
+            return word_of_halves(low.astype(np.float64), high.astype(np.float64), bf16)
+        return pack_fields([np.where(holds, 0xFFFF, 0) for holds in (low, high)], 16)
 
     return compute

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, computes, executes
-from memsim.isa.number_formats import fields, halved, packed, readings
+from memsim.isa.number_formats import fields, pack_fields, readings, split_words
 from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.state.parts import Part
@@ -45,14 +45,14 @@ def sum_of_pairs(form: BoundForm, a: IntReader, b: IntReader) -> Compute:
     for source in form.sources:
         if isinstance(source, Immediate):  # whether a larger one is sign-extended is unknown
             require(isinstance(source.value, int) and -(1 << 31) <= source.value < 1 << 31)
-    return lambda r: halved(plus(a(r), b(r)))
+    return lambda r: split_words(plus(a(r), b(r)))
 
 
 @executes("IADD3.64 UIADD3.64", "D P?P? <- DDD")
 def sum_of_three_pairs(form: BoundForm, a: IntReader, b: IntReader, c: IntReader) -> Compute:
     """Its carries are written in no known kernel."""
     require(all(getattr(carry, "slot", None) is None for carry in form.results[1:]))
-    return lambda r: (*halved(plus(plus(a(r), b(r)), c(r))), True, True)
+    return lambda r: (*split_words(plus(plus(a(r), b(r)), c(r))), True, True)
 
 
 @executes("IADD3 UIADD3", "W <- WWW", "X", traits=_ADDS)
@@ -115,7 +115,7 @@ def sum_of_pieces(form: BoundForm, *operands: Operand) -> Compute:
 
     def compute(r: Registers) -> Int:
         x, y = (fields(read(r), False, size) for read in reads)
-        return packed([signs[0] * p + signs[1] * q for p, q in zip(x, y)], size)
+        return pack_fields([signs[0] * p + signs[1] * q for p, q in zip(x, y)], size)
 
     return compute
 
@@ -151,7 +151,7 @@ def wide_product(
         times_both = product(x(r), y(r))
         added = z(r)
         extra = as_int(carry_in(r)) if carry_in is not None else 0
-        low, high = halved(plus(plus(times_both, added), extra))
+        low, high = split_words(plus(plus(times_both, added), extra))
         carry = carries and carry_of_64(fit(times_both, 64), fit(added, 64), extra)
         return (high, carry) if high_only else (low, high, carry)
 
@@ -279,4 +279,4 @@ def distance(given: frozenset[str], a: Int, b: Int, c: Int) -> Int:
 def byte_distances(given: frozenset[str], a: Int, b: Int, c: Int) -> Int:
     pairs = zip(*(fields(word, "U8" not in given, 8) for word in (a, b)))
     found = [np.abs(x - y) for x, y in pairs]
-    return plus(total(found), c) if "ACC" in given else packed(found, 8)
+    return plus(total(found), c) if "ACC" in given else pack_fields(found, 8)

@@ -64,7 +64,7 @@ def shuffle(form: BoundForm, value: Register, by: IntReader, clamp: IntReader) -
             valid, source = sources_in_any_warp(mode, distance, limits, warps.threads)
         else:
             valid, source = sources(mode, to_array(distance), to_array(limits), warps.threads)
-        moved = gathered(0 if slot is None else r[slot], source, warps)
+        moved = from_source_lanes(0 if slot is None else r[slot], source, warps)
         idle = lanes_without(source, warps)
         return valid, moved if idle is False else merge_lanes(idle, Poison(f"{name} {IDLE}", None), moved)
 
@@ -83,7 +83,7 @@ def lanes_without(source: np.ndarray, warps: Warps) -> bool | Part:
     if ((here.words == NO_LANE) | (here.words == EVERY_LANE)).all():
         return False
     array = np.broadcast_to(here.array, (here.shape[0], warps.threads))
-    return from_bools(array & ~gathered(array, source, warps))
+    return from_bools(array & ~from_source_lanes(array, source, warps))
 
 
 def sources(
@@ -115,13 +115,13 @@ def source_lane(
     return source, source <= limit
 
 
-def gathered(value: Any, source: np.ndarray, warps: Warps) -> Any:
+def from_source_lanes(value: Any, source: np.ndarray, warps: Warps) -> Any:
     """Each lane's value from lane `source` of its warp."""
     if type(value) is int:
         return value
     if isinstance(value, Partial):
-        found = gathered(value.value, source, warps)
-        lanes = from_bools(gathered(value.known.array.astype(np.int8), source, warps) != 0)
+        found = from_source_lanes(value.value, source, warps)
+        lanes = from_bools(from_source_lanes(value.known.array.astype(np.int8), source, warps) != 0)
         return known_in(lanes, found, value.poison)
     if not isinstance(value, (Sum, np.ndarray)):
         raise poisoned(value)

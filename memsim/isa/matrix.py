@@ -21,8 +21,8 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.lanes import LANES, by_warp, flat
 from memsim.isa.machine_protocol import Warps
 from memsim.isa.memory_access import consecutive_slots
-from memsim.isa.number_formats import bits_of_type, from_double, half_bits, numbers_of, packed
-from memsim.isa.op import Effect, Form, Register, Unsupported, checked, require
+from memsim.isa.number_formats import bits_of_type, from_double, half_bits, numbers_of, pack_fields
+from memsim.isa.op import Effect, Form, Register, Unsupported, operand_of_kind, require
 from memsim.isa.readers import IntReader, Registers
 from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split
 from memsim.state.poison import Poison
@@ -200,7 +200,7 @@ def double_product(a: Array, b: Array, c: Array) -> Array:
 
 def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps], Array]:
     """A fragment's numbers as float64 (rows, warps, 32, numbers per lane)."""
-    register = checked(operand, Register)
+    register = operand_of_kind(operand, Register)
     require(not register.negated and register.part in ("", "ROW", "COL"))
     slots = consecutive_slots(register, registers(count, name))
 
@@ -222,7 +222,7 @@ def written(found: Array, name: str) -> tuple[Any, ...]:
     if name == "S32":
         return tuple(fit(from_array(number.astype(np.int64)), 32) for number in numbers)
     bits = [half_bits(number) for number in numbers]
-    return tuple(packed(pair, 16) for pair in zip(bits[::2], bits[1::2]))
+    return tuple(pack_fields(pair, 16) for pair in zip(bits[::2], bits[1::2]))
 
 
 def places(k: int, in_register: int, rows: int) -> Place:

@@ -18,13 +18,13 @@ from memsim.isa.memory_access import (
     Move,
     Run,
     consecutive_slots,
+    execution_frame,
     forget_memory,
-    framed,
     of_size,
     shape_of,
     unknown_results,
 )
-from memsim.isa.op import Constant, Effect, Form, Register, Trait, checked, require
+from memsim.isa.op import Constant, Effect, Form, Register, Trait, operand_of_kind, require
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.stack import load_spilled, store_spilled
@@ -41,7 +41,7 @@ from memsim.state.sums import Int
 def build_load(form: BoundForm, read: IntReader) -> Run:
     element, count, width = shape_of(form)
     require(form.results[0] is None)  # a predicate that no known kernel has
-    slots = consecutive_slots(checked(form.results[1], Register), count)
+    slots = consecutive_slots(operand_of_kind(form.results[1], Register), count)
     size = np.dtype(element).itemsize
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
@@ -69,7 +69,9 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)
 
-    return framed(read, form.binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots))
+    return execution_frame(
+        read, form.binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots)
+    )
 
 
 def word_of(array: np.ndarray) -> Value:
@@ -84,7 +86,7 @@ def build_store(form: BoundForm, read: IntReader, source: Register) -> Run:
     slots = consecutive_slots(source, count)
     is_spill = form.opcode == "STL" and np.dtype(element).itemsize < 4
     move = storing(slots, element, is_spill)
-    return framed(read, form.binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
+    return execution_frame(read, form.binder, SPACES[form.opcode[2:]], "store", width, move, forget_memory)
 
 
 def storing(slots: Sequence[int | None], element: type, is_spill: bool = False) -> Move:
@@ -167,7 +169,7 @@ def load_constant(form: BoundForm, source: Constant) -> Compute:
 def indexed_constant(form: BoundForm, source: Constant) -> Run:
     """`c[bank][R + offset]`."""
     element, count, width = shape_of(form)
-    target, binder = checked(form.results[0], Register), form.binder
+    target, binder = operand_of_kind(form.results[0], Register), form.binder
     assert source.register is not None
     read = binder.word(source.register)
     content = ConstantBytes(binder.banks.get(source.bank, b""))
@@ -243,7 +245,7 @@ _MATRIX_SHAPES = "16 M88 MT88 2 4"
 )
 def load_matrix(form: BoundForm, read: IntReader) -> Run:
     count, transposed = _matrix_count(form), "MT88" in form.given
-    slots = consecutive_slots(checked(form.results[0], Register), count)
+    slots = consecutive_slots(operand_of_kind(form.results[0], Register), count)
 
     def move(machine: MemoryMachine, op: Op, store: SpaceBytes, address: Int, active: Mask) -> None:
         for matrix, slot in enumerate(slots):
@@ -263,7 +265,7 @@ def load_matrix(form: BoundForm, read: IntReader) -> Run:
     def forget(machine: MemoryMachine, op: Op, poison: Poison, active: Mask, spaces: tuple[str, ...]) -> None:
         unknown_results(slots)(machine, op, poison, machine.mask, spaces)
 
-    return framed(read, form.binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
+    return execution_frame(read, form.binder, "shared", "ldmatrix", 16, move, forget, lanes=8 * count)
 
 
 @executes(
@@ -284,4 +286,4 @@ def store_matrix(form: BoundForm, read: IntReader, source: Register) -> Run:
                 for where, _ in pieces:
                     store.forget(where, np.uint16, machine.mask, unknown.poison.through(op))
 
-    return framed(read, form.binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)
+    return execution_frame(read, form.binder, "shared", "stmatrix", 16, move, forget_memory, lanes=8 * count)

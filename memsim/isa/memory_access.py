@@ -117,7 +117,7 @@ def address_of(form: Form) -> tuple[int, Address]:
     raise Unsupported
 
 
-def framed(
+def execution_frame(
     read: IntReader,
     binder: Binder,
     space: str,

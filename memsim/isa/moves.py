@@ -15,7 +15,7 @@ from memsim.isa.comparisons import Deciding, inverse
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.integer import as_int
 from memsim.isa.machine_protocol import Warps
-from memsim.isa.number_formats import halved
+from memsim.isa.number_formats import split_words
 from memsim.isa.op import (
     PREDICATE,
     UNIFORM_PREDICATE,
@@ -100,7 +100,7 @@ def select(form: BoundForm, x: IntReader, y: IntReader, which: PredicateReader) 
 
 @executes("SEL.64 USEL.64 FSEL.64", "D <- XXP", "FTZ", traits={"": Trait.SELECTS})
 def select_pair(form: BoundForm, a: Operand, b: Operand, which: PredicateReader) -> Selection:
-    return Selection(form, (whole(form, a), whole(form, b)), which, halved)
+    return Selection(form, (whole(form, a), whole(form, b)), which, split_words)
 
 
 @executes("FSEL", "W <- FFP", "FTZ")
@@ -172,10 +172,10 @@ def move(form: BoundForm, read: IntReader) -> Compute:
 @executes("MOV.64 UMOV.64", "D <- X", "U32")
 def move_pair(form: BoundForm, source: Operand) -> Compute:
     if isinstance(source, Immediate) and isinstance(source.value, int):
-        number = halved(source.value)  # the instruction contains all 64 bits
+        number = split_words(source.value)  # the instruction contains all 64 bits
         return lambda r: number
     pair = form.binder.pair(source)
-    return lambda r: halved(pair(r))
+    return lambda r: split_words(pair(r))
 
 
 @executes("RPCMOV.32", "W <- W")
@@ -246,7 +246,7 @@ def special_register(form: BoundForm, source: Special) -> Compute:
         value = 0 if name == "SRZ" else warps.special(name)
         if isinstance(value, Poison):
             raise Poisoned(value)
-        return halved(value) if wide else fit(value, 32)
+        return split_words(value) if wide else fit(value, 32)
 
     return compute
 
@@ -255,5 +255,5 @@ def special_register(form: BoundForm, source: Special) -> Compute:
 def program_counter(form: BoundForm, label: Label) -> Compute:
     if label.address is None:
         raise Unsupported
-    pair = halved(label.address)
+    pair = split_words(label.address)
     return lambda r: pair

@@ -14,12 +14,12 @@ from memsim.state.rounding import Array, narrow, to_bf16
 from memsim.state.sums import Int, shift_right, u64
 
 
-def joined(low: Int, high: Int) -> Int:
+def join_words(low: Int, high: Int) -> Int:
     """Two signed 32-bit words as one 64-bit integer."""
     return plus(unsigned(low, 32), times(high, 1 << 32))
 
 
-def halved(value: Int) -> tuple[Int, Int]:
+def split_words(value: Int) -> tuple[Int, Int]:
     """A 64-bit integer (modulo 2**64) as two words."""
     value = fit(value, 64)
     return fit(value, 32), fit(shift_right(value, 32, True, 64), 32)
@@ -32,7 +32,7 @@ def to_double(value: Int) -> np.ndarray:
 
 def from_double(array: np.ndarray) -> tuple[Int, Int]:
     """float64 as two words."""
-    return halved(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
+    return split_words(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
 
 
 # --- packed in a word ------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def fields(value: Int, signed: bool, size: int) -> list[np.ndarray]:
     return [(field ^ sign) - sign if signed else field for field in picked]
 
 
-def packed(numbers: Sequence[np.ndarray], size: int) -> Int:
+def pack_fields(numbers: Sequence[np.ndarray], size: int) -> Int:
     """The opposite: numbers, modulo 2**size, in one word."""
     total = np.zeros((1, 1), np.int64)
     for place, number in enumerate(numbers):

@@ -212,7 +212,7 @@ def require(condition: object) -> None:
         raise Unsupported
 
 
-def checked(operand: object, kind: type[Kind]) -> Kind:
+def operand_of_kind(operand: object, kind: type[Kind]) -> Kind:
     """An operand that is of this kind in a supported form.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from memsim.isa.number_formats import joined, of_bits, to_double
+from memsim.isa.number_formats import join_words, of_bits, to_double
 from memsim.isa.op import (
     Address,
     Constant,
@@ -20,7 +20,7 @@ from memsim.isa.op import (
     Register,
     Symbolic,
     Unsupported,
-    checked,
+    operand_of_kind,
 )
 from memsim.state.partial import or_zero
 from memsim.state.parts import Part
@@ -161,7 +161,7 @@ class Binder:
             if operand.slot is None:
                 return _changed(lambda r: 0, operand)
             low = operand.slot
-            return _changed(lambda r: joined(ints(r[low]), ints(r[low + 1])), operand)
+            return _changed(lambda r: join_words(ints(r[low]), ints(r[low + 1])), operand)
         if isinstance(operand, Constant):
             return _changed(self._of_bank(operand, 8), operand)
         if isinstance(operand, Immediate) and isinstance(operand.value, int):
@@ -198,7 +198,7 @@ class Binder:
 
     def address(self, operand: Operand) -> IntReader:
         """`[base + uniform + offset]` in 64 bits."""
-        at = checked(operand, Address)
+        at = operand_of_kind(operand, Address)
         terms: list[IntReader] = []
         if at.base is not None and at.base.slot is not None:
             is_pair = at.pair or at.uniform is None
@@ -209,7 +209,7 @@ class Binder:
 
     def short_address(self, operand: Operand) -> IntReader:
         """`[base * scale + uniform + offset]` in 32 bits."""
-        at = checked(operand, Address)
+        at = operand_of_kind(operand, Address)
         terms: list[IntReader] = []
         if at.base is not None and at.base.slot is not None:
             word = self.word(at.base)

@@ -19,7 +19,7 @@ from memsim.argument_types import Texture
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run, consecutive_slots
-from memsim.isa.op import Form, Immediate, Operand, Register, Special, Unsupported, checked, require
+from memsim.isa.op import Form, Immediate, Operand, Register, Special, Unsupported, operand_of_kind, require
 from memsim.isa.program import Op
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
@@ -55,13 +55,13 @@ class _Axis:
     doubtful: np.ndarray
 
 
-def fetched(texture: Texture, index: np.ndarray) -> Touched:
+def texels_of_numbers(texture: Texture, index: np.ndarray) -> Touched:
     """Texels of linear memory by number: none outside."""
     inside = (index >= 0) & (index < texture.size[0])
     return Touched(np.where(inside, index, 0).astype(np.int64), inside, np.zeros((1, 1), np.bool_))
 
 
-def sampled(
+def texels_at_coordinates(
     texture: Texture, coordinates: Sequence[np.ndarray], layer: np.ndarray | int, gathers: bool
 ) -> Touched:
     """Texels at coordinates, floats along x, y and z. gathers: it takes two texels along x and y, as a
@@ -149,9 +149,11 @@ def fetch_of(operands: Sequence[Operand | None]) -> Fetch:
         Unsupported: they are others.
     """
     *_, zero, shape, mask = operands if isinstance(operands[-1], Immediate) else (*operands, Immediate(0xF))
-    require(isinstance(zero, Immediate) and checked(shape, Special).name in COORDINATES)
-    bits = int(checked(mask, Immediate).value)
-    return Fetch(checked(shape, Special).name, tuple(channel for channel in range(4) if bits >> channel & 1))
+    require(isinstance(zero, Immediate) and operand_of_kind(shape, Special).name in COORDINATES)
+    bits = int(operand_of_kind(mask, Immediate).value)
+    return Fetch(
+        operand_of_kind(shape, Special).name, tuple(channel for channel in range(4) if bits >> channel & 1)
+    )
 
 
 def _signature(form: Form) -> str:
@@ -167,7 +169,7 @@ def _signature(form: Form) -> str:
 @executes("TEX TXD TLD4 TLD", _signature, None, steers=True, touches=TOUCHES)
 def build_fetch(form: BoundForm, *operands: Any) -> Run:
     fetch = fetch_of([operand for operand in form.sources if operand is not None])
-    handle = checked(form.sources[-4], Register)
+    handle = operand_of_kind(form.sources[-4], Register)
     require(form.results[0] is None and handle.slot is not None)
     gathers = form.opcode == "TLD4"
     if form.opcode == "TLD":
@@ -178,7 +180,7 @@ def build_fetch(form: BoundForm, *operands: Any) -> Run:
         require(form.given <= {"LL", "LZ"} and fetch.shape in ("1D", "2D", "3D", "ARRAY_2D"))
     which = form.binder.pair(handle)
     read = _reader(form, fetch)
-    upper, lower = (checked(target, Register) for target in form.results[1:])
+    upper, lower = (operand_of_kind(target, Register) for target in form.results[1:])
     slots = [*consecutive_slots(lower, 2), *consecutive_slots(upper, 2)][: len(fetch.channels)]
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
@@ -218,13 +220,13 @@ def build_fetch(form: BoundForm, *operands: Any) -> Run:
 
 def _reader(form: BoundForm, fetch: Fetch) -> Any:
     """Reads the coordinates of the lanes and finds the texels that they touch."""
-    base, binder = checked(form.sources[0], Register), form.binder
+    base, binder = operand_of_kind(form.sources[0], Register), form.binder
     operands: list[Operand] = [
         base if base.slot is None else Register(base.slot + i) for i in range(COORDINATES[fetch.shape])
     ]
     if form.opcode == "TLD":
         index = binder.word(operands[0])
-        return lambda machine, texture, gathers: fetched(texture, to_array(index(machine.slots)))
+        return lambda machine, texture, gathers: texels_of_numbers(texture, to_array(index(machine.slots)))
     layered = fetch.shape.startswith("ARRAY")
     layer = binder.word(operands[0]) if layered else None
     floats = [binder.single(operand) for operand in operands[layered:]]
@@ -232,7 +234,7 @@ def _reader(form: BoundForm, fetch: Fetch) -> Any:
     def read(machine: MemoryMachine, texture: Texture, gathers: bool) -> Touched:
         at = [one(machine.slots) for one in floats[: texture.dimensions]]
         which = to_array(layer(machine.slots)) & 0xFFFF if layer is not None else 0
-        return sampled(texture, at, which, gathers)
+        return texels_at_coordinates(texture, at, which, gathers)
 
     return read
 

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.bulk_copy import Issue, issued
+from memsim.isa.bulk_copy import Issue, issue_of_warps
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
 from memsim.isa.memory_access import Run
 from memsim.isa.number_formats import bits_of_type, numbers_of
-from memsim.isa.op import Form, Register, Special, Unsupported, checked, require
+from memsim.isa.op import Form, Register, Special, Unsupported, operand_of_kind, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import descriptor_slot
@@ -100,7 +100,7 @@ def build_group_product(form: BoundForm, *operands: Any) -> Run:
     shape = shape_of(form)
     rows = shape.columns + (64 if isinstance(operands[0], Special) else 0)
     width = rows * shape.k * shape.bits // 8 // 32
-    target = checked(form.results[0], Register)
+    target = operand_of_kind(form.results[0], Register)
     if target.slot is None:
         raise Unsupported
     written_slots = range(target.slot, target.slot + shape.registers)
@@ -153,7 +153,7 @@ class Product:
 
     def _fragment(self, operand: Any) -> Callable[[Any], Array]:
         """A in registers: reads 16 x k numbers of each warp, float64 (rows, warps, 16, k)."""
-        first = checked(operand, Register)
+        first = operand_of_kind(operand, Register)
         require(first.slot is not None and not first.part)
         sign, in_register, k = -1.0 if first.negated else 1.0, 32 // self.shape.bits, self.shape.k
         read = elements(replace(first, negated=False), 4 * in_register, self.shape.a)
@@ -168,7 +168,7 @@ class Product:
             MemsimError: a descriptor that refers to addresses outside of shared memory.
         """
         shape = self.shape
-        issue = issued(machine, active, self.slots, self.binder)
+        issue = issue_of_warps(machine, active, self.slots, self.binder)
         blocks, warps = machine.shape[0], machine.threads // 32
         adds = np.broadcast_to(to_bools(self.adds(machine.slots)), machine.shape)
         adds = adds.reshape(blocks, warps, 32)[issue.block, issue.warp].any(1)

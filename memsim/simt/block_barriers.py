@@ -16,7 +16,7 @@ from memsim.errors import MemsimError
 from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
-from memsim.simt.faults import Deadlock, refused, unknown_branch
+from memsim.simt.faults import Deadlock, refused_instruction, unknown_branch
 from memsim.simt.groups import Groups, Waiting, WaitingLanes
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
 from memsim.state.partial import merge_lanes
@@ -108,7 +108,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
         least = np.where(lanes, by_warp, np.iinfo(np.int64).max).min(2)
         most = np.where(lanes, by_warp, np.iinfo(np.int64).min).max(2)
         if (lanes.any(2) & (least != most)).any():
-            raise refused(
+            raise refused_instruction(
                 op, "has an operand that differs between the lanes of a warp, which is not supported"
             )
         return values

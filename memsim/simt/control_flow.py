@@ -11,13 +11,13 @@ from functools import reduce
 import numpy as np
 
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.number_formats import halved
+from memsim.isa.number_formats import split_words
 from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.code import Code, Condition
 from memsim.simt.convergence import Convergence
-from memsim.simt.faults import KernelFault, place_in_source, refused, unknown_branch
+from memsim.simt.faults import KernelFault, place_in_source, refused_instruction, unknown_branch
 from memsim.simt.groups import Groups
 from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
@@ -170,7 +170,7 @@ class Control:
     def target(self, op: Op) -> int:
         """The target of a branch or call."""
         if not op.targets:
-            raise refused(op, "has a target that is not in the listing")
+            raise refused_instruction(op, "has a target that is not in the listing")
         return op.targets[0]
 
     def _branch_any(self, op: Op, active: Mask, rest: Mask) -> int | None:
@@ -218,11 +218,11 @@ class Control:
             ways = [(int(address), both(active, from_bools(to_array(where) == address))) for address in found]
         wrong = next((address for address, _ in ways if address not in at), None)
         if wrong is not None:
-            raise refused(op, f"has target {wrong:#x}, which is not an instruction")
+            raise refused_instruction(op, f"has target {wrong:#x}, which is not an instruction")
         if op.flow is Flow.INDEXED and op.targets:
             wrong = next((address for address, _ in ways if at[address] not in op.targets), None)
             if wrong is not None:
-                raise refused(op, f"has target {wrong:#x}, which is not among its listed targets")
+                raise refused_instruction(op, f"has target {wrong:#x}, which is not among its listed targets")
         return self.groups.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
 
     def _call(self, op: Op, active: Mask, rest: Mask) -> int | None:
@@ -233,14 +233,14 @@ class Control:
             return self._return(op, active, rest)
         name = name or self.code.called(op, self.machine.slots)
         if name is None:
-            raise refused(op, "is an indirect call, which is not supported")
+            raise refused_instruction(op, "is an indirect call, which is not supported")
         if name == "__assertfail":
             where = place_in_source(op)
             raise KernelFault(f"assertion failed in {self.machine.places(active)}", "assert", **where)
         self.machine.uncounted(f"{name.removeprefix('v')} call", active)
         answer = self.machine.memory.call(name, self.machine, op, active)
         poison = Poison(f"{name} is a system function without code", op)
-        results = dict(zip(RESULT, (poison, poison) if answer is None else halved(from_array(answer))))
+        results = dict(zip(RESULT, (poison, poison) if answer is None else split_words(from_array(answer))))
         for slot in SCRATCH:
             self.machine.write(slot, results.get(slot, poison), True if rest is False else active)
         return op.index + 1
@@ -257,7 +257,7 @@ class Control:
         raise KernelFault(f"trap executed by {self.machine.places(active)}", "trap", **place_in_source(op))
 
     def _unknown(self, op: Op, active: Mask, rest: Mask) -> int | None:
-        raise refused(op, "is not executed")
+        raise refused_instruction(op, "is not executed")
 
 
 def _driver_function(op: Op) -> str | None:

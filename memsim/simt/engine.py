@@ -24,7 +24,7 @@ from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.waits import ClusterBarriers, PhaseWaits
-from memsim.simt.warp_rows import Aside, WarpRows, chosen
+from memsim.simt.warp_rows import Aside, WarpRows, take_rows
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 
@@ -156,8 +156,8 @@ class Engine:
         alive = machine.full(machine.alive).any(1)
         others = np.flatnonzero(~recent & alive)
         if len(others):
-            self.aside.add(chosen(state, others))
-        rest = chosen(state, np.flatnonzero(recent))
+            self.aside.add(take_rows(state, others))
+        rest = take_rows(state, np.flatnonzero(recent))
         if self.more_to_come and 2 * running < self.apart:
             self.aside.add(rest)
             self.groups.ready, self.groups.parked, self.convergence.waiting = [], [], {}

@@ -65,7 +65,7 @@ def unknown_branch(op: Op, poison: Poison) -> MemsimError:
     )
 
 
-def refused(op: Op, why: str) -> MemsimError:
+def refused_instruction(op: Op, why: str) -> MemsimError:
     """The error for an instruction that cannot be executed."""
     return MemsimError(f"cannot go on: {op.text} {why}", **place_in_source(op))
 

@@ -40,12 +40,12 @@ from memsim.simt.placed_words import (
     Placed,
     Terms,
     Value,
-    added,
+    add_sums,
     carry,
-    chosen,
     names_of,
+    one_of_values,
     other,
-    summed,
+    sum_of_words,
     sums_of,
     upper_part,
     with_carry,
@@ -146,7 +146,7 @@ def _loaded(op: Op, place: Constant, sources: PlacedSources) -> Results:
     ]
     if bytes_of_piece(op.form) < WORD:
         return [other(value for values in at for value in values)]
-    return [chosen(("at", place), values) if values else None for values in at]
+    return [one_of_values(("at", place), values) if values else None for values in at]
 
 
 def _passed(op: Op, words: PlacedOperands) -> Results:
@@ -156,7 +156,7 @@ def _passed(op: Op, words: PlacedOperands) -> Results:
         value = other([value, *where])
     elif value is not None and value.sum is not None and where:
         terms = (((("lane", what) if isinstance(what, tuple) else what), by) for what, by in value.sum)
-        value = replace(value, sum=added([tuple(terms)]))
+        value = replace(value, sum=add_sums([tuple(terms)]))
     return [
         other(where) if token.kind == "P" else value for token, one in op.meaning.results if one is not None
     ]
@@ -169,7 +169,7 @@ def _selected(op: Op, words: PlacedOperands) -> Results:
     for more in range(len(op.meaning.targets)):
         values = [words.changed(a, more), words.changed(b, more)]
         key = "chosen", condition, words.since.get(-1 if slot is None else slot, -1), sums_of(values)
-        found.append(other([which, *values]) if which is not None else chosen(key, values))
+        found.append(other([which, *values]) if which is not None else one_of_values(key, values))
     return found
 
 
@@ -278,7 +278,7 @@ def _result(influence: Influence, values: Mapping[int, Value]) -> Value:
         for slot, by in factors.items()
         if slot < PREDICATE and slot not in influence.carried
     ]
-    total = with_carry(products, carries) if carries else summed(products, influence.known)
+    total = with_carry(products, carries) if carries else sum_of_words(products, influence.known)
     carried = [(values[slot], factors[slot]) for slot in influence.carried]
     return upper_part(carried, total) if carried else total
 

@@ -23,11 +23,11 @@ from memsim.simt.placed_words import (
     Placed,
     Product,
     Value,
-    chosen,
     first_byte,
     names_of,
+    one_of_values,
     other,
-    summed,
+    sum_of_words,
     sums_of,
 )
 
@@ -143,7 +143,7 @@ def _on_ways(key: Hashable, values: list[Value]) -> Value:
 
     If it is a pointer on one of them and a number on another, it is one that is used again: a number.
     """
-    return None if None in values and sums_of(values) is not None else chosen(key, values)
+    return None if None in values and sums_of(values) is not None else one_of_values(key, values)
 
 
 def _those(slots: dict[int, Kept], live: int) -> dict[int, Kept]:
@@ -314,7 +314,7 @@ class _Followed:
                 deciding.append(value)
         for operand in op.form.operands:
             if isinstance(operand, Address):
-                total = summed(_terms(operand, words))
+                total = sum_of_words(_terms(operand, words))
                 if total is not None and not _is_address(total):
                     deciding.append(total)
         self._decide(op, deciding)

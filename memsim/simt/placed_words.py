@@ -79,7 +79,7 @@ def known_bits(values: Iterable[Value]) -> int:
     return min((value.known if isinstance(value, Placed) else 0 for value in values if value), default=32)
 
 
-def added(sums: Iterable[Terms]) -> Terms:
+def add_sums(sums: Iterable[Terms]) -> Terms:
     """The sum of sums; what cancels out is gone."""
     total: dict[Hashable, int] = {}
     for one in sums:
@@ -109,13 +109,13 @@ def addends(products: Sequence[Product], high: bool) -> tuple[Terms, ...] | None
     return tuple(sorted(found, key=repr))
 
 
-def summed(products: Sequence[Product], known: int = 0) -> Placed | None:
+def sum_of_words(products: Sequence[Product], known: int = 0) -> Placed | None:
     """A sum of words, without carries; `known` of its lowest bits do not depend on places."""
     values = [value for value, factor in products if factor != 0]
     for high in (False, True):
         sums = addends(products, high)
         if sums is not None:
-            total = _completed(added(sums))
+            total = _completed(add_sums(sums))
             return Placed(total, high, 0 if high else known, names_of(values)) if total else None
     return other(values, known)
 
@@ -125,7 +125,7 @@ def _completed(total: Terms) -> Terms:
     for what, factor in total:
         if isinstance(what, Carried) and factor == 1:
             rest = tuple(term for term in total if term[0] is not what)
-            if rest == added(what.of):
+            if rest == add_sums(what.of):
                 return rest
     return total
 
@@ -136,7 +136,7 @@ def upper_part(products: Sequence[Product], upper: Value) -> Value:
     if sums is None or isinstance(upper, Lower) or (upper is not None and not (upper.high and upper.sum)):
         return other([*(value for value, _ in products), upper])
     names = names_of([*(value for value, _ in products), upper])
-    whole = added([((Carried(sums), 1),), () if upper is None or upper.sum is None else upper.sum])
+    whole = add_sums([((Carried(sums), 1),), () if upper is None or upper.sum is None else upper.sum])
     return Placed(_completed(whole), True, 0, names) if sums else upper
 
 
@@ -155,10 +155,10 @@ def with_carry(products: Sequence[Product], carries: Sequence[Value]) -> Value:
     sums = addends(products, True)
     if sums is None or any(not isinstance(one, Lower) or one.of != sums for one in present):
         return other([*(value for value, _ in products), *present])
-    return summed(products)
+    return sum_of_words(products)
 
 
-def chosen(key: Hashable, values: Sequence[Value]) -> Value:
+def one_of_values(key: Hashable, values: Sequence[Value]) -> Value:
     """One of some values; which, is decided by what does not depend on places, and told apart by `key`."""
     if all(value == values[0] for value in values):
         return values[0]

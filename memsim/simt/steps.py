@@ -68,7 +68,7 @@ def value_step(
             else:
                 result = compute(registers)
         except Poisoned as unknown:
-            result, active, known = recovered(machine, op, guard, compute, reads, unknown)
+            result, active, known = result_on_known_lanes(machine, op, guard, compute, reads, unknown)
             why = unknown.poison.through(op)
             if active is False:
                 return
@@ -110,7 +110,7 @@ def of_warps(machine: Machine, active: Mask) -> Mask:
     return active if isinstance(active, bool) else machine.whole_warps(both(machine.mask, active))
 
 
-def recovered(
+def result_on_known_lanes(
     machine: Machine,
     op: Op,
     guard: PredicateReader | None,
@@ -196,7 +196,7 @@ def simple_step(op: Op, compute: Callable[[Registers], Any], target: int) -> Ste
         try:
             value = compute(registers)
         except Poisoned as unknown:
-            value, _, known = recovered(machine, op, None, compute, reads, unknown)
+            value, _, known = result_on_known_lanes(machine, op, None, compute, reads, unknown)
             value = known_in(known, value, unknown.poison.through(op))
         if machine.protected & bit:
             machine.write(target, value, True)

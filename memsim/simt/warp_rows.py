@@ -39,7 +39,7 @@ class WarpRows:
         return len(self.rows)
 
 
-def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
+def take_rows(state: WarpRows, rows: np.ndarray) -> WarpRows:
     """The state of these rows (numbers, ascending)."""
     total, seen = len(state), {}  # type: int, dict[int, Any]
 
@@ -98,7 +98,7 @@ def chosen(state: WarpRows, rows: np.ndarray) -> WarpRows:
     )
 
 
-def joined(states: Sequence[WarpRows]) -> WarpRows:
+def join_rows(states: Sequence[WarpRows]) -> WarpRows:
     """One chunk of the rows of several."""
     if len(states) == 1:
         return states[0]
@@ -144,7 +144,7 @@ def joined(states: Sequence[WarpRows]) -> WarpRows:
         for one, count, end in zip(ones, counts, ends):
             own = np.zeros((total, 1), bool)
             own[end - count : end] = True
-            found = merge_lanes(Part(own), moved(one, total, end - count, count), found)
+            found = merge_lanes(Part(own), move_rows(one, total, end - count, count), found)
         return found
 
     def groups(each: Sequence[list[Group]]) -> list[Group]:
@@ -190,7 +190,7 @@ def same_part(a: Part | None, b: Part | None) -> bool:
     return a is b or (a is not None and b is not None and a.digest == b.digest)
 
 
-def moved(value: Any, total: int, start: int, count: int) -> Any:
+def move_rows(value: Any, total: int, start: int, count: int) -> Any:
     """What `count` rows hold, as rows from number `start` on of `total`; anything in the others."""
 
     def tall(array: np.ndarray) -> np.ndarray:
@@ -205,8 +205,8 @@ def moved(value: Any, total: int, start: int, count: int) -> Any:
     if isinstance(value, np.ndarray):
         return tall(value)
     if isinstance(value, Partial):
-        known = moved(value.known, total, start, count)
-        return Partial(moved(value.value, total, start, count), known, value.poison)
+        known = move_rows(value.known, total, start, count)
+        return Partial(move_rows(value.value, total, start, count), known, value.poison)
     return value
 
 
@@ -230,9 +230,9 @@ class Aside:
         """WarpRows that wait at one place, as many as fill a chunk; None if nowhere are so many."""
         for pc, states in self.waiting.items():
             if sum(len(state) for state in states) >= self.size:
-                return joined(self.waiting.pop(pc))
+                return join_rows(self.waiting.pop(pc))
         return None
 
     def rest(self) -> WarpRows | None:
         """WarpRows that wait, those that are farthest behind; None if there are none."""
-        return joined(self.waiting.pop(min(self.waiting))) if self.waiting else None
+        return join_rows(self.waiting.pop(min(self.waiting))) if self.waiting else None

@@ -11,7 +11,7 @@ import pytest
 from memsim.arch import SM_90
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
-from memsim.isa.texture import Touched, access_of_texture, fetched, sampled
+from memsim.isa.texture import Touched, access_of_texture, texels_at_coordinates, texels_of_numbers
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
 from tests.validate.conftest import H200, TRACES
@@ -87,10 +87,10 @@ def launches() -> Iterator[Launches]:
         assert op is not None
         x = FILE["x"][rows]
         if op == "fetch":
-            touched = fetched(texture, x.view(np.int32).astype(np.int64))
+            touched = texels_of_numbers(texture, x.view(np.int32).astype(np.int64))
         else:
             at = [x.view(np.float32), FILE["y"][rows], FILE["z"][rows]][: texture.dimensions]
-            touched = sampled(texture, at, FILE["w"][rows].astype(np.int64), opcode == "TLD4")
+            touched = texels_at_coordinates(texture, at, FILE["w"][rows].astype(np.int64), opcode == "TLD4")
         yield Launches(rows, texture, op, touched)
 
 

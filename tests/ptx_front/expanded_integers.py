@@ -17,7 +17,7 @@ import numpy as np
 from memsim.isa.comparisons import pick_lesser
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.logic import highest_bit
-from memsim.isa.number_formats import halved, readings
+from memsim.isa.number_formats import readings, split_words
 from memsim.isa.op import Form, Immediate, Operand, require
 from memsim.isa.readers import Binder, IntReader
 from memsim.state.registers import bounds, fit, from_array, plus, to_array, unsigned, wrap_int
@@ -80,7 +80,7 @@ def _build(form: BoundForm, *operands: Operand) -> Compute:
     sources = [reader(form.binder, operand, bits if kind == "T" else 32) for operand, kind in kinds]
     work = made.work
     if bits == 64 and not made.counts:
-        return lambda r: halved(work(signed, bits, *(read(r) for read in sources)))
+        return lambda r: split_words(work(signed, bits, *(read(r) for read in sources)))
     return lambda r: fit(work(signed, bits, *(read(r) for read in sources)), 32)
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.number_formats import fields, packed
-from memsim.isa.op import Register, checked, require
+from memsim.isa.number_formats import fields, pack_fields
+from memsim.isa.op import Register, operand_of_kind, require
 from memsim.isa.readers import Binder, Registers
 from memsim.state.registers import fit, from_array, to_array
 from memsim.state.sums import Int
@@ -112,7 +112,7 @@ def saturated(value: np.ndarray, signed: bool, bits: int) -> np.ndarray:
 @executes("VIDEO", "W <- RRR", None)
 def build_video(form: BoundForm, a: Register, b: Register, c: Register) -> Compute:
     name = parsed(form.modifiers)
-    to, binder = checked(form.results[0], Register), form.binder
+    to, binder = operand_of_kind(form.results[0], Register), form.binder
     signed = name.types[0] == "s32"
     first, second = {1: ("", ""), 2: ("h10", "h32"), 4: ("b3210", "b7654")}[name.count]
     both = [a, b] if name.count > 1 else []
@@ -141,7 +141,7 @@ def build_video(form: BoundForm, a: Register, b: Register, c: Register) -> Compu
         parts = fields(kept, False, bits)
         for place in written:
             parts[place] = found[place if name.count > 1 else 0]
-        return packed(parts, bits)
+        return pack_fields(parts, bits)
 
     return compute
 

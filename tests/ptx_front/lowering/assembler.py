@@ -21,7 +21,7 @@ from memsim.isa.op import (
     Register,
     Special,
     Unsupported,
-    checked,
+    operand_of_kind,
     require,
 )
 from memsim.state.registers import wrap_int
@@ -103,7 +103,7 @@ class Assembler(Slots):
 
     def target(self, operand: ptx.Operand) -> Register:
         """A destination register; the first of a pair."""
-        name = checked(operand, ptx.PtxRegister).name
+        name = operand_of_kind(operand, ptx.PtxRegister).name
         return RZ if name == "_" else Register(self.slot(name))
 
     def target_predicate(self, operand: ptx.Operand) -> Predicate:
@@ -119,7 +119,9 @@ class Assembler(Slots):
         if isinstance(operand, ptx.PtxImmediate):
             return Predicate(None, not operand.value)
         is_negated = isinstance(operand, ptx.Negated)
-        inner = checked(operand.register if isinstance(operand, ptx.Negated) else operand, ptx.PtxRegister)
+        inner = operand_of_kind(
+            operand.register if isinstance(operand, ptx.Negated) else operand, ptx.PtxRegister
+        )
         require(self.kind(inner) == "pred")
         return Predicate(self.slot(inner.name), is_negated)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from memsim.isa.op import Address, Immediate, Predicate, checked, require
+from memsim.isa.op import Address, Immediate, Predicate, operand_of_kind, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler, high, negated
 from tests.ptx_front.lowering.lowered_opcodes import lowers
@@ -69,14 +69,14 @@ def lower_copy(asm: Assembler, instruction: PtxInstruction) -> None:
     if names[1] in ("commit_group", "wait_all"):
         asm.emit("LDGDEPBAR")
     if names[1] in ("wait_group", "wait_all"):
-        left = checked(instruction.operands[0], ptx.PtxImmediate).value if instruction.operands else 0
+        left = operand_of_kind(instruction.operands[0], ptx.PtxImmediate).value if instruction.operands else 0
         asm.emit("DEPBAR.LE", Immediate(int(left)))
     if names[1] in ("commit_group", "wait_group", "wait_all"):
         return
     policy = any(name.endswith("cache_hint") for name in names)
     to, source, amount, *rest = instruction.operands
     require(names[1] in ("ca", "cg"))
-    size = int(checked(amount, ptx.PtxImmediate).value)
+    size = int(operand_of_kind(amount, ptx.PtxImmediate).value)
     width = {4: "", 8: ".64", 16: ".128"}[size]
     reads = []
     if rest and not policy:

@@ -6,7 +6,7 @@ already.
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Label, Operand, Unsupported, checked, require
+from memsim.isa.op import Immediate, Label, Operand, Unsupported, operand_of_kind, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler
 from tests.ptx_front.lowering.lowered_opcodes import lowers
@@ -92,7 +92,7 @@ def lower_reduce(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_elect(asm: Assembler, instruction: PtxInstruction) -> None:
     check_sync(instruction)
     to, mask = instruction.operands
-    both = checked(to, ptx.PtxPair)
+    both = operand_of_kind(to, ptx.PtxPair)
     gather(asm, mask)
     asm.emit("ELECT", asm.target_predicate(both.second), asm.target(both.first), PT)
 
@@ -102,7 +102,7 @@ def lower_elect(asm: Assembler, instruction: PtxInstruction) -> None:
 
 @lowers("bra")
 def lower_branch(asm: Assembler, instruction: PtxInstruction) -> None:
-    target = checked(instruction.operands[-1], ptx.PtxSymbol).name
+    target = operand_of_kind(instruction.operands[-1], ptx.PtxSymbol).name
     asm.emit("BRA", Label(target, None), label=target)
 
 
@@ -110,7 +110,7 @@ def lower_branch(asm: Assembler, instruction: PtxInstruction) -> None:
 def lower_indexed_branch(asm: Assembler, instruction: PtxInstruction) -> None:
     """A comparison and a branch for each target; an index out of range traps."""
     index, table = instruction.operands
-    guard, labels = asm.guard, asm.function.tables[checked(table, ptx.PtxSymbol).name]
+    guard, labels = asm.guard, asm.function.tables[operand_of_kind(table, ptx.PtxSymbol).name]
     join = PT if guard is None else guard
     for number, label in enumerate(labels):
         here = asm.temporary_predicate()
@@ -128,8 +128,8 @@ def lower_indexed_branch(asm: Assembler, instruction: PtxInstruction) -> None:
 @lowers("call")
 def lower_call(asm: Assembler, instruction: PtxInstruction) -> None:
     """A failed CUDA C++ assertion ends the launch, as on a GPU; no other call is executed."""
-    target = checked(instruction.operands[0], ptx.CallTarget)
-    require(checked(target.target, ptx.PtxSymbol).name == "__assertfail")
+    target = operand_of_kind(instruction.operands[0], ptx.CallTarget)
+    require(operand_of_kind(target.target, ptx.PtxSymbol).name == "__assertfail")
     asm.emit("CALL.ABS.NOINC", Label("__assertfail", None))
     asm.emit("BPT.TRAP")
 

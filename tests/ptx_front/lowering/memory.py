@@ -6,7 +6,7 @@ machine code; `.param` variables of calls become registers. Distributed shared m
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Constant, Immediate, Register, Unsupported, checked, require
+from memsim.isa.op import Address, Constant, Immediate, Register, Unsupported, operand_of_kind, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import CONSTANTS, PARAMETERS, RZ, Assembler, following, high
 from tests.ptx_front.lowering.conversions import fill_pair
@@ -43,7 +43,7 @@ def check_hints(instruction: PtxInstruction, *known: str) -> None:
 
 def address(asm: Assembler, operand: ptx.Operand, space: str) -> Address:
     """`[base + offset]`; global and generic addresses have 64 bits."""
-    at = checked(operand, ptx.PtxAddress)
+    at = operand_of_kind(operand, ptx.PtxAddress)
     base, offset = at.base, at.offset
     wide = space in ("global", "generic")
     if isinstance(base, ptx.PtxImmediate):
@@ -95,7 +95,7 @@ def lower_load(asm: Assembler, instruction: PtxInstruction) -> None:
     items, kind, bits = elements(instruction, to)
     space = space_of(instruction)
     if space in ("param", "const"):
-        load_constants(asm, checked(where, ptx.PtxAddress), space, items, kind, bits)
+        load_constants(asm, operand_of_kind(where, ptx.PtxAddress), space, items, kind, bits)
         return
     name = f"LD{SPACES[space]}{'' if space in ('shared', 'local') else '.E'}"
     total, at = bits * len(items), address(asm, where, space)
@@ -184,8 +184,8 @@ def lower_store(asm: Assembler, instruction: PtxInstruction) -> None:
     items, kind, bits = elements(instruction, what)
     space = space_of(instruction)
     if space == "param":
-        to = checked(where, ptx.PtxAddress)
-        base = checked(to.base, ptx.PtxSymbol)
+        to = operand_of_kind(where, ptx.PtxAddress)
+        base = operand_of_kind(to.base, ptx.PtxSymbol)
         found, at = asm.place(base.name)
         require(found == "call")
         call_value(asm, True, at + base.offset + to.offset, items, kind, bits)

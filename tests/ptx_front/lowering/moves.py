@@ -5,7 +5,7 @@ A generic address of shared, local or constant memory lies in that space's windo
 
 from __future__ import annotations
 
-from memsim.isa.op import Address, Immediate, Register, checked, require
+from memsim.isa.op import Address, Immediate, Register, operand_of_kind, require
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, SHARED_WINDOW
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import PT, RZ, Assembler, following, high
@@ -112,5 +112,5 @@ def lower_space_query(asm: Assembler, instruction: PtxInstruction) -> None:
     space = instruction.modifiers[0].split("::")[0]
     to, a = instruction.operands
     letter = {"global": "G", "shared": "S", "local": "L"}[space]
-    pair = checked(asm.pair(a), Register)
+    pair = operand_of_kind(asm.pair(a), Register)
     asm.emit(f"QSPC.E.{letter}", asm.target_predicate(to), RZ, Address(pair, None, 0, pair=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.isa.op import Immediate, Register, Special, checked, require
+from memsim.isa.op import Immediate, Register, Special, operand_of_kind, require
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import RZ, Assembler
 from tests.ptx_front.lowering.lowered_opcodes import lowers
@@ -23,10 +23,10 @@ def lower_fetch(asm: Assembler, instruction: PtxInstruction) -> None:
     require(vector == "v4" and result in RESULTS and shape in SHAPES)
     if kind == "s32":
         require(shape == "1d")
-        _emit(asm, "TLD.LZ", to, checked(where, ptx.TextureAddress), "1D", 1, second=False)
+        _emit(asm, "TLD.LZ", to, operand_of_kind(where, ptx.TextureAddress), "1D", 1, second=False)
         return
     require(kind == "f32")
-    _emit(asm, "TEX.LL", to, checked(where, ptx.TextureAddress), *SHAPES[shape], second=True)
+    _emit(asm, "TEX.LL", to, operand_of_kind(where, ptx.TextureAddress), *SHAPES[shape], second=True)
 
 
 @lowers("tld4")
@@ -36,7 +36,7 @@ def lower_gather(asm: Assembler, instruction: PtxInstruction) -> None:
     require(len(instruction.modifiers) == 5)
     channel, *rest, result, kind = instruction.modifiers
     require(channel in ("r", "g", "b", "a") and rest == ["2d", "v4"] and result in RESULTS and kind == "f32")
-    texture = checked(where, ptx.TextureAddress)
+    texture = operand_of_kind(where, ptx.TextureAddress)
     _emit(asm, f"TLD4.{channel.upper()}", to, texture, "2D", 2, second=False)
 
 
