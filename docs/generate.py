@@ -26,6 +26,7 @@ from docs import (  # noqa: E402
     bounds,
     by_instruction,
     chips,
+    exec_programs,
     first_change,
     first_look,
     guard,
@@ -59,7 +60,19 @@ PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end 
 
 
 MODULES = (
-    *(bounds, by_instruction, chips, claims, first_change, first_look, growth, guard, index_math, measured),
+    *(
+        bounds,
+        by_instruction,
+        chips,
+        claims,
+        exec_programs,
+        first_change,
+        first_look,
+        growth,
+        guard,
+        index_math,
+        measured,
+    ),
     *(mutants, peers, pictures, predicted_sets, public, python_kernels, questions, reference, sizes, tuning),
     *(time_errors, warp_specialised),
 )
