@@ -21,11 +21,12 @@ from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.program import Op, Program
 from memsim.model.operations import operation
 from memsim.order.global_order import BLOCK, accesses_by, are_unordered
-from memsim.order.order_listener import Mask, OrderListener
+from memsim.order.order_listener import OrderListener
 from memsim.sanitizer.shared_races import Example
 from memsim.simt.bounds import Bounds
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
+from memsim.state.parts import Mask
 from memsim.state.predicates import ScatteredLanes, to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int

@@ -99,7 +99,7 @@ class OneWarp(Machine):
         self.start(np.zeros(1, np.int64))
         self.memory = MagicMock()
         self.memory.space.side_effect = lambda name: Bytes()
-        self.memory.shared_bytes = 1024
+        self.memory.shared_bytes, self.memory.clock.return_value = 1024, 0
         self.sync, self.mbarriers, self.in_flight = MagicMock(), MagicMock(), MagicMock()
         self.slots = slots
 
