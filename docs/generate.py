@@ -26,6 +26,7 @@ from docs import (  # noqa: E402
     bounds,
     by_instruction,
     chips,
+    deleted_barriers,
     exec_programs,
     first_change,
     first_look,
@@ -74,7 +75,7 @@ MODULES = (
         measured,
     ),
     *(mutants, peers, pictures, predicted_sets, public, python_kernels, questions, reference, sizes, tuning),
-    *(time_errors, warp_specialised),
+    *(deleted_barriers, time_errors, warp_specialised),
 )
 TRANSPOSE = "docs/index_math/transpose.py:transpose --block 32,32 -D 'layout=(32,32):({LD},1)'"
 PARTS: dict[str, Callable[[], str]] = {
