@@ -15,6 +15,7 @@ from memsim.compile.compilers import find_nvcc
 from memsim.compile.libraries import NVJITLINK, NVRTC
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
 from memsim.document import Document
+from memsim.driver.native_build import c_compiler
 from memsim.errors import MemsimError
 from memsim.validate.profiler import find_profiler
 
@@ -56,6 +57,7 @@ def examine() -> tuple[Tool, ...]:
         Tool("cuobjdump", "programs and libraries", _tool("cuobjdump"), "pip install nvidia-cuda-cuobjdump"),
         Tool("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
         Tool("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
+        Tool("C compiler", "memsim exec", c_compiler() or "", "install gcc or clang; Linux only"),
         Tool("ptxas, nvJitLink", "reading .ptx files", assembler, f"pip install {PTXAS_WHEEL}"),
         Tool("matplotlib", "pictures as files", _package("matplotlib"), "pip install matplotlib"),
         Tool("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),

@@ -20,7 +20,7 @@ STATIC = (
 )
 
 
-@click.command(context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--analyze", is_flag=True, help="Count what the first launch of each kind costs.")
 @click.option(
     "--record",
@@ -57,9 +57,10 @@ def exec_(
     launches = Launches(get_arch(arch), _tell, analyze=analyze, record=record, max_steps=max_steps)
     try:
         code = run_program(command, launches)
-    finally:
-        sys.stdout.flush()
+    except KeyboardInterrupt:
         launch_table.write(launches.kinds.values(), sys.stderr, analyzed=analyze)
+        raise
+    launch_table.write(launches.kinds.values(), sys.stderr, analyzed=analyze)
     if launches.asked_for_tables and (code or not launches.kinds):
         _tell(STATIC)
     return code

@@ -44,7 +44,7 @@ def libraries() -> Path:
         raise MemsimError(
             "memsim exec runs programs on Linux only", hint="the other verbs analyze their kernels everywhere"
         )
-    compiler = next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
+    compiler = c_compiler()
     if compiler is None:
         raise MemsimError(
             "memsim exec needs a C compiler, once, to build its CUDA libraries", hint="install gcc or clang"
@@ -65,6 +65,11 @@ def libraries() -> Path:
                 if not made.is_dir():
                     raise
     return made
+
+
+def c_compiler() -> str | None:
+    """The system's C compiler."""
+    return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
 
 
 def newest_headers() -> dict[int, Path]:

@@ -17,6 +17,8 @@ import numpy as np
 import pytest
 
 from memsim.arch import SM_90
+from memsim.cli import main
+from memsim.driver import native_build
 from memsim.driver.device_attributes import device_attributes
 from memsim.driver.execute_launches import Launches
 from memsim.driver.native_build import libraries
@@ -162,6 +164,18 @@ def test_memory_is_reused_and_bounded() -> None:
         memory.allocate(1 << 20)
     assert memory.used == 1536
     memory.close()
+
+
+def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """No C compiler, no such option, no such program; nothing else is printed."""
+    monkeypatch.setattr(native_build.shutil, "which", lambda name: None)
+    assert main(["exec", "--", "true"]) == 2
+    assert capsys.readouterr().err.startswith("error: memsim exec needs a C compiler")
+    monkeypatch.setattr(native_build.sys, "platform", "darwin")
+    assert main(["exec", "true"]) == 2
+    assert "on Linux only" in capsys.readouterr().err
+    assert main(["exec", "--analyse", "true"]) == 2
+    assert "--analyse" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not shutil.which("cc"), reason="needs a C compiler")
