@@ -30,7 +30,7 @@ from memsim.suggest.uses import writing
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
-TRIED_FOR_EDITS = 64  # equally good maps that are searched for one with an edit
+TRIED_FOR_EDITS = 64  # maps, the cheapest first, that are searched for the simplest edit
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,10 @@ def _advice(analysis: Analysis, tile: Tile) -> Advice:
     costs = count(analysis, tile, maps)
     now = count(analysis, tile, [UNCHANGED])[UNCHANGED]
     written = writing(analysis, tile)
+    if written is not None:  # where the cheapest cannot be written, the cheapest of those that can
+        by_rule = [change for change in maps if edit(written, change, growth(tile, change)) is not None]
+        if by_rule and not any(change in costs for change in by_rule):
+            costs |= count(analysis, tile, by_rule)
     chip, launch = analysis.arch, analysis.trace.launch
     room = shared_end(analysis.trace)
     blocks = resident_blocks(analysis.trace, room, chip)
@@ -148,7 +152,8 @@ def _best_of_each_kind(
         best = tried[0]
         found.append(best)
         if best.edit is None:
-            found += [each for each in tried if each.edit is not None][:1]
+            others = (*tried, *map(proposal, of_kind[TRIED_FOR_EDITS:]))
+            found += [each for each in others if each.edit is not None][:1]
     return tuple(sorted(found, key=lambda each: each.rank))
 
 

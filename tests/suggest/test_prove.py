@@ -17,6 +17,7 @@ from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.suggest import prove, suggest
+from memsim.suggest.count import count
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
@@ -316,3 +317,20 @@ def test_arrays_behind_a_table_of_pointers_are_copied_and_compared() -> None:
     assert differing_results(one, one) == ()
     assert differing_results(one, other) == ("rows",)
     assert whole.tolist() == list(range(64))
+
+
+def test_what_can_be_written_is_counted_though_others_are_cheaper(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many equally good layouts only some are counted in full: one that has an edit is among them."""
+    analysis = analyzed(transpose("float tile[32][32]").job(tmp_path))
+    unwritten = Padding(256, 8)  # after every second row
+    monkeypatch.setattr(
+        "memsim.suggest.proposals.count", lambda analysis, tile, maps: first(analysis, tile, maps)
+    )
+
+    def first(analysis: Any, tile: Any, maps: Any) -> Any:
+        return count(analysis, tile, [unwritten] if unwritten in maps else maps)
+
+    found = suggest(analysis)
+    assert [each.edit is not None for each in found.proposals].count(True) == 2
