@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from memsim.analysis import SiteCounts
 from memsim.guard.changes import align, change_of
+from memsim.guard.comparison import ORDER, Side, compare, compare_all
 from tests.guard.test_select import SITE
 
 
@@ -142,3 +143,54 @@ def test_every_row_has_one_place(before: list[SiteCounts], now: list[SiteCounts]
 @given(rows=ROWS)
 def test_nothing_differs_from_itself(rows: list[SiteCounts]) -> None:
     assert all(pair.before == pair.now for pair in align(rows, rows))
+
+
+# --- two sides, and several
+
+
+def side(name: str, sites: list[SiteCounts], totals: dict[str, int | None]) -> Side:
+    return Side(name, tuple(sites), totals, "1 block of 32 threads")
+
+
+def test_two_sides_differ_by_an_access_or_a_total() -> None:
+    worse, better = row("s[i] = a;", wavefronts=16), row("s[j] = b;", 2, wavefronts=4)
+    found = compare(
+        side("a", [A, B, C], {"x": 1, "y": 2}), side("b", [better, C, worse], {"x": 1, "y": 3, "z": 4})
+    )
+    assert [line.change.kind if line.change else "=" for line in found.lines] == ["worse", "improved", "="]
+    assert [(total.metric, total.a, total.b) for total in found.totals] == [
+        ("y", 2, 3),
+        ("z", None, 4),
+        ("x", 1, 1),
+    ]
+    assert found.differs and found.first == ORDER.index("worse")
+    assert found.verdict == "a -> b: 1 worse, 1 improved, of 3 accesses"
+    for names, said in ((("k", "k"), "k"), (("b", "a"), "b -> a"), (("a", "b"), "a -> b")):
+        same = compare(side(names[0], [A, B], {"x": None}), side(names[1], [A, B], {"x": None}))
+        assert not same.differs and same.first == len(ORDER)
+        assert same.verdict == f"{said}: no difference in 2 accesses"
+    only_totals = compare(side("k", [A], {"x": 1}), side("k", [A], {"x": None}))
+    assert only_totals.differs and only_totals.verdict == "k: totals differ, of 1 accesses"
+
+
+def test_of_several_kernels_those_that_became_worse_come_first() -> None:
+    worse, better = row("s[i] = a;", wavefronts=16), row("s[i] = a;", wavefronts=4)
+    before = {name: side(name, [A], {}) for name in ("same", "better", "worse", "gone", "broken")}
+    now = {"same": [A], "better": [better], "worse": [worse], "new": [A], "more": [A]}
+    found = compare_all(before, {name: side(name, sites, {}) for name, sites in now.items()}, ["broken"])
+    assert [pair.a.name for pair in found.pairs] == ["worse", "better", "same"]
+    assert (found.only_a, found.only_b, found.failed) == (("gone",), ("new", "more"), ("broken",))
+    assert found.verdict == (
+        "2 of 3 kernels changed; only in the first: gone; only in the second: new, more; NOT COMPARED: broken"
+    )
+    one = compare_all({"k": side("k", [A], {})}, {"k": side("k", [A], {})})
+    assert one.verdict == "k: no difference in 1 accesses"
+    for more in ({"gone": before["gone"]}, {}):
+        partly = compare_all(
+            {"k": side("k", [A], {}), **more}, {"k": side("k", [A], {})}, [] if more else ["x"]
+        )
+        assert partly.verdict.startswith("0 of 1 kernels changed; ")
+    two = compare_all(
+        {name: before[name] for name in ("same", "worse")}, {name: before[name] for name in before}
+    )
+    assert two.verdict.startswith("0 of 2 kernels changed; only in the second: better")

@@ -119,6 +119,16 @@ def test_copied_stretches_of_bytes() -> None:
     assert marks.footprint == Footprint(4, 4)
 
 
+def test_stretches_from_any_byte_on() -> None:
+    random = np.random.default_rng(31)
+    for _ in range(30):
+        start, length = random.integers(0, 4000, 5), random.integers(1, 200, 5)
+        marks = Marks()
+        marks.stretches("bulk_load", start, length)
+        touched = {byte // 32 for at, size in zip(start, length) for byte in range(at, at + size)}
+        assert marks.footprint == Footprint(len(touched), 0)
+
+
 def test_what_a_launch_wrote_itself_is_not_read_from_dram() -> None:
     source = """
     extern "C" __global__ void k(float *a, float *b) {
