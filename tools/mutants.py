@@ -42,7 +42,7 @@ SECONDS = 40.0  # beyond five times what the tests take without a fault
 # counts as survived. Instructions that need a launch to run at all (copies by TMA, mbarriers, textures, and
 # stores to other blocks) are tested by small kernels of simt/.
 KERNELS = "bulk_copies clusters copies_in_flight mbarriers partial_copies reductions textures texture_kernels"
-GUARD = "align baseline budget check cycles judge rows_together select"
+GUARD = "align baseline budget check cycles given judge rows_together select"
 TESTS = {
     "model": "tests/model",
     "trace": "tests/trace",

@@ -8,9 +8,10 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis, analyze_trace
+from memsim.bound import UNITS
 from memsim.errors import MemsimError
 from memsim.guard.baseline import entry_of, parse, render
-from memsim.guard.budget import parse_budget
+from memsim.guard.budget import parse_budget, why_it_cannot_fail
 from memsim.guard.evaluate import GuardedKernel, check
 from memsim.guard.judge import Declared, judge
 from memsim.kernels import catalog
@@ -129,3 +130,17 @@ def test_what_is_no_budget_of_cycles(text: str, said: str) -> None:
 )
 def test_their_good_twins(text: str) -> None:
     assert parse_budget(text).text == text
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_a_part_is_never_more_than_the_whole(unit: str) -> None:
+    said = f"bound({unit}) is a part of it"
+    assert why_it_cannot_fail("cycles", ">=", unit) == why_it_cannot_fail(unit, "<=", "cycles") == said
+    assert why_it_cannot_fail(unit, ">=", unit) == f"both sides are bound({unit})"
+    for figure, relation, other in (("cycles", "<=", unit), (unit, ">=", "cycles"), ("cycles", ">", unit)):
+        assert why_it_cannot_fail(figure, relation, other) is None
+    assert why_it_cannot_fail(unit, "<", unit) is None and why_it_cannot_fail(unit, "<=", None) is None
+    parts = {
+        (figure, other) for figure in UNITS for other in UNITS if why_it_cannot_fail(figure, "<=", other)
+    }
+    assert parts == {("shared", "l1_data"), *((one, one) for one in UNITS)}
