@@ -147,7 +147,7 @@ def test_without_memsim_there_is_no_device(programs: Path) -> None:
 
 def test_two_programs_at_once(programs: Path) -> None:
     """Each process has a device of its own."""
-    both = f"{programs} vector_add & {programs} symbols & wait %1 && wait %2"
+    both = f"{programs} vector_add & first=$!; {programs} symbols & wait $first && wait $!"
     done = Ran("bash", "-c", both)
     assert done.code == 0 and sorted(kind.kernel for kind in done.kinds) == ["add", "scaled"]
 
