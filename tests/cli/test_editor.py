@@ -73,7 +73,7 @@ def test_a_target_of_the_project_comes_before_the_source(file: Path, tmp_path: P
         '[[targets]]\nname = "mine"\nfile = "turn.cu"\ngrid = 2\nblock = [32, 32]\nargs = ["f32[1024]"]\n'
     )
     (tmp_path / "memsim.toml").write_text(target)
-    assert editor.questions(file) == [editor.Question("mine")]
+    assert editor.questions(file) == [editor.AskedLaunch("mine")]
     (tmp_path / "memsim.toml").write_text(target.replace("turn.cu", "other.cu"))
     assert [question.target for question in editor.questions(file)] == [str(file)]
 
