@@ -10,12 +10,18 @@ import msgspec
 
 from memsim.analysis.analysis import AnalysisDocument
 from memsim.doctor import DoctorDocument
-from memsim.document import schema_of
+from memsim.document import WrittenDocument, schema_of
+from memsim.driver.launch_table import LaunchesDocument
 from memsim.suggest.suggestions_document import SuggestionsDocument
+from memsim.sweep.every_value_shown import EveryValueDocument
+from memsim.sweep.results_shown import SweepDocument
+from memsim.targets.offers import KernelsDocument
 from memsim.validate.by_instruction import ValidationDocument
 from memsim.views.bound_text import BoundDocument
 from memsim.views.check.json import CheckDocument
 from memsim.views.compare_text import ComparisonDocument
+from memsim.views.explain.json import RequestDocument
+from memsim.views.heatmap.heat_rows import HeatmapDocument
 from memsim.views.sanitize_text import SanitizeDocument
 from memsim.views.time_text import TimeDocument
 
@@ -26,10 +32,17 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "check": (CheckDocument, "memsim check"),
     "comparison": (ComparisonDocument, "memsim compare"),
     "doctor": (DoctorDocument, "memsim doctor"),
+    "heatmap": (HeatmapDocument, "memsim heatmap"),
+    "kernels": (KernelsDocument, "memsim list; memsim analyze of a file alone"),
+    "launches": (LaunchesDocument, "memsim exec -o"),
+    "prove": (EveryValueDocument, "memsim prove"),
+    "request": (RequestDocument, "memsim explain"),
     "sanitize": (SanitizeDocument, "memsim sanitize"),
     "suggestions": (SuggestionsDocument, "memsim suggest"),
+    "sweep": (SweepDocument, "memsim sweep"),
     "time": (TimeDocument, "memsim time"),
     "validation": (ValidationDocument, "memsim validate; of --all, one in the list"),
+    "written": (WrittenDocument, "memsim init, baseline, report, capture and probe"),
 }
 
 

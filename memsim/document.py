@@ -47,6 +47,14 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     memsim: Annotated[str, Meta(description="the version of memsim that wrote it")] = __version__
 
 
+class WrittenDocument(Document, frozen=True, kw_only=True):
+    """What a verb that writes files has written."""
+
+    answer: Line
+    files: Annotated[Texts, Meta(description="what was written, in this order")]
+    notes: Annotated[Texts, Meta(description="what else it says: what was left out, and what is next")] = ()
+
+
 def plain(document: msgspec.Struct) -> dict[str, Any]:
     """The values of a document as dicts, lists and numbers."""
     values: dict[str, Any] = _with_lists(msgspec.to_builtins(document, enc_hook=_number))

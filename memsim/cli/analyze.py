@@ -108,7 +108,7 @@ def analyze(
             hint="use --save-launch when you analyze the kernel itself",
         )
     if asks_what_there_is(ctx, target):
-        echo_offers(target, launch_said(ctx).get("options", ()))
+        echo_offers(target, launch_said(ctx).get("options", ()), as_json=as_json)
         return
     job = job_of(ctx, target)
     analysis = analysis_of(ctx, target, job)

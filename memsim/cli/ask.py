@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from threading import Lock
@@ -18,16 +17,16 @@ REFUSED = ("--save", "--apply", "-o", "--output", "--patch", "--branch", "--conf
 _one = Lock()
 
 
-def ask(verb: str, *named: str, options: str = "", form: Sequence[str] = ("--json",)) -> dict[str, Any]:
+def ask(verb: str, *named: str, options: str = "") -> dict[str, Any]:
     """What a verb answers: `exit_code`, its JSON (`document`), remarks or an `error`."""
     try:
         words = _words(options)
     except MemsimError as error:
         return {"exit_code": error.exit_code, "error": str(error)}
-    return ask_to_write(verb, *named, *words, *form, as_json=bool(form))
+    return ask_to_write(verb, *named, *words, "--json")
 
 
-def ask_to_write(verb: str, *arguments: str, as_json: bool = False) -> dict[str, Any]:
+def ask_to_write(verb: str, *arguments: str) -> dict[str, Any]:
     """The same of arguments that may write files; only for what memsim itself asks."""
     from memsim.cli import cli, run
 
@@ -35,7 +34,7 @@ def ask_to_write(verb: str, *arguments: str, as_json: bool = False) -> dict[str,
     with _one, redirect_stdout(out), redirect_stderr(err):
         code = run(cli, [verb, *arguments], "memsim")
     found: dict[str, Any] = {"exit_code": code}
-    if as_json and out.getvalue():
+    if "--json" in arguments and out.getvalue():
         found["document"] = json.loads(out.getvalue())
     if err.getvalue():
         found["error" if code > 1 else "remarks"] = err.getvalue()

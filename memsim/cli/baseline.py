@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from memsim.cli.options import project_options
-from memsim.cli.output import progress_bar, say
+from memsim.cli.options import JSON, project_options
+from memsim.cli.output import progress_bar, say, say_written
 from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -19,8 +19,11 @@ from memsim.targets.project_check import read_baseline
 
 @click.command()
 @project_options
+@JSON
 @click.pass_context
-def baseline(ctx: click.Context, /, config: Path | None, jobs: int | None, no_cache: bool) -> None:
+def baseline(
+    ctx: click.Context, /, config: Path | None, jobs: int | None, no_cache: bool, as_json: bool
+) -> None:
     """Writes the counts of all targets of a project to one file.
 
     Commit the file: its diff shows what a change to a kernel does to each access. memsim check
@@ -55,16 +58,19 @@ def baseline(ctx: click.Context, /, config: Path | None, jobs: int | None, no_ca
             if before is None
             else "no target was analyzed"
         )
-        say(f"{project.baseline.name}: not written, for {why}")
+        say_written(f"{project.baseline.name}: not written, for {why}", (), as_json=as_json)
         ctx.exit(2)
     entries |= kept
     write_text(project.baseline, render(entries), "the baseline")
     accesses = sum(len(entry.sites) for entry in entries.values())
     changed = _changed(before, entries)
     kernels = f"{len(entries)} kernel{'s' * (len(entries) != 1)}"
-    say(f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}")
-    for name in failed:
-        say(f"NOT ANALYZED: {name}, {'whose entry is as before' if name in kept else 'which has no entry'}")
+    answer = f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}"
+    lacking = (
+        f"NOT ANALYZED: {name}, {'whose entry is as before' if name in kept else 'which has no entry'}"
+        for name in failed
+    )
+    say_written(answer, [project.baseline], lacking, as_json=as_json)
     ctx.exit(2 if failed else 0)
 
 

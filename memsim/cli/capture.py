@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 
 import click
@@ -10,7 +12,8 @@ from memsim.boundary import confinement
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import write_launch
 from memsim.captured.script import run_script
-from memsim.cli.output import free_path, say
+from memsim.cli.options import JSON
+from memsim.cli.output import free_path, say, say_written
 from memsim.errors import MemsimError
 from memsim.views.labels import dim3
 
@@ -24,9 +27,10 @@ from memsim.views.labels import dim3
     help="Folder for the launches; created if missing. Default: named after the script.",
 )
 @click.option("--arch", default="sm_90", show_default=True, help="Architecture to compile for.")
+@JSON
 @click.argument("script", type=click.Path(path_type=Path))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def capture(output: Path | None, arch: str, script: Path, arguments: tuple[str, ...]) -> None:
+def capture(output: Path | None, arch: str, as_json: bool, script: Path, arguments: tuple[str, ...]) -> None:
     """Runs a Python script that launches kernels of Triton, Numba, NVIDIA Warp, CuTe DSL or TileLang, and
     records each launch.
 
@@ -48,16 +52,15 @@ def capture(output: Path | None, arch: str, script: Path, arguments: tuple[str, 
         raise MemsimError(
             "the output folder is not empty", file=str(output), hint="choose another, such as -o run2"
         )
-    count = 0
+    kept: list[Path] = []
 
     def keep(launched: Launched) -> None:
-        nonlocal count
-        path = write_launch(launched, output / f"{count:03}_{launched.kernel.title}")
-        count += 1
-        say(_line(path, launched))
+        kept.append(write_launch(launched, output / f"{len(kept):03}_{launched.kernel.title}"))
+        say(_line(kept[-1], launched), err=as_json)
 
-    run_script(script, arguments, keep, arch)
-    say(f"{count} launch{'es' * (count != 1)} of {script}")
+    with redirect_stdout(sys.stderr) if as_json else nullcontext():  # of the script itself
+        run_script(script, arguments, keep, arch)
+    say_written(f"{len(kept)} launch{'es' * (len(kept) != 1)} of {script}", kept, as_json=as_json)
 
 
 def _line(path: Path, launched: Launched) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from memsim.cli.options import file_option, project_options
+from memsim.cli.options import file_option, format_option, project_options
 from memsim.cli.project import open_cache
 
 #: Those of `memsim.views.check.check_formats`.
@@ -16,7 +16,7 @@ FORMATS = ("github", "sarif", "junit", "json", "markdown")
 
 @click.command()
 @click.argument("target", nargs=-1)
-@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
+@format_option(*FORMATS)
 @file_option("--output", "-o", help="Write the chosen format to FILE; the terminal gets text.")
 @click.option(
     "--against",

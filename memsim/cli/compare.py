@@ -16,7 +16,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
 from memsim.cli.launch_options import LAUNCH, launch_option, launch_said, spell
-from memsim.cli.options import project_options, with_options
+from memsim.cli.options import format_option, project_options, with_options
 from memsim.cli.output import echo_document, say_all
 from memsim.cli.project import open_cache, open_project
 from memsim.cli.untrusted import allow_named
@@ -134,7 +134,7 @@ class Operands:
 @click.command("compare")
 @click.argument("a", callback=allow_named)
 @click.argument("b", callback=allow_named)
-@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", show_default=True)
+@format_option(*FORMATS)
 @with_options(*map(launch_option, LAUNCH))
 @project_options
 @click.pass_context

@@ -11,8 +11,8 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
-from memsim.cli.options import PICTURE, file_option
-from memsim.cli.output import PAGE, free_path, save_picture, say
+from memsim.cli.options import JSON, PICTURE, file_option
+from memsim.cli.output import PAGE, echo_json, free_path, save_picture, say, say_written
 from memsim.cli.untrusted import allow_named
 from memsim.data import data_folder
 from memsim.errors import MemsimError
@@ -21,7 +21,9 @@ from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.pictures.worst_request import take_apart
 from memsim.views.analyze.costs import choose_sites
+from memsim.views.explain.json import request_document
 from memsim.views.explain.terminal import write as write_request
+from memsim.views.heatmap.heat_rows import heatmap_document
 from memsim.views.heatmap.terminal import write as write_heatmap
 from memsim.views.labels import access
 from memsim.views.plot import Plots
@@ -40,9 +42,10 @@ if TYPE_CHECKING:
     help="A second TARGET, drawn with the first on the same scales.",
 )
 @PICTURE
+@JSON
 @click.pass_context
 def heatmap(
-    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, **launch: Any
+    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, as_json: bool, **launch: Any
 ) -> None:
     """Shows how each access to shared memory uses the 32 banks.
 
@@ -60,12 +63,14 @@ def heatmap(
     analyses = [analyze_target(ctx, target)]
     if compare is not None:
         analyses.append(analyze_target(ctx, compare, beside=True))
-    if output is None:
-        write_heatmap(analyses, sys.stdout)
-    else:
+    if output is not None:
         save_picture(
             output, lambda: pages().heatmap_page(analyses), lambda: Plots(analyses[0]).heatmap(*analyses[1:])
         )
+    if as_json:
+        echo_json(heatmap_document(analyses))
+    elif output is None:
+        write_heatmap(analyses, sys.stdout)
 
 
 @click.command()
@@ -79,6 +84,7 @@ def heatmap(
     "--site", type=click.IntRange(0), metavar="N", help="Explain the access with this number in the heatmap."
 )
 @PICTURE
+@JSON
 @click.pass_context
 def explain(
     ctx: click.Context,
@@ -87,6 +93,7 @@ def explain(
     line: str | None,
     site: int | None,
     output: Path | None,
+    as_json: bool,
     **launch: Any,
 ) -> None:
     """Explains one request: what each lane accesses and how the hardware serves it.
@@ -113,12 +120,14 @@ def explain(
         save_picture(
             output, lambda: pages().request_page(analysis, number), lambda: Plots(analysis).lanes(number)
         )
-        return
-    write_request(take_apart(analysis, number), sys.stdout)
-    for line in what_would_help(analysis, number):
-        say(line)
-    for other in others:
-        say(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
+    if as_json:
+        echo_json(request_document(analysis.trace.kernel, take_apart(analysis, number)))
+    elif output is None:
+        write_request(take_apart(analysis, number), sys.stdout)
+        for line in what_would_help(analysis, number):
+            say(line)
+        for other in others:
+            say(f"Also on this line: --site {other}, {access(analysis.sites[other])}")
 
 
 @click.command()
@@ -130,9 +139,10 @@ def explain(
     help="A second TARGET: the page also shows what is different, TARGET before and OTHER after.",
 )
 @file_option("--output", "-o", help="Write to FILE, an .html file. Default: named after the kernel.")
+@JSON
 @click.pass_context
 def report(
-    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, **launch: Any
+    ctx: click.Context, /, target: str, compare: str | None, output: Path | None, as_json: bool, **launch: Any
 ) -> None:
     """Writes an HTML report on a launch.
 
@@ -158,8 +168,8 @@ def report(
     page = pages().report_page(analysis, _recorded(analysis, job), after=after)
     path = output or free_path(analysis.trace.kernel, PAGE)
     write_text(path, page, "the page")
-    if output is None:
-        say(f"written: {path}")
+    if as_json or output is None:
+        say_written(f"written: {path}", [path], as_json=as_json)
 
 
 def pages() -> ModuleType:

@@ -8,10 +8,12 @@ from pathlib import Path
 import click
 
 from memsim.arch import ARCHS, SM_90, get_arch
-from memsim.cli.output import say_all
+from memsim.cli.options import file_option
+from memsim.cli.output import json_text, say_all
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
 from memsim.driver.run_program import run_program
+from memsim.files import write_text
 
 STATIC = (
     "the program, or a library that it uses, has NVIDIA's CUDA runtime linked into it, which runs on NVIDIA's"
@@ -37,9 +39,15 @@ STATIC = (
 @click.option(
     "--max-steps", type=click.IntRange(min=1), help="Instructions after which a kernel counts as endless."
 )
+@file_option("--output", "-o", help="Write the table to FILE as JSON.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
-    analyze: bool, record: Path | None, arch: str, max_steps: int | None, command: tuple[str, ...]
+    analyze: bool,
+    record: Path | None,
+    arch: str,
+    max_steps: int | None,
+    output: Path | None,
+    command: tuple[str, ...],
 ) -> int:
     """Runs an unchanged CUDA program without a GPU: its kernels are executed by memsim.
 
@@ -57,10 +65,10 @@ def exec_(
     launches = Launches(get_arch(arch), _tell, analyze=analyze, record=record, max_steps=max_steps)
     try:
         code = run_program(command, launches)
-    except KeyboardInterrupt:
+    finally:
+        if output is not None:
+            write_text(output, json_text(launch_table.to_dict(launches.kinds.values())), "the table")
         launch_table.write(launches.kinds.values(), sys.stderr, analyzed=analyze)
-        raise
-    launch_table.write(launches.kinds.values(), sys.stderr, analyzed=analyze)
     if launches.asked_for_tables and (code or not launches.kinds):
         _tell(STATIC)
     return code

@@ -12,7 +12,7 @@ import click
 
 from memsim.cli.launch_options import echo_offers, has_kernels
 from memsim.cli.options import JSON
-from memsim.cli.output import echo_json, say
+from memsim.cli.output import echo_json, say_written
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.kernels import by_article
@@ -28,7 +28,8 @@ NARROWEST = 30  # columns of a story
 
 @click.command("list")
 @click.argument("file", required=False)
-def list_kernels(file: str | None) -> None:
+@JSON
+def list_kernels(file: str | None, as_json: bool) -> None:
     """Lists the kernels that ship with memsim, grouped by the article they come from.
 
     Pass any of these names to `memsim analyze`. With FILE, a CUDA source or a binary: lists its
@@ -37,11 +38,24 @@ def list_kernels(file: str | None) -> None:
     if file is not None:
         if not has_kernels(file):
             raise MemsimError("there is no such CUDA source or binary file", file=file)
-        echo_offers(file)
+        echo_offers(file, as_json=as_json)
+        return
+    articles = by_article()
+    if as_json:
+        from memsim.document import plain
+        from memsim.targets.offers import KernelsDocument, ListedKernel
+
+        kernels = (
+            ListedKernel(
+                name=entry.name, about=entry.story, place=title, command=f"memsim analyze {entry.name}"
+            )
+            for title, entries in articles.items()
+            for entry in entries
+        )
+        echo_json(plain(KernelsDocument(kernels=tuple(kernels))))
         return
     from rich.text import Text
 
-    articles = by_article()
     width = max(len(entry.name) for entries in articles.values() for entry in entries)
     screen = Screen(sys.stdout)
     room = max(screen.room - width - 4, NARROWEST)
@@ -92,7 +106,8 @@ def _write_parts(parts: tuple[Tool, ...], missing: list[Tool]) -> None:
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
 @click.option("--include", "-I", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable.")
-def init(folder: Path, include: tuple[str, ...]) -> None:
+@JSON
+def init(folder: Path, include: tuple[str, ...], as_json: bool) -> None:
     """Creates a memsim.toml in FOLDER with one target for each kernel in its CUDA files, and for each launch
     that memsim capture saved there.
 
@@ -111,11 +126,12 @@ def init(folder: Path, include: tuple[str, ...]) -> None:
     text, targets, lacking = first_project(folder, _from_folder(include, folder))
     write_text(path, text, "the project")
     others = f"; {count(lacking, 'other kernel')} at its end, with the values to add" if lacking else ""
-    say(f"wrote {path}: {count(targets, 'target')}{others}")
-    if targets:
-        say("next: run memsim baseline, commit both files, and run memsim check in CI")
-    else:
-        say(f"next: write a target for one of these kernels in {path}, and run memsim baseline")
+    following = (
+        "next: run memsim baseline, commit both files, and run memsim check in CI"
+        if targets
+        else f"next: write a target for one of these kernels in {path}, and run memsim baseline"
+    )
+    say_written(f"wrote {path}: {count(targets, 'target')}{others}", [path], [following], as_json=as_json)
 
 
 def _from_folder(include: tuple[str, ...], folder: Path) -> list[str]:

@@ -20,7 +20,7 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
 from memsim.cli.options import NO_CACHE, Option, with_options
-from memsim.cli.output import progress_bar, say, say_all
+from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.cli.project import open_cache, path_here
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
@@ -253,7 +253,7 @@ def has_kernels(target: str) -> bool:
     return file_exists(Path(target)) and not (may_be_named(target) and _of_project(target))
 
 
-def echo_offers(target: str, options: Sequence[str] = ()) -> None:
+def echo_offers(target: str, options: Sequence[str] = (), *, as_json: bool = False) -> None:
     """Prints the kernels of a source, of PTX, or of machine code, each with a command line.
 
     options: for the compiler, which the command lines repeat.
@@ -261,21 +261,25 @@ def echo_offers(target: str, options: Sequence[str] = ()) -> None:
     Raises:
         MemsimError: it has none, or the compiler refuses what cannot be read as one.
     """
+    from memsim.document import plain
     from memsim.targets import offers
 
     if kind_of(target) in (PTX, BINARY):
-        found = offers.kernel_commands(target)
+        found = offers.listed_code(target)
     else:
         from memsim.compile.cuda_source import read_launching_text
 
         text = read_launching_text(Path(target), options)
-        found = offers.lines(target, text, options=options)
+        found = offers.listed(target, text, options)
         if not found and re.search("__global__|<<<", text):  # a macro defines them, or the code is wrong
-            found = offers.kernel_commands(target, options)
+            found = offers.listed_code(target, options)
     if not found:
         hint = "a kernel is a __global__ function, in the file or in a header that -I leads to"
         raise MemsimError("no kernel was found in it", file=target, hint=hint)
-    say_all("\n".join(found))
+    if as_json:
+        echo_json(plain(offers.KernelsDocument(kernels=tuple(found))))
+    else:
+        say_all("\n".join(line for one in found for line in one.lines))
 
 
 def _of_project(name: str) -> Job | None:

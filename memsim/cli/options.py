@@ -32,7 +32,45 @@ def file_option(*names: str, **how: Any) -> Option:
     return click.option(*names, type=kind, metavar="FILE", **how)
 
 
-JSON = click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+def _stands_for(name: str, value: object) -> Callable[[click.Context, click.Parameter, object], None]:
+    """An option that gives another one its value, unless that is given itself."""
+
+    def take(ctx: click.Context, option: click.Parameter, given: object) -> None:
+        if given in (True, "json"):
+            ctx.default_map = {**(ctx.default_map or {}), name: value}
+
+    return take
+
+
+def format_option(*others: str) -> Option:
+    """`--format` with text, JSON and others, and `--json`, which is short for one of them; gives `form`."""
+    return with_options(
+        click.option(
+            "--format", "form", type=click.Choice(["text", *others]), default="text", show_default=True
+        ),
+        click.option(
+            "--json",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            hidden=True,
+            callback=_stands_for("form", "json"),
+        ),
+    )
+
+
+#: `--json`, and as other verbs have it `--format json`; gives `as_json`.
+JSON = with_options(
+    click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+    click.option(
+        "--format",
+        type=click.Choice(["text", "json"]),
+        is_eager=True,
+        expose_value=False,
+        hidden=True,
+        callback=_stands_for("as_json", True),
+    ),
+)
 NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 JOBS = click.option(
     *("--jobs", "-j"),

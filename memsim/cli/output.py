@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -59,12 +59,32 @@ def say_all(text: object, *, err: bool = False) -> None:
 
 def echo_json(document: Any) -> None:
     """Prints a record as indented JSON."""
-    echo_document(json.dumps(document, indent=2))
+    echo_document(json_text(document))
+
+
+def json_text(document: Any) -> str:
+    """A record as indented JSON."""
+    return json.dumps(document, indent=2)
 
 
 def echo_document(text: str) -> None:
     """Prints a text for a program, whose format says how names are written."""
     click.echo(text)
+
+
+def say_written(
+    answer: str, files: Iterable[Path | str], notes: Iterable[str] = (), *, as_json: bool
+) -> None:
+    """What a verb that writes files prints: the answer and its notes, a line each, or a document."""
+    if not as_json:
+        say(answer)
+        for note in notes:
+            say(note)
+        return
+    from memsim.document import WrittenDocument
+    from memsim.document import plain as values_of
+
+    echo_json(values_of(WrittenDocument(answer=answer, files=tuple(map(str, files)), notes=tuple(notes))))
 
 
 Report: TypeAlias = Callable[[float], None] | None

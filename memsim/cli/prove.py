@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option
-from memsim.cli.options import with_options
-from memsim.cli.output import progress_bar
+from memsim.cli.options import JSON, with_options
+from memsim.cli.output import echo_json, progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep import every_value_shown
@@ -43,6 +43,7 @@ def _named(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) 
 )
 @with_options(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
 @UNTRUSTED
+@JSON
 @click.pass_context
 def prove(
     ctx: click.Context,
@@ -52,6 +53,7 @@ def prove(
     arg: tuple[str, ...],
     define: tuple[str, ...],
     include: tuple[str, ...],
+    as_json: bool,
     **texts: Any,
 ) -> None:
     """Says whether a kernel is free of bank conflicts at every value of some names; exit code 1 if not.
@@ -76,5 +78,8 @@ def prove(
         found = prove_every(target, said, names, report)
     if all(each.ways is None for each in found.replayed):
         raise MemsimError("it could be analyzed at no value", hint=found.replayed[0].error)
-    every_value_shown.write(target, found, sys.stdout)
+    if as_json:
+        echo_json(every_value_shown.to_dict(target, found))
+    else:
+        every_value_shown.write(target, found, sys.stdout)
     ctx.exit(0 if found.holds else 1)

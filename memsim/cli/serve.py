@@ -56,7 +56,7 @@ def sanitize(target: str, options: str = "") -> dict[str, Any]:
 
 def compare(before: str, after: str, options: str = "") -> dict[str, Any]:
     """Two kernels, files, revisions (REV, REV:FILE) or saved analyses, line by line; `.`: as it is now."""
-    return ask("compare", before, after, options=options, form=("--format", "json"))
+    return ask("compare", before, after, options=options)
 
 
 def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dict[str, dict[str, Any]]:
@@ -73,7 +73,7 @@ def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dic
 
 def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
     """The project's kernels against their budgets and the baseline. Exit code 1: some cost more."""
-    return ask("check", *patterns, form=("--format", "json"))
+    return ask("check", *patterns)
 
 
 TOOLS = (analyze, time, suggest, sanitize, compare, compare_texts, check)

@@ -10,13 +10,13 @@ import click
 
 from memsim.boundary import confinement
 from memsim.cli.launch_options import LAUNCH, launch_option, spell
-from memsim.cli.options import JOBS, file_option, with_options
-from memsim.cli.output import progress_bar
+from memsim.cli.options import JOBS, JSON, file_option, with_options
+from memsim.cli.output import echo_json, progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.analyze_variants import sweep as run_sweep
 from memsim.sweep.results import kept_in
-from memsim.sweep.results_shown import write
+from memsim.sweep.results_shown import to_dict, write
 from memsim.sweep.variants import variants
 
 #: What says how a launch is made that is the same for all variants, and not said here.
@@ -41,6 +41,7 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
     help="Split each launch into N parts by blocks, so that several processes share it.",
 )
 @file_option("--plot", help="Plot the Pareto frontier as .png, .svg or .pdf.")
+@JSON
 @click.pass_context
 def sweep(
     ctx: click.Context,
@@ -54,6 +55,7 @@ def sweep(
     scheduler: str | None,
     cut: int,
     plot: Path | None,
+    as_json: bool,
     **texts: Any,
 ) -> None:
     """Analyzes many variants of a kernel, and shows the cheapest for the shared memory they use.
@@ -92,7 +94,10 @@ def sweep(
     chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1)
     with progress_bar(target) as report:
         results = run_sweep(chosen, output, jobs, report, scheduler=scheduler, cut=cut)
-    write(results, sys.stdout)
+    if as_json:
+        echo_json(to_dict(results))
+    else:
+        write(results, sys.stdout)
     if plot is not None:
         from memsim.sweep.results_shown import frontier_figure
 

@@ -16,8 +16,8 @@ import click
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
 from memsim.cli.launch_options import LAUNCH, job_of, launch_option, launch_said, spell
-from memsim.cli.options import file_option, folder_of_recordings, recording_options, with_options
-from memsim.cli.output import echo_json, progress_bar, say, say_all
+from memsim.cli.options import JSON, file_option, folder_of_recordings, recording_options, with_options
+from memsim.cli.output import echo_json, progress_bar, say, say_all, say_written
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.job import Job
@@ -262,7 +262,8 @@ def _show(found: Found, as_json: bool, everything: bool, whole: bool) -> None:
     required=True,
     help="Write a Python program that measures by cycles, and needs only NVIDIA's driver.",
 )
-def probe(export: Path) -> None:
+@JSON
+def probe(export: Path, as_json: bool) -> None:
     """Writes a program that measures what the model's rules are about, on any GPU.
 
     The program is one file, and needs Python and NVIDIA's driver, not even memsim. It repeats an
@@ -270,4 +271,4 @@ def probe(export: Path) -> None:
     the rules by `python -m lab clock RECORDING`, in memsim's repository; please contribute it.
     """
     write_text(export, program_text(), "the program")
-    say(f"written: {export}; on the GPU's machine: python3 {export.name}")
+    say_written(f"written: {export}; on the GPU's machine: python3 {export.name}", [export], as_json=as_json)

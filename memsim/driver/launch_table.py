@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TextIO
+from typing import Annotated, Any, TextIO
 
+from msgspec import Meta
+
+from memsim.document import Dim3, Document, DocumentPart, Line, Texts, plain
 from memsim.driver.execute_launches import LaunchKind
+from memsim.launch import Natural
 from memsim.views.labels import count, dim3
 from memsim.views.screen import Column, Row, Screen
 
@@ -45,6 +49,55 @@ def write(kinds: Iterable[LaunchKind], stream: TextIO, *, analyzed: bool) -> Non
             "Counts are of the first launch of each kind, as memsim analyze has them; all were executed."
         )
     screen.say("Times that the program itself measures are those of its emulation, not of a GPU.")
+
+
+class ExecutedKind(DocumentPart, frozen=True, kw_only=True):
+    """The launches of one kernel with one shape."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3 | None
+    shared_bytes: Annotated[Natural, Meta(description="of dynamic shared memory")]
+    launches: Natural
+    failed: Natural
+    remembered: Annotated[Natural, Meta(description="did what a launch before them did")]
+    seconds: Annotated[float, Meta(ge=0, description="that they took here, on no GPU")]
+    verdict: Annotated[str | None, Meta(description="with --analyze: what the first one costs")]
+    not_counted: Annotated[str, Meta(description="with --analyze: why there is no verdict")]
+    launch: Annotated[str | None, Meta(description="with --record: where the first one was written")]
+    notes: Texts
+
+
+class LaunchesDocument(Document, frozen=True, kw_only=True):
+    """What a program launched."""
+
+    answer: Line
+    kinds: tuple[ExecutedKind, ...]
+
+
+def to_dict(kinds: Iterable[LaunchKind]) -> dict[str, Any]:
+    """The table as plain values, those that took longest first."""
+    kinds = sorted(kinds, key=lambda kind: -kind.seconds)
+    found = (
+        ExecutedKind(
+            kernel=kind.kernel,
+            grid=kind.shape.grid,
+            block=kind.shape.block,
+            cluster=kind.shape.cluster,
+            shared_bytes=kind.shape.shared_bytes,
+            launches=kind.times,
+            failed=kind.failed,
+            remembered=kind.remembered,
+            seconds=kind.seconds,
+            verdict=None if kind.analysis is None else kind.analysis.verdict,
+            not_counted=kind.why_not,
+            launch=None if kind.recording is None else str(kind.recording),
+            notes=tuple(kind.notes),
+        )
+        for kind in kinds
+    )
+    return plain(LaunchesDocument(answer=headline(kinds), kinds=tuple(found)))
 
 
 def headline(kinds: list[LaunchKind]) -> str:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TextIO
+from typing import Annotated, Any, TextIO
 
+from msgspec import Meta
+
+from memsim.document import Document, Line, Texts, plain
+from memsim.launch import Natural
 from memsim.sweep.every_value import AtValue, EveryValue, Values
 from memsim.views.labels import count, ranges
 from memsim.views.screen import Column, Row, Screen
@@ -52,6 +56,39 @@ def headline(found: EveryValue) -> str:
         return f"conflict-free at each of the {count(found.asked, 'value')} of {names}{where}, all replayed"
     of = f"{len(found.replayed):,} of {found.asked:,}"
     return f"conflict-free at every value of {names} that was replayed{where}, {of}"
+
+
+class EveryValueDocument(Document, frozen=True, kw_only=True):
+    """Whether a kernel is free of bank conflicts at every value of some names."""
+
+    target: str
+    answer: Line
+    names: Annotated[Texts, Meta(description="whose values are tried; values below have this order")]
+    asked: Annotated[Natural, Meta(description="combinations of values that were asked about")]
+    holds: Annotated[bool, Meta(description="every replay was possible and is free of conflicts")]
+    is_exact: Annotated[bool, Meta(description="all were replayed; false: the others are not proven")]
+    period: Annotated[Natural, Meta(description="by how many values residues repeat; 0: not by residues")]
+    replayed: tuple[AtValue, ...]
+    contradicted: Annotated[
+        tuple[AtValue, AtValue] | None, Meta(description="two values of one residue that differ")
+    ]
+
+
+def to_dict(target: str, found: EveryValue) -> dict[str, Any]:
+    """The answer as plain values."""
+    return plain(
+        EveryValueDocument(
+            target=target,
+            answer=headline(found),
+            names=found.names,
+            asked=found.asked,
+            holds=found.holds,
+            is_exact=found.is_exact,
+            period=found.period,
+            replayed=found.replayed,
+            contradicted=found.contradicted,
+        )
+    )
 
 
 def _place(found: EveryValue, each: AtValue) -> str:

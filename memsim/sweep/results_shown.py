@@ -5,10 +5,13 @@ what each variant costs against the shared memory that it needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
+from msgspec import Meta
+
+from memsim.document import Document, DocumentPart, Line, one_of, plain
 from memsim.errors import MemsimError
-from memsim.sweep.results import VariantResult, cost_name, frontier, groups
+from memsim.sweep.results import Counts, VariantResult, cost_name, frontier, groups
 from memsim.views.canvas import new_figure, style
 from memsim.views.labels import count, number
 from memsim.views.screen import Column, Row, Screen
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 BEST, LEANER = "*", "+"
 NAMED = 3  # variants that are named with a reason
-COUNTS = {
+COLUMNS = {
     "wavefronts": Column("wavefronts", right=True),
     "ideal_wavefronts": Column("ideal", right=True, keep=2),
     "max_ways": Column("ways", right=True, keep=1),
@@ -81,8 +84,8 @@ def _errors(results: Sequence[VariantResult]) -> Iterator[str]:
 
 def _write_table(screen: Screen, results: Sequence[VariantResult], best: Sequence[int]) -> None:
     """A row for each variant; columns in which nothing is known are left out."""
-    shown = [name for name in COUNTS if any(getattr(one.counts, name) is not None for one in results)]
-    columns = [Column(""), *map(Column, results[0].values), *(COUNTS[name] for name in shown)]
+    shown = [name for name in COLUMNS if any(getattr(one.counts, name) is not None for one in results)]
+    columns = [Column(""), *map(Column, results[0].values), *(COLUMNS[name] for name in shown)]
     # The frontier goes from little shared memory to few wavefronts: the last of a group costs least.
     marks = dict.fromkeys(best, LEANER) | {
         [i for i in best if i in group][-1]: BEST for group in groups(results) if set(group) & set(best)
@@ -94,6 +97,34 @@ def _write_table(screen: Screen, results: Sequence[VariantResult], best: Sequenc
         counts = [number(getattr(result.counts, name), "-") for name in shown]
         rows.append(Row((mark, *result.values.values(), *counts), style))
     screen.table(columns, rows)
+
+
+class SweptVariant(DocumentPart, frozen=True, kw_only=True):
+    """A variant: the values that it stands for, and what it costs."""
+
+    values: dict[str, str]
+    counts: Annotated[Counts, Meta(description="sums over its accesses; null: not known, or does not apply")]
+    on_frontier: Annotated[bool, Meta(description="no other of the same work has less of both costs")]
+
+
+class SweepDocument(Document, frozen=True, kw_only=True):
+    """The variants of a sweep, in the order in which they were asked for."""
+
+    answer: Line
+    cost: Annotated[str, one_of("wavefronts", "sectors", description="what is compared, beside shared_bytes")]
+    variants: tuple[SweptVariant, ...]
+
+
+def to_dict(results: Sequence[VariantResult]) -> dict[str, Any]:
+    """The results as plain values."""
+    best = frontier(results)
+    variants = (
+        SweptVariant(values=dict(one.values), counts=one.counts, on_frontier=number in best)
+        for number, one in enumerate(results)
+    )
+    return plain(
+        SweepDocument(answer=headline(results, best), cost=cost_name(results), variants=tuple(variants))
+    )
 
 
 WIDTH, HEIGHT = 8.0, 5.0

@@ -12,9 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 from memsim.api import loading
+from memsim.document import Document, DocumentPart, Texts
 from memsim.names.demangle import demangle
 from memsim.source.elements import element, struct_argument
 from memsim.source.expressions import Number, evaluate
@@ -124,22 +127,52 @@ def offers(text: str, given: Mapping[str, Number] | None = None) -> tuple[Offer,
     return tuple(found)
 
 
-def lines(file: str, text: str, verb: str = "analyze", options: Sequence[str] = ()) -> list[str]:
-    """For each kernel its C parameters, how the source launches it, and a command line.
+class ListedKernel(DocumentPart, frozen=True, kw_only=True):
+    """A kernel, and what to type for it."""
+
+    name: str
+    about: Annotated[str, Meta(description="its story, or its parameters")]
+    place: Annotated[str, Meta(description="FILE:LINE, or the title of its article; empty: not known")] = ""
+    launched: Annotated[str, Meta(description="how its source launches it; empty: not known")] = ""
+    command: Annotated[str, Meta(description="a command that analyzes it, with names for what is open")]
+    asked: Annotated[Texts, Meta(description="the names whose values the command needs")] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        """The same for people."""
+        launched = [f"  launched in {self.launched}"] if self.launched else []
+        asked = [f"  with values for {', '.join(self.asked)}"] if self.asked else []
+        return [f"{self.about}   {self.place}".rstrip(), *launched, f"  {self.command}", *asked]
+
+
+class KernelsDocument(Document, frozen=True, kw_only=True):
+    """The kernels that ship, or those of a file."""
+
+    kernels: tuple[ListedKernel, ...]
+
+
+def listed(file: str, text: str, options: Sequence[str] = ()) -> list[ListedKernel]:
+    """For each kernel of a source its C parameters, how that launches it, and a command line.
 
     options: for the compiler, which the command lines repeat.
     """
-    said: list[str] = []
+    found: list[ListedKernel] = []
     for offer in offers(text):
-        place = f"{Path(offer.kernel.file or file).name}:{offer.kernel.line}"
-        said.append(f"{offer.kernel.signature}   {place}")
+        launched = ""
         if offer.launch is not None:
             header = f" of {Path(offer.launch.file).name}" if offer.launch.file else ""
-            said.append(f"  launched in line {offer.launch.line}{header}: {_shown(offer.launch)}")
-        said.append(f"  {command_line(file, offer, verb, options=options)}")
-        if offer.asked:
-            said.append(f"  with values for {', '.join(offer.asked)}")
-    return said
+            launched = f"line {offer.launch.line}{header}: {_shown(offer.launch)}"
+        found.append(
+            ListedKernel(
+                name=offer.name,
+                about=offer.kernel.signature,
+                place=f"{Path(offer.kernel.file or file).name}:{offer.kernel.line}",
+                launched=launched,
+                command=command_line(file, offer, options=options),
+                asked=offer.asked,
+            )
+        )
+    return found
 
 
 def command_line(
@@ -324,8 +357,8 @@ class _Draft:
         return None, self.scope.asked(count) or ()
 
 
-def kernel_commands(file: str, options: Sequence[str] = ()) -> list[str]:
-    """For each kernel the sizes of its parameters, and a command line.
+def listed_code(file: str, options: Sequence[str] = ()) -> list[ListedKernel]:
+    """For each kernel of machine code or PTX the sizes of its parameters, and a command line.
 
     options: for the compiler of a source, which the command lines repeat.
 
@@ -339,15 +372,14 @@ def kernel_commands(file: str, options: Sequence[str] = ()) -> list[str]:
     else:
         kernels = _in_binary(path)
     words = " ".join(map(shlex.quote, (file, *options)))
-    said: list[str] = []
+    found: list[ListedKernel] = []
     for entry, parameters in kernels.items():
-        sizes = ", ".join(f"{parameter.size} B" for parameter in parameters)
-        said.append(f"{demangle(entry)}({sizes})")
+        name, sizes = demangle(entry), ", ".join(f"{parameter.size} B" for parameter in parameters)
         arguments = " ".join("--arg ARG" for _ in parameters)
-        chosen = f" --kernel {shlex.quote(demangle(entry))}" if len(kernels) > 1 else ""
-        line = f"  memsim analyze {words}{chosen} --grid GRID --block BLOCK {arguments}"
-        said.append(line.rstrip())
-    return said
+        chosen = f" --kernel {shlex.quote(name)}" if len(kernels) > 1 else ""
+        command = f"memsim analyze {words}{chosen} --grid GRID --block BLOCK {arguments}".rstrip()
+        found.append(ListedKernel(name=name, about=f"{name}({sizes})", command=command))
+    return found
 
 
 def _in_binary(path: Path) -> dict[str, tuple[Parameter, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import memsim as package
 from memsim.arch import SM_90
 from memsim.captured.saved_launch import read_launch
 from memsim.cli import main
@@ -17,6 +19,7 @@ from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
+from tests.schema import validate
 
 SOURCE = Path(__file__).with_name("programs.cu")
 pytestmark = [
@@ -131,6 +134,16 @@ def test_analyze_counts_the_first_launch_of_a_kind_and_changes_nothing(
         launch_table.write(done.kinds, stream, analyzed=True)
         stream.seek(0)
         assert "grid_sum" in stream.read()
+
+
+def test_the_table_as_json_fits_its_schema(programs: Path, tmp_path: Path) -> None:
+    told = tmp_path / "table.json"
+    assert main(["exec", "--analyze", "-o", str(told), "--", str(programs), "cooperative"]) == 0
+    document = json.loads(told.read_text("utf-8"))
+    schema = Path(package.__file__).parent / "schemas" / "launches.schema.json"
+    validate(document, json.loads(schema.read_text("utf-8")))
+    (kind,) = document["kinds"]
+    assert kind["launches"] == 2 and kind["verdict"] and kind["launch"] is None
 
 
 def test_without_memsim_there_is_no_device(programs: Path) -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.document import Count, Document, DocumentPart, Line, plain
 from memsim.errors import MemsimError
+from memsim.launch import Natural
 from memsim.pictures.bank_use import BankUse, bank_use
 from memsim.views.labels import access, each, file_names
 
+Banks: TypeAlias = tuple[Natural, ...]
 SCALE = "words of the worst request in one bank; 1: clean"
 SHARE = "bar below: share of all requests that use the bank"
 #: What the terminal shows of a bank that the worst request leaves alone.
@@ -95,6 +101,65 @@ def heat_rows(analysis: Analysis) -> list[HeatRow]:
         for number, site in enumerate(analysis.sites)
         if site.space == "shared"
     ]
+
+
+class HeatmapRow(DocumentPart, frozen=True, kw_only=True):
+    """How an access to shared memory uses the banks."""
+
+    site: Annotated[Natural, Meta(description="its number in the analysis")]
+    place: str
+    access: str
+    array: str
+    answer: Line
+    ways: Count
+    requests: Count
+    wavefronts: Count
+    ideal_wavefronts: Count
+    worst: Annotated[
+        Banks | None, Meta(description="words of the worst request in each bank; 1: no conflict")
+    ]
+    most: Annotated[Banks | None, Meta(description="the same, in each bank the most of all requests")]
+    busy: Annotated[tuple[float, ...] | None, Meta(description="share of the requests that use each bank")]
+
+
+class HeatmapPanel(DocumentPart, frozen=True, kw_only=True):
+    """A launch."""
+
+    kernel: str
+    rows: tuple[HeatmapRow, ...]
+
+
+class HeatmapDocument(Document, frozen=True, kw_only=True):
+    """How launches use the 32 banks of shared memory."""
+
+    panels: Annotated[tuple[HeatmapPanel, ...], Meta(description="TARGET, and what it is compared with")]
+
+
+def heatmap_document(analyses: Sequence[Analysis]) -> dict[str, Any]:
+    """The rows of each analysis as plain values."""
+    panels = (
+        HeatmapPanel(kernel=analysis.trace.kernel, rows=tuple(map(_heatmap_row, heat_rows(analysis))))
+        for analysis in analyses
+    )
+    return plain(HeatmapDocument(panels=tuple(panels)))
+
+
+def _heatmap_row(row: HeatRow) -> HeatmapRow:
+    site, use = row.site, row.use
+    return HeatmapRow(
+        site=row.number,
+        place=row.place,
+        access=access(site),
+        array=site.array,
+        answer=row.answer,
+        ways=site.max_ways,
+        requests=site.requests,
+        wavefronts=site.wavefronts,
+        ideal_wavefronts=site.ideal_wavefronts,
+        worst=None if use is None else tuple(use.worst.tolist()),
+        most=None if use is None else tuple(use.ways.tolist()),
+        busy=None if use is None else tuple(use.busy.tolist()),
+    )
 
 
 def heat_panels(analyses: Sequence[Analysis]) -> list[list[HeatRow]]:
