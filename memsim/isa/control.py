@@ -61,7 +61,8 @@ control("KILL JMP JMX JMXU BRXU RTT SETLMEMBASE SETCTAID", Flow.UNKNOWN)
 # Memory order, caches, time and power: no value, address or branch depends on them here. Only opcodes in this
 # list are silent; tests/isa/test_silent.py checks it against NVIDIA's table.
 define("NOP PMTRIG PREEXIT ACQBULK SETMAXREG WARPGROUP WARPGROUPSET", "<-", None, effect=Effect.NONE)
-define("MEMBAR FENCE ERRBAR CGAERRBAR", "<-", None, effect=Effect.NONE)
+define("FENCE ERRBAR CGAERRBAR", "<-", None, effect=Effect.NONE)
+define("MEMBAR", "<-", None, effect=Effect.NONE, traits=dict.fromkeys(("GPU", "SYS", "VC"), Trait.FENCES))
 define("CCTLL CCTLT UTMACCTL UTMAPF UBLKPF", "<-", None, effect=Effect.NONE)
 
 
@@ -120,7 +121,7 @@ define("SUST", "<-", None, touches=(("surface_store", "global"),))
 define("SURED", "<-", None, touches=(("surface_reduction", "global"),))
 define("SUATOM", "P?R2 <-", None, touches=(("surface_atomic", "global"),))
 define("TMML", "P?R2R2 <- R4", None, touches=(("load", "texture"),))
-define("CCTL", "<- a?", HARMLESS, effect=Effect.NONE)
+define("CCTL", "<- a?", HARMLESS, effect=Effect.NONE, traits={"IVALL": Trait.REFRESHES})
 define("CCTL", "<- a?", None, touches=(("discard", "global"),))  # `CCTL.RML2` leaves undefined memory
 
 # --- registers only ------------------------------------------------------------------------

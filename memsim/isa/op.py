@@ -59,6 +59,8 @@ class Trait(Enum):
     COUNTS = "counts"  # ... on how many
     ALL_OF = "all of"  # ... on whether all
     ARRIVES = "arrives"  # ... or does not wait
+    FENCES = "fences"  # what a thread accesses before it, from what it accesses behind it, for other blocks
+    REFRESHES = "refreshes"  # what a thread loads behind it is no older than what it has seen
     RELATIVE = "relative"  # a call of an address relative to the kernel's
     ABSOLUTE = "absolute"  # a call of, or return to, an address of 64 bits
 

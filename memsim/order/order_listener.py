@@ -149,6 +149,9 @@ class OrderListener:
     def fence_proxies(self, mask: Mask) -> None:
         """What warps know of is ordered before what copies in bulk do from here on (`fence.proxy.async`)."""
 
+    def fence_memory(self, mask: Mask, releases: bool) -> None:
+        """Warps execute a fence for threads of other blocks; else what follows what they have seen only."""
+
     def store_later(
         self, store: SpaceBytes, address: Int, dtype: type, active: Mask, columns: np.ndarray | None = None
     ) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from memsim.isa.memory_access import bytes_of_piece, register_count
+from memsim.isa.op import Trait
 from memsim.isa.program import SHARED, Op, Program
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
@@ -68,16 +69,20 @@ class Description:
             example.phase,
         )
 
-    def global_race(self, pair: GlobalPair, example: Example) -> Hazard:
-        """A race of two instructions in global memory."""
+    def global_race(self, pair: GlobalPair, example: Example, is_partial: bool) -> Hazard:
+        """A race of two instructions in global memory. is_partial: as of `GlobalRaces`."""
         earlier, later = self.ops[pair.earlier], self.ops[pair.later]
-        doubt = FENCED if any(map(_is_fence, self.ops)) else ""
+        doubt = PARTIAL if is_partial and any(Trait.FENCES in op.traits for op in self.ops) else ""
         kind = "nothing orders the two accesses"
         if pair.together:
             kind = "threads store to one place at once"
             doubt = doubt or "whether they store different values was not computed"
-        cure = "an atomic, a place for each block, another launch, or cooperative groups' grid.sync()"
-        if pair.same_block and not pair.together:
+        elif pair.seen:
+            kind = "a flag has told of the first access, but no fence orders the second one behind the flag"
+        cure = f"a flag: {FLAG}; grid.sync(); an atomic; or another launch"
+        if pair.seen:
+            cure = f"__threadfence() between what has seen it and {later.where}"
+        elif pair.same_block and not pair.together:
             cure = f"__syncthreads() between {earlier.where} and {later.where}"
         width = min(_width(earlier), _width(later))
         name = short_name(pair.array)
@@ -233,12 +238,10 @@ class Description:
         return False
 
 
-#: Why a race is only possible in code that orders accesses in a way that is not followed.
-FENCED = "the code has a fence, so a flag in memory may order the two"
-
-
-def _is_fence(op: Op) -> bool:
-    return op.form.opcode == "MEMBAR" and "CTA" not in op.form.modifiers
+#: Why a race is only possible where more orders accesses than can be followed.
+PARTIAL = "the launch has more fences and flags than are followed"
+#: What orders accesses by different blocks.
+FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
 
 
 def _does(op: Op) -> str:

@@ -1,15 +1,17 @@
 """Races in global memory: of threads of several blocks, or of warps of one block without a barrier between.
 
 Each cell of an array that the launch writes remembers who wrote it last, who read it last and who changed it
-by an atomic or another strong access, as one number (`memsim.order.global_order.accesses_by`). Two accesses
-are ordered if one warp makes both, or if both are of one block with a block barrier between them. Fences and
-flags order more (PTX ISA 8.8, 8.9.4); they are not followed, so in code that has a fence a race is possible
-only.
+by an atomic or another strong access, as one number (`memsim.order.global_order.accesses_by`), and at which
+age (`BlockOrder`). Two accesses are ordered if one warp makes both, if both are of one block with a block
+barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
+fences, a named barrier, an mbarrier, or the barrier of a cluster. A strong read counts if its value decides
+an access or a branch: a thread that does not look at a flag has not waited for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +21,12 @@ from memsim.arch.units import WARP
 from memsim.instruction import Instruction
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.program import Op, Program
+from memsim.launch import Launch
 from memsim.model.operations import operation
-from memsim.order.global_order import BLOCK, accesses_by, are_unordered
+from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
 from memsim.order.order_listener import OrderListener
+from memsim.sanitizer.block_order import KNOWN, SEEN, BlockOrder
 from memsim.sanitizer.shared_races import Example
-from memsim.simt.bounds import Bounds
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
@@ -33,51 +36,150 @@ from memsim.state.sums import Int
 
 #: Accesses of lanes to arrays that the launch writes, after which no more are followed; bytes of such arrays.
 MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
-#: Bits of a number for the thread in its warp.
-_LANE = WARP - 1
+#: Bits of a number for the thread in its warp, and for the thread and the barriers in the block.
+_LANE, _THREAD, _IN_BLOCK = WARP - 1, (1 << BARRIERS) - 1, (1 << BLOCK) - 1
+#: What makes a load or a store strong (PTX ISA 8.4).
+STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
 #: In global memory a copy only reads.
 WRITES = frozenset(("store", "update"))
 
 
 class GlobalPair(NamedTuple):
-    """Two instructions that race on an array; of one block, or of several; together: in one execution."""
+    """Two instructions that race on an array; of one block, or of several; together: in one execution; seen:
+    by a flag, but no fence is behind that.
+    """
 
     earlier: int
     later: int
     array: str
     same_block: bool
     together: bool
+    seen: bool
 
 
 class _Cells:
-    """The last accesses to the cells of an array: who, and by which instruction."""
+    """The last accesses to the cells of an array: who, at which age, and by which instruction."""
 
     def __init__(self, count: int) -> None:
         self.who = np.zeros(count, np.int64)
-        self.by = np.zeros(count, np.int32)
+        self.age, self.by = np.zeros((2, count), np.int32)
+
+    def put(self, cells: np.ndarray, who: np.ndarray, age: np.ndarray, by: np.ndarray | int) -> None:
+        """Accesses to cells [n]."""
+        self.who[cells], self.age[cells], self.by[cells] = who, age, by
+
+
+@dataclass(frozen=True, slots=True)
+class _CellLanes:
+    """Lanes of an access as columns, once for each cell: their row, who they are, their age, the cell among
+    those of its array, and its number among all.
+    """
+
+    rows: np.ndarray
+    who: np.ndarray
+    ages: np.ndarray
+    cells: np.ndarray
+    numbers: np.ndarray
+
+    def __getitem__(self, at: np.ndarray) -> _CellLanes:
+        return _CellLanes(*(getattr(self, name)[at] for name in self.__slots__))
+
+    @property
+    def warps(self) -> np.ndarray:
+        """In their blocks."""
+        found: np.ndarray = (self.who & _THREAD) // WARP
+        return found
 
 
 class GlobalRaces(OrderListener):
-    """Finds them: `found`. limits: what is not followed, in words."""
+    """Finds them: `found`. limits: what is not followed, in words. is_partial: not all is that orders."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, launch: Launch) -> None:
         self.found: dict[GlobalPair, Example] = {}
         self.limits: set[str] = set()
-        ops = [op for op in program.ops if any(space in ("global", "generic") for _, space in op.touches)]
-        self.unit = min((bytes_of_piece(op.form) for op in ops), default=4)
-        self._writers = [
-            op for op in ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
+        self._ops = [
+            op for op in program.ops if any(space in ("global", "generic") for _, space in op.touches)
         ]
+        self.unit = min((bytes_of_piece(op.form) for op in self._ops), default=4)
+        self._writers = [
+            op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
+        ]
+        self._of_block = np.array([_is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
         self._cells: dict[str, tuple[Buffer, tuple[_Cells, ...]]] | None = None
+        self._order = BlockOrder(launch.blocks, launch.warps)
+        #: Whether what waits besides block barriers may matter.
+        self._is_ordered = False
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether not all is known that orders accesses."""
+        return self._order.is_full
+
+    # --- order ---------------------------------------------------------------------------------
 
     def start_chunk(self, threads: Any, memory: Memory) -> None:
         self._threads, self._memory = threads, memory
         self._barriers = np.zeros((len(threads.blocks), 1), np.int64)
+        self._order.start(threads.blocks)
 
     def block_barrier(self, mask: Mask = True) -> None:
-        here: np.ndarray = np.any(to_bools(mask), axis=1)
+        here: np.ndarray = np.broadcast_to(np.any(to_bools(mask), axis=1), len(self._barriers))
         self._barriers = self._barriers + here[:, None]
+        self._order.pass_barrier(here)
+
+    def fence_memory(self, mask: Mask, releases: bool) -> None:
+        if self._is_followed_order:
+            self._order.fence(*self._warps(mask), releases)
+
+    def arrive_named(self, number: int, mask: Mask) -> None:
+        if self._is_ordered:
+            rows, warps = self._warps(mask)
+            self._order.tell(rows, warps, (("barrier", number, row) for row in rows.tolist()))
+
+    def pass_named(self, number: int, mask: Mask) -> None:
+        if self._is_ordered:
+            self.arrive_named(number, mask)
+            rows, warps = self._warps(mask)
+            keys = [("barrier", number, row) for row in rows.tolist()]
+            self._order.learn(rows, warps, keys)
+            for key in {*keys}:
+                self._order.move(key, None)
+
+    def arrive_cluster(self, mask: Mask) -> None:
+        if self._is_ordered:
+            rows, warps = self._warps(mask)
+            self._order.tell(rows, warps, self._clusters(rows))
+
+    def pass_cluster(self, mask: Mask) -> None:
+        if self._is_ordered and mask is not False:
+            rows, warps = self._warps(mask)
+            self._order.learn(rows, warps, self._clusters(rows))
+
+    def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
+        if self._is_ordered:
+            self._order.tell(rows, warps, zip(blocks.tolist(), columns.tolist()))
+
+    def complete_phase(self, rows: np.ndarray, columns: np.ndarray) -> None:
+        if self._is_ordered:
+            for key in {*zip(rows.tolist(), columns.tolist())}:
+                self._order.move(key, ("over", *key))
+
+    def pass_phase(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
+        if self._is_ordered:
+            keys = (("over", *key) for key in zip(rows.tolist(), columns.tolist()))
+            self._order.learn(rows, warps, keys)
+
+    def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+        """(blocks, warps) with a lane in a mask."""
+        blocks, threads = self._threads.shape
+        rows, warps = np.nonzero(np.broadcast_to(self._threads.warps_of(mask), (blocks, threads // WARP)))
+        return rows, warps
+
+    def _clusters(self, rows: np.ndarray) -> Iterable[tuple[str, int]]:
+        return (("cluster", first) for first in self._threads.peers[rows].min(1).tolist())
+
+    # --- accesses ------------------------------------------------------------------------------
 
     def hear(self, site: Site, address: Int, active: Mask, chunk: Chunk) -> None:
         """Lanes access global memory."""
@@ -103,13 +205,19 @@ class GlobalRaces(OrderListener):
         """Whether an access is to an array that the launch writes."""
         if self._cells is None:
             self._cells = {one.name: self._new(one) for one in self._written()}
+            self._is_ordered = self._are_shared([*self._cells])
         origins = self._origins(site.instruction)
         return any(one.name in self._cells for one in origins) if origins else bool(self._cells)
 
+    @property
+    def _is_followed_order(self) -> bool:
+        """Whether there are accesses that fences may order, of rows that are blocks."""
+        return bool(self._cells) and len(self._threads.blocks) == len(self._barriers)
+
     def _origins(self, instruction: Instruction) -> Sequence[Buffer]:
         """The arrays that its address is derived from; none if that is not known."""
-        bounds: Bounds = self._threads.bounds
-        return bounds.origins_of(instruction) if isinstance(instruction, Op) else ()
+        found: Sequence[Buffer] = self._threads.bounds.origins_of(instruction)
+        return found
 
     def _written(self) -> list[Buffer]:
         layout = self._memory.layouts["global"]
@@ -122,6 +230,11 @@ class GlobalRaces(OrderListener):
             return []
         return written
 
+    def _are_shared(self, written: Sequence[str]) -> bool:
+        """Whether several instructions may access one of these arrays."""
+        origins = [{one.name for one in self._origins(op)} or {*written} for op in self._ops]
+        return any(sum(name in names for names in origins) > 1 for name in written)
+
     def _new(self, buffer: Buffer) -> tuple[Buffer, tuple[_Cells, ...]]:
         count = -(-(buffer.end - buffer.start) // self.unit)
         return buffer, tuple(_Cells(count) for _ in range(4))
@@ -133,89 +246,108 @@ class GlobalRaces(OrderListener):
         assert isinstance(op, Op) and self._cells is not None
         verb = operation("global", site.access).verb
         threads = chunk.first[rows, 0] + columns
-        barriers = (
-            self._barriers[rows, 0] if len(self._barriers) == len(chunk.blocks) else np.zeros_like(rows)
-        )
+        are_blocks = len(self._barriers) == len(chunk.blocks)
+        barriers = self._barriers[rows, 0] if are_blocks else np.zeros_like(rows)
+        ages = self._order.ages[rows] if are_blocks else np.zeros_like(rows)
         who = accesses_by(chunk.blocks[rows], barriers, threads)
         each = max(1, site.width // self.unit)
         cells = places // self.unit
         if each > 1:
             cells = (cells[:, None] + np.arange(each)).ravel()
-            who = np.repeat(who, each)
-        is_strong = verb == "update" or "STRONG" in op.form.modifiers
+            who, rows, ages = (np.repeat(one, each) for one in (who, rows, ages))
+        is_strong = verb == "update" or not STRONG.isdisjoint(op.form.modifiers)
         for buffer, marks in self._cells.values():
             first = buffer.start // self.unit
-            here = (cells >= first) & (cells < first + len(marks[0].who))
-            if here.any():
-                self._of_array(buffer, marks, op.index, verb, is_strong, cells[here] - first, who[here])
+            here = np.flatnonzero((cells >= first) & (cells < first + len(marks[0].who)))
+            if len(here):
+                lanes = _CellLanes(rows[here], who[here], ages[here], cells[here] - first, cells[here])
+                self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
+                if is_strong and are_blocks and not self._of_block[op.index]:
+                    sees = bool(op.writes) and self._threads.bounds.of_program.dataflow.decides(op.index)
+                    writes = verb in WRITES
+                    self._order.strong(lanes.rows, lanes.warps, lanes.numbers, sees, writes, verb == "update")
 
     def _of_array(
-        self,
-        buffer: Buffer,
-        marks: Sequence[_Cells],
-        op: int,
-        verb: str,
-        is_strong: bool,
-        cells: np.ndarray,
-        who: np.ndarray,
+        self, buffer: Buffer, marks: Sequence[_Cells], op: int, verb: str, is_strong: bool, lanes: _CellLanes
     ) -> None:
         written, strong, read, read_too = marks
-        writes = verb in WRITES
-        others = [written] + ([] if is_strong else [strong]) + ([read, read_too] if writes else [])
-        for one in others:
-            late = _unordered(one.who[cells], who)
-            if one is strong and not writes:
-                late &= one.by[cells] >= 0  # strong loads are marked so
+        writes, cells, who = verb in WRITES, lanes.cells, lanes.who
+        for one in (written, strong, *((read, read_too) if writes else ())):
+            late = self._unordered(one, lanes)
+            if one is strong and late.any():
+                if not writes:
+                    late &= one.by[cells] >= 0  # strong loads are marked so
+                if is_strong:  # in the scope of each other, unless it is only that of a block
+                    narrow = self._of_block[op] | self._of_block[np.maximum(one.by[cells], ~one.by[cells])]
+                    late &= narrow & (one.who[cells] >> BLOCK != who >> BLOCK)
             if late.any():
-                self._report(buffer, op, cells[late], one.who[cells][late], one.by[cells][late], who[late])
-        before, by = read.who[cells], read.by[cells]
+                at = np.flatnonzero(late)
+                self._report(buffer, op, one, lanes[at])
+        before = read.who[cells], read.age[cells], read.by[cells]
         mine = strong if is_strong else written if writes else read
-        mine.who[cells] = who
-        mine.by[cells] = op if writes else ~op if is_strong else op
+        mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op)
         if mine is read:  # of several readers that are not ordered two are kept
-            for apart, who_too, by_too in (
-                (_unordered(before, who), before, by),
-                (_unordered(read.who[cells], who), who, np.full(len(who), op)),
+            ops = np.full(len(who), op)
+            for apart, kept in (
+                (_are_apart(before[0], who), before),
+                (_are_apart(read.who[cells], who), (who, lanes.ages, ops)),
             ):
-                read_too.who[cells[apart]], read_too.by[cells[apart]] = who_too[apart], by_too[apart]
-        if writes and not is_strong:
+                read_too.put(cells[apart], *(column[apart] for column in kept))
+        if writes and (not is_strong or self._of_block[op]):
             winners = mine.who[cells]
-            lost = (winners != who) & _unordered(winners, who)
-            lost |= (winners != who) & (winners >> BLOCK == who >> BLOCK) & (winners >> 5 == who >> 5)
-            if lost.any():
-                self._report(buffer, op, cells[lost], winners[lost], mine.by[cells][lost], who[lost], True)
+            others = winners >> BLOCK != who >> BLOCK
+            if not is_strong:
+                in_warp = winners & ~np.int64(_LANE) == who & ~np.int64(_LANE)
+                others = (winners != who) & (_are_apart(winners, who) | in_warp)
+            if others.any():
+                self._report(buffer, op, mine, lanes[np.flatnonzero(others)], not is_strong)
+
+    def _unordered(self, earlier: _Cells, lanes: _CellLanes) -> np.ndarray:
+        """Where there was an access that is not ordered with that of a lane."""
+        late = _are_apart(earlier.who[lanes.cells], lanes.who)
+        if self._order.is_used and late.any():
+            at = np.flatnonzero(late)
+            late[at] = ~self._knows(KNOWN, earlier, lanes[at])
+        return late
+
+    def _knows(self, kind: int, earlier: _Cells, lanes: _CellLanes) -> np.ndarray:
+        """Whether lanes know of what was there before, or have seen that."""
+        who = earlier.who[lanes.cells]
+        blocks, barriers = (who >> BLOCK) - 1, (who & _IN_BLOCK) >> BARRIERS
+        others, ages = (who & _THREAD) // WARP, earlier.age[lanes.cells]
+        return self._order.knows(kind, lanes.rows, lanes.warps, blocks, barriers, others, ages)
 
     def _report(
-        self,
-        buffer: Buffer,
-        op: int,
-        cells: np.ndarray,
-        earlier: np.ndarray,
-        by: np.ndarray,
-        who: np.ndarray,
-        together: bool = False,
+        self, buffer: Buffer, op: int, marks: _Cells, lanes: _CellLanes, together: bool = False
     ) -> None:
+        earlier, by, who = marks.who[lanes.cells], marks.by[lanes.cells], lanes.who
         by = np.where(by < 0, ~by, by)
         same = earlier >> BLOCK == who >> BLOCK
-        kinds = by.astype(np.int64) << 1 | same
+        seen = self._knows(SEEN, marks, lanes) if self._order.is_used and not together else np.False_
+        kinds = by.astype(np.int64) << 2 | seen << 1 | same
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
             one = at[0]
-            pair = GlobalPair(kind >> 1, op, buffer.name, bool(kind & 1), together)
+            pair = GlobalPair(kind >> 2, op, buffer.name, bool(kind & 1), together, bool(kind & 2))
             if pair not in self.found:
                 self.found[pair] = Example(
                     int(who[one] >> BLOCK) - 1,
                     int(earlier[one] & 1023),
                     int(who[one] & 1023),
-                    int(cells[one]) * self.unit,
+                    int(lanes.cells[one]) * self.unit,
                     0,
                     other=int(earlier[one] >> BLOCK) - 1,
                 )
             self.found[pair].count += len(at)
 
 
-def _unordered(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
-    """Where there was an access that is not ordered with this one; lanes of a warp are taken to be."""
+def _are_apart(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
+    """Where there was an access that no block barrier orders with this one; lanes of a warp are ordered."""
     found = are_unordered(earlier, who)
     found &= (earlier ^ who) & ~np.int64(_LANE) != 0
     return found
+
+
+def _is_of_block(op: Op) -> bool:
+    """Whether a strong access is so for threads of its block only (PTX ISA 8.5, scope)."""
+    return not {"SM", "CTA"}.isdisjoint(op.form.modifiers)

@@ -78,7 +78,8 @@ def sanitize_job(
     found: list[Hazard] = []
     if RACE in tools:
         found += [said.race(pair, one) for pair, one in races.found.items() if isinstance(pair, Pair)]
-        found += [said.global_race(pair, one) for pair, one in ears.of_global.found.items()]
+        of_global = ears.of_global
+        found += [said.global_race(pair, one, of_global.is_partial) for pair, one in of_global.found.items()]
     if INIT in tools:
         found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
     if BOUNDS in tools:
@@ -105,7 +106,7 @@ def _run(
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
     kernel = job.loaded
     races = RaceListener(*_setting(kernel.executable, job.launch))
-    of_global = GlobalRaces(kernel.executable.program)
+    of_global = GlobalRaces(kernel.executable.program, job.launch)
     ears = Ears(races, of_global, kernel.sources)
     order = Listeners(races, of_global)
     how = {"everything": False, "blocks": chosen, "order": order, "chunk_threads": limit}

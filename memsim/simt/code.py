@@ -18,7 +18,7 @@ from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
-from memsim.simt.steps import Step, memory_step, unknown_effects, value_step
+from memsim.simt.steps import Step, fence_step, memory_step, unknown_effects, value_step
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both
@@ -119,6 +119,8 @@ class Code:
         control = ops[-1] if ops[-1].flow is not None else None
         steps = []
         for op in ops:
+            if not FENCES.isdisjoint(op.traits):
+                steps.append(fence_step(Trait.FENCES in op.traits))
             if op.effect in (Effect.NONE, Effect.CONTROL) or op.guard == NEVER:
                 continue
             wanted = needed is None or op.index in needed
@@ -202,8 +204,11 @@ def works_on_lane(op: Op) -> bool:
     """Is what it does in a lane the same, whatever other lanes do?"""
     if op.effect is Effect.MEMORY:
         return set(op.touches) <= LANEWISE
-    return op.effect is not Effect.LANES and bool(op.is_known)
+    return FENCES.isdisjoint(op.traits) and op.effect is not Effect.LANES and bool(op.is_known)
 
+
+#: Of instructions that order what warps access in memory.
+FENCES = frozenset((Trait.FENCES, Trait.REFRESHES))
 
 #: Accesses that every lane makes for itself.
 LANEWISE = {("load", "global"), ("store", "global"), ("load", "constant")}

@@ -193,6 +193,10 @@ class Dataflow(ControlGraph):
         self.backward(transfer, Needed())
         return frozenset(wanted), frozenset(loads)
 
+    def decides(self, index: int) -> bool:
+        """Whether the value of an instruction is needed; call it after `needed`."""
+        return index in self._needed_values
+
     def places_read(self, op: Op) -> Places:
         """Where a memory instruction reads."""
         return _places(self._reached(op, spaces_read(op)), self.merged(self.roots_of(op.index)))

@@ -262,6 +262,11 @@ def memory_step(op: Op, guard: PredicateReader | None, access: Callable[..., Non
     return run if data or not set(op.touches) <= REPEATABLE else repeating_step(op, run)
 
 
+def fence_step(releases: bool) -> Step:
+    """The step of a fence, of all running lanes: no value depends on it, so its guard may be unknown."""
+    return lambda machine: machine.order.fence_memory(machine.mask, releases)
+
+
 def repeating_step(op: Op, access: Step) -> Step:
     """A step whose access depends only on its lanes and on the registers of its address and guard.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 from memsim.api.running import job_of
 from memsim.sanitizer.hazards import RACE
@@ -54,10 +55,103 @@ def test_atomics_race_with_plain_accesses_only() -> None:
     assert sanitized("p[t % 4] += 1;").findings
 
 
-def test_behind_a_fence_a_race_is_possible_only() -> None:
-    body = (
-        "p[i] = 1; __threadfence(); __shared__ int last;\nif (t == 0) last = atomicAdd((int *)o, 1) == 3;\n"
-        "__syncthreads();\nif (last) o[1 + t] = p[t] + p[t + 64] + p[t + 128] + p[t + 192];"
+LAST = """p[i] = 1;
+/*fence*/ __threadfence();
+/*barrier*/ __syncthreads();
+__shared__ bool last;
+if (t == 0) last = atomicAdd((int *)o, 1) == 3;
+__syncthreads();
+/*acquire*/ __threadfence();
+if (last) o[64 + t] = p[t] + p[t + 64] + p[t + 128] + p[t + 192];"""
+
+
+@pytest.mark.parametrize("without", ["/*fence*/", "/*barrier*/", "/*acquire*/"])
+def test_the_last_block_knows_what_is_behind_fences(without: str) -> None:
+    assert not sanitized(LAST).findings
+    (one,) = sanitized(LAST.replace(without, "//")).errors
+    assert (one.array, one.first.does, one.second.does, one.doubt) == ("p", "stores", "loads", "")
+    assert ("has told" in one.kind) == (without == "/*acquire*/")
+
+
+def test_one_thread_that_stores_and_counts_needs_no_barrier() -> None:
+    one_stores = LAST.replace("p[i] = 1", "if (t == 0) p[b * 64] = 1").replace("/*barrier*/", "//")
+    assert not sanitized(one_stores).errors
+    volatile = LAST.replace("/*acquire*/", "//").replace("p[i]", "q[i]").replace("p[t", "q[t")
+    assert not sanitized("volatile float *q = p;" + volatile).errors
+
+
+def test_a_fence_of_a_block_orders_nothing_for_others() -> None:
+    assert sanitized(LAST.replace("/*fence*/ __threadfence()", "__threadfence_block()")).errors
+    assert not sanitized(LAST.replace("/*fence*/ __threadfence()", "__threadfence_system()")).errors
+
+
+def test_atomics_of_a_block_race_with_those_of_others() -> None:
+    assert not sanitized("atomicAdd(p, 1.f);").errors
+    (one,) = sanitized("atomicAdd_block(p, 1.f);").errors
+    assert one.element == "p[0]" and one.first.block != one.second.block
+    assert not sanitized("atomicAdd_block(p + b, 1.f);").errors
+
+
+#: A block waits for the one before it. {0}: the kind of its flag.
+CHAIN = """volatile int *flags = (volatile int *)o; __shared__ float before;
+if (t == 0) {
+  if (b) { while (flags[b - 1] == 0) ; /*acquire*/ __threadfence(); before = p[b - 1]; }
+  p[b] = before + 1;
+  /*release*/ __threadfence();
+  flags[b] = 1;
+}
+__syncthreads();
+p[64 + i] = before;"""
+
+
+def test_decoupled_look_back_by_volatile_flags() -> None:
+    assert not sanitized(CHAIN).errors and not sanitized(CHAIN).unjudged
+    for without in ("/*acquire*/ __threadfence();", "/*release*/ __threadfence();"):
+        (one,) = sanitized(CHAIN.replace(without, "")).errors
+        assert (one.array, one.first.does, one.second.does) == ("p", "stores", "loads")
+    weak = sanitized(CHAIN.replace("flags[b] = 1", "((int *)o)[b] = 1"))
+    assert {one.array for one in weak.errors} == {"o", "p"}
+
+
+def test_acquire_and_release_of_the_library() -> None:
+    body = CHAIN.replace("volatile int *flags = (volatile int *)o", "int v").replace(
+        "/*acquire*/ __threadfence();", ""
     )
-    found = sanitized(body)
-    assert all("a flag in memory may order" in one.doubt for one in found.findings)
+    load = 'asm volatile("ld.{0}.gpu.s32 %0, [%1];" : "=r"(v) : "l"((int *)o + b - 1) : "memory")'
+    store = 'asm volatile("st.{0}.gpu.s32 [%0], 1;" :: "l"((int *)o + b) : "memory")'
+    body = body.replace("while (flags[b - 1] == 0) ;", f"do {load}; while (v == 0);")
+    body = body.replace("/*release*/ __threadfence();", "").replace("flags[b] = 1", store)
+
+    def errors(acquire: str, release: str) -> int:
+        head, tail = body.split("p[b] = before")
+        return len(
+            sanitized(head.replace("{0}", acquire) + "p[b] = before" + tail.replace("{0}", release)).errors
+        )
+
+    assert not errors("acquire", "release")
+    assert errors("relaxed", "release") and errors("acquire", "relaxed")
+
+
+def test_a_thread_that_does_not_look_at_a_flag_has_not_waited() -> None:
+    body = "p[i] = 1;\n__threadfence();\n__syncthreads();\n{0}\n__threadfence();\no[128 + i] = p[1];"
+    assert sanitized(body.replace("{0}", "atomicAdd((int *)o, 1);")).errors
+    waits = "atomicAdd((int *)o, 1);\nwhile (*(volatile int *)o < 256) ;"
+    assert not sanitized(body.replace("{0}", waits)).errors
+
+
+def test_named_barriers_order_global_memory() -> None:
+    body = "p[i] = 1;\n{0}\no[i] = p[i ^ 32];"
+    meet = 'asm volatile("bar.sync 1, 64;" ::: "memory");'
+    one = body.replace("{0}", meet)
+    assert not sanitized(one, block=64).errors
+    assert not sanitized(f"if (t < 64) {{ {one} }}", block=96).errors
+    other = one.replace("sync 1,", "sync %0,").replace(":::", ':: "r"(1 + t / 32) :').replace("64;", "32;")
+    assert sanitized(f"if (t < 64) {{ {other} }}", block=96).errors
+
+
+def test_all_blocks_meet() -> None:
+    body = "p[i] = 1;\n{0}\no[i] = p[(i + 64) % 256];"
+    meet = "cooperative_groups::this_grid().sync();"
+    assert sanitized(body.replace("{0}", "__syncthreads();")).errors
+    found = sanitized(body.replace("{0}", meet))
+    assert not found.errors and not found.unjudged
