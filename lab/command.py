@@ -48,6 +48,7 @@ def lab(
             --live repeats the launches of the recordings in the repository.
     rates   Loops of one instruction in all warps, and the catalogue kernels: executed instructions and
             cycles are compared with what `memsim bound` predicts.
+    time    Latencies, queues, caches and the start of blocks, timed: the constants of `memsim time`.
     clock   Repeats an instruction in all warps and reads the clock, so it needs no profiler.
 
     RECORDING is one file, such as that which the program of `memsim probe --export` wrote, for clock;

@@ -14,6 +14,8 @@ from lab.probe.run_probe import ProbeRecording, earlier_probe, run_probe
 from lab.rates.judge_rates import RateRecording, judge_rates
 from lab.rates.run_rates import run_rates
 from lab.rules_file import write_clock_rules, write_rules
+from lab.time.judge_time import judge_time
+from lab.time.run_time import TimeRecording, run_time
 from memsim.data import data_folder
 from memsim.views.screen import Column
 
@@ -90,4 +92,23 @@ CLOCK = Experiment(
     suffix=".json",
     write_rules=write_clock_rules,
 )
-EXPERIMENTS: dict[str, Experiment[Any]] = {one.name: one for one in (PROBE, HOPPER, RATES, CLOCK)}
+#: Latencies, queues, caches and launches, by programs that read the clock.
+TIME = Experiment(
+    name="time",
+    what="of times",
+    kind=TimeRecording,
+    stems=("time",),
+    run=lambda progress: run_time(progress),
+    judge=judge_time,
+    answer="{} of {} constants of the model of time are as measured",
+    columns=(
+        Column("constant"),
+        Column("set", right=True, keep=2),
+        Column("measured", right=True, keep=2),
+        Column(""),
+    ),
+    suffix=".json",
+    records="constants",
+    failed=lambda recording: recording.failed,
+)
+EXPERIMENTS: dict[str, Experiment[Any]] = {one.name: one for one in (PROBE, HOPPER, RATES, CLOCK, TIME)}

@@ -32,6 +32,8 @@ Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Date = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", description="UTC")]
 Dim3 = tuple[Positive, Positive, Positive]
 
+#: Characters of a part of a record that is not broken into lines.
+ON_ONE_LINE = 180
 T = TypeVar("T")
 
 
@@ -142,14 +144,18 @@ def free_path(home: Path, stem: str, suffix: str = ".json") -> Path:
 
 
 def _text(value: Any, indent: str = "") -> str:
-    """JSON with one line per item, and lists of plain values on one line, readable and easy to diff."""
-    inner = indent + " "
-    if isinstance(value, dict):
+    """JSON with one line per item, readable and easy to diff; what is short, lists of plain values and
+    objects of numbers are on one line.
+    """
+    inner, whole = indent + " ", json.dumps(value)
+    if indent and len(whole) <= ON_ONE_LINE:
+        return whole
+    if isinstance(value, dict) and not all(isinstance(item, (int, float)) for item in value.values()):
         items = [f"{inner}{json.dumps(key)}: {_text(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(items) + f"\n{indent}}}" if items else "{}"
     if isinstance(value, (list, tuple)) and any(isinstance(item, (list, tuple, dict)) for item in value):
         return "[\n" + ",\n".join(inner + _text(item, inner) for item in value) + f"\n{indent}]"
-    return json.dumps(value)
+    return whole
 
 
 @dataclass(frozen=True, slots=True)
