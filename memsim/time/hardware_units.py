@@ -8,7 +8,7 @@ future depends on, relative to a time.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
 from memsim.time.latencies import Latencies
 from memsim.time.timed_instructions import PARTS, TimedInstruction
@@ -71,22 +71,39 @@ class MathPipes:
 
 
 class RegisterBanks:
-    """Two banks of registers, each read once a cycle, and the reuse cache before them."""
+    """Two banks of registers, each read once a cycle. even, odd: until when each is read.
 
-    __slots__ = ("even", "odd", "reuses", "slack")
+    An instruction's reads of a bank may be late by so much that they end two cycles after it was issued; of
+    three reads none is late. Measured: patterns of registers in loops (lab/time/register_banks.py).
+    """
 
-    def __init__(self, slack: int, reuses: bool) -> None:
+    __slots__ = ("even", "is_off", "odd")
+
+    #: Cycles from issue to the last of two reads.
+    WINDOW = 2
+
+    def __init__(self, is_off: bool) -> None:
         self.even = self.odd = 0
-        self.slack, self.reuses = slack, reuses
+        self.is_off = is_off
 
     def read(self, one: TimedInstruction, time: int) -> int:
-        """Cycles for which the next issue has to wait."""
+        """When an instruction that was chosen at `time` leaves the dispatch stage."""
+        if self.is_off:
+            return time
         even, odd = one.even, one.odd
-        if self.reuses:
-            even, odd = even - one.kept_even, odd - one.kept_odd
-        self.even = max(self.even, time) + even
-        self.odd = max(self.odd, time) + odd
-        return max(0, max(self.even, self.odd) - time - self.slack)
+        if even:
+            late = self.even - max(self.WINDOW - even, 0)
+            if late > time:
+                time = late
+        if odd:
+            late = self.odd - max(self.WINDOW - odd, 0)
+            if late > time:
+                time = late
+        if even:
+            self.even = (self.even if self.even > time else time) + even
+        if odd:
+            self.odd = (self.odd if self.odd > time else time) + odd
+        return time
 
     def state(self, time: int) -> tuple[int, int]:
         return max(self.even - time, 0), max(self.odd - time, 0)
@@ -118,40 +135,66 @@ class MemoryQueue:
         return (max(self.next - time, 0), *(leave - time for leave in self.leaves if leave > time))
 
 
-class MemoryPipe:
-    """The one memory pipe of the multiprocessor: L1's data and tag stages, and its way to L2.
-
-    read_cost, write_cost: parts of a cycle that a sector takes between this multiprocessor and L2, in
-    `PARTS` of a part; far: from the tag stage to the data of a miss.
+class Way(NamedTuple):
+    """What lies behind L1 for a wave of blocks. far: cycles from the tag stage to the data of misses, one
+    after the other and again. read_cost: parts of a cycle that a sector takes to this multiprocessor, in
+    `PARTS` of a part.
     """
 
-    __slots__ = ("backlog", "data", "far", "from_l2", "read_cost", "tags", "to_l2", "to_memory", "write_cost")
+    far: tuple[int, ...]
+    read_cost: int
 
-    def __init__(
-        self, set_to: Latencies, read_cost: int, write_cost: int, far: int, backlog: int | None
-    ) -> None:
+
+class MemoryPipe:
+    """The one memory pipe of the multiprocessor: the queue that its schedulers share, L1's data and tag
+    stages, and its way to L2.
+
+    write_cost: as `Way.read_cost`, of stores. pending: when the data of loads that others follow arrive, by
+    the load's instruction and how often its warp had executed it.
+    """
+
+    __slots__ = (
+        "backlog", "crowded", "data", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2",
+        "to_memory", "write_cost",
+    )  # fmt: skip
+
+    def __init__(self, set_to: Latencies, write_cost: int, backlog: int | None, is_off: bool) -> None:
         self.data, self.tags, self.from_l2, self.to_l2 = Stage(), Stage(), Stage(), Stage()
-        self.read_cost, self.write_cost, self.far = read_cost, write_cost, far
-        self.to_memory, self.backlog = set_to.to_memory, backlog
+        self.write_cost, self.to_memory, self.backlog = write_cost, set_to.to_memory, backlog
+        self.queued: deque[int] = deque([0] * set_to.shared_queue, set_to.shared_queue)
+        self.pending: dict[tuple[int, int], int] = {}
+        self.is_off, self.misses, self.crowded = is_off, 0, set_to.crowded
 
-    def take(self, one: TimedInstruction, time: int) -> tuple[int, int]:
-        """(start, result): when an instruction of `time` leaves the queue, and its result is there."""
-        arrives = time + self.to_memory
+    def take(self, one: TimedInstruction, time: int, way: Way, nth: int) -> tuple[int, int, int]:
+        """(enters, start, result): when an instruction of `time` leaves its scheduler's queue, when it has
+        been served, and its result is there. nth: how often its warp executed it before.
+        """
+        arrives = enters = time + self.to_memory
+        if not self.is_off and self.queued[0] > enters:
+            arrives = enters = self.queued[0]
         if one.is_global and self.backlog is not None:
             arrives = max(arrives, self.tags.free // PARTS - self.backlog)
-        start, end = self.data.serve(arrives, one.wavefronts)
+        cost = one.wavefronts
+        if self.data.free > arrives * PARTS:
+            cost += one.widens * self.crowded // 100
+        start, end = self.data.serve(arrives, cost)
+        self.queued.append(start)
         if not one.is_global:
-            return start, end + one.latency
+            return enters, start, end + one.latency
         _, looked_up = self.tags.serve(start, one.tags)
-        near = max(end, looked_up) + one.latency
+        result = max(end, looked_up) + one.latency
+        if one.follows is not None:
+            index, ahead = one.follows
+            result = max(result, self.pending.get((index, nth + ahead), 0))
         if one.writes:
             self.to_l2.serve(looked_up, one.sectors * self.write_cost // PARTS)
-            return start, near
-        if not one.sectors:
-            return start, near
-        _, come = self.from_l2.serve(looked_up, one.sectors * self.read_cost // PARTS)
-        missed = come + self.far
-        return start, max(near, int(near + one.misses * (missed - near)))
+        elif one.sectors:
+            _, come = self.from_l2.serve(looked_up, one.sectors * way.read_cost // PARTS)
+            self.misses = (self.misses + 1) % len(way.far)
+            result = max(result, come + way.far[self.misses])
+            if one.followed:
+                self.pending[one.index, nth] = result
+        return enters, start, result
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -163,33 +206,82 @@ class MemoryPipe:
         """When the last store has left."""
         return -(-self.to_l2.free // PARTS)
 
+    def forget_arrived(self, time: int) -> None:
+        """Drop what nobody has to wait for any more."""
+        self.pending = {key: arrives for key, arrives in self.pending.items() if arrives > time}
+
     def state(self, time: int) -> tuple[int, ...]:
-        return tuple(stage.state(time) for stage in self.stages)
+        stages = (stage.state(time) for stage in self.stages)
+        return *stages, self.misses, *(max(one - time, 0) for one in self.queued)
+
+
+class CodeMemory:
+    """Lines of code that any scheduler has asked for: the first time they come one after the other."""
+
+    __slots__ = ("each", "known", "next")
+
+    def __init__(self, each: int) -> None:
+        self.each, self.next = each, 0
+        self.known: set[int] = set()
+
+    def fetch(self, line: int, time: int) -> int:
+        """From when on a line that is asked for at `time` can be had."""
+        if line in self.known:
+            return time
+        self.known.add(line)
+        self.next = max(self.next, time) + self.each
+        return self.next
+
+    def state(self, time: int) -> tuple[int, int]:
+        return len(self.known), max(self.next - time, 0)
 
 
 class InstructionCache:
-    """Lines of code: one that nobody has executed yet is fetched, the next in order sooner than others."""
+    """A scheduler's lines of code. The line after one that is executed is fetched ahead; one that is not
+    there has to be waited for. lines: when each was there, the one that was used last at the end.
+    """
 
-    __slots__ = ("cached", "last", "next", "to_jump", "to_next")
+    __slots__ = ("lines", "memory", "to_jump", "to_next")
 
-    #: Instructions in a line of 128 bytes.
-    LINE = 8
+    #: Instructions in a line of 128 bytes, and lines. Measured: a loop of 131 instructions is slower.
+    LINE, LINES = 8, 16
 
-    def __init__(self, to_next: int, to_jump: int) -> None:
-        self.to_next, self.to_jump = to_next, to_jump
-        self.cached: dict[int, int] = {}
-        self.last, self.next = -1, 0
+    def __init__(self, memory: CodeMemory, to_next: int, to_jump: int) -> None:
+        self.memory, self.to_next, self.to_jump = memory, to_next, to_jump
+        self.lines: dict[int, int] = {}
 
     def fetch(self, line: int, time: int) -> int:
         """When a line is there that is wanted at `time`."""
-        if line not in self.cached:
-            is_next = line == self.last + 1
-            self.next = max(self.next + self.to_next, time) if is_next else time + self.to_jump
-            self.cached[line], self.last = self.next, line
-        return self.cached[line]
+        lines = self.lines
+        arrives = lines.pop(line, -1)
+        if arrives < 0:
+            arrives = self.memory.fetch(line, time) + self.to_jump
+        lines[line] = arrives
+        if line + 1 not in lines:
+            lines[line + 1] = self.memory.fetch(line + 1, max(arrives, time)) + self.to_next
+        while len(lines) > self.LINES:
+            del lines[next(iter(lines))]
+        return arrives
 
-    def state(self, time: int) -> tuple[int, ...]:
-        return len(self.cached), self.last, max(self.next - time, 0)
+    def state(self, time: int) -> tuple[tuple[int, int], ...]:
+        return tuple((line, max(arrives - time, 0)) for line, arrives in self.lines.items())
+
+
+class BarrierUnit:
+    """Takes the warps that arrive at barriers one after the other. Measured: barriers of 1 to 32 warps."""
+
+    __slots__ = ("each", "free")
+
+    def __init__(self, each: int) -> None:
+        self.each, self.free = each, 0
+
+    def take(self, time: int) -> int:
+        """When a warp that arrives at `time` has been counted."""
+        self.free = max(self.free, time) + self.each
+        return self.free
+
+    def state(self, time: int) -> int:
+        return max(self.free - time, 0)
 
 
 class NamedBarriers:

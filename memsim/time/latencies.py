@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-#: Where a constant comes from.
-CHOSEN = "chosen on half of an H200's catalogue (docs/time.md) ?"
+#: Where a constant comes from: the programs of lab/time, recorded in traces/*/time.json, or other.
+CHAINS = "dependent instructions, timed (H100, H200)"
+SEQUENCES = "independent instructions, timed (H100, H200)"
+HOPS = "pointers followed through memory (H100, H200)"
+LAUNCHES = "small launches, profiled and timed (H100, H200)"
+CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time.md) ?"
 GUESS = "a guess ?"
-#: As they were before: of a trial that had seen all of an H200's catalogue, and launches of projects.
-TRIAL = "a trial on an H200 ?"
 
 
 def _cycles(default: int, meaning: str, source: str) -> Any:
@@ -20,30 +22,47 @@ def _cycles(default: int, meaning: str, source: str) -> Any:
 class Latencies:
     """Constants of a multiprocessor of sm_90, in cycles if nothing else is said."""
 
-    bank_slack: int = _cycles(2, "operand reads that a register bank may be behind", TRIAL)
-    queue: int = _cycles(6, "entries of a scheduler's queue to the memory pipe", CHOSEN)
+    queue: int = _cycles(4, "entries of a scheduler's queue to the memory pipe", CHOSEN)
+    shared_queue: int = _cycles(16, "entries of the queue of all schedulers to it", CHOSEN)
+    crowded: int = _cycles(10, "% more for what a load returns beyond 128 bytes, if it waits", CHOSEN)
     queue_interval: int = _cycles(2, "between two memory instructions of a scheduler", GUESS)
     to_memory: int = _cycles(4, "from issue to the memory pipe", GUESS)
-    operands_read: int = _cycles(20, "until a memory instruction has read its registers", TRIAL)
-    shared: int = _cycles(22, "from the last wavefront of a shared load of 4 bytes to its result", CHOSEN)
-    shared_wide: int = _cycles(4, "more for a shared load of 16 bytes a lane", GUESS)
-    shuffle: int = _cycles(22, "from the wavefront of a shuffle to its result", GUESS)
-    atomic_shared: int = _cycles(40, "from the last wavefront of a shared atomic to its result", GUESS)
-    l1_hit: int = _cycles(34, "from the data stage to the result of a load that hits L1", GUESS)
-    l2: int = _cycles(270, "from the tag stage to the first data of a load that hits L2", TRIAL)
-    dram: int = _cycles(900, "the same of a load with a cold L2, whoever serves it", CHOSEN)
+    operands_read: int = _cycles(8, "until a memory instruction that is served has read its registers", GUESS)
+    shared: int = _cycles(18, "from the last wavefront of a shared load of 4 bytes to its result", CHAINS)
+    wide: int = _cycles(6, "more for a load of 16 bytes a lane", CHAINS)
+    shuffle: int = _cycles(21, "from the wavefront of a shuffle to its result", CHAINS)
+    atomic_shared: int = _cycles(18, "from the last wavefront of a shared atomic to its result", CHAINS)
+    swap_shared: int = _cycles(30, "the same of a compare-and-swap", CHAINS)
+    l1_hit: int = _cycles(26, "from the data stage to the result of a load that hits L1", CHAINS)
+    l2: int = _cycles(282, "from the tag stage to the data of a load that hits L2, in the mean", HOPS)
+    l2_spread: int = _cycles(40, "between the nearest and the farthest part of L2", HOPS)
+    dram: int = _cycles(690, "the same of a load that DRAM serves", HOPS)
+    dram_spread: int = _cycles(260, "between most of the quickest and of the slowest", HOPS)
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
-    special: int = _cycles(40, "until S2R, LDC and their like have a result", CHOSEN)
-    multi_function: int = _cycles(20, "from the end of an XU instruction to its result", GUESS)
-    double: int = _cycles(16, "from the end of an FP64 or tensor instruction to its counter", GUESS)
-    barrier: int = _cycles(30, "from the last arrival at a block barrier to the next issue", TRIAL)
-    branch: int = _cycles(0, "after a taken branch, beyond its stall count", GUESS)
-    code_line: int = _cycles(8, "between 128-byte lines of code that are fetched in order", GUESS)
-    code_jump: int = _cycles(60, "until code is there that was not the next line", GUESS)
-    start_cold: int = _cycles(1300, "before the first instruction of a launch, with cold caches", CHOSEN)
-    start_warm: int = _cycles(500, "the same with warm caches", TRIAL)
-    next_block: int = _cycles(300, "from the end of a block to the first instruction of its successor", GUESS)
-    launch: int = _cycles(3200, "that a launch is elapsed beyond its active cycles", TRIAL)
+    constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)
+    special: int = _cycles(28, "until S2R and its like have a result", GUESS)
+    multi_function: int = _cycles(10, "from the end of an XU instruction to its result", CHAINS)
+    double: int = _cycles(7, "from the end of an FP64 or tensor instruction to its counter", CHAINS)
+    product: int = _cycles(60, "from the end of a product of a warpgroup to its result", SEQUENCES)
+    barrier: int = _cycles(9, "from the last arrival at a block barrier to the next issue", CHAINS)
+    arrival: int = _cycles(2, "of the unit that counts arrivals, for each", CHAINS)
+    fence: int = _cycles(266, "of a fence for the device", CHAINS)
+    branch: int = _cycles(5, "after a taken branch, beyond its stall count", CHOSEN)
+    code_line: int = _cycles(6, "between 128-byte lines of code that are fetched in order", GUESS)
+    code_first: int = _cycles(16, "between 128-byte lines of code that nobody has executed yet", CHOSEN)
+    code_jump: int = _cycles(14, "until code is there that was not fetched ahead", CHOSEN)
+    start_cold: int = _cycles(700, "before the first instruction of a launch, with cold caches", CHOSEN)
+    start_warm: int = _cycles(200, "the same with warm caches", CHOSEN)
+    next_start: int = _cycles(20, "between the starts of the first blocks of a multiprocessor", LAUNCHES)
+    next_block: int = _cycles(
+        290, "from the end of a block to the first instruction of its successor", LAUNCHES
+    )
+    successors: int = _cycles(110, "between the starts of successors", LAUNCHES)
+    launch: int = _cycles(3300, "that a launch is elapsed beyond its active cycles", LAUNCHES)
+
+    def spread(self, mean: int, width: int) -> tuple[int, ...]:
+        """Latencies of misses one after the other, of this mean and width: eight steps, in no order."""
+        return tuple(mean + width * (2 * step - 7) // 14 for step in (3, 6, 0, 5, 1, 7, 2, 4))
 
     def table(self) -> list[tuple[str, int, str, str]]:
         """(name, value, meaning, source) of each constant."""

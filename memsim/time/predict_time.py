@@ -6,13 +6,16 @@ grid does. What an access costs is the mean of what it costs in this block, exac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
+from typing import Any
 
 import numpy as np
 
-from memsim.analysis import Analysis, SiteCounts, analyze_trace
+from memsim.analysis import SiteCounts, analyze_trace
 from memsim.api.running import trace_job, trace_with
 from memsim.arch import MEASURED
 from memsim.errors import MemsimError
@@ -21,26 +24,38 @@ from memsim.job import Job
 from memsim.launch import Natural
 from memsim.model.alike import SameCost
 from memsim.model.occupancy import Needs, occupancy
-from memsim.time.control_codes import control_codes
+from memsim.time.block_streams import MOST_REQUESTS, StreamRecorder
+from memsim.time.control_codes import SIZE, control_codes
+from memsim.time.hardware_units import Way
+from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS, REASONS, Multiprocessor, Setup
-from memsim.time.shortened_runs import timed_run
-from memsim.time.tag_lookups import lookups_by_address
-from memsim.time.timed_instructions import PARTS, timed_instructions
-from memsim.time.warp_streams import StreamRecorder
+from memsim.time.repeated_states import run_to_end
+from memsim.time.resident_warps import LaunchedBlocks
+from memsim.time.steady_state import SteadyState
+from memsim.time.timed_instructions import PARTS, TimedInstruction, timed_instructions, with_cost
+from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 
 #: The mean error on the catalogue's kernels that no constant was chosen on, on the board where it is larger,
-#: rounded up (docs/time.md). That of other launches was not measured.
-HELD_OUT_ERROR = 0.07
+#: rounded up, and the median one on launches of projects that none was chosen on (docs/time.md).
+HELD_OUT_ERROR, PROJECTS_ERROR = 0.06, 0.10
 #: Caches before the launch: as a profiler leaves them, which flushes, or as a program does that just ran it.
 COLD, WARM = "cold", "warm"
+#: Instructions of warps that are replayed to learn what a multiprocessor's blocks execute; waves at least.
+MOST_EXECUTED = 1_000_000
+#: Opcodes that make most requests to global memory.
+LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG".split())
+#: The stages of the memory pipe, as `MemoryPipe.stages`.
+STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
+#: Issues of a run, without those that are skipped.
+MOST_ISSUES = 3_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class InstructionTime:
-    """One instruction: how often warps of the multiprocessor executed it, and for how many cycles they waited
-    before it, by ncu's reason; "selected" are those in which it was issued.
+    """One instruction. executed: by warps of the multiprocessor. stalls: cycles that they waited before
+    it, by ncu's reason; "selected" are those in which it was issued.
     """
 
     address: Natural
@@ -48,30 +63,31 @@ class InstructionTime:
     file: str
     line: Natural
     executed: Natural
-    waits: dict[str, Natural]
+    stalls: dict[str, Natural]
 
     @property
-    def cycles(self) -> int:
-        """Of all warps."""
-        return sum(self.waits.values())
+    def warp_cycles(self) -> int:
+        """Cycles of all warps."""
+        return sum(self.stalls.values())
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchTime:
     """The estimated time of a launch.
 
-    active: ncu's `sm__cycles_active.max`; elapsed: its `sm__cycles_elapsed.max`. seconds: of the elapsed
-    cycles at the clock of `chip`. l2: "cold" or "warm". blocks: of the busiest multiprocessor, `resident` of
-    them at once. issued: instructions of all warps there. lacks: what is not modelled, in words. off: units
+    cycles: ncu's `sm__cycles_active.max`; elapsed: its `sm__cycles_elapsed.max`. clock: of `chip`, in Hz.
+    l2: "cold" or "warm". blocks: of the busiest multiprocessor, `resident` of them at once. issued:
+    instructions of all warps there. lacks: what is not modelled, in words. off: units
     that were switched off. is_whole: all blocks and iterations were run, or are known to repeat others; else
-    some were extrapolated.
+    some were extrapolated. hit_rates: of sectors, of "l1" and "l2". l2_sectors: that L2 is asked for.
+    dram_bytes: that are read there. units: share of `cycles` for which each is busy.
     """
 
     kernel: str
     chip: str
     clock: float
     l2: str
-    active: int
+    cycles: int
     elapsed: int
     blocks: int
     resident: int
@@ -79,7 +95,11 @@ class LaunchTime:
     instructions: tuple[InstructionTime, ...]
     lacks: tuple[str, ...]
     off: tuple[str, ...]
-    is_whole: bool = True
+    is_whole: bool
+    hit_rates: dict[str, float]
+    l2_sectors: Natural
+    dram_bytes: Natural
+    units: dict[str, float]
 
     @property
     def seconds(self) -> float:
@@ -87,10 +107,25 @@ class LaunchTime:
         return self.elapsed / self.clock
 
     @property
-    def waits(self) -> dict[str, int]:
-        """Cycles of all warps by reason, most first."""
-        found = {reason: sum(one.waits.get(reason, 0) for one in self.instructions) for reason in REASONS}
-        return dict(sorted(((r, n) for r, n in found.items() if n), key=lambda item: -item[1]))
+    def stalls(self) -> dict[str, int]:
+        """Cycles of all warps by ncu's reason, most first."""
+        return _added(self.instructions)
+
+    def stalls_by_line(self) -> dict[tuple[str, int], dict[str, int]]:
+        """The same of each (file, line) of the source, the longest first; line 0: not known."""
+        lines: dict[tuple[str, int], list[InstructionTime]] = {}
+        for one in self.instructions:
+            if one.stalls:
+                lines.setdefault((one.file, one.line), []).append(one)
+        found = {line: _added(ones) for line, ones in lines.items()}
+        return dict(sorted(found.items(), key=lambda item: -sum(item[1].values())))
+
+
+def _added(instructions: Sequence[InstructionTime]) -> dict[str, int]:
+    found = Counter[str]()
+    for one in instructions:
+        found.update(one.stalls)
+    return dict(found.most_common())
 
 
 def predict_time(
@@ -113,7 +148,7 @@ def predict_time(
 
 
 class PreparedTime:
-    """A launch whose block was replayed, to be timed with several settings."""
+    """A launch, some blocks of which were replayed, to be timed with several settings."""
 
     def __init__(self, job: Job, whole: Trace | None = None) -> None:
         """whole: the launch's trace, if there is one already."""
@@ -123,20 +158,79 @@ class PreparedTime:
         self.job, self.chip = job, chip
         kernel, launch = job.loaded, job.launch
         self.whole = trace_job(job) if whole is None else whole
-        recorder = StreamRecorder(launch.warps, SameCost(chip))
-        self.one: Trace = trace_with(job, recorder, np.array([middle_block(launch.grid)]))
-        self.streams = recorder.streams()
-        self.analysis = analyze_trace(self.one, chip)
-        self.lookups = lookups_by_address(self.one)
         self.ops: tuple[Op, ...] = kernel.executable.program.ops
         self.codes = control_codes(kernel.machine.image.code)
         held = kernel.resources
         assert held is not None  # machine code says what it needs
-        needs = Needs(launch.threads, held.registers, held.static_shared + launch.shared_bytes, held.barriers)
-        self.resident = occupancy(needs, chip).blocks
-        if not self.resident:
+        shared = held.static_shared + launch.shared_bytes
+        needs = Needs(launch.threads, held.registers, shared, held.barriers)
+        fitting = occupancy(needs, chip).blocks
+        if not fitting:
             raise MemsimError("no block of this launch fits on a multiprocessor")
         self.blocks = ceil(launch.blocks / chip.multiprocessors)
+        self.resident = min(fitting, self.blocks)
+        self.l1_bytes = l1_bytes(shared, fitting)
+        self.recorder, self.some = self.replay(self.numbers_of_blocks())
+        self.streams = self.recorder.streams()
+        self.analysis = analyze_trace(self.some, chip)
+
+    def numbers_of_blocks(self) -> np.ndarray:
+        """Of the blocks of one multiprocessor, about as many as can be replayed quickly; a wave at least.
+
+        A block in the middle of the grid is among them, if there is only one.
+        """
+        launch, apart = self.job.launch, self.chip.multiprocessors
+        middle = middle_block(launch.grid)
+        first = middle if launch.blocks <= apart else min(middle % apart, (launch.blocks - 1) % apart)
+        executed = self.whole.executed / max(self.whole.blocks_replayed, 1)
+        loads = sum(count for op, count in zip(self.ops, executed.tolist()) if op.form.opcode in LOADS)
+        fitting = MOST_REQUESTS // max(loads, 1)
+        most = max(min(int(MOST_EXECUTED // max(executed.sum(), 1)), fitting), self.resident)
+        numbers = first + apart * np.arange(min(self.blocks, most), dtype=np.int64)
+        return numbers[numbers < launch.blocks]
+
+    def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
+        """Replay some blocks."""
+        recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
+        return recorder, trace_with(self.job, recorder, numbers)
+
+    @cached_property
+    def cached(self) -> CachedRequests:
+        """The requests of these blocks to global memory, with what they cost in L1."""
+        kinds, past = {}, []
+        for row in (row for rows in self.analysis.instructions for row in rows):
+            op = row.address // SIZE
+            if row.counts.space == "global" or row.counts.op.startswith("cp_async"):
+                kinds[op] = row.counts.op, row.counts.width
+                if {"GPU", "SYS", "BYPASS"} & set(self.ops[op].form.modifiers):
+                    past.append(op)
+        warps = self.job.launch.warps * self.resident
+        return cached_requests(self.recorder.global_requests(), kinds, past, self.l1_bytes, warps)
+
+    def launched(
+        self, instructions: list[TimedInstruction], has_l1: bool
+    ) -> tuple[list[TimedInstruction], LaunchedBlocks]:
+        """The instructions, each with all costs that its requests have, and the streams of these."""
+        cached, per_block = self.cached, self.job.launch.warps
+        made = list(instructions)
+        numbers: list[int] = []
+        followed = {cost.follows[0] for cost in cached.costs}
+        for cost in cached.costs:
+            numbers.append(len(made))
+            made.append(with_cost(instructions[cost.op], cost, cost.op in followed, has_l1))
+        order = np.lexsort((cached.nth, cached.made.op, cached.made.warp))
+        warp, op = cached.made.warp[order], cached.made.op[order]
+        number = np.array(numbers, np.int32)[cached.number[order]] if numbers else cached.number
+        bounds = np.searchsorted(warp, np.arange(len(self.streams) + 1))
+        known: dict[tuple[int, bytes], np.ndarray] = {}
+        streams = []
+        for stream, low, high in zip(self.streams, bounds[:-1].tolist(), bounds[1:].tolist()):
+            key = id(stream), number[low:high].tobytes()
+            if key not in known:
+                known[key] = _with_numbers(stream, op[low:high], number[low:high])
+            streams.append(known[key])
+        blocks = [streams[at : at + per_block] for at in range(0, len(streams), per_block)]
+        return made, LaunchedBlocks(blocks, self.blocks, self.resident)
 
     def predict(
         self,
@@ -156,38 +250,62 @@ class PreparedTime:
         for rows in self.analysis.instructions:
             for row in rows:
                 costs.setdefault(row.address, []).append(row.counts)
-        misses = 1.0 if "L1 hits" in off else miss_share(self.analysis)
-        instructions, lacks = timed_instructions(self.ops, self.codes, costs, self.lookups, misses, set_to)
+        instructions, lacks = timed_instructions(self.ops, self.codes, costs, set_to)
+        if "reuse cache" in off:
+            for one in instructions:
+                one.even, one.odd = one.even + one.kept_even, one.odd + one.kept_odd
+        made, launched = self.launched(instructions, "L1 cache" not in off)
         setup = Setup(
             set_to,
-            read_cost=self.read_cost(l2, misses),
+            ways=self.ways(l2, set_to),
             write_cost=self.write_cost(),
-            far=set_to.dram if l2 == COLD else set_to.l2,
             start=set_to.start_cold if l2 == COLD else set_to.start_warm,
             off=frozenset(off),
         )
-
-        def make(streams: Sequence[np.ndarray], blocks: int) -> Multiprocessor:
-            return Multiprocessor(setup, instructions, streams, blocks, self.resident, self.chip.partitions)
-
-        found = timed_run(make, self.streams, self.blocks, self.resident, skips)
-        if found is None:
+        processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
+        steady = SteadyState(np.array([one.index for one in made])) if skips else None
+        if not run_to_end(processor, skips, MOST_ISSUES, steady):
             raise MemsimError("the launch is too long to be followed in time", hint="give a smaller one")
+        active = processor.cycles
         return LaunchTime(
-            kernel=self.one.kernel,
+            kernel=self.whole.kernel,
             chip=self.chip.chip,
             clock=self.chip.sheet.clock,
             l2=l2,
-            active=found.cycles,
-            elapsed=found.cycles + set_to.launch,
+            cycles=active,
+            elapsed=self.elapsed(active, set_to),
             blocks=self.blocks,
-            resident=min(self.resident, self.blocks),
-            issued=found.issued,
-            instructions=self.instruction_times(found.waits.tolist()),
+            resident=self.resident,
+            issued=processor.issued,
+            instructions=self.instruction_times(processor.waits),
             lacks=(*self.lacks(), *lacks),
             off=tuple(off),
-            is_whole=found.is_whole,
+            is_whole=steady is None or not steady.has_skipped,
+            units=self.unit_use(processor),
+            **self.traffic(l2),
         )
+
+    def unit_use(self, processor: Multiprocessor) -> dict[str, float]:
+        """How much of the active cycles each unit was busy."""
+        active = max(processor.cycles, 1)
+        stages = dict(zip(STAGES, processor.memory.stages))
+        busy = {name: stage.served / PARTS / active for name, stage in stages.items()}
+        return {"instruction issue": processor.issued / self.chip.partitions / active, **busy}
+
+    def traffic(self, l2: str) -> dict[str, Any]:
+        """Hit rates of L1 and L2, sectors that L2 is asked for, and bytes from DRAM, of the whole launch."""
+        cached = self.cached
+        missing = np.array([cost.missing for cost in cached.costs], np.int64)
+        asked = int(missing[cached.number].sum()) if len(missing) else 0
+        sectors = round(asked * self.job.launch.blocks / len(self.recorder.chosen))
+        new = min(self.new_sectors[1], sectors) if l2 == COLD else 0
+        rates = {"l1": cached.hits / max(cached.sectors, 1), "l2": 1 - new / max(sectors, 1)}
+        return {"hit_rates": rates, "l2_sectors": sectors, "dram_bytes": new * self.chip.sector_bytes}
+
+    def elapsed(self, active: int, set_to: Latencies) -> int:
+        """Of a launch whose busiest multiprocessor is active for so long: its blocks are also handed out."""
+        handed_out = set_to.successors * self.job.launch.blocks // self.chip.multiprocessors
+        return max(active, handed_out) + set_to.launch
 
     def instruction_times(self, waits_of: Sequence[Sequence[int]]) -> tuple[InstructionTime, ...]:
         """What warps waited for before each instruction."""
@@ -204,23 +322,61 @@ class PreparedTime:
         )
 
     def lacks(self) -> list[str]:
-        """What the blocks hide that one of them stands for, in words."""
-        found = []
-        if not self.whole.blocks_alike:
-            found.append("blocks that execute other instructions than the one in the middle of the grid")
-        return found
+        """What the blocks hide that some of them stand for, in words."""
+        if self.whole.blocks_alike or len(self.recorder.chosen) >= self.blocks:
+            return []
+        return ["blocks that execute other instructions than those that were replayed"]
 
-    def read_cost(self, l2: str, misses: float) -> int:
-        """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read."""
+    def ways(self, l2: str, set_to: Latencies) -> tuple[Way, ...]:
+        """What lies behind L1 for the blocks of each wave.
+
+        With a cold L2, what the launch asks for comes from DRAM once: all that the first wave asks for, since
+        its blocks run side by side, and of the next ones the share that is new.
+        """
+        hits = set_to.spread(set_to.l2, set_to.l2_spread)
+        near = Way(hits, self.read_cost(0.0))
+        if l2 == WARM:
+            return (near,)
+        first, all_new = self.new_sectors
+        asked = self.cached.sectors - self.cached.hits
+        each = max(asked * self.job.launch.blocks / len(self.recorder.chosen), 1)
+        waves = max(self.job.launch.blocks / (self.resident * self.chip.multiprocessors), 1.0)
+        later = (all_new - first) / max(waves - 1, 1) / max(first, 1)
+        of_first = min(first * waves / each, 1.0)
+        misses = set_to.spread(set_to.dram, set_to.dram_spread)
+        cold = Way(misses, self.read_cost(of_first))
+        if waves <= 1:
+            return (cold,)
+        share = min(later, 1.0)
+        new = round(share * len(hits))
+        far = *misses[:new], *hits[new:]
+        return cold, Way(far, self.read_cost(of_first * share))
+
+    @cached_property
+    def new_sectors(self) -> tuple[int, int]:
+        """Sectors that the first wave of blocks reads, and those that the launch reads, each once."""
+        launch = self.job.launch
+        all_new = self.whole.footprint.read if self.whole.footprint else 0
+        of_wave = self.resident * self.chip.multiprocessors
+        if launch.blocks <= of_wave:
+            return all_new, all_new
+        if self.whole.blocks_replayed < launch.blocks:
+            return all_new, all_new
+        first = trace_with(self.job, Recorder(SameCost(self.chip)), np.arange(of_wave)).footprint
+        return min(first.read if first else 0, all_new), all_new
+
+    def read_cost(self, from_dram: float) -> int:
+        """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read.
+
+        from_dram: the share of sectors that DRAM delivers.
+        """
         rates, used = self.chip.memory, self.used
         assert rates is not None  # its chip was measured
         cycles = max(1 / rates.l2_read_of_one, used / rates.l2_read)
-        is_all = self.whole.blocks_replayed == self.job.launch.blocks
-        footprint = self.whole.footprint if is_all else None
-        loaded = loaded_sectors(self.analysis) * misses
-        if l2 == COLD and footprint is not None and loaded:
-            share = min(footprint.read / (loaded * self.job.launch.blocks), 1.0)
-            cycles = max(cycles, share * used * self.chip.sector_bytes / self.chip.dram_bytes_a_cycle)
+        footprint = self.whole.footprint
+        if footprint is not None and footprint.read:  # what is written shares the way to DRAM
+            from_dram *= 1 + footprint.written / footprint.read
+        cycles = max(cycles, from_dram * used * self.chip.sector_bytes / self.chip.dram_bytes_a_cycle)
         return ceil(cycles * PARTS)
 
     def write_cost(self) -> int:
@@ -241,21 +397,13 @@ def middle_block(grid: tuple[int, int, int]) -> int:
     return x + grid[0] * (y + grid[1] * z)
 
 
-def loaded_sectors(analysis: Analysis) -> int:
-    """Sectors of global loads, as often as they are asked for."""
-    return sum(row.sectors or 0 for row in analysis.sites if row.space == "global" and row.op == "load")
-
-
-def miss_share(analysis: Analysis) -> float:
-    """The share of the sectors of a block's global loads that L1 does not have, if it holds what the block
-    reads: each distinct sector misses once.
+def _with_numbers(stream: np.ndarray, op: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """A warp's stream, with the numbers of its requests in place of those of its accesses, which are ordered
+    by instruction [m]. Of some executions without a request it is not known which they are: the last ones.
     """
-    footprint, loaded = analysis.trace.footprint, loaded_sectors(analysis)
-    if footprint is None or not loaded:
-        return 1.0
-    others = sum(
-        row.sectors or 0
-        for row in analysis.sites
-        if row.space == "global" and row.op not in ("load", "store")
-    )
-    return 1.0 if others else min(footprint.read / loaded, 1.0)
+    made: np.ndarray = stream.copy()
+    for one in np.unique(op).tolist():
+        places = np.flatnonzero(stream == one)
+        mine = number[op == one]
+        made[places[: len(mine)]] = mine[: len(places)]
+    return made

@@ -13,7 +13,9 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.time.hardware_units import NEVER
-from memsim.time.multiprocessor import Multiprocessor, TimedWarp
+from memsim.time.multiprocessor import Multiprocessor
+from memsim.time.resident_warps import TimedWarp
+from memsim.time.steady_state import SteadyState
 
 #: States that are remembered; the oldest are forgotten.
 REMEMBERED = 128
@@ -29,16 +31,18 @@ class Snapshot:
     issued: int
     waits: np.ndarray
     served: tuple[int, ...]
+    times: tuple[dict[int, int], ...]
 
 
-def run_to_end(processor: Multiprocessor, skips: bool, most: int) -> bool:
-    """Run all blocks; False if that takes more than `most` issues, without those that are skipped.
+def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: SteadyState | None = None) -> bool:
+    """Run all blocks; False if that takes more than `most` issues, without those that are skipped. steady:
+    goes over what repeats nearly.
 
     Raises:
         MemsimError: nobody can go on.
     """
     seen: dict[object, Snapshot] = {}
-    warps = [warp for block in processor.resident for warp in block.warps]
+    warps = processor_warps(processor)
     issued = 0
     while processor.running:
         warp = processor.step()
@@ -50,7 +54,10 @@ def run_to_end(processor: Multiprocessor, skips: bool, most: int) -> bool:
             continue
         issued += 1
         if skips and is_landmark(processor, warp):
-            skip_repeats(processor, warps, seen)
+            if steady is None or not steady.is_impatient(issued):
+                skip_repeats(processor, warps, seen)
+            if steady is not None:
+                steady.consider(processor, warps, issued)
     return True
 
 
@@ -61,7 +68,12 @@ def is_landmark(processor: Multiprocessor, warp: TimedWarp) -> bool:
     youngest = processor.schedulers[0].warps
     if not youngest or warp is not youngest[0]:
         return False
-    return warp.at == 1 or (warp.at > 1 and warp.stream[warp.at] < warp.stream[warp.at - 1])
+    if warp.at <= 1:
+        return warp.at == 1
+    if warp.at >= len(warp.stream):
+        return False
+    code, stream = processor.instructions, warp.stream
+    return code[stream[warp.at]].index < code[stream[warp.at - 1]].index
 
 
 def skip_repeats(processor: Multiprocessor, warps: list[TimedWarp], seen: dict[object, Snapshot]) -> None:
@@ -88,7 +100,24 @@ def state_of(processor: Multiprocessor, warps: list[TimedWarp]) -> object:
         tuple(tuple(warp.number for warp in scheduler.warps) for scheduler in processor.schedulers),
         tuple((block.alive, block.barriers.state()) for block in processor.resident),
         processor.memory.state(now),
-        None if processor.code is None else processor.code.state(now),
+        state_of_pending(processor, warps),
+        processor.arrivals.state(now),
+        processor.code.state(now),
+        max(processor.next_start - now, 0),
+        tuple(block.way for block in processor.resident),
+    )
+
+
+def state_of_pending(processor: Multiprocessor, warps: list[TimedWarp]) -> object:
+    """Loads under way that others may follow, counted from those of the first warp."""
+    memory = processor.memory
+    if not memory.pending:
+        return ()
+    memory.forget_arrived(processor.now)
+    first = next(warp.times for warp in warps if warp.at < len(warp.stream))
+    return (
+        tuple((op, nth - first.get(op, 0), at - processor.now) for (op, nth), at in memory.pending.items()),
+        tuple(tuple((op, n - first.get(op, 0)) for op, n in warp.times.items()) for warp in warps),
     )
 
 
@@ -101,7 +130,13 @@ def snapshot(processor: Multiprocessor, warps: list[TimedWarp]) -> Snapshot:
         processor.issued,
         np.array(processor.waits, np.int64),
         tuple(stage.served for stage in processor.memory.stages),
+        tuple(dict(warp.times) for warp in processor_warps(processor)),
     )
+
+
+def processor_warps(processor: Multiprocessor) -> list[TimedWarp]:
+    """All resident warps."""
+    return [warp for block in processor.resident for warp in block.warps]
 
 
 def repeats(processor: Multiprocessor, before: Snapshot) -> int:
@@ -124,6 +159,9 @@ def repeats(processor: Multiprocessor, before: Snapshot) -> int:
                     known[key] = periods_ahead(warp.array, warp.at, step)
                 found = min(found, known[key])
     if begun:
+        oldest = processor.launched.blocks - processor.blocks_left - begun - len(processor.resident)
+        if oldest < processor.launched.alike_from:
+            return 0
         found = min(found, processor.blocks_left // begun)
     return 0 if found == NEVER else found
 
@@ -143,8 +181,14 @@ def advance(processor: Multiprocessor, warps: list[TimedWarp], before: Snapshot,
     processor.issued += times * (processor.issued - before.issued)
     for stage, served in zip(processor.memory.stages, before.served):
         stage.served += times * (stage.served - served)
-    for warp, old in zip(warps, before.at):
+    moved: dict[int, int] = {}
+    for warp, old, executed in zip(warps, before.at, before.times):
         warp.at += times * (warp.at - old)
+        for op, count in warp.times.items():
+            moved[op] = times * (count - executed.get(op, 0))
+            warp.times[op] = count + moved[op]
+    pending = processor.memory.pending
+    processor.memory.pending = {(op, nth + moved.get(op, 0)): at for (op, nth), at in pending.items()}
     for block, started in zip(processor.resident, before.started):
         processor.blocks_left -= times * (block.started - started)
         block.started += times * (block.started - started)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 
+from memsim.arch.units import LINE, WARP
 from memsim.counts import SiteCounts
 from memsim.isa.definitions import meaning_of
 from memsim.isa.op import UNIFORM, Flow, Immediate, Predicate, Register
@@ -13,20 +14,19 @@ from memsim.isa.program import Op
 from memsim.least_work import SECTORS_OF_A_WAVEFRONT
 from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
 from memsim.time.control_codes import ControlCode
+from memsim.time.l1_cache import TAGS_A_CYCLE, CostOfRequest
 from memsim.time.latencies import Latencies
 
 #: Parts of a cycle in which the memory pipe's stages count: an access's cost is a mean, and no integer.
 PARTS = 8
-#: Lines of which a wavefront of the data stage takes something: of `kernel_v1`, whose requests ask for 32,
-#: `l1tex__t_output_wavefronts_pipe_lsu_mem_global_op_ld.sum` (traces/*/code/).
-LINES_OF_A_WAVEFRONT = 4
 #: Opcodes whose result comes from the memory pipe or beside it, without an address.
-_SPECIAL = frozenset("S2R S2UR LDC ULDC R2UR VOTEU B2R REDUX CS2R MATCH".split())
+_SPECIAL = frozenset("S2R S2UR R2UR VOTEU B2R REDUX CS2R MATCH".split())
+_CONSTANT = frozenset("LDC ULDC".split())
+_PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
 _HALVES = ("HADD2", "HFMA2", "HMUL2")
 #: What is not modelled, by opcode, in words.
 _NOT_MODELLED = {
     **dict.fromkeys("UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED UBLKPF".split(), "bulk copies (TMA)"),
-    **dict.fromkeys("HGMMA QGMMA IGMMA BGMMA".split(), "waiting for products of a warpgroup (wgmma)"),
     **dict.fromkeys("SYNCS ARRIVES".split(), "waiting at mbarriers"),
     **dict.fromkeys("UCGABAR_ARV UCGABAR_WAIT".split(), "waiting at barriers of a cluster"),
     **dict.fromkeys("NANOSLEEP".split(), "sleeping"),
@@ -39,12 +39,15 @@ class TimedInstruction:
     """One instruction. Cycles; `wavefronts`, `tags` and `sectors` in parts of a cycle (`PARTS`).
 
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
-    none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: fewer reads
-    because of the reuse cache. wavefronts: of the data stage. tags: of L1's tag stage. sectors: that load or
-    store at L2. latency: from the end of its service to its result. misses: share of its sectors that L1 does
-    not have. why: ncu's reason of those who wait for its result. barrier: number of a block barrier; arrives:
-    it does not wait there; expected: warps, 0 for all. copies: for `DEPBAR`, how many groups of copies may be
-    under way; -1 if it is none. is_copy, closes: a copy to shared memory, and the end of a group of them.
+    none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
+    reuse cache has instead. wavefronts: of the data stage. widens: what it
+    returns to registers beyond 128 bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or
+    store at L2. latency: from the end of its service to its result. follows: the
+    load that brings some of its sectors, and how many executions that is ahead; followed: it is such a load.
+    why: ncu's reason of those who wait for its result. barrier: number of a block barrier; arrives: it does
+    not wait there; expected: warps, 0 for all. copies, products: for those that wait for groups of copies or
+    of products of a warpgroup, how many may be under way; -1 if it does not. is_copy, is_product: of such a
+    group; closes: the last of one. fences: cycles of a fence.
     """
 
     index: int
@@ -59,19 +62,24 @@ class TimedInstruction:
     kept_even: int = 0
     kept_odd: int = 0
     wavefronts: int = 0
+    widens: int = 0
     tags: int = 0
     sectors: int = 0
     is_global: bool = False
     writes: bool = False
     latency: int = 0
-    misses: float = 1.0
+    follows: tuple[int, int] | None = None
+    followed: bool = False
     why: str = "short_scoreboard"
     barrier: int = -1
     arrives: bool = False
     expected: int = 0
     copies: int = -1
+    products: int = -1
     is_copy: bool = False
+    is_product: bool = False
     closes: bool = False
+    fences: int = 0
     branches: bool = False
 
 
@@ -79,26 +87,23 @@ def timed_instructions(
     ops: Sequence[Op],
     codes: Sequence[ControlCode],
     costs: Mapping[int, Sequence[SiteCounts]],
-    lookups: Mapping[int, int],
-    misses: float,
     set_to: Latencies,
 ) -> tuple[list[TimedInstruction], tuple[str, ...]]:
     """The instructions of a program, and what of them is not modelled, in words.
 
-    costs: of the accesses of each instruction, by address, in the block that stands for all; lookups: cycles
-    of the tag stage for these. misses: share of
-    the sectors of global loads that L1 does not have.
+    costs: of the accesses of each instruction, by address, in the block that stands for all: an access is
+    given the mean of them.
     """
     made: list[TimedInstruction] = []
     lacking: list[str] = []
-    kept: dict[int, int] = {}  # source slot -> register that the reuse cache keeps
+    kept: dict[tuple[int, int], int] = {}
     for op, code in zip(ops, codes):
         one = TimedInstruction(op.index, max(code.stall, 1), code.result, code.operands, code.waits)
-        kept = _set_registers(one, op, code, kept)
+        _set_registers(one, op, code, kept)
         _set_pipe(one, op, set_to)
-        _set_control(one, op)
+        _set_control(one, op, set_to)
         for row in costs.get(op.address, ()):
-            _set_access(one, row, lookups.get(op.address, 0), misses, set_to)
+            _set_access(one, row, op, set_to)
             lacking.append(_NOT_MODELLED_SPACES.get(row.space, ""))
             lacking += ["accesses with unknown addresses"] * (row.unresolved is not None)
         lacking.append(_NOT_MODELLED.get(op.form.opcode, ""))
@@ -106,28 +111,51 @@ def timed_instructions(
     return made, tuple(dict.fromkeys(filter(None, lacking)))
 
 
+def with_cost(
+    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, finds_all: bool
+) -> TimedInstruction:
+    """The same instruction, making a request that costs so much. finds_all: L1 has what was asked before."""
+    missing = cost.missing if finds_all else cost.sectors
+    return replace(
+        one,
+        wavefronts=cost.wavefronts * PARTS if not one.is_copy else one.wavefronts,
+        tags=cost.tags * PARTS,
+        sectors=missing * PARTS,
+        follows=cost.follows if cost.follows[0] >= 0 and finds_all else None,
+        followed=is_followed,
+    )
+
+
 def _set_registers(
-    one: TimedInstruction, op: Op, code: ControlCode, kept: Mapping[int, int]
-) -> dict[int, int]:
-    """Set what is read from the banks; gives back what the reuse cache keeps for the next instruction."""
+    one: TimedInstruction, op: Op, code: ControlCode, kept: dict[tuple[int, int], int]
+) -> None:
+    """Set what is read from the banks. kept: what the reuse cache has, for each place of a source and each
+    bank one register, until another one is read there.
+    """
     meaning = meaning_of(op.form)
     if pipe_of(op.form.opcode, list(op.form.modifiers)) in ("", "uniform", None):
-        return {}
-    keeps: dict[int, int] = {}
+        return
     place = 0
+    read: set[int] = set()
     for token, operand in meaning.sources:
         if operand is None or isinstance(operand, Predicate):
             continue
         if isinstance(operand, Register) and operand.slot is not None and operand.slot < UNIFORM:
             for number in range(operand.slot, operand.slot + token.span):
                 is_odd = number & 1
-                if kept.get(place) == operand.slot:
+                is_kept = kept.get((place, is_odd)) == number
+                if code.reuse >> place & 1:
+                    kept[place, is_odd] = number
+                else:
+                    kept.pop((place, is_odd), None)
+                if number in read:  # one read serves all places
+                    continue
+                read.add(number)
+                if is_kept:
                     one.kept_odd, one.kept_even = one.kept_odd + is_odd, one.kept_even + 1 - is_odd
-                one.odd, one.even = one.odd + is_odd, one.even + 1 - is_odd
-            if code.reuse >> place & 1:
-                keeps[place] = operand.slot
+                else:
+                    one.odd, one.even = one.odd + is_odd, one.even + 1 - is_odd
         place += 1
-    return keeps
 
 
 def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
@@ -136,6 +164,8 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     pipe = pipe_of(opcode, modifiers)
     if opcode in _SPECIAL:
         one.pipe, one.latency = "special", set_to.special
+    elif opcode in _CONSTANT:
+        one.pipe, one.latency = "special", set_to.constant
     elif opcode == "SHFL":
         one.pipe, one.wavefronts, one.latency = "memory", PARTS, set_to.shuffle
     elif pipe == "fma" and opcode in ("IMAD", "IDP"):
@@ -150,7 +180,7 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.latency = set_to.multi_function if pipe == "xu" else set_to.double
 
 
-def _set_control(one: TimedInstruction, op: Op) -> None:
+def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     """Set what holds back warps: barriers, and groups of copies."""
     opcode = op.form.opcode
     numbers = [operand.value for operand in op.form.operands if isinstance(operand, Immediate)]
@@ -161,40 +191,39 @@ def _set_control(one: TimedInstruction, op: Op) -> None:
         one.arrives = bool({"ARV", "ARRIVE"} & set(op.form.modifiers))
     elif opcode == "DEPBAR":
         one.copies = int(numbers[-1]) if numbers else 0
-    one.is_copy, one.closes = opcode == "LDGSTS", opcode == "LDGDEPBAR"
+    elif opcode == "WARPGROUP" and "DEPBAR" in op.form.modifiers:
+        one.products = int(numbers[-1]) if numbers else 0
+    elif opcode == "MEMBAR" and {"GPU", "SYS", "VC"} & set(op.form.modifiers):
+        one.fences = set_to.fence
+    one.is_copy, one.is_product = opcode == "LDGSTS", opcode in _PRODUCTS
+    one.closes = opcode == "LDGDEPBAR" or (one.is_product and "gsb0" in op.text)
 
 
-def _set_access(
-    one: TimedInstruction, row: SiteCounts, lookups: int, misses: float, set_to: Latencies
-) -> None:
+def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencies) -> None:
     """Set what an access costs: the mean of those that the block makes."""
     times = max(row.instructions, 1)
-    wide = set_to.shared_wide * max(row.width - 4, 0) // 12
+    wide = set_to.wide * max(row.width - 4, 0) // 12
     one.pipe, one.busy = "memory", 1
+    if row.op in ("load", "ldmatrix"):
+        one.widens = PARTS * max(row.width * WARP // LINE - 1, 0)
     if row.space == "shared":
         one.wavefronts += _parts(row.wavefronts, times)
         if not one.is_copy:
             is_atomic = "atomic" in row.op or "reduction" in row.op
-            one.latency = set_to.atomic_shared if is_atomic else set_to.shared + wide
+            swaps = is_atomic and "CAS" in op.form.modifiers
+            atomic = set_to.swap_shared if swaps else set_to.atomic_shared
+            one.latency = atomic if is_atomic else set_to.shared + wide
     elif row.space == "constant":
-        one.pipe, one.latency = "special", set_to.special
+        one.pipe, one.latency = "special", set_to.constant
     else:
-        data = max(
-            row.requests or 0,
-            (row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT,
-            (row.lines or 0) / LINES_OF_A_WAVEFRONT,
-        )
+        data = max(row.requests or 0, (row.ideal_sectors or 0) / SECTORS_OF_A_WAVEFRONT)
         one.wavefronts += _parts(data, times)
         one.is_global = True
         one.why = "long_scoreboard"
-        one.latency = set_to.l1_hit
-        one.tags = _parts(lookups, times)
+        one.latency = set_to.l1_hit + wide
+        one.tags = _parts((row.lines or 0) / TAGS_A_CYCLE, times)
         one.writes = row.op in ("store", "reduction")
-        if row.space != "local":
-            one.misses = 1.0 if one.writes or row.op != "load" else misses
-            one.sectors = _parts((row.sectors or 0) * one.misses, times)
-        else:
-            one.misses = 0.0
+        one.sectors = _parts(row.sectors, times) if row.space != "local" else 0
 
 
 def _parts(count: float | None, times: int) -> int:

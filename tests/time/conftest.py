@@ -6,14 +6,28 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memsim.time.hardware_units import NEVER
+from memsim.time.hardware_units import NEVER, Way
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import REASONS, Multiprocessor, Setup
 from memsim.time.repeated_states import run_to_end
+from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.timed_instructions import TimedInstruction
 
 #: Constants that are easy to reckon with; code is there from the start.
-PLAIN = Latencies(queue=2, queue_interval=1, to_memory=4, operands_read=6, barrier=10, next_block=100)
+PLAIN = Latencies(
+    queue=2,
+    shared_queue=1,
+    queue_interval=1,
+    to_memory=4,
+    operands_read=6,
+    barrier=10,
+    arrival=0,
+    branch=0,
+    code_first=0,
+    next_start=0,
+    next_block=100,
+    successors=0,
+)
 PLAINLY = frozenset({"instruction cache"})
 
 
@@ -31,9 +45,9 @@ def processor(
     set_to: Latencies = PLAIN,
 ) -> Multiprocessor:
     """A multiprocessor before its first cycle, whose launch starts at 0."""
-    setup = Setup(set_to, read_cost=8, write_cost=8, far=200, start=0, off=off)
+    setup = Setup(set_to, ways=(Way((200,), 8),), write_cost=8, start=0, off=off)
     arrays = [np.array(stream, np.int32) for stream in streams]
-    return Multiprocessor(setup, instructions, arrays, blocks, resident)
+    return Multiprocessor(setup, instructions, LaunchedBlocks([arrays], blocks), resident)
 
 
 def ran(*how: object, skips: bool = False, **more: object) -> Multiprocessor:

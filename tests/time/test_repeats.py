@@ -9,7 +9,7 @@ import pytest
 
 from memsim.time.hardware_units import NEVER
 from memsim.time.repeated_states import periods_ahead, run_to_end
-from memsim.time.shortened_runs import Loop, TimedRun, extrapolated, longest_loop, timed_run, without
+from memsim.time.steady_state import Loop, SteadyState, longest_loop
 from tests.time.conftest import processor, program
 
 LOAD = {"pipe": "memory", "wavefronts": 8 * 3, "latency": 20, "result": 0, "operands": 1, "stall": 2}
@@ -33,7 +33,7 @@ def test_a_run_with_steps_over_repetitions_is_the_run_without(
         assert run_to_end(made, skips, NEVER)
         runs.append(made)
     quick, slow = runs
-    assert quick.skipped > 0 == slow.skipped
+    assert quick.skipped > slow.skipped
     assert (quick.cycles, quick.issued, quick.waits) == (slow.cycles, slow.issued, slow.waits)
     assert [stage.served for stage in quick.memory.stages] == [stage.served for stage in slow.memory.stages]
 
@@ -66,22 +66,6 @@ def test_the_longest_loop_of_a_stream(stream: list[int], loop: Loop) -> None:
     assert longest_loop(np.array(stream)) == loop
 
 
-def test_a_stream_without_iterations_is_the_stream_of_a_shorter_loop() -> None:
-    stream = np.array(looped(30))
-    assert without(stream, longest_loop(stream), 4).tolist() == looped(5)
-
-
-def test_on_a_line_the_extrapolation_is_exact() -> None:
-    def at(times: int) -> TimedRun:
-        return TimedRun(100 + 7 * times, 10 + 3 * times, np.array([[3 * times, 50 + 2 * times]]), True)
-
-    found = extrapolated([at(4), at(8)], 4, 8, 1001)
-    assert found is not None
-    assert (found.cycles, found.issued, found.waits.tolist()) == (7107, 3013, [[3003, 2052]])
-    assert not found.is_whole
-    assert extrapolated([at(4), None], 4, 8, 1001) is None
-
-
 def test_a_long_launch_that_never_repeats_is_near_the_whole_one() -> None:
     """Warps whose loops have lengths of their own meet in a new way each time."""
     rng = np.random.default_rng(5)
@@ -90,16 +74,29 @@ def test_a_long_launch_that_never_repeats_is_near_the_whole_one() -> None:
     bodies = [[0, 1, *range(2, 2 + length)] for length in (11, 17, 23, 31, 37, 40)]
     stream = [[*body * 600] for body in bodies]
 
-    def make(streams: list[np.ndarray], blocks: int) -> object:
-        return processor(code, streams, blocks, 2)
-
-    arrays = [np.array(one, np.int32) for one in stream]
-    short = timed_run(make, arrays, 2, 2)
-    whole = timed_run(make, arrays, 2, 2, skips=False)
-    assert short is not None and whole is not None
-    assert whole.is_whole
+    made = []
+    for steady in (SteadyState(np.arange(len(code))), None):
+        made.append(processor(code, stream, 2, 2))
+        assert run_to_end(made[-1], steady is not None, NEVER, steady)
+        assert steady is None or steady.has_skipped
+    short, whole = made
+    assert short.skipped > 0 == whole.skipped
     assert short.issued == whole.issued == 2 * sum(map(len, stream))
-    assert short.waits[:, 0].tolist() == whole.waits[:, 0].tolist()
+    assert [waits[0] for waits in short.waits] == [waits[0] for waits in whole.waits]
+    assert abs(short.cycles / whole.cycles - 1) < 0.02
+
+
+def test_many_waves_of_blocks_are_near_all_of_them() -> None:
+    rng = np.random.default_rng(6)
+    stalls = [{"stall": int(stall)} for stall in rng.integers(1, 9, 40)]
+    code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, {"waits": (0,)}, *stalls)
+    stream = [[*[0, 1, *range(2, 2 + length)] * 4] for length in (11, 17, 23, 31, 37, 40)]
+    short, whole = (processor(code, stream, 400, 3) for _ in range(2))
+    steady = SteadyState(np.arange(len(code)))
+    assert run_to_end(short, True, NEVER, steady) and run_to_end(whole, False, NEVER)
+    assert steady.has_skipped
+    assert short.issued == whole.issued
+    assert [waits[0] for waits in short.waits] == [waits[0] for waits in whole.waits]
     assert abs(short.cycles / whole.cycles - 1) < 0.02
 
 

@@ -1,0 +1,176 @@
+"""What each warp of some blocks executes, in its order, and the requests to global memory that it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.access import AccessSide, Chunk, Site, SiteRequests
+from memsim.arch.units import WARP
+from memsim.state.predicates import ScatteredLanes, to_bools, to_words
+from memsim.state.registers import to_array
+from memsim.trace.record import Recorder
+
+#: Requests to global memory that are kept, 300 bytes each. Accesses that make more get the mean cost.
+MOST_REQUESTS = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class GlobalRequests:
+    """Requests to global memory in the order of their execution, warps of blocks side by side.
+
+    op: number of the instruction [m]. warp: number of the warp, blocks one after the other [m]. event: number
+    of the execution, which warps that run side by side share [m]. addresses: bytes, int64 [m, 32]. active:
+    bool [m, 32]; a request without one was executed, but asked for nothing.
+    """
+
+    op: np.ndarray
+    warp: np.ndarray
+    event: np.ndarray
+    addresses: np.ndarray
+    active: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+
+class StreamRecorder(Recorder):
+    """A recorder that also keeps what each warp of the blocks executes, and its requests.
+
+    per_block: warps. chosen: linear numbers of the blocks, ascending. incomplete: numbers of instructions of
+    which not all requests were kept.
+    """
+
+    def __init__(self, per_block: int, chosen: np.ndarray, *how: Any, **more: Any) -> None:
+        super().__init__(*how, **more)
+        self.per_block, self.chosen = per_block, chosen
+        self.stretches_run: list[tuple[int, int, int]] = []  # start, stop, number of the mask
+        self.masks: list[np.ndarray] = []
+        self.numbers: dict[int, int] = {}
+        self.rows: np.ndarray = np.zeros((0, 0), np.int64)
+        self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.kept_requests = 0
+        self.incomplete: set[int] = set()
+
+    def start_chunk(self, chunk: Chunk) -> None:
+        """Rows are blocks, or warps."""
+        super().start_chunk(chunk)
+        first = np.searchsorted(self.chosen, chunk.blocks) * self.per_block + chunk.first[:, 0] // WARP
+        self.rows = first[:, None] + np.arange(chunk.threads // WARP)
+        self.numbers = {}
+
+    def executed(self, start: int, stop: int, mask: Any) -> None:
+        """Some warps execute the instructions from number `start` up to `stop`."""
+        super().executed(start, stop, mask)
+        if mask is False:
+            return
+        key = 0 if mask is True else mask.uid
+        if key not in self.numbers:
+            self.numbers[key] = len(self.masks)
+            self.masks.append(self.warps_in(mask))
+        self.stretches_run.append((start, stop, self.numbers[key]))
+
+    def warps_in(self, mask: Any) -> np.ndarray:
+        """The warps with a lane in a mask."""
+        found: np.ndarray = self.rows[np.broadcast_to(to_words(mask), self.rows.shape) != 0]
+        return found
+
+    def access(
+        self,
+        site: Site,
+        address: Any,
+        mask: Any,
+        active: Any,
+        arrays: frozenset[str],
+        other: AccessSide | None = None,
+    ) -> None:
+        """Keep the requests of an access to global memory, or of a copy from there."""
+        super().access(site, address, mask, active, arrays, other)
+        if site.space == "global":
+            self.keep(site, mask, address, active)
+        elif other is not None:
+            self.keep(site, mask, other.address, other.active)
+
+    def keep(self, site: Site, mask: Any, address: Any, active: Any) -> None:
+        """Keep the requests of the warps in a mask."""
+        op = site.index // 8
+        shape = self.rows.shape
+        executes = np.broadcast_to(to_words(mask), shape) != 0
+        count = int(np.count_nonzero(executes))
+        if op in self.incomplete or self.kept_requests + count > MOST_REQUESTS:
+            self.incomplete.add(op)
+            return
+        whole = (shape[0], shape[1] * WARP)
+        lanes = np.broadcast_to(to_bools(active), whole).reshape(*shape, WARP)[executes]
+        places = np.broadcast_to(to_array(address), whole).reshape(*shape, WARP)[executes]
+        self.kept.append((op, self.rows[executes], places, lanes))
+        self.kept_requests += count
+
+    def scattered(
+        self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+    ) -> None:
+        """Of warps without an active lane it is not known which they are: they are left out."""
+        super().scattered(site, address, lanes, warps, arrays)
+        op, count = site.index // 8, len(lanes.counts)
+        if site.space != "global" or op in self.incomplete:
+            return
+        if self.kept_requests + count > MOST_REQUESTS:
+            self.incomplete.add(op)
+            return
+        places, active = np.zeros((count, WARP), np.int64), np.zeros((count, WARP), np.bool_)
+        row = np.repeat(np.arange(count), lanes.counts)
+        column = lanes.lanes & (WARP - 1)
+        places[row, column], active[row, column] = address, True
+        self.kept.append((op, self.rows.reshape(-1)[lanes.warps], places, active))
+        self.kept_requests += count
+
+    def requests(self, site: Site, requests: SiteRequests) -> None:
+        """Requests that are written out already, of other warps than those that execute the access."""
+        super().requests(site, requests)
+        self.incomplete.add(site.index // 8)
+
+    def unknown(self, site: Site, poison: Any, mask: Any, active: Any) -> None:
+        """Its addresses are not known."""
+        super().unknown(site, poison, mask, active)
+        self.incomplete.add(site.index // 8)
+
+    # --- what was kept -----------------------------------------------------------------------
+
+    def streams(self) -> list[np.ndarray]:
+        """Numbers of the instructions of each warp, int32 [executed]; equal streams are one array."""
+        starts, stops, masks = np.array(self.stretches_run, np.int64).reshape(-1, 3).T
+        inside = np.zeros((len(self.chosen) * self.per_block, len(self.masks)), np.bool_)
+        for number, warps in enumerate(self.masks):
+            inside[warps, number] = True
+        made: dict[bytes, np.ndarray] = {}
+        found = []
+        for row in inside:
+            key = np.packbits(row).tobytes()
+            if key not in made:
+                run = row[masks]
+                made[key] = _joined(starts[run], stops[run])
+            found.append(made[key])
+        return found
+
+    def global_requests(self) -> GlobalRequests:
+        """All that were kept of instructions of which all were."""
+        kept = [(number, *one) for number, one in enumerate(self.kept) if one[0] not in self.incomplete]
+        sizes = [len(warps) for _, _, warps, _, _ in kept]
+        empty = np.zeros((0, WARP), np.int64)
+        return GlobalRequests(
+            op=np.repeat(np.array([op for _, op, *_ in kept], np.int64), sizes),
+            warp=np.concatenate([empty[:, 0], *(warps for _, _, warps, _, _ in kept)]),
+            event=np.repeat(np.array([number for number, *_ in kept], np.int64), sizes),
+            addresses=np.concatenate([empty, *(places for *_, places, _ in kept)]),
+            active=np.concatenate([empty.astype(np.bool_), *(lanes for *_, lanes in kept)]),
+        )
+
+
+def _joined(starts: np.ndarray, stops: np.ndarray) -> np.ndarray:
+    """All numbers from each start up to its stop."""
+    lengths = stops - starts
+    before = np.cumsum(lengths) - lengths
+    found: np.ndarray = np.repeat(starts - before, lengths) + np.arange(lengths.sum())
+    return found.astype(np.int32)

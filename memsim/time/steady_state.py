@@ -1,0 +1,223 @@
+"""A launch that does not repeat itself exactly: once its iterations, or its waves of blocks, take about as
+long as those before, the rest of them but the last is gone over in one step.
+
+Blocks that run beside each other drift apart, so a state seldom comes back. But an iteration, and a wave of
+blocks, takes about as long as the one before. Which instructions are executed stays exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from memsim.time.multiprocessor import REASONS, Multiprocessor
+from memsim.time.resident_warps import TimedWarp
+
+#: Issues from which on nearly equal is equal enough, and those of a stretch that is compared with the next.
+PATIENCE, STRETCH = 24_000, 6_000
+#: By how much the time of an iteration or a block may differ in two stretches, and how many are waited for.
+TOLERANCE, MOST_STRETCHES = 0.02, 4
+#: Iterations of the slowest warp in a stretch, if it is not longer than so many issues, and those of each
+#: warp that are left to be run.
+ITERATIONS, LONGEST, LEFT = 2, 40_000, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """The longest stretch of a stream that repeats: it starts at `start` and has `times` iterations of
+    `length` instructions.
+    """
+
+    start: int
+    length: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Where a multiprocessor was: its time, how far each warp had come, blocks started, issues and waits."""
+
+    now: int
+    at: tuple[int, ...]
+    blocks: int
+    issued: int
+    waits: np.ndarray
+    served: tuple[int, ...]
+
+    @staticmethod
+    def of(processor: Multiprocessor, warps: Sequence[TimedWarp]) -> Mark:
+        """Where it is now."""
+        return Mark(
+            processor.now,
+            tuple(warp.at for warp in warps),
+            processor.launched.blocks - processor.blocks_left,
+            processor.issued,
+            np.array(processor.waits, np.int64),
+            tuple(stage.served for stage in processor.memory.stages),
+        )
+
+
+class SteadyState:
+    """Goes over iterations and blocks of a multiprocessor. has_skipped: it did so, and the result is an
+    estimate of what the whole run would be.
+    """
+
+    def __init__(self, op_of: np.ndarray) -> None:
+        """op_of: the instruction of each number in a stream, int [numbers]."""
+        self.op_of = op_of
+        self.loops: dict[int, Loop] = {}
+        self.mark: Mark | None = None
+        self.wave: Mark | None = None
+        self.pace = self.block = 0.0
+        self.stretches = 0
+        self.has_skipped = False
+
+    def is_impatient(self, issued: int) -> bool:
+        """Is it time to give up looking for a state that comes back exactly?"""
+        return self.has_skipped or issued > 4 * PATIENCE
+
+    def consider(self, processor: Multiprocessor, warps: Sequence[TimedWarp], issued: int) -> None:
+        """At a landmark after so many issues: skip, if all is steady."""
+        if issued < PATIENCE // 2:
+            return
+        if self.mark is None or any(warp.at < at for warp, at in zip(warps, self.mark.at)):
+            self._new_block(processor, warps, issued)
+            return
+        if processor.issued - self.mark.issued < STRETCH:
+            return
+        loops = [self.loop_of(warp) for warp in warps]
+        done = [
+            (warp.at - at) / loop.length if loop.length else 0.0
+            for warp, at, loop in zip(warps, self.mark.at, loops)
+        ]
+        moving = [number for number, iterations in enumerate(done) if iterations > 0]
+        stretch = processor.issued - self.mark.issued
+        if min((done[number] for number in moving), default=0.0) < ITERATIONS and stretch < LONGEST:
+            return  # until the slowest that moves at all has made some
+        mark, self.mark = self.mark, Mark.of(processor, warps)
+        if not moving or not all(_is_inside(warps[n], loops[n], mark.at[n]) for n in moving):
+            return
+        pace = sum(done) / (processor.now - mark.now)
+        is_steady = abs(pace / self.pace - 1) < TOLERANCE if self.pace else False
+        self.stretches += 1
+        self.pace = pace
+        share = min(_left(warps[number], loops[number]) / done[number] for number in moving)
+        if share > 1 and issued > PATIENCE and (is_steady or self.stretches >= MOST_STRETCHES):
+            times = [int(share * iterations) for iterations in done]
+            self._skip_iterations(processor, warps, loops, times, mark, share)
+            self.mark = Mark.of(processor, warps)
+
+    def _new_block(self, processor: Multiprocessor, warps: Sequence[TimedWarp], issued: int) -> None:
+        """A block has started since the last mark: skip waves of blocks, if they take equally long."""
+        self.mark = Mark.of(processor, warps)
+        self.stretches = 0
+        wave, resident = self.wave, len(processor.resident)
+        if wave is None:
+            if self.mark.blocks > resident:  # the first ones start together, with empty caches
+                self.wave = self.mark
+            return
+        begun = self.mark.blocks - wave.blocks
+        if begun < 2 * resident or self.mark.issued - wave.issued < STRETCH:
+            return
+        block = (self.mark.now - wave.now) / begun
+        is_steady = abs(block / self.block - 1) < TOLERANCE if self.block else False
+        left = (processor.blocks_left - resident) // resident * resident
+        if left > resident and issued > PATIENCE and (is_steady or self.block):
+            self._skip_blocks(processor, left, begun)
+            self.wave = Mark.of(processor, warps)
+        self.block, self.wave = block, Mark.of(processor, warps)
+
+    def _skip_iterations(
+        self,
+        processor: Multiprocessor,
+        warps: Sequence[TimedWarp],
+        loops: Sequence[Loop],
+        times: Sequence[int],
+        mark: Mark,
+        share: float,
+    ) -> None:
+        """Each warp executes so many iterations of its loop."""
+        executed = np.zeros(len(processor.waits), np.int64)
+        for warp, loop, count in zip(warps, loops, times):
+            body = self.op_of[warp.array[warp.at : warp.at + count * loop.length]]
+            counted = np.bincount(body, minlength=len(executed))
+            executed += counted
+            for op in warp.times:
+                warp.times[op] += int(counted[op])
+            warp.at += count * loop.length
+        processor.memory.pending.clear()
+        self._go_on(processor, mark, executed, share)
+
+    def _skip_blocks(self, processor: Multiprocessor, count: int, begun: int) -> None:
+        launched = processor.launched
+        first = launched.blocks - processor.blocks_left
+        executed = np.zeros(len(processor.waits), np.int64)
+        places = np.bincount([launched.place(first + number) for number in range(count)])
+        for place, times in enumerate(places.tolist()):
+            if times:
+                for stream in launched.known[place]:
+                    executed += times * np.bincount(self.op_of[stream], minlength=len(executed))
+        processor.blocks_left -= count
+        self._go_on(processor, self.wave, executed, count / begun)
+
+    def _go_on(
+        self, processor: Multiprocessor, since: Mark | None, executed: np.ndarray, share: float
+    ) -> None:
+        """Count what happened since a mark so many times more; `executed`: instructions, exactly."""
+        assert since is not None
+        waits = np.array(processor.waits, np.int64)
+        more = np.rint(share * (waits - since.waits)).astype(np.int64)
+        more[:, REASONS.index("selected")] = executed
+        processor.waits = (waits + more).tolist()
+        processor.issued += int(executed.sum())
+        processor.skipped += round(share * (processor.now - since.now))
+        for stage, served in zip(processor.memory.stages, since.served):
+            stage.served += round(share * (stage.served - served))
+        self.has_skipped = True
+
+    def loop_of(self, warp: TimedWarp) -> Loop:
+        """The longest loop of a warp's stream."""
+        key = id(warp.array)
+        if key not in self.loops:
+            self.loops[key] = longest_loop(self.op_of[warp.array])
+        return self.loops[key]
+
+
+def _left(warp: TimedWarp, loop: Loop) -> int:
+    """Iterations that a warp may go over."""
+    return max(loop.times - (warp.at - loop.start) // loop.length - LEFT, 0)
+
+
+def _is_inside(warp: TimedWarp, loop: Loop, at: int) -> bool:
+    """Has a warp been in its loop since it was `at`, and will it stay there for a while?"""
+    return bool(loop.length) and at >= loop.start and warp.at < loop.start + (loop.times - 1) * loop.length
+
+
+def longest_loop(stream: np.ndarray) -> Loop:
+    """The loop that most of a stream consists of; of no iterations if there is none."""
+    back = np.flatnonzero(stream[1:] <= stream[:-1]) + 1
+    best = Loop(0, 0, 0)
+    for target in np.unique(stream[back]):
+        starts = np.flatnonzero(stream == target)
+        lengths = np.diff(starts)
+        for first, last in _equal_stretches(lengths):
+            length = int(lengths[first])
+            times = last - first
+            if length * times <= best.length * best.times:
+                continue
+            rows = stream[starts[first] : starts[first] + length * times].reshape(times, length)
+            same = int(np.argmin([*(rows == rows[0]).all(1), False]))
+            if length * same > best.length * best.times:
+                best = Loop(int(starts[first]), length, same)
+    return best
+
+
+def _equal_stretches(lengths: np.ndarray) -> list[tuple[int, int]]:
+    """(first, past the last) of stretches of equal numbers."""
+    if not len(lengths):
+        return []
+    cuts = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), len(lengths)]
+    return list(pairwise(cuts))
