@@ -2,46 +2,78 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from statistics import mean, median
 
-from lab.experiments import RATES
+import numpy as np
+
+from lab.experiments import TIME
+from lab.time.run_time import ProfiledLaunch
 from memsim.arch import SM_90
 from memsim.data import data_folder
 from memsim.kernels import compiled_kernels
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS
-from memsim.time.predict_time import LaunchTime, PreparedTime
+from memsim.time.predict_time import COLD, WARM, LaunchTime, PreparedTime
 from memsim.validate.device import slug
 from memsim.views.plain import table
 
 ACTIVE, ELAPSED = "sm__cycles_active.max", "sm__cycles_elapsed.max"
+L1_HITS, L2_HITS = "l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct"
 #: The GPU on which constants were chosen, on every second kernel by name.
 CHOSEN_ON = "NVIDIA H200"
 #: Kernels whose ablations are quick: one block a multiprocessor, or a few thousand cycles.
 ABLATED = (
-    "ada_decoupled", "guide_v12", "kernel_v3", "kernel_v4", "kernel_v5", "opt_5_float4",
-    "opt_7_no_bank_conflict", "permuted_write", "permuted_write_fixed", "sgemm_128x128x8",
-    "sgemm_tuned", "transpose_naive", "transpose_padded", "transpose_xor",
+    "ada_decoupled", "guide_v12", "kernel_v3", "kernel_v4", "kernel_v5", "opt_7_no_bank_conflict",
+    "permuted_write", "transpose_naive",
 )  # fmt: skip
+VALIDATION = Path(__file__).parent / "validation"
+#: Percentage points by which a hit rate may be off, and lines of which one has most of ncu's samples.
+POINTS, FIRST_LINES = 3.0, 2
 
 
 @dataclass(frozen=True, slots=True)
 class TimedKernel:
-    """A kernel of the catalogue. measured: (active, elapsed) cycles by product. chosen: whether constants
-    were chosen on it.
+    """A kernel of the catalogue. times: by the L2 cache before it. measured: by product and L2 cache. chosen:
+    whether constants were chosen on it.
     """
 
     name: str
-    time: LaunchTime
-    measured: dict[str, tuple[int, int]]
+    times: dict[str, LaunchTime]
+    measured: dict[tuple[str, str], ProfiledLaunch]
     chosen: bool
 
-    def error(self, product: str, which: int = 0) -> float:
-        """Of the active cycles, or the elapsed ones (1), as a share of the measured."""
-        return (self.time.active, self.time.elapsed)[which] / self.measured[product][which] - 1
+    @property
+    def time(self) -> LaunchTime:
+        """With a cold L2."""
+        return self.times[COLD]
+
+    def error(self, product: str, l2: str = COLD, which: str = ACTIVE) -> float:
+        """Of the active cycles, or the elapsed ones, as a share of the measured."""
+        time = self.times[l2]
+        estimate = time.cycles if which == ACTIVE else time.elapsed
+        return estimate / self.measured[product, l2].counters[which] - 1
+
+    def points_off(self, product: str, cache: str, metric: str) -> float:
+        """By how many percentage points a hit rate is off."""
+        return 100 * self.time.hit_rates[cache] - self.measured[product, COLD].counters[metric]
+
+    def rank_of_line(self, product: str) -> int:
+        """Which of the estimate's lines, by time, the one is that has most of ncu's samples, from 1 on."""
+        lines = {one.address: one.line or -one.address for one in self.time.instructions}
+        sampled: Counter[int] = Counter()
+        for address, count in self.measured[product, COLD].samples.items():
+            sampled[lines.get(int(address, 16), 0)] += count
+        estimated: Counter[int] = Counter()
+        for one in self.time.instructions:
+            estimated[lines[one.address]] += one.warp_cycles
+        most = sampled.most_common(1)[0][0]
+        return 1 + [line for line, _ in estimated.most_common()].index(most)
 
 
 @cache
@@ -51,16 +83,14 @@ def prepared(name: str) -> PreparedTime:
 
 
 @cache
-def recorded() -> dict[str, dict[str, tuple[int, int]]]:
-    """Kernel -> product -> (active, elapsed) cycles in the newest recordings, of code that is unchanged."""
-    found: dict[str, dict[str, tuple[int, int]]] = {}
+def recorded() -> dict[str, dict[tuple[str, str], ProfiledLaunch]]:
+    """Kernel -> (product, L2 cache) -> its launch in the newest recordings."""
+    found: dict[str, dict[tuple[str, str], ProfiledLaunch]] = {}
     for product in products():
-        for launch in RATES.newest(data_folder("traces"), slug(product)).launches:
-            kernel = compiled_kernels().get(launch.name)
-            if kernel is not None and kernel.job().loaded.origin.digest == launch.digest:
-                cycles = launch.counters[ACTIVE], launch.counters[ELAPSED]
-                found.setdefault(launch.name, {})[product] = cycles
-    return {name: found[name] for name in sorted(found) if len(found[name]) == len(products())}
+        for launch in TIME.newest(data_folder("traces"), slug(product)).launches:
+            if launch.name in compiled_kernels():
+                found.setdefault(launch.name, {})[product, launch.l2] = launch
+    return {name: found[name] for name in sorted(found)}
 
 
 def products() -> list[str]:
@@ -70,9 +100,9 @@ def products() -> list[str]:
 
 @cache
 def timed_kernels() -> tuple[TimedKernel, ...]:
-    """All kernels that are recorded on every board, by name."""
+    """All kernels that are recorded, by name."""
     return tuple(
-        TimedKernel(name, prepared(name).predict(), measured, place % 2 == 0)
+        TimedKernel(name, {l2: prepared(name).predict(l2) for l2 in (COLD, WARM)}, measured, place % 2 == 0)
         for place, (name, measured) in enumerate(recorded().items())
     )
 
@@ -84,45 +114,91 @@ def error_table() -> str:
         [
             one.name,
             "chosen" if one.chosen else "held out",
-            f"{one.time.active:,}",
-            *(cell for product in products() for cell in _cells(one, product)),
-            next(f"{reason}" for reason in one.time.waits if reason != "selected"),
+            f"{one.time.cycles:,}",
+            *(f"{100 * one.error(product, l2):+.1f} %" for l2 in (COLD, WARM) for product in products()),
+            f"{100 * one.time.hit_rates['l1']:.0f} %",
+            f"{one.measured[CHOSEN_ON, COLD].counters[L1_HITS]:.0f} %",
+            str(one.rank_of_line(CHOSEN_ON)),
             "; ".join((*one.time.lacks, *(() if one.time.is_whole else ("extrapolated",)))),
         ]
         for one in timed_kernels()
     ]
-    columns = [f"{what}, {name}" for name in short for what in ("measured", "error")]
-    head = ["kernel", "constants", "estimate", *columns, "mostly waits for", "notes"]
-    return table(head, rows, "llr" + "rr" * len(short) + "ll") + "\n"
-
-
-def _cells(one: TimedKernel, product: str) -> Iterator[str]:
-    yield f"{one.measured[product][0]:,}"
-    yield f"{100 * one.error(product):+.1f} %"
+    errors = [f"error, {l2}, {name}" for l2 in (COLD, WARM) for name in short]
+    head = ["kernel", "constants", "estimate, cold", *errors, "L1 hits", "measured", "line", "notes"]
+    return table(head, rows, "llr" + "r" * len(errors) + "rrrl") + "\n"
 
 
 def summary_table() -> str:
     """Errors of the halves on both boards."""
     rows = []
-    for what, which in (("active", 0), ("elapsed", 1)):
+    for which, l2 in ((ACTIVE, COLD), (ACTIVE, WARM), (ELAPSED, COLD)):
         for product in products():
             for half, chosen in (("constants chosen on these", True), ("held out", False)):
-                errors = [one.error(product, which) for one in timed_kernels() if one.chosen is chosen]
+                errors = [one.error(product, l2, which) for one in timed_kernels() if one.chosen is chosen]
                 sizes = [abs(error) for error in errors]
                 cells = (mean(sizes), median(sizes), max(sizes), mean(errors))
-                rows.append(
-                    [f"{what}, {product}", half, str(len(errors)), *(f"{100 * cell:.1f} %" for cell in cells)]
-                )
+                what = f"{'active' if which == ACTIVE else 'elapsed'}, {l2} L2, {product}"
+                rows.append([what, half, str(len(errors)), *(f"{100 * cell:.1f} %" for cell in cells)])
     head = ["cycles", "kernels", "number", "mean error", "median", "worst", "bias"]
     return table(head, rows, "llrrrrr") + "\n"
 
 
+def agreement_table() -> str:
+    """Of how many kernels hit rates and the line that takes longest are as measured."""
+    rows = []
+    kernels = timed_kernels()
+    for product in products():
+        for cache_name, metric in (("l1", L1_HITS), ("l2", L2_HITS)):
+            off = [abs(one.points_off(product, cache_name, metric)) for one in kernels]
+            near = sum(points <= POINTS for points in off)
+            told = f"hit rate of {cache_name.upper()} within {POINTS:g} points"
+            rows.append(
+                [told, product, f"{near} of {len(kernels)}", f"{median(off):.1f} points off (median)"]
+            )
+        first = sum(one.rank_of_line(product) <= FIRST_LINES for one in kernels)
+        told = "the line with most of ncu's samples is the first or second"
+        rows.append([told, product, f"{first} of {len(kernels)}", ""])
+    return table(["what", "board", "kernels", ""], rows, "llrl") + "\n"
+
+
+def projects_table() -> str:
+    """Errors of the launches of projects, by half; those that the estimates were not made of are counted."""
+    measured = json.loads((VALIDATION / "predicted_third_cycles.json").read_text())["launches"]
+    estimated = json.loads((VALIDATION / "predicted_third_estimates.json").read_text())["launches"]
+    rows = []
+    for half, held_out in (("constants chosen on these", False), ("held out", True)):
+        for l2 in (COLD, WARM):
+            pairs = [
+                (estimate[l2], launch[l2]["active"])
+                for estimate, launch in zip(estimated, measured)
+                if estimate["held_out"] is held_out and launch.get(l2)
+            ]
+            told = [(estimate, cycles) for estimate, cycles in pairs if estimate is not None]
+            errors = [estimate / cycles - 1 for estimate, cycles in told]
+            sizes = [abs(error) for error in errors]
+            cells = (median(sizes), mean(sizes), median(errors))
+            rank = np.corrcoef(*(np.argsort(np.argsort(column)) for column in zip(*told)))[0, 1]
+            shares = (f"{100 * cell:.1f} %" for cell in cells)
+            rows.append([half, l2, str(len(pairs)), str(len(pairs) - len(told)), *shares, f"{rank:.3f}"])
+    head = [
+        "projects",
+        "L2",
+        "launches",
+        "no estimate",
+        "median error",
+        "mean",
+        "bias (median)",
+        "rank correlation",
+    ]
+    return table(head, rows, "ll" + "r" * 6) + "\n"
+
+
 def ablation_table() -> str:
     """What each unit contributes: the mean error without it, of a few kernels."""
-    measured = {name: recorded()[name][CHOSEN_ON][0] for name in ABLATED}
+    measured = {name: recorded()[name][CHOSEN_ON, COLD].counters[ACTIVE] for name in ABLATED}
 
     def error_without(*off: str) -> list[str]:
-        errors = [prepared(name).predict(off=off).active / cycles - 1 for name, cycles in measured.items()]
+        errors = [prepared(name).predict(off=off).cycles / cycles - 1 for name, cycles in measured.items()]
         return [f"{100 * mean(map(abs, errors)):.1f} %", f"{100 * mean(errors):+.1f} %"]
 
     rows = [["nothing", "", *error_without()]]
@@ -141,6 +217,8 @@ def constants_table() -> str:
 PARTS: dict[str, Callable[[], str]] = {
     "errors of estimated times": error_table,
     "summary of estimated times": summary_table,
+    "agreement of estimated times": agreement_table,
+    "estimates of projects' launches": projects_table,
     "what each unit contributes to time": ablation_table,
     "constants of time": constants_table,
 }
