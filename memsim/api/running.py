@@ -166,9 +166,10 @@ def trace_with(
     *,
     everything: bool = False,
     memory: Memory | None = None,
+    every_branch: bool = False,
 ) -> Trace:
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
-    recorder keeps it.
+    recorder keeps it. `every_branch`: as `execute_program`.
 
     Raises:
         MemsimError: as `trace_job`.
@@ -177,7 +178,8 @@ def trace_with(
     from memsim.trace.trace import Trace
 
     kernel, launch = job.loaded, job.launch
-    memory = execute_job(job, recorder, progress, everything=everything, blocks=chosen, memory=memory)
+    how = {"everything": everything, "every_branch": every_branch, "blocks": chosen, "memory": memory}
+    memory = execute_job(job, recorder, progress, **how)
     sites, columns = recorder.columns()
     listing = kernel.listing
     arrays = [

@@ -59,6 +59,7 @@ class Code:
         self.binder = binder
         self.externals = externals
         self.needed = needed
+        self.passed = dataflow.passed if needed is not None else {}
         self.cluster = cluster
         self.conditions: dict[int, list[Condition]] = {}
         self.values: dict[int, IntReader] = {}

@@ -6,6 +6,7 @@ Waiting is in convergence.py and block_barriers.py.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import reduce
 
 import numpy as np
@@ -19,8 +20,8 @@ from memsim.simt.code import Code, Condition
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import KernelFault, place_in_source, refused_instruction, unknown_branch
 from memsim.simt.groups import Groups
-from memsim.simt.harmless_branches import region_of
 from memsim.simt.machine import Machine
+from memsim.simt.passed_branches import PassedBranch, passed_branch
 from memsim.simt.waits import ClusterBarriers, PhaseWaits
 from memsim.state.partial import where_known
 from memsim.state.parts import Mask, Part
@@ -79,6 +80,8 @@ class Control:
         stops here.
         """
         assert op.flow is not None
+        if op.index in self.code.passed:
+            return self._pass(op, self.code.passed[op.index], self.machine.mask)
         try:
             taken = self.taken(op)
         except Poisoned as unknown:
@@ -120,24 +123,31 @@ class Control:
         Raises:
             MemsimError: the branch may decide an access.
         """
-        region = region_of(self.code.dataflow, op, ())
-        if region is None or len(region.waits) != 1 or not region.waits <= set(self.code.segments):
+        branch = passed_branch(self.code.dataflow, op.index) if op.flow is Flow.BRANCH else None
+        if branch is None:
             raise unknown_branch(op, poison)
         mask, registers = self.machine.mask, self.machine.slots
         reads = [read for _, read in self.code.conditions[op.index]]
-        try:
-            taken, known = where_known(
-                registers, slots_of(op.reads), lambda: reduce(both, [read(registers) for read in reads])
-            )
-        except Poisoned:
-            taken, known = False, False
+        taken: bool | Part = False
+        known: bool | Part = False
+        if self.code.program.ops[branch.end].flow is Flow.WAIT_BARRIER:
+            with suppress(Poisoned):
+                taken, known = where_known(
+                    registers, slots_of(op.reads), lambda: reduce(both, [read(registers) for read in reads])
+                )
         lost = both(mask, invert(known))
-        for slot in slots_of(region.writes):
+        for slot in slots_of(branch.writes):
             self.machine.write(slot, poison.through(op), lost)
-        self.machine.listener.passed_by(op.where)
         sure = both(mask, known)
         ways = [(op.index + 1, both(sure, invert(taken))), (self.target(op), both(sure, taken))]
-        return self.groups.part([*((wait, lost) for wait in region.waits), *ways])
+        return self.groups.part([(self._pass(op, branch, lost), lost), *ways])
+
+    def _pass(self, op: Op, branch: PassedBranch, lanes: Mask) -> int:
+        """Lanes are where the ways of a branch meet."""
+        for start, stop in branch.counted:
+            self.machine.listener.executed(start, stop, lanes)
+        self.machine.listener.passed_by(op.where)
+        return branch.end
 
     def _sleep(self, op: Op, active: Mask, rest: Mask) -> int:
         """Lanes that wait at BSYNC for these may go on: whether they do was not measured."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, reduce
 from operator import or_
 from typing import Protocol, TypeVar
@@ -169,14 +169,21 @@ class ControlGraph:
             for start, end in self.basic_blocks
         }
 
-    def backward(self, transfer: Callable[[int, State], State], nothing: State) -> dict[int, State]:
+    def backward(
+        self,
+        transfer: Callable[[int, State], State],
+        nothing: State,
+        following: Mapping[int, tuple[int, ...]] | None = None,
+    ) -> dict[int, State]:
         """The least fixed point of a backward analysis on basic blocks.
 
-        transfer: (first instruction, what holds behind a basic block) -> what holds before it.
+        transfer: (first instruction, what holds behind a basic block) -> what holds before it. following: the
+        successors of the basic blocks that are looked at; None: `next_basic_blocks`.
         """
-        at = {start: nothing for start, _ in self.basic_blocks}
+        following = self.next_basic_blocks if following is None else following
+        at = dict.fromkeys(following, nothing)
         before: dict[int, list[int]] = {start: [] for start in at}
-        for start, ways in self.next_basic_blocks.items():
+        for start, ways in following.items():
             for one in ways:
                 before[one].append(start)
         work = sorted(at)
@@ -184,7 +191,7 @@ class ControlGraph:
         while work:
             start = work.pop()
             waiting.discard(start)
-            found = transfer(start, reduce(or_, (at[one] for one in self.next_basic_blocks[start]), nothing))
+            found = transfer(start, reduce(or_, (at[one] for one in following[start]), nothing))
             if found != at[start]:
                 at[start] = found
                 for one in before[start]:

@@ -16,6 +16,7 @@ from memsim.isa.program import GLOBAL, Op, Program, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
+from memsim.simt.passed_branches import PassedBranch, branches_to_pass, ways_past
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.spins import spinning_loads, swap_loops
 
@@ -106,6 +107,8 @@ class Dataflow(ControlGraph):
         self.same: dict[int, int] = {}
         self._stores_read_again: frozenset[int] = frozenset()
         self._needed_values: frozenset[int] = frozenset()
+        #: The branches that need not be known, after `needed`.
+        self.passed: dict[int, PassedBranch] = {}
 
     @cached_property
     def live(self) -> dict[int, int]:
@@ -125,26 +128,33 @@ class Dataflow(ControlGraph):
         pointers: int = -1,
         same: dict[int, int] | None = None,
         spaces: Mapping[int, str] | None = None,
+        every_branch: bool = False,
     ) -> frozenset[int]:
         """Instructions whose values addresses, guards and branches depend on.
 
         It includes a store if a load in it may read what is stored. `pointers`: the roots that are pointers.
         `same`: which of them may alias, as bits -> bits. `spaces`: the state space of each root's memory, as
-        far as it is known; "" for a number, which is no address.
+        far as it is known; "" for a number, which is no address. every_branch: those that decide no access,
+        too; otherwise they are `passed` by, and what is only on their ways is not looked at.
         """
         self.spaces = spaces or {}
         self.pointers = pointers | ANYWHERE
         self.same = same or {}
         stored: frozenset[tuple[str, int]] = frozenset()
+        self.passed = {} if every_branch else dict(self._may_be_passed)
         while True:
             found, loaded = self._needed(stored)
-            if loaded <= stored:
+            if self._chosen:
+                self.passed = {at: branch for at, branch in self.passed.items() if at not in self._chosen}
+            elif loaded <= stored:
                 self._needed_values = found
                 return found
             stored |= loaded
 
     def _needed(self, stored: Places) -> tuple[frozenset[int], Places]:
-        """One iteration: with the data of stores to `stored` (space, roots) needed."""
+        """One iteration: with the data of stores to `stored` (space, roots) needed. In `_chosen` are then the
+        branches of `passed` that decide something that is needed.
+        """
         ops, ends = self.ops, dict(self.basic_blocks)
         wanted: set[int] = set()
         loads: set[tuple[str, int]] = set()
@@ -168,6 +178,10 @@ class Dataflow(ControlGraph):
                 if op.effect is Effect.NONE:
                     continue
                 if op.effect is Effect.CONTROL:
+                    if index in self.passed:
+                        if need.guards(self.passed[index].writes):
+                            self._chosen.add(index)
+                        continue
                     need.written(op.writes & predicates)
                     need.read(op.reads, None)
                     continue
@@ -190,12 +204,17 @@ class Dataflow(ControlGraph):
                     need.read(op.addresses, op.guard)
             return need
 
-        self.backward(transfer, Needed())
+        self._chosen: set[int] = set()
+        self.backward(transfer, Needed(), ways_past(self, self.passed))
         return frozenset(wanted), frozenset(loads)
 
     def decides(self, index: int) -> bool:
         """Whether the value of an instruction is needed; call it after `needed`."""
         return index in self._needed_values
+
+    @cached_property
+    def _may_be_passed(self) -> dict[int, PassedBranch]:
+        return branches_to_pass(self)
 
     def places_read(self, op: Op) -> Places:
         """Where a memory instruction reads."""

@@ -140,6 +140,7 @@ def execute_program(
     *,
     arch: Arch,
     everything: bool,
+    every_branch: bool = False,
     blocks: np.ndarray | None = None,
     progress: Callable[[float], None] | None = None,
     max_steps: int = MAX_STEPS,
@@ -152,8 +153,10 @@ def execute_program(
     """Run `blocks` (linear numbers, all if None) of a launch.
 
     `everything`: execute all instructions and write arrays in place; else only what addresses and branches
-    depend on. `names` are the parameters' names in the source, for messages. `progress` is called with the
-    share of blocks that are done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
+    depend on, and not which way branches take that decide no access (`passed_branches.py`).
+    `every_branch`: those are executed, too, so that all counts of instructions are exact. `names` are the
+    parameters' names in the source, for messages. `progress` is called with the share of blocks that are
+    done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
     accesses, in place of what finds out whether order decides a count. `collect`: takes the errors of
     accesses, whose lanes go on without them; None: the first one is raised.
 
@@ -168,7 +171,7 @@ def execute_program(
     check_launch(kernel, launch)
     given, memory = memory, memory_of(kernel, launch, arguments, names, memory)
     check_shared(kernel, memory, arch)
-    code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything)
+    code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything, every_branch)
     of_global = of_shared = None
     if not everything and order is None:
         of_global = listener_of_global(code.dataflow, memory)

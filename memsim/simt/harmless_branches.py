@@ -9,8 +9,9 @@ cases of `1 / z`, say, of one `z` for the whole block. Lanes do not part there, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow, Immediate
 from memsim.isa.program import Op
@@ -34,12 +35,15 @@ class Region:
     """The ways of a branch.
 
     writes: registers that they write, as bits. waits: the BSYNCs where its lanes wait for each other. ends:
-    where they are together again, and the callers.
+    where they are together again, and the callers. places: the basic blocks on the ways. same: the slots with
+    the same value in all lanes of a warp at the end.
     """
 
     writes: int
     waits: frozenset[int]
     ends: frozenset[Where]
+    places: frozenset[Where]
+    same: int = 0
 
 
 def following(graph: ControlGraph, start: int, end: int, callers: Callers) -> list[Where]:
@@ -110,7 +114,8 @@ def region_of(graph: ControlGraph, branch: Op, callers: Callers) -> Region | Non
         return None
     behind = ((way, where) for index, where in last for way in graph.successors(graph.ops[index]))
     waits = frozenset(index for index, _ in last)
-    return Region(writes, waits, frozenset((way, where) for way, where in behind if way in ends))
+    places = frozenset((start, where) for start, where, _ in seen if start not in waits)
+    return Region(writes, waits, frozenset((way, where) for way, where in behind if way in ends), places)
 
 
 # --- branches that all lanes of a warp take alike --------------------------------------------
@@ -132,17 +137,53 @@ def uniform_region_of(graph: ControlGraph, branch: Op, callers: Callers) -> Regi
     """
     if branch.flow is not Flow.BRANCH or callers is None:
         return None
+    return _uniform_region(graph, branch, callers, _same_at(graph) if callers == () else {})
+
+
+def _uniform_region(
+    graph: ControlGraph, branch: Op, callers: Callers, same_at: Mapping[int, int]
+) -> Region | None:
+    """As `uniform_region_of`. same_at: as `_same_at`."""
     start = max(first for first, _ in graph.basic_blocks if first <= branch.index)
-    same = _uniform_after(graph.ops[start : branch.index], UNIFORM_REGISTERS)
+    same = _uniform_after(graph.ops[start : branch.index], same_at.get(start, UNIFORM_REGISTERS))
     if _reads(branch) & ~same:
         return None
     ways = [(way, callers) for way in graph.successors(branch)]
     places = _reached(graph, ways)
     for end in sorted(place for place in places if place[1] == callers and place[0] > branch.index):
-        writes = _writes_before(graph, ways, end, same)
-        if writes is not None:
-            return Region(writes, frozenset(), frozenset((end,)))
+        found = _region_before(graph, ways, end, same)
+        if found is not None:
+            return found
     return None
+
+
+@lru_cache(maxsize=16)
+def _same_at(graph: ControlGraph) -> dict[int, int]:
+    """By basic block the slots with the same value in all lanes of a warp: of those where the ways of such a
+    branch meet, and where nothing else leads.
+    """
+    found: dict[int, int] = {}
+    for start, end in graph.basic_blocks:
+        branch = graph.ops[end - 1]
+        if branch.flow is not Flow.BRANCH or len(graph.next_basic_blocks[start]) < 2:
+            continue
+        region = _uniform_region(graph, branch, (), found)
+        if region is not None:
+            (behind, _), *_ = region.ends
+            inside = {first for first, where in region.places if where == ()}
+            if _is_entered_by(graph, {behind, *inside}, {start, *inside}):
+                found[behind] = region.same
+    return found
+
+
+def _is_entered_by(graph: ControlGraph, blocks: set[int], others: set[int]) -> bool:
+    """Do only these others lead to some basic blocks? A function returns to behind its calls."""
+    for start, end in graph.basic_blocks:
+        flow, ways = graph.ops[end - 1].flow, graph.next_basic_blocks[start]
+        leads = end in blocks if flow is Flow.CALL else not blocks.isdisjoint(ways)
+        if leads and start not in others and flow is not Flow.RETURN:
+            return False
+    return True
 
 
 def _reached(graph: ControlGraph, ways: Iterable[Where]) -> set[Where]:
@@ -161,15 +202,15 @@ def _reached(graph: ControlGraph, ways: Iterable[Where]) -> set[Where]:
     return found
 
 
-def _writes_before(graph: ControlGraph, ways: Iterable[Where], end: Where, same: int) -> int | None:
-    """The registers that are written on all ways until `end`; None if lanes may part, or do something else.
+def _region_before(graph: ControlGraph, ways: Collection[Where], end: Where, same: int) -> Region | None:
+    """The ways until `end`; None if lanes may part on them, or do something else.
 
     same: the slots with the same value in all lanes.
     """
     ends = dict(graph.basic_blocks)
     entry = {way: same for way in ways if way != end}
     work = list(entry)
-    writes = 0
+    writes, left = 0, same if end in ways else -1
     while work:
         place = work.pop()
         start, callers = place
@@ -188,12 +229,13 @@ def _writes_before(graph: ControlGraph, ways: Iterable[Where], end: Where, same:
             return None
         for one in then:
             if one == end:
+                left &= known
                 continue
             held = known & entry.get(one, known)
             if entry.get(one) != held:
                 entry[one] = held
                 work.append(one)
-    return writes
+    return Region(writes, frozenset(), frozenset((end,)), frozenset(entry), left)
 
 
 def _only_computes(op: Op) -> bool:

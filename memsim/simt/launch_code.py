@@ -45,11 +45,12 @@ def code_of_launch(
     names: Sequence[str],
     memory: Memory,
     everything: bool,
+    every_branch: bool = False,
 ) -> tuple[Code, Origins]:
     """The kernel as steps with the launch's constants, and the origins of its addresses.
 
     The arguments are checked, and have their places in `memory`, which gets their textures and tensor maps.
-    everything: as in `execute_program`.
+    everything, every_branch: as in `execute_program`.
     """
     dataflow = _dataflow_of(kernel)
     parameters, pointers, numbers = _parameters(kernel, arguments, names, memory)
@@ -58,7 +59,7 @@ def code_of_launch(
     needed = None
     if not everything:
         spaces = _spaces_of_roots(kernel, pointers)
-        needed = dataflow.needed(reduce(or_, pointers, ANYWHERE), _same(pointers), spaces)
+        needed = dataflow.needed(reduce(or_, pointers, ANYWHERE), _same(pointers), spaces, every_branch)
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
     of_groups = arch_of_code(kernel.made_for).front.of_groups
     binder = Binder(banks, symbols | dict(kernel.functions), holes, parameters, of_groups)

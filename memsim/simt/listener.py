@@ -94,8 +94,8 @@ class Listener(Protocol):
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""
 
     def passed_by(self, where: str) -> None:
-        """Lanes did not execute what follows a branch at `where`, which decides no access: it is unknown
-        whether they take it.
+        """A branch at `where` decides no access; which lanes take it is unknown or was not worked out, and of
+        the instructions behind it only some are counted.
         """
 
     def uncertain(self, what: str) -> None:

@@ -192,7 +192,7 @@ class PreparedTime:
     def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
         """Replay some blocks."""
         recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
-        return recorder, trace_with(self.job, recorder, numbers)
+        return recorder, trace_with(self.job, recorder, numbers, every_branch=True)
 
     @cached_property
     def cached(self) -> CachedRequests:

@@ -158,8 +158,6 @@ class Executions:
     def __init__(self) -> None:
         self.ran: Counter[tuple[int, int]] = Counter()
         self.alike = True
-        #: Whether some instructions were executed by warps that are not known.
-        self.unknown = False
         self._chunk: Counter[tuple[int, int]] = Counter()
         self._of_a_block: dict[tuple[int, int], int] | None = None
         self._blocks = 0
@@ -177,9 +175,7 @@ class Executions:
             self._chunk[start, stop] += warps
 
     def of(self, instructions: int) -> np.ndarray:
-        """The number of warps that executed each instruction, int64 [instructions]; empty if unknown."""
-        if self.unknown:
-            return np.zeros(0, np.int64)
+        """The number of warps that executed each instruction, int64 [instructions]."""
         found = np.zeros(instructions, np.int64)
         for (start, stop), warps in self.ran.items():
             found[start:stop] += warps

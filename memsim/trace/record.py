@@ -83,7 +83,7 @@ class Recorder:
         self.uncounted_requests: Counter[str] = Counter()
         self.noted_requests: Counter[str] = Counter()
         self.uncertain_reasons: set[str] = set()
-        self.unknown_branches: set[str] = set()
+        self.passed_branches: set[str] = set()
         self.executions = Executions()
         self.in_warps = WarpCounts()
         self.writers = Writers()
@@ -250,9 +250,8 @@ class Recorder:
         self.uncertain_reasons.add(what)
 
     def passed_by(self, where: str) -> None:
-        """Say that warps execute instructions that are not counted, none of them an access."""
-        self.executions.unknown = True
-        self.unknown_branches.add(where)
+        """Say that not all instructions behind a branch are counted, none of them an access."""
+        self.passed_branches.add(where)
 
     def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Count warps that execute the instructions from number `start` up to `stop`."""
@@ -387,11 +386,10 @@ class Recorder:
         """What was seen but is not in the trace."""
         noted = [f"{what} ({count:,} requests)" for what, count in self.noted_requests.items()]
         places = [access_site(record) for record in self.sites.values() if record.rows.folded]
-        branches = [
-            f"instructions after {where}, a branch on an unknown value that decides no access"
-            for where in sorted(self.unknown_branches)
-        ]
-        return [*noted, *branches, *note_of_folded(places)]
+        if self.passed_branches:
+            where = ", ".join(sorted(self.passed_branches))
+            noted.append(f"instructions for some values, behind branches that decide no access, at {where}")
+        return [*noted, *note_of_folded(places)]
 
     def columns(self) -> tuple[list[AccessSite], dict[str, Any]]:
         """Everything recorded, as the sites and columns of a `Trace`."""

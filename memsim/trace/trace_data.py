@@ -115,10 +115,12 @@ class TraceData:
     block), -1 for none; empty if unknown. origin: what the trace was made from; None if unknown. uncertain:
     why some counts are uncertain, in words. listing: (address, text, file, line) of every instruction of the
     machine code, if there is any; file "" and line 0 if unknown. executed: int64, the number of warps
-    that executed each instruction of `listing`, whether a lane was active or not; empty if unknown. apart:
+    that executed each instruction of `listing`, whether a lane was active or not; at least, where
+    `notes` says that branches decide no access; empty if unknown. apart:
     whether shared requests that differ by a multiple of 128 bytes are separate rows. layouts: of arrays by
     name, if given and not to be looked up in `sources`. resources: that a block needs; None without machine
-    code. blocks_alike: every replayed block is known to have executed every instruction equally often.
+    code. blocks_alike: every replayed block is known to have executed every instruction equally often, but
+    for those behind branches that decide no access.
     """
 
     kernel: str

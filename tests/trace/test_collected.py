@@ -87,5 +87,3 @@ def test_executions_and_whether_blocks_are_alike() -> None:
     assert other.blocks_alike
     other.add(0, 1, 1, False)
     assert not other.blocks_alike
-    other.unknown = True
-    assert other.of(4).size == 0

@@ -59,7 +59,16 @@ def test_the_trace_equals_brute_force(
         assert ("if there are too many" in "".join(found.notes)) == (name not in REPEATS)
     brute = Patient()
     names = kernel.argument_names
-    execute_program(kernel.executable, found.launch, arguments, names, brute, arch=SM_90, everything=False)
+    execute_program(
+        kernel.executable,
+        found.launch,
+        arguments,
+        names,
+        brute,
+        arch=SM_90,
+        everything=False,
+        every_branch=True,
+    )
     assert by_line(found) == brute.counts
 
 

@@ -168,6 +168,7 @@ def test_the_trace_equals_brute_force(name: str) -> None:
         brute,
         arch=SM_90,
         everything=False,
+        every_branch=True,
         blocks=chosen,
         chunk_threads=1,
     )
