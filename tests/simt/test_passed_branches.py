@@ -47,7 +47,8 @@ PASSED = {
     "power": "o[i] = powf(a[i], b[i]);",
     "of the block": "float q = 1.0f / sqrtf(t / n + 1e-5f); o[i] = b[i] * q;",
     "double": "double x = a[i], z = b[i]; o[i] = x / z + sqrt(x);",
-    "a small choice": "y = b[i]; y = y < 1.f ? __expf(y) * __sinf(a[i]) : __logf(y) * __sinf(y); o[i] = y;",
+    "a small choice": "if (a[i] < 1.f) y = __expf(b[i]) * __sinf(a[i]) * __cosf(b[i]);"
+    "else y = __logf(b[i]) * __sinf(b[i]); o[i] = y;",
 }
 CHOSEN = {
     "an address": "o[(int)(a[i] / b[i]) & 63] = 1;",
