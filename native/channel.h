@@ -20,6 +20,7 @@ enum operation {
   OP_OCCUPANCY,   // u32 function, u32 threads, u64 dynamic shared bytes -> u32 blocks
   OP_REFUSED,     // the name of a function that is not implemented
   OP_MEMORY,      // -> u64 free, u64 total
+  OP_PRODUCT,     // struct product of native/matrix.h -> the product, if it is the program's
 };
 
 enum kind { DEVICE_MEMORY = 0, HOST_MEMORY = 1, MANAGED_MEMORY = 2 };
@@ -42,13 +43,14 @@ struct launch {
 };
 
 // Connects on first use. 0, or CUDA_ERROR_NO_DEVICE where there is no memsim.
-int memsim_connect(void);
+#define SHARED __attribute__((visibility("default")))
+SHARED int memsim_connect(void);
 // Sends two pieces of bytes and waits. `answer` gets at most `room` bytes; *got is what came. A CUresult.
-int memsim_ask(enum operation op, const void *a, size_t na, const void *b, size_t nb, void *answer, size_t room,
+SHARED int memsim_ask(enum operation op, const void *a, size_t na, const void *b, size_t nb, void *answer, size_t room,
                size_t *got);
 // What memsim said of the device; valid after memsim_connect() == 0.
 const struct hello *memsim_device(void);
 const uint32_t *memsim_attributes(void);
 // Tells memsim that a function is missing; CUDA_ERROR_NOT_SUPPORTED.
-__attribute__((visibility("default"))) int memsim_refuse(const char *name);
+SHARED int memsim_refuse(const char *name);
 #endif

@@ -65,13 +65,19 @@ def exec_(
     launches = Launches(get_arch(arch), _tell, analyze=analyze, record=record, max_steps=max_steps)
     try:
         code = run_program(command, launches)
-    finally:
-        if output is not None:
-            write_text(output, json_text(launch_table.to_dict(launches.kinds.values())), "the table")
-        launch_table.write(launches.kinds.values(), sys.stderr, analyzed=analyze)
+    except KeyboardInterrupt:
+        _write(launches, output)
+        raise
+    _write(launches, output)
     if launches.asked_for_tables and (code or not launches.kinds):
         _tell(STATIC)
     return code
+
+
+def _write(launches: Launches, output: Path | None) -> None:
+    if output is not None:
+        write_text(output, json_text(launch_table.to_dict(launches)), "the table")
+    launch_table.write(launches, sys.stderr)
 
 
 def _tell(text: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -87,6 +88,8 @@ class Launches:
         self.asked_for_tables = False
         self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
         self.remembered = RememberedLaunches()
+        #: Functions of libraries that were computed by other means than kernels, and how often.
+        self.not_modelled: Counter[str] = Counter()
 
     def launch(
         self,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TextIO
 from msgspec import Meta
 
 from memsim.document import Dim3, Document, DocumentPart, Line, Texts, plain
-from memsim.driver.execute_launches import LaunchKind
+from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.launch import Natural
 from memsim.views.labels import count, dim3
 from memsim.views.screen import Column, Row, Screen
@@ -27,11 +27,14 @@ COLUMNS = (
 MOST_ROWS = 40
 
 
-def write(kinds: Iterable[LaunchKind], stream: TextIO, *, analyzed: bool) -> None:
+def write(launches: Launches, stream: TextIO) -> None:
     """Prints the table on `stream`, and below it what the first launch of each kind costs."""
-    kinds = sorted(kinds, key=lambda kind: -kind.seconds)
+    kinds = sorted(launches.kinds.values(), key=lambda kind: -kind.seconds)
     screen = Screen(stream)
     screen.say(headline(kinds), "bold")
+    if launches.not_modelled:
+        told = ", ".join(f"{name} {times:,}" for name, times in sorted(launches.not_modelled.items()))
+        screen.say(f"not modelled, computed by numpy: calls of {told}")
     if not kinds:
         return
     screen.say()
@@ -43,7 +46,7 @@ def write(kinds: Iterable[LaunchKind], stream: TextIO, *, analyzed: bool) -> Non
         screen.say()
     for line in lines:
         screen.say(line)
-    if analyzed:
+    if launches.analyze:
         screen.say()
         screen.say(
             "Counts are of the first launch of each kind, as memsim analyze has them; all were executed."
@@ -74,11 +77,14 @@ class LaunchesDocument(Document, frozen=True, kw_only=True):
 
     answer: Line
     kinds: tuple[ExecutedKind, ...]
+    not_modelled: Annotated[
+        dict[str, Natural], Meta(description="calls of libraries that numpy computed, by function")
+    ]
 
 
-def to_dict(kinds: Iterable[LaunchKind]) -> dict[str, Any]:
+def to_dict(launches: Launches) -> dict[str, Any]:
     """The table as plain values, those that took longest first."""
-    kinds = sorted(kinds, key=lambda kind: -kind.seconds)
+    kinds = sorted(launches.kinds.values(), key=lambda kind: -kind.seconds)
     found = (
         ExecutedKind(
             kernel=kind.kernel,
@@ -97,7 +103,10 @@ def to_dict(kinds: Iterable[LaunchKind]) -> dict[str, Any]:
         )
         for kind in kinds
     )
-    return plain(LaunchesDocument(answer=headline(kinds), kinds=tuple(found)))
+    done = LaunchesDocument(
+        answer=headline(kinds), kinds=tuple(found), not_modelled=dict(launches.not_modelled)
+    )
+    return plain(done)
 
 
 def headline(kinds: list[LaunchKind]) -> str:

@@ -1,7 +1,8 @@
-"""Builds memsim's stand-ins for CUDA's driver and runtime, `native/*.c`, with the system's C compiler and
-CUDA's headers.
+"""Builds memsim's stand-ins for CUDA's driver, its runtime and cuBLAS, `native/*.c`, with the system's C
+compiler and CUDA's headers.
 
-Each major release of CUDA has a runtime of its own, whose structures differ; the driver is one. What a header
+Each major release of CUDA has a runtime of its own, whose structures differ, and a cuBLAS; the driver is one.
+cuBLAS is built where its headers are, which lie beside it. What a header
 declares and the sources do not define becomes a function that refuses and says its name. The libraries lie in
 the user's cache folder, by a digest of all that they are made of; they are in no library path.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,19 +24,23 @@ from memsim.programs import run_program, text_of
 from memsim.store import cache_folder
 
 OPTIONS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror=implicit")
+#: Where pip puts CUDA's headers in an environment.
+WHEELS = "lib/python3*/site-packages/nvidia/*/include"
 #: Forms of a function for programs whose default stream is one for each thread; the same here.
 PER_THREAD = ("_ptsz", "_ptds")
 
 _VERSION = re.compile(r"^#define CUDA_VERSION (\d+)", re.M)
 _DRIVER = re.compile(r"\bCUresult CUDAAPI\s+(cu\w+)\s*\(")
 _NEWEST = re.compile(r"^\s*#\s*define (cu[A-Z]\w*)\s+(?:__CUDA_API_PT\w+\()?(cu[A-Z]\w*)\)?\s*$", re.M)
+_BLAS = re.compile(r"\bCUBLASWINAPI\s+(cublas\w+)\s*\(")
 _RUNTIME = re.compile(r"\bCUDARTAPI\s+(cuda\w+)\s*\(")
 _DRIVER_ERROR = re.compile(r"^ +(CUDA_(?:SUCCESS|ERROR_\w+))\s*=\s*(\d+)", re.M)
 _RUNTIME_ERROR = re.compile(r"^ +(cuda(?:Success|Error\w+))\s*=\s*(\d+)", re.M)
 
 
-def libraries() -> Path:
-    """The folder with `libcuda.so.1` and a `libcudart.so` for each release of CUDA whose headers are found.
+def libraries(program: str = "") -> Path:
+    """The folder with `libcuda.so.1`, and a `libcudart.so` and a `libcublas.so` for each release of CUDA
+    whose headers are found, by preference those of a program's own Python environment.
 
     Raises:
         MemsimError: not Linux, no C compiler, no headers of CUDA, or they do not compile.
@@ -49,7 +54,7 @@ def libraries() -> Path:
         raise MemsimError(
             "memsim exec needs a C compiler, once, to build its CUDA libraries", hint="install gcc or clang"
         )
-    headers = newest_headers()
+    headers = newest_headers(headers_beside(program))
     sources = sorted(data_folder("native").glob("*.[ch]"))
     said = [Path(__file__).read_bytes(), *(one.read_bytes() for one in sources), compiler.encode()]
     said += [f"{folder} {version}".encode() for version, folder in sorted(headers.items())]
@@ -72,14 +77,24 @@ def c_compiler() -> str | None:
     return next(filter(None, map(shutil.which, ("cc", "gcc", "clang"))), None)
 
 
-def newest_headers() -> dict[int, Path]:
+def headers_beside(program: str) -> list[Path]:
+    """The folders with headers of the Python environment that a program is of: those of its own CUDA."""
+    found = shutil.which(program) if program else None
+    return sorted(Path(found).absolute().parents[1].glob(WHEELS)) if found else []
+
+
+def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
     """By version of CUDA (13000) a folder with `cuda.h` and `cuda_runtime_api.h`: the newest of each major
     release.
 
     Raises:
         MemsimError: there is none.
     """
-    roots = [*header_folders(), *(tool.resolve().parents[1] / "include" for tool in find_tools("nvcc"))]
+    roots = [
+        *first,
+        *header_folders(),
+        *(tool.resolve().parents[1] / "include" for tool in find_tools("nvcc")),
+    ]
     roots += sorted(Path("/usr/local").glob("cuda*/include"))
     found: dict[int, Path] = {}
     for folder in roots:
@@ -112,6 +127,23 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
         linked = [str(driver), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={work / 'version'}"]
         _link(compiler, work, folder, ("runtime",), libraries / soname, linked)
+        if (folder / "cublasLt.h").is_file():
+            _build_blas(compiler, folder, work, libraries, version // 1000)
+
+
+def _build_blas(compiler: str, folder: Path, work: Path, libraries: Path, major: int) -> None:
+    """libcublas and libcublasLt, which belong together."""
+    for part, name, headers in (
+        ("blas", "libcublas", ("cublas.h", "cublas_api.h")),
+        ("blas_lt", "libcublasLt", ("cublasLt.h",)),
+    ):
+        soname = f"{name}.so.{major}"
+        texts = ((folder / header).read_text(errors="replace") for header in headers)
+        _write_refused(work, {found for text in texts for found in _BLAS.findall(text)})
+        (work / "version").write_text(f"{soname} {{ global: *; }};\n")
+        driver = str(libraries / "libcuda.so.1")
+        linked = [driver, "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={work / 'version'}"]
+        _link(compiler, work, folder, (part,), libraries / soname, linked)
 
 
 def _link(

@@ -5,6 +5,7 @@ are.
 from __future__ import annotations
 
 import tempfile
+import zlib
 from collections.abc import Iterator
 from functools import cached_property
 from hashlib import sha256
@@ -22,6 +23,7 @@ from memsim.programs import run_program
 from memsim.sass.binary import MAGIC, cubins_in
 from memsim.sass.cubin import USER_CONSTANTS
 from memsim.sass.machine_code import MachineModule, read_module
+from memsim.store import Store, cache_folder
 
 ELF = b"\x7fELF"
 
@@ -105,24 +107,25 @@ class ProgramModule:
             self.memory.release(start)
 
 
-_unpacked: dict[tuple[bytes, str], bytes] = {}
-
-
 def code_of_image(image: bytes, chip: Arch) -> bytes:
-    """The cubin of an image that the chip runs, assembled from its PTX if there is none.
+    """The cubin of an image that the chip runs, assembled from its PTX if there is none; kept in the user's
+    store, because a library's fat binary has code for many chips, compressed.
 
     Raises:
         MemsimError: there is neither.
     """
-    key = sha256(image).digest(), chip.name
-    if key not in _unpacked:
-        _unpacked[key] = _code_of_image(image, chip)
-    return _unpacked[key]
+    if image.startswith(ELF):
+        return image
+    store, key = Store(cache_folder()), f"code of image for {chip.name} {sha256(image).hexdigest()}"
+    kept = store.get(key)
+    if kept is None:
+        code = _code_of_image(image, chip)
+        store.put(key, zlib.compress(code, 1))
+        return code
+    return zlib.decompress(kept)
 
 
 def _code_of_image(image: bytes, chip: Arch) -> bytes:
-    if image.startswith(ELF):
-        return image
     if not image.startswith(MAGIC):
         return _assembled(image.rstrip(b"\0").decode(errors="replace"), chip)
     with tempfile.TemporaryDirectory() as scratch:

@@ -15,6 +15,7 @@ from memsim.arch import Arch
 from memsim.arch.units import WARP
 from memsim.driver.device_attributes import device_attributes, device_name
 from memsim.driver.execute_launches import Launches, LaunchShape
+from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
 from memsim.errors import MemsimError
@@ -23,6 +24,7 @@ from memsim.model.occupancy import Needs, occupancy
 from memsim.state.address_spaces import GLOBAL_BASE, align
 
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_IMAGE, NO_BINARY, INVALID_HANDLE, NOT_FOUND = 1, 2, 200, 209, 400, 500
+NOT_SUPPORTED = 801
 HEAD, ANSWER = struct.Struct("<II"), struct.Struct("<iI")
 HELLO, LAUNCH = struct.Struct("<QQ64sII"), struct.Struct("<12I")
 #: The largest question: the fat binary of a large library.
@@ -63,6 +65,7 @@ class Client:
                     self._occupancy,
                     self._refused,
                     self._memory,
+                    self._product,
                 ),
                 1,
             )
@@ -248,3 +251,13 @@ class Client:
 
     def _memory(self, data: bytes) -> Answer:
         return 0, struct.pack("<QQ", self.memory.size - self.memory.used, self.memory.size)
+
+    def _product(self, data: bytes) -> Answer:
+        product = read_product(data)
+        try:
+            found = multiply(product, self.memory)
+        except MemsimError as error:
+            self.launches.say(str(error))
+            return (NOT_SUPPORTED if isinstance(error, NotSupported) else INVALID_VALUE), b""
+        self.launches.not_modelled[product.name] += 1
+        return 0, found

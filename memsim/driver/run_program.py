@@ -34,7 +34,7 @@ def run_program(command: Sequence[str], launches: Launches) -> int:
     Raises:
         MemsimError: there is no such program, or memsim's libraries cannot be built.
     """
-    folder = libraries()
+    folder = libraries(command[0])
     size = memory_of_this_machine()
     with tempfile.TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
         path = str(Path(scratch, "driver"))
@@ -59,8 +59,8 @@ def _found_first(folder: Path) -> dict[str, str]:
     Those that a library names by a path of its own (RPATH, as PyTorch's do) are found first only if they are
     loaded already. A program gets that of its release of CUDA, because the symbols have versions.
     """
-    runtimes = sorted(map(str, folder.glob("libcudart.so.*")), reverse=True)
-    wanted = {LIBRARY_PATH: [str(folder)], "LD_PRELOAD": runtimes}
+    ours = sorted(map(str, folder.glob("libcu[db]*.so.*[0-9][0-9]")), reverse=True)
+    wanted = {LIBRARY_PATH: [str(folder)], "LD_PRELOAD": ours}
     return {
         name: os.pathsep.join([*first, *filter(None, [os.environ.get(name)])])
         for name, first in wanted.items()

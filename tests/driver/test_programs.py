@@ -45,6 +45,7 @@ class Ran:
         self.said: list[str] = []
         launches = Launches(SM_90, self.said.append, **how)
         self.code = run_program(list(map(str, command)), launches)
+        self.launches = launches
         self.kinds: list[LaunchKind] = list(launches.kinds.values())
 
 
@@ -131,7 +132,7 @@ def test_analyze_counts_the_first_launch_of_a_kind_and_changes_nothing(
     assert kind.analysis is not None and kind.times == 2
     assert kind.analysis.sites
     with (tmp_path / "table").open("w+") as stream:
-        launch_table.write(done.kinds, stream, analyzed=True)
+        launch_table.write(done.launches, stream)
         stream.seek(0)
         assert "grid_sum" in stream.read()
 
