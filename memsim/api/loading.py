@@ -301,9 +301,9 @@ def chip_in(path: Path) -> Arch:
     Raises:
         MemsimError: it holds no machine code.
     """
-    from memsim.sass.binary import cubins_in
+    from memsim.sass.binary import chips_in
 
-    chips = {plain_name(chip) for _, _, chip in cubins_in(path)}
+    chips = {plain_name(chip) for chip in chips_in(path)}
     known = [name for name in ARCHS if name in chips]
     return get_arch(SM_90.name if SM_90.name in known or not known else known[-1])
 
@@ -314,16 +314,14 @@ def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
     Raises:
         MemsimError: it holds no machine code, or none for that chip.
     """
-    from memsim.sass.binary import cubins_in
+    from memsim.sass.binary import chips_in, cubins_in
 
-    found = cubins_in(path)
     wanted = chip_in(path).name if arch is None else plain_name(arch)
-    fitting = [(name, content) for name, content, chip in found if plain_name(chip) == wanted]
+    fitting = cubins_in(path, lambda chip: plain_name(chip) == wanted)
     if not fitting and wanted in ARCHS:
-        runs = get_arch(wanted).runs
-        fitting = [(name, content) for name, content, chip in found if runs(chip)]
+        fitting = cubins_in(path, get_arch(wanted).runs)
     if not fitting:
-        chips = sorted({chip for _, _, chip in found})
+        chips = sorted(chips_in(path))
         known = [chip for chip in chips if plain_name(chip) in ARCHS]
         if known:
             hint = f"its code for {known[-1]} is analyzed by --arch {plain_name(known[-1])}"
@@ -331,7 +329,7 @@ def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
             hint = f"compile for one that memsim knows: {', '.join(ARCHS)}; nvcc -arch={SM_90.name}"
         message = f"{path} holds machine code for {', '.join(chips)}, but not for {wanted}"
         raise MemsimError(message, hint=hint)
-    return fitting
+    return [(name, content) for name, content, _ in fitting]
 
 
 def _from_binary(path: Path, arch: str | None) -> Module:

@@ -28,7 +28,7 @@ from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapsho
 from memsim.captured.session import replaced_attributes
 from memsim.captured.tensor_map_bits import decode_tensor_map
 from memsim.errors import MemsimError
-from memsim.sass.binary import HEADER, read_fatbins
+from memsim.sass.fat_binary import HEADER, read_fatbins
 
 SUCCESS, NO_DRIVER, UNKNOWN = 0, 35, 999  # cudaError of driver_types.h
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension

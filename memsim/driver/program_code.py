@@ -20,8 +20,9 @@ from memsim.driver.program_memory import ProgramMemory
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.programs import run_program
-from memsim.sass.binary import MAGIC, cubins_in
+from memsim.sass.binary import cubins_in
 from memsim.sass.cubin import USER_CONSTANTS
+from memsim.sass.fat_binary import MAGIC
 from memsim.sass.machine_code import MachineModule, read_module
 from memsim.store import Store, cache_folder
 

@@ -1,125 +1,26 @@
 """Extracts the cubins from a file: a cubin, fat binary, object, library, executable or wheel.
 
-NVIDIA's `cuobjdump` does it; where it is not installed or refuses a file (13.5 does not know cubins of CUDA
-12.0), `read_fatbins` does. A bare cubin needs neither. PTX in the file is ignored.
-
-`read_fatbins` reads cubins that are stored plain or compressed by LZ4 (as in CUDA 12), in file order. Those
-compressed by zstd (as in later releases), which Python's standard library cannot decompress, are only
-counted. The layout is what NVIDIA's `fatbinary` writes: a header (magic, version, header size, size), then
-entries, each a header (kind at 0, its own size at 4, stored size at 8, compressed size at 16, flags at 40,
-uncompressed size at 56) and the image.
+Where they are is read from the fat binaries (`memsim.sass.fat_binary`), and only those that are wanted are
+unpacked: plain ones here, compressed ones by NVIDIA's `cuobjdump`. Where that is not installed or refuses a
+file (13.5 does not know cubins of CUDA 12.0), LZ4 is decompressed here, too. PTX in the file is ignored.
 """
 
 from __future__ import annotations
 
 import shutil
-import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path, PurePosixPath
 
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
-from memsim.sass.cubin import read_cubin
+from memsim.sass.cubin import chip_of_cubin
 from memsim.sass.elf import MACHINE
-
-MAGIC = b"\x50\xed\x55\xba"
-HEADER = 16
-ENTRY = 64
-CUBIN = 2  # kind of an entry
-LZ4, ZSTD = 0x2000, 0x8000  # flags
-MAX_CUBIN = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Fatbins:
-    """`unread`: cubins that are damaged or whose compression is not supported here."""
-
-    cubins: tuple[bytes, ...]
-    unread: int
-
-
-def read_fatbins(data: bytes) -> Fatbins:
-    """The cubins of all fat binaries found anywhere in `data`."""
-    cubins: list[bytes] = []
-    unread = 0
-    start = data.find(MAGIC)
-    while start >= 0:
-        end = start + len(MAGIC)
-        if start + HEADER <= len(data):
-            version, header, size = struct.unpack_from("<HHQ", data, start + 4)
-            place, stop = start + header, start + header + size
-            if version == 1 and header >= HEADER and stop <= len(data):
-                while place + ENTRY <= stop:
-                    kind, _, own, stored = struct.unpack_from("<HHIQ", data, place)
-                    if own < ENTRY or place + own + stored > stop:
-                        unread += 1
-                        break
-                    if kind == CUBIN:
-                        cubin = _image(data, place, own, stored)
-                        cubins += [cubin] if cubin is not None else []
-                        unread += cubin is None
-                    place += own + stored
-                end = max(end, place)
-        start = data.find(MAGIC, end)
-    return Fatbins(tuple(cubins), unread)
-
-
-def _image(data: bytes, entry: int, own: int, stored: int) -> bytes | None:
-    (compressed,) = struct.unpack_from("<I", data, entry + 16)
-    (flags,) = struct.unpack_from("<Q", data, entry + 40)
-    (size,) = struct.unpack_from("<Q", data, entry + 56)
-    image = data[entry + own : entry + own + stored]
-    if flags & ZSTD or size > MAX_CUBIN:
-        return None
-    return _unpack_lz4(image[:compressed], size) if flags & LZ4 else image
-
-
-def _unpack_lz4(packed: bytes, size: int) -> bytes | None:
-    """An LZ4 block (without a frame) of `size` bytes; None if it is damaged.
-
-    The format: https://github.com/lz4/lz4/blob/dev/doc/lz4_Block_format.md
-    """
-    out = bytearray()
-    place = 0
-    try:
-        while place < len(packed):
-            token = packed[place]
-            literals, place = _length(packed, place + 1, token >> 4)
-            out += packed[place : place + literals]
-            place += literals
-            if place >= len(packed):
-                break
-            back = packed[place] | packed[place + 1] << 8
-            repeat, place = _length(packed, place + 2, token & 15)
-            repeat += 4
-            begin = len(out) - back
-            if back == 0 or begin < 0 or len(out) + repeat > size:
-                return None
-            piece = out[begin : begin + repeat]
-            out += (piece * (repeat // len(piece) + 1))[:repeat]
-    except IndexError:
-        return None
-    return bytes(out) if len(out) == size else None
-
-
-def _length(packed: bytes, place: int, value: int) -> tuple[int, int]:
-    """(a length whose first four bits are `value`, the position after it)."""
-    if value == 15:
-        while True:
-            more = packed[place]
-            place += 1
-            value += more
-            if more != 255:
-                break
-    return value, place
-
-
-# --- any file
+from memsim.sass.fat_binary import MAGIC, PackedCubin, fat_binary_of, packed_cubins, unpack
 
 WHEEL = "nvidia-cuda-cuobjdump"
 NOTHING = "does not contain device code"  # cuobjdump about a file without cubins
@@ -134,29 +35,61 @@ MOST_RATIO = 64
 Found = tuple[str, bytes, str]  # name, cubin, chip
 
 
-def cubins_in(path: str | Path) -> list[Found]:
-    """(name, cubin, chip) of each cubin in a file; names are the file's, or such as `lib.1.sm_90.cubin`.
+def cubins_in(path: str | Path, wanted: Callable[[str], bool] = lambda chip: True) -> list[Found]:
+    """(name, cubin, chip) of each cubin in a file that is for a wanted chip; names are the file's, or such as
+    `lib.1.sm_90.cubin`.
 
     In a zip file or a wheel, names start with the member's: `package/lib.so: lib.1.sm_90.cubin`.
 
     Raises:
         MemsimError: no such file; no machine code in it; cuobjdump is needed and not installed.
     """
-    path = Path(path)
+    return [found for found in _in_file(Path(path), wanted) if wanted(found[2])]
+
+
+def chips_in(path: str | Path) -> list[str]:
+    """The chips of the cubins in a file, each once. Those in a library are not unpacked.
+
+    Raises:
+        MemsimError: as `cubins_in`.
+    """
+    path, chips = Path(path), dict[str, None]()
+
+    def unwanted(chip: str) -> bool:
+        chips[chip] = None
+        return False
+
+    for _, _, chip in _in_file(path, unwanted):
+        chips[chip] = None
+    return list(chips)
+
+
+def _in_file(path: Path, wanted: Callable[[str], bool]) -> list[Found]:
+    """The cubins in a file, at least the wanted ones.
+
+    Raises:
+        MemsimError: as `cubins_in`.
+    """
+    seen: list[str] = []
+
+    def noted(chip: str) -> bool:
+        seen.append(chip)
+        return wanted(chip)
+
     try:
         with path.open("rb") as file:
             start = file.read(64)
         if start.startswith(b"PK\x03\x04"):
-            found = list(_in_zip(path))
+            found = list(_in_zip(path, noted))
         elif _is_cubin(start):
             found = [_named(path.name, path.read_bytes(), path)]
         elif start.startswith(CONTAINERS):
-            found = _extract(path, path)
+            found = _extract(path, path, noted)
         else:
             found = []
     except OSError as error:
         raise MemsimError(f"cannot read {path}: {error.strerror}") from None
-    if not found:
+    if not found and not seen:
         raise MemsimError("the file contains no machine code", file=str(path), hint=_advice(start))
     return found
 
@@ -172,10 +105,10 @@ def _is_cubin(start: bytes) -> bool:
 
 
 def _named(name: str, cubin: bytes, path: Path) -> Found:
-    return name, cubin, read_cubin(cubin, str(path)).arch
+    return name, cubin, chip_of_cubin(cubin, str(path))
 
 
-def _in_zip(path: Path) -> Iterator[Found]:
+def _in_zip(path: Path, wanted: Callable[[str], bool]) -> Iterator[Found]:
     try:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
@@ -183,12 +116,14 @@ def _in_zip(path: Path) -> Iterator[Found]:
                 is_library = ".so." in name.name  # libcublas.so.12
                 if member.is_dir() or not (name.name.endswith(MEMBERS) or is_library):
                     continue
-                yield from _in_member(archive, member, path)
+                yield from _in_member(archive, member, path, wanted)
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
         raise MemsimError(f"the zip file is damaged or encrypted: {error}", file=str(path)) from None
 
 
-def _in_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> Iterator[Found]:
+def _in_member(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path, wanted: Callable[[str], bool]
+) -> Iterator[Found]:
     with archive.open(member) as packed:
         start = packed.read(64)
     if not start.startswith(CONTAINERS):
@@ -207,22 +142,48 @@ def _in_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) ->
             copy = Path(scratch, PurePosixPath(member.filename).name)
             with archive.open(member) as packed, copy.open("wb") as file:
                 shutil.copyfileobj(packed, file)
-            for name, cubin, chip in _extract(copy, path):
+            for name, cubin, chip in _extract(copy, path, wanted):
                 yield f"{member.filename}: {name}", cubin, chip
 
 
-def _extract(container: Path, path: Path) -> list[Found]:
-    """The cubins in `container`, which errors call `path`."""
-    tool = find_tool("cuobjdump")
-    cubins, log = _by_cuobjdump(tool, container, path) if tool else ([], "")
-    if not cubins:
-        found = read_fatbins(container.read_bytes())
-        if found.unread or (log and NOTHING not in log and not found.cubins):
-            raise _unreadable(path, container, found.unread, tool, log)
-        for number, cubin in enumerate(found.cubins, 1):
-            chip = read_cubin(cubin, str(path)).arch
-            cubins.append((f"{container.stem}.{number}.{chip}.cubin", cubin, chip))
-    return cubins
+def _extract(container: Path, path: Path, wanted: Callable[[str], bool]) -> list[Found]:
+    """The wanted cubins in `container`, which errors call `path`."""
+    with container.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        packed, cut = packed_cubins(data)
+        if cut:
+            raise _unreadable(path, container, cut, find_tool("cuobjdump"), "it is cut off")
+        if not packed:
+            tool = find_tool("cuobjdump")
+            cubins, log = _by_cuobjdump(tool, container) if tool else ([], "")
+            if log and NOTHING not in log:
+                raise _unreadable(path, container, 0, tool, log)
+            return [_numbered(container, number, cubin, path) for number, cubin in enumerate(cubins, 1)]
+        chosen = {number: one for number, one in enumerate(packed, 1) if wanted(one.chip)}
+        contents = _unpacked(data, list(chosen.values()), container, path)
+    return [_numbered(container, number, cubin, path) for number, cubin in zip(chosen, contents)]
+
+
+def _numbered(container: Path, number: int, cubin: bytes, path: Path) -> Found:
+    """A cubin, called as cuobjdump calls it."""
+    chip = chip_of_cubin(cubin, str(path))
+    return f"{container.stem}.{number}.{chip}.cubin", cubin, chip
+
+
+def _unpacked(data: mmap, chosen: Sequence[PackedCubin], container: Path, path: Path) -> list[bytes]:
+    """The contents of cubins, in their order; cuobjdump unpacks all that are compressed at once."""
+    compressed = [one for one in chosen if one.is_compressed]
+    tool = find_tool("cuobjdump") if compressed else None
+    made, log = list[bytes](), ""
+    if tool is not None:
+        with tempfile.TemporaryDirectory() as scratch:
+            alone = Path(scratch, f"{container.stem}.fatbin")
+            alone.write_bytes(fat_binary_of(data, compressed))
+            made, log = _by_cuobjdump(tool, alone)
+    by_place = dict(zip((one.place for one in compressed), made)) if len(made) == len(compressed) else {}
+    contents = [by_place.get(one.place) or unpack(data, one) for one in chosen]
+    if None in contents:
+        raise _unreadable(path, container, contents.count(None), tool, log)
+    return [content for content in contents if content is not None]
 
 
 def _unreadable(path: Path, container: Path, count: int, tool: Path | None, log: str) -> MemsimError:
@@ -236,15 +197,14 @@ def _unreadable(path: Path, container: Path, count: int, tool: Path | None, log:
     )
 
 
-def _by_cuobjdump(tool: Path, container: Path, path: Path) -> tuple[list[Found], str]:
+def _by_cuobjdump(tool: Path, container: Path) -> tuple[list[bytes], str]:
     """(cubins, the log if there are none)."""
     with tempfile.TemporaryDirectory() as scratch:
         command = [str(tool), "-xelf", "all", str(container.absolute())]
-        done = run_program(command, "cuobjdump", file=str(path), cwd=scratch)
+        done = run_program(command, "cuobjdump", file=str(container), cwd=scratch)
         if done.returncode != 0:
             return [], text_of(done).strip()
-        cubins = sorted(Path(scratch).glob("*.cubin"), key=_number)
-        return [_named(cubin.name, cubin.read_bytes(), path) for cubin in cubins], ""
+        return [cubin.read_bytes() for cubin in sorted(Path(scratch).glob("*.cubin"), key=_number)], ""
 
 
 def _number(cubin: Path) -> tuple[int, str]:

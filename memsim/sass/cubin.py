@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -123,7 +124,7 @@ def read_cubin(data: bytes, file: str | None = None) -> Cubin:
     Raises:
         MemsimError: not a cubin, or a damaged one.
     """
-    try:
+    with _naming(file):
         elf = read_elf(data)
         ptx = _ptx(elf)
         tool, options = _tool(elf)
@@ -142,6 +143,24 @@ def read_cubin(data: bytes, file: str | None = None) -> Cubin:
             ),
             ptx=ptx,
         )
+
+
+def chip_of_cubin(data: bytes, file: str | None = None) -> str:
+    """The chip that a cubin is for, as `read_cubin` says it.
+
+    Raises:
+        MemsimError: not a cubin, or a damaged one.
+    """
+    with _naming(file):
+        elf = read_elf(data)
+        return _arch(elf, _tool(elf)[1], _ptx(elf))
+
+
+@contextmanager
+def _naming(file: str | None) -> Iterator[None]:
+    """Errors inside are about this file."""
+    try:
+        yield
     except MemsimError as error:
         raise MemsimError(error.message, file=file or error.file, hint=error.hint) from None
 

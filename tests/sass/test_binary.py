@@ -7,15 +7,18 @@ import struct
 import subprocess
 import sys
 import zipfile
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 
+from memsim.api.loading import cubins_for
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
 from memsim.sass import binary
-from memsim.sass.binary import LZ4, ZSTD, cubins_in, read_fatbins
+from memsim.sass.binary import chips_in, cubins_in
+from memsim.sass.fat_binary import LZ4, OF_ONE_CHIP, ZSTD, read_fatbins
 
 SOURCE = 'extern "C" __global__ void copy(float *x) { x[threadIdx.x] = x[threadIdx.x + 1]; }\n'
 
@@ -25,14 +28,14 @@ except MemsimError as error:
     pytest.skip(error.message, allow_module_level=True)
 
 
-def fatbin(*images: tuple[bytes, int, int]) -> bytes:
-    """A fat binary of (image, flags, uncompressed size)."""
+def fatbin(*images: tuple[bytes, int, int], chips: tuple[int, ...] = ()) -> bytes:
+    """A fat binary of (image, flags, uncompressed size), for these chips, or 90."""
     entries = b""
-    for image, flags, size in images:
+    for (image, flags, size), chip in zip(images, chips or repeat(90)):
         padded = image + bytes(-len(image) % 8)
         compressed = len(image) if flags else 0
         head = struct.pack(
-            "<HHIQIIHHIQQQQ", 2, 0x101, 64, len(padded), compressed, 0, 7, 1, 90, 0, 0x11 | flags, 0, size
+            "<HHIQIIHHIQQQQ", 2, 0x101, 64, len(padded), compressed, 0, 7, 1, chip, 0, 0x11 | flags, 0, size
         )
         entries += head + padded
     return struct.pack("<4sHHQ", b"\x50\xed\x55\xba", 1, 16, len(entries)) + entries
@@ -117,6 +120,22 @@ def test_a_compressed_file_without_cuobjdump(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(MemsimError, match="1 cubins in it are compressed") as caught:
         cubins_in(tmp_path / "small.fatbin")
     assert caught.value.hint is not None and "pip install nvidia-cuda-cuobjdump" in caught.value.hint
+
+
+def test_only_what_is_wanted_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for other chips may be damaged, or compressed as nothing here reads it."""
+    monkeypatch.setattr(binary, "find_tool", lambda name: None)
+    packed = (literals(SM_90), LZ4, len(SM_90))
+    path = tmp_path / "some.fatbin"
+    others = (b"(\xb5/\xfd", ZSTD, 100), (b"\xff", OF_ONE_CHIP | LZ4, 9)
+    path.write_bytes(fatbin(others[0], packed, others[1], chips=(120, 90, 100)))
+    assert chips_in(path) == ["sm_120", "sm_90", "sm_100a"]
+    assert cubins_in(path, lambda chip: chip == "sm_90") == [("some.2.sm_90.cubin", SM_90, "sm_90")]
+    assert cubins_for(path, None) == [("some.2.sm_90.cubin", SM_90)]
+    assert cubins_in(path, lambda chip: chip == "sm_80") == []
+    for chip in ("sm_120", "sm_100a"):
+        with pytest.raises(MemsimError, match="1 cubins in it are compressed"):
+            cubins_in(path, chip.__eq__)
 
 
 def test_files_without_machine_code(tmp_path: Path, cuobjdump: None) -> None:
