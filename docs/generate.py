@@ -86,6 +86,7 @@ PARTS: dict[str, Callable[[], str]] = {
         "memsim sanitize docs/sanitize/race.cu --grid 1 --block 64 --arg i32[64]", code=1
     ),
     "time transpose_naive": lambda: capture("memsim time transpose_naive"),
+    "cycles of transpose_padded": lambda: capture("memsim time transpose_padded --cycles 1840:1920"),
     "probe": lambda: capture("python -m lab probe"),
     "prove transpose": lambda: capture(f"memsim prove {TRANSPOSE} --for LD=32..1024", code=1),
     "suggest transpose_naive": lambda: capture("memsim suggest transpose_naive"),

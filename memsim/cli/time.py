@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from memsim.cli.launch_options import job_of, target_options, trace_of_target
-from memsim.cli.options import JSON
+from memsim.cli.options import JSON, file_option
 from memsim.cli.output import echo_json
 from memsim.time.multiprocessor import ABLATIONS
 from memsim.time.predict_time import COLD, WARM, PreparedTime
-from memsim.views import time_text
+from memsim.views import time_pipeline, time_text
+
+#: Cycles of which issues are kept at most.
+MOST_TRACED = 20_000
 
 
 @click.command()
@@ -30,10 +34,28 @@ from memsim.views import time_text
     metavar="UNIT",
     help=f"Leave a unit out of the model: {', '.join(ABLATIONS)}. Repeatable.",
 )
+@click.option(
+    "--cycles",
+    callback=lambda ctx, param, text: cycles_of(text),
+    metavar="FROM:TO",
+    help="Show which warp issues what, and what the others wait for, in these cycles.",
+)
+@file_option(
+    "--trace",
+    help=f"Write each issue of these cycles (default: 0:{MOST_TRACED}) to FILE, which ui.perfetto.dev opens.",
+)
 @JSON
 @click.pass_context
 def time(
-    ctx: click.Context, /, target: str, l2: str, without: tuple[str, ...], as_json: bool, **launch: Any
+    ctx: click.Context,
+    /,
+    target: str,
+    l2: str,
+    without: tuple[str, ...],
+    cycles: range | None,
+    trace: Path | None,
+    as_json: bool,
+    **launch: Any,
 ) -> None:
     """Estimates how many cycles a launch takes, and what its warps wait for.
 
@@ -47,10 +69,26 @@ def time(
     Examples:
       memsim time kernel_v3
       memsim time kernel_v4 --size 512,512,512 --l2 warm --json
+      memsim time transpose_naive --cycles 2000:2200 --trace transpose.json
     """
     job = job_of(ctx, target)
-    found = PreparedTime(job, trace_of_target(ctx, target, job)).predict(l2, without)
+    watched = cycles or (range(MOST_TRACED) if trace else range(0))
+    found = PreparedTime(job, trace_of_target(ctx, target, job)).predict(l2, without, watched=watched)
+    if trace:
+        time_pipeline.write_trace(found, trace)
     if as_json:
         echo_json(time_text.to_dict(found))
+    elif cycles:
+        time_pipeline.write_pipeline(found, cycles, sys.stdout)
     else:
         time_text.write(found, sys.stdout)
+
+
+def cycles_of(text: str | None) -> range | None:
+    """The cycles that FROM:TO names."""
+    if text is None:
+        return None
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal() and 0 < int(last) - int(first) <= MOST_TRACED):
+        raise click.BadParameter(f"{text!r} is not FROM:TO, at most {MOST_TRACED:,} cycles")
+    return range(int(first), int(last))

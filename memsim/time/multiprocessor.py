@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from memsim.time.hardware_units import (
     NEVER,
@@ -53,10 +54,25 @@ ABLATIONS = {
 }
 
 
+class IssuedInstruction(NamedTuple):
+    """An instruction that was issued. cycle: since the start of the launch. scheduler: its number. warp: its
+    number among the resident ones, blocks one after the other. op: number of the instruction. since: the
+    cycle of its warp's issue before, or start. why: of `REASONS`, what it waited for longest since then.
+    """
+
+    cycle: int
+    scheduler: int
+    warp: int
+    op: int
+    since: int
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
     """What does not change in a launch. ways: to what the blocks of each wave miss in L1, the last also for
     later ones. write_cost: as `MemoryPipe`; start: before the first instruction. off: of `ABLATIONS`.
+    watched: cycles of which all issues are kept.
     """
 
     set_to: Latencies
@@ -64,12 +80,14 @@ class Setup:
     write_cost: int
     start: int
     off: frozenset[str] = field(default_factory=frozenset)
+    watched: range = range(0)
 
 
 class Multiprocessor:
     """Runs blocks, each by the streams of its warps. waits: cycles of all warps by instruction and reason
-    [instructions][reasons]; issued: instructions. Both count what was skipped, too. skipped: cycles that no
-    time has in it, because they repeated others; less those in which no block was there.
+    [instructions][reasons]; issued: instructions. Both count what was skipped, too. issues: those of the
+    watched cycles, and the next one of each warp. skipped: cycles that no time has in it, because they
+    repeated others; less those in which no block was there.
     """
 
     def __init__(
@@ -91,6 +109,7 @@ class Multiprocessor:
         backlog = None if "tag stage" in off else set_to.tag_backlog
         self.memory = MemoryPipe(set_to, setup.write_cost, backlog, "memory queue" in off)
         self.arrivals = BarrierUnit(0 if "barrier unit" in off else set_to.arrival)
+        self.issues: list[IssuedInstruction] = []
         self.waits = [[0] * len(REASONS) for _ in range(1 + max(one.index for one in instructions))]
         self.resident = [ResidentBlock(setup.ways[0]) for _ in range(min(resident, launched.blocks))]
         number = 0
@@ -184,12 +203,24 @@ class Multiprocessor:
         waits[warp.why] += warp.ready - warp.base
         waits[_DISPATCH] += held
         left = time - held - warp.ready
+        blocked, unit = 0, _NOT_SELECTED
         if left:
             blocked = min(max(warp.blocked - warp.ready, 0), left)
             if blocked:
                 one = warp.one
-                waits[_MATH if one.pipe != "memory" else _LG if one.is_global else _MIO] += blocked
+                unit = _MATH if one.pipe != "memory" else _LG if one.is_global else _MIO
+                waits[unit] += blocked
             waits[_NOT_SELECTED] += left - blocked
+        if warp.issued < self.setup.watched.stop and time >= self.setup.watched.start:
+            spent = {
+                _WAIT: warp.base - warp.issued - 1, warp.why: warp.ready - warp.base, _DISPATCH: held,
+                _NOT_SELECTED: left - blocked, unit: blocked,
+            }  # fmt: skip
+            why = REASONS[max(spent, key=spent.__getitem__)]
+            scheduler = warp.number % len(self.schedulers)
+            self.issues.append(
+                IssuedInstruction(time, scheduler, warp.number, warp.one.index, warp.issued, why)
+            )
 
     def issue(self, scheduler: Scheduler, warp: TimedWarp, time: int) -> None:
         """A scheduler issues the next instruction of a warp."""

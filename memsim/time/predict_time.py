@@ -24,12 +24,13 @@ from memsim.job import Job
 from memsim.launch import Natural
 from memsim.model.alike import SameCost
 from memsim.model.occupancy import Needs, occupancy
+from memsim.model.pipes import pipe_of
 from memsim.time.block_streams import MOST_REQUESTS, StreamRecorder
 from memsim.time.control_codes import SIZE, control_codes
 from memsim.time.hardware_units import Way
 from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
-from memsim.time.multiprocessor import ABLATIONS, REASONS, Multiprocessor, Setup
+from memsim.time.multiprocessor import ABLATIONS, REASONS, IssuedInstruction, Multiprocessor, Setup
 from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.steady_state import SteadyState
@@ -54,14 +55,15 @@ MOST_ISSUES = 3_000_000
 
 @dataclass(frozen=True, slots=True)
 class InstructionTime:
-    """One instruction. executed: by warps of the multiprocessor. stalls: cycles that they waited before
-    it, by ncu's reason; "selected" are those in which it was issued.
+    """One instruction. pipe: as `pipes.pipe_of` names it, or "memory". executed: by all its warps.
+    stalls: cycles that they waited before it, by ncu's reason; "selected" are those in which it was issued.
     """
 
     address: Natural
     text: str
     file: str
     line: Natural
+    pipe: str
     executed: Natural
     stalls: dict[str, Natural]
 
@@ -81,6 +83,7 @@ class LaunchTime:
     that were switched off. is_whole: all blocks and iterations were run, or are known to repeat others; else
     some were extrapolated. hit_rates: of sectors, of "l1" and "l2". l2_sectors: that L2 is asked for.
     dram_bytes: that are read there. units: share of `cycles` for which each is busy.
+    issues: in the cycles that were watched.
     """
 
     kernel: str
@@ -100,6 +103,7 @@ class LaunchTime:
     l2_sectors: Natural
     dram_bytes: Natural
     units: dict[str, float]
+    issues: tuple[IssuedInstruction, ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -238,8 +242,9 @@ class PreparedTime:
         off: Collection[str] = (),
         set_to: Latencies | None = None,
         skips: bool = True,
+        watched: range = range(0),
     ) -> LaunchTime:
-        """As `predict_time`."""
+        """As `predict_time`. watched: cycles of which all issues are kept."""
         if l2 not in (COLD, WARM):
             raise MemsimError(f"l2 must be {COLD} or {WARM}, not {l2!r}")
         for name in off:
@@ -261,6 +266,7 @@ class PreparedTime:
             write_cost=self.write_cost(),
             start=set_to.start_cold if l2 == COLD else set_to.start_warm,
             off=frozenset(off),
+            watched=watched,
         )
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
         steady = SteadyState(np.array([one.index for one in made])) if skips else None
@@ -277,11 +283,12 @@ class PreparedTime:
             blocks=self.blocks,
             resident=self.resident,
             issued=processor.issued,
-            instructions=self.instruction_times(processor.waits),
+            instructions=self.instruction_times(made, processor.waits),
             lacks=(*self.lacks(), *lacks),
             off=tuple(off),
             is_whole=steady is None or not steady.has_skipped,
             units=self.unit_use(processor),
+            issues=tuple(processor.issues),
             **self.traffic(l2),
         )
 
@@ -307,7 +314,9 @@ class PreparedTime:
         handed_out = set_to.successors * self.job.launch.blocks // self.chip.multiprocessors
         return max(active, handed_out) + set_to.launch
 
-    def instruction_times(self, waits_of: Sequence[Sequence[int]]) -> tuple[InstructionTime, ...]:
+    def instruction_times(
+        self, instructions: Sequence[TimedInstruction], waits_of: Sequence[Sequence[int]]
+    ) -> tuple[InstructionTime, ...]:
         """What warps waited for before each instruction."""
         return tuple(
             InstructionTime(
@@ -315,10 +324,11 @@ class PreparedTime:
                 op.text,
                 op.source.file if op.source else "",
                 op.line,
+                one.pipe if one.pipe == "memory" else pipe_of(op.form.opcode, list(op.form.modifiers)) or "",
                 waits[0],
                 {reason: cycles for reason, cycles in zip(REASONS, waits) if cycles},
             )
-            for op, waits in zip(self.ops, waits_of)
+            for op, one, waits in zip(self.ops, instructions, waits_of)
         )
 
     def lacks(self) -> list[str]:

@@ -53,7 +53,7 @@ def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: Steady
         if warp is None:
             continue
         issued += 1
-        if skips and is_landmark(processor, warp):
+        if skips and processor.now >= processor.setup.watched.stop and is_landmark(processor, warp):
             if steady is None or not steady.is_impatient(issued):
                 skip_repeats(processor, warps, seen)
             if steady is not None:
