@@ -1,4 +1,4 @@
-"""What a command of memsim prints, as the documents show it: folded to 100 columns."""
+"""What a command of memsim prints, as the documents show it: in 100 columns."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+from memsim.views.plain import CONSTANT_WIDTH, wrapped
+
 ROOT = Path(__file__).resolve().parents[1]
-COLUMNS = 100
-A_ROW = 3  # so many gaps of two blanks make a line a row of a table
 CUT = "..."
 
 
-def printed(command: str, folder: Path = ROOT, code: int = 0, columns: int = COLUMNS) -> str:
-    """Output and errors of `memsim ...`, or `python -m ...`, in `folder`; tables take so many columns.
+def printed(command: str, folder: Path = ROOT, code: int = 0, columns: int = CONSTANT_WIDTH) -> str:
+    """Output and errors of `memsim ...`, or `python -m ...`, in `folder`; tables take so many
+    columns.
 
     Raises:
         RuntimeError: another exit code than `code`.
     """
+    environment = {key: value for key, value in os.environ.items() if key != "COLUMNS"}
+    if columns != CONSTANT_WIDTH:
+        environment["COLUMNS"] = str(columns)
     done = subprocess.run(
         [sys.executable, "-m", *shlex.split(command.removeprefix("python -m "))],
         cwd=folder,
-        env={**os.environ, "COLUMNS": str(columns)},
+        env=environment,
         capture_output=True,
         encoding="utf-8",
         check=False,
@@ -44,19 +48,8 @@ def capture(command: str, folder: Path = ROOT, code: int = 0) -> str:
 
 
 def folded(text: str) -> str:
-    """Sentences of more than 100 columns broken at a blank; rows of tables as they are."""
-    lines = []
-    for line in map(str.rstrip, text.splitlines()):
-        while (
-            line.count("  ") < A_ROW
-            and len(line) > COLUMNS
-            and (at := line.rfind(" ", 1, COLUMNS + 1)) > 0
-            and line[:at].strip()
-        ):
-            lines.append(line[:at])
-            line = line[at + 1 :]
-        lines.append(line)
-    return "".join(f"{line}\n" for line in lines)
+    """Its sentences broken at blanks."""
+    return "".join(f"{wrapped(line.rstrip(), CONSTANT_WIDTH)}\n" for line in text.splitlines())
 
 
 def paragraphs(text: str) -> list[str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from docs.capture import COLUMNS, CUT, capture, fenced, paragraphs, printed
+from docs.capture import CUT, capture, fenced, paragraphs, printed
+from memsim.views.plain import CONSTANT_WIDTH
 
 FIRST = 9  # lines of a table of lanes: the heading, and a quarter of a warp
 CODE = "docs/index_math/questions.py"
@@ -25,7 +26,7 @@ def verdict(command: str) -> str:
     return fenced(command, f"{printed(command).splitlines()[0]}\n{CUT}\n")
 
 
-def table(command: str, columns: int = COLUMNS) -> str:
+def table(command: str, columns: int = CONSTANT_WIDTH) -> str:
     """The first line, and the first table, which takes so many columns."""
     first, second, *_ = paragraphs(printed(command, columns=columns))
     return fenced(command, f"{first.splitlines()[0]}\n\n{second}\n{CUT}\n")

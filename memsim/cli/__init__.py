@@ -24,6 +24,7 @@ import click
 import memsim
 from memsim.cli.untrusted import asked_by_environment, trust_nothing
 from memsim.errors import MemsimError
+from memsim.views.plain import print_constant_text, wrapped
 
 INTERRUPTED = 130
 #: Objects that are made before cycles among them are looked for: 700 is Python's own choice, and what a verb
@@ -66,6 +67,35 @@ VERBS = {
 }
 
 
+class HelpText(click.HelpFormatter):
+    """Help whose examples and lists fit, too."""
+
+    def getvalue(self) -> str:
+        """The text."""
+        return "".join(f"{wrapped(line, self.width)}\n" for line in super().getvalue().splitlines())
+
+
+class VerbContext(click.Context):
+    """What a verb is called with."""
+
+    formatter_class = HelpText
+
+
+def _print_plainly(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        print_constant_text()
+
+
+PLAIN = click.Option(
+    ["--plain"],
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_plainly,
+    help="Print text without colours, 100 columns wide wherever it goes.",
+)
+
+
 class Verbs(click.Group):
     """Imports a verb's module when it is asked for: no verb waits for what only others need."""
 
@@ -102,7 +132,9 @@ class Verbs(click.Group):
             return super().get_command(ctx, cmd_name)
         module, command, short_help = VERBS[cmd_name]
         found: click.Command = getattr(import_module(f"memsim.cli.{module}"), command)
-        found.short_help = short_help
+        found.short_help, found.context_class = short_help, VerbContext
+        if PLAIN not in found.params:
+            found.params.append(PLAIN)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

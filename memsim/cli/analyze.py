@@ -81,13 +81,16 @@ def analyze(
     function needs --block; -D NAME=VALUE sets one of its parameters.
 
     \b
-    An --arg is a number, an array given by type and shape, an array from a file,
-    a texture, or a struct given by its fields, each at its natural alignment:
-      1024   1.0   true   'f32[1024,1024]'   'i32[64]=iota'   'u8[256]=zeros'   @matrix.npy
+    An --arg is a number, an array given by type and shape, an array from a
+    file, a texture, or a struct given by its fields, each naturally aligned:
+      1024   1.0   true   'f32[1024,1024]'   'i32[64]=iota'   @matrix.npy
       'f32(1,2)+i32(3)'   'f32[64]+i32(3)' (a pointer and a number)
-      'tex2d(u8[480,640,4],filter=linear,as_floats)'   'tex1d(f32[4096])' (linear memory)
-    Arrays are random by default: floats from -1 to 1, integers from 0 to 127, 8-bit
-    integers over their full range. Types include bf16, e4m3 and e5m2; null is a null pointer.
+      'u8[256]=zeros'
+      'tex2d(u8[480,640,4],filter=linear,as_floats)'
+      'tex1d(f32[4096])' (linear memory)
+
+    Arrays are random by default: floats from -1 to 1, integers from 0 to 127, 8-bit integers over their
+    full range. Types include bf16, e4m3 and e5m2; null is a null pointer.
 
     \b
     Examples:

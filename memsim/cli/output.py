@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from memsim.files import write_text
-from memsim.views.plain import plain, plain_line
+from memsim.views.plain import columns_of, plain, plain_line, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,12 +49,19 @@ def free_path(name: str, suffix: str = "") -> Path:
 
 def say(line: object = "", *, err: bool = False) -> None:
     """Prints a line that may have names and source of others in it."""
-    click.echo(plain_line(str(line)), err=err)
+    columns = columns_of(sys.stderr if err else sys.stdout)
+    click.echo(wrapped(plain_line(str(line)), columns), err=err)
 
 
 def say_all(text: object, *, err: bool = False) -> None:
     """Prints lines that may have names and source of others in them."""
-    click.echo(plain(str(text)), err=err)
+    for line in plain(str(text)).split("\n"):
+        say(line, err=err)
+
+
+def say_code(text: str, *, err: bool = False) -> None:
+    """Prints lines of code as they are."""
+    click.echo(plain(text), err=err)
 
 
 def echo_json(document: Any) -> None:

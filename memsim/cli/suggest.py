@@ -11,7 +11,7 @@ import click
 from memsim.analysis import Analysis, analyze_trace
 from memsim.cli.launch_options import job_of, target_options
 from memsim.cli.options import JSON
-from memsim.cli.output import echo_json, progress_bar, say, say_all
+from memsim.cli.output import echo_json, progress_bar, say, say_all, say_code
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -130,7 +130,7 @@ def suggest(
         say(f"Committed: {commit[:10]} on {branch}", err=as_json)
     if apply:
         path = landing.apply(job, edit)
-        say_all(edit.diff.removesuffix("\n"), err=as_json)
+        say_code(edit.diff.removesuffix("\n"), err=as_json)
         say(f"Written: {path}", err=as_json)
 
 

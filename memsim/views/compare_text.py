@@ -191,7 +191,9 @@ def _write_pair(pair: Comparison, screen: Screen) -> None:
             rows.append(Row((change, *named, *rest), style))
     screen.table((COLUMNS[0], where, *COLUMNS[2:]), rows)
     screen.say()
-    columns = [Column(name, right=number > 0) for number, name in enumerate(TOTALS)]
+    metric, *values, difference = TOTALS
+    numbers = (*(Column(name, right=True) for name in values), Column(difference, right=True, keep=1))
+    columns = (Column(metric), *numbers)
     totals = list(total_rows(pair))
     differing = [Row(cells) for cells in totals if cells[-1]]
     if differing:

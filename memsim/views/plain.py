@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
@@ -43,8 +44,63 @@ def plain_line(text: str) -> str:
     return plain(text).replace("\n", chr(PICTURES + ord("\n")))
 
 
+#: Columns of text that goes to a file or another program.
+CONSTANT_WIDTH = 100
+_is_constant: ContextVar[bool] = ContextVar("_is_constant", default=False)
+
+
+def print_constant_text() -> None:
+    """From here on, in this context, text is `CONSTANT_WIDTH` columns wide, and has no colours."""
+    _is_constant.set(True)
+
+
+def columns_of(stream: TextIO) -> int | None:
+    """How many columns its reader sees, by `COLUMNS` or as a terminal; None: nobody says, as of a file."""
+    if _is_constant.get():
+        return CONSTANT_WIDTH
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None if stream.isatty() else None
+    except (OSError, ValueError):  # it is closed, or no file
+        return None
+
+
+GAP = re.compile(r"(?<=\S)  +(?=\S)")
+A_COMMAND = re.compile(r"\s*(?:hint: )?memsim [a-z]+ .*-")
+OPTION = re.compile(r" (?=--?[A-Za-z])(?=(?:[^'\"]|'[^']*'|\"[^\"]*\")*$)")
+
+
+def wrapped(text: str, columns: int | None) -> str:
+    """A line broken at blanks, what follows indented as it begins; a command where an option begins, with
+    what shells join lines by. After a name and a gap, what follows begins where the text did. A line with
+    more gaps is a row of a table, and stays as it is.
+    """
+    gaps = [*GAP.finditer(text)]
+    if columns is None or len(text) <= columns or len(gaps) > 1:
+        return text
+    head = text[: len(text) - len(text.lstrip())]
+    if A_COMMAND.match(text):
+        parts, end, indent = OPTION.split(text.lstrip()), " \\", f"{head}  "
+    else:
+        if gaps and gaps[0].end() < columns // 2:
+            head = text[: gaps[0].end()]
+        parts, end, indent = text[len(head) :].split(), "", " " * len(head)
+    lines = [head + parts[0]]
+    for number, part in enumerate(parts[1:], 2):
+        if len(lines[-1]) + 1 + len(part) + len(end) * (number < len(parts)) <= columns:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += end
+            lines.append(indent + part)
+    return "\n".join(lines)
+
+
 def may_have_colours(stream: TextIO) -> bool:
     """Whether rich may add colours to what is written there: a terminal, or who asks for them."""
+    if _is_constant.get():
+        return False
     asked = any(os.environ.get(name) for name in ("FORCE_COLOR", "TTY_COMPATIBLE"))
     return asked or stream.isatty()
 
@@ -68,6 +124,8 @@ def plain_console(stream: TextIO, **options: Any) -> Console:
         def process_renderables(self, renderables: Any) -> Any:
             return [Plain(renderable) for renderable in renderables]
 
+    if _is_constant.get():
+        options = {**options, "force_terminal": False, "color_system": None}
     made = Console(file=stream, highlight=False, markup=False, emoji=False, **options)
     made.push_render_hook(Hook())
     return made

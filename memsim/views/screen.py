@@ -6,36 +6,41 @@ source code.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
 from memsim.views.canvas import ink_on
-from memsim.views.plain import plain_console, plain_line
+from memsim.views.plain import CONSTANT_WIDTH, columns_of, plain_console, plain_line, wrapped
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
 
 class Screen:
-    """A stream that reports are printed on. room: how many columns its reader can see."""
+    """A stream that reports are printed on. columns: how many its reader sees, None if nobody says. room: how
+    many a table may take.
+    """
 
     def __init__(self, stream: TextIO, **options: Any) -> None:
         """`options` are those of rich's consoles."""
         self._console = plain_console(stream, **options)
-        self.room = room_of(self._console)
+        self.columns = self._console.width if self._console.is_terminal else columns_of(stream)
+        self.room = self.columns or CONSTANT_WIDTH
         self._console.width = UNLIMITED
 
     def say(self, text: str | Text = "", style: str = "") -> None:
-        """Prints a line; nothing in it is markup, and nothing in it ends the line."""
+        """Prints a line, broken at blanks; nothing in it is markup, and nothing in it ends the line."""
         if isinstance(text, str):
-            text = plain_line(text)
+            text = wrapped(plain_line(text), self.columns)
         elif "\n" in text.plain:
             text.plain = plain_line(text.plain)
         self._console.print(text, style=style, soft_wrap=True)
+
+    def code(self, text: str, indent: int = 0, style: str = "") -> None:
+        """Prints a line of source, cut where the reader's terminal ends."""
+        self.say(" " * indent + cut(text, max((self.columns or UNLIMITED) - indent, NARROWEST_CODE)), style)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""
@@ -57,8 +62,7 @@ def cell(text: str, colour: str, width: int) -> Text:
 
 
 GAP = 2
-PIPE = 100  # columns of a table that goes to a file or another program
-NARROWEST_CODE = 30
+NARROWEST_CODE = 20
 UNLIMITED = 1_000_000  # a console this wide never cuts
 
 
@@ -82,14 +86,6 @@ class Row:
 
     cells: Sequence[str]
     style: str = ""
-
-
-def room_of(console: Console) -> int:
-    """How many columns a table may take: those of the terminal, or of `COLUMNS`, or `PIPE`."""
-    if console.is_terminal:
-        return console.width
-    given = os.environ.get("COLUMNS", "")
-    return int(given) if given.isdecimal() and int(given) else PIPE
 
 
 def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Table:

@@ -17,8 +17,8 @@ from memsim.views.screen import Column, Row, Screen
 COLUMNS = (
     Column("line"),
     Column("instruction"),
-    Column("executed", right=True),
-    Column("warp cycles", right=True),
+    Column("executed", right=True, keep=2),
+    Column("warp cycles", right=True, keep=1),
     Column("of all", right=True),
     Column("waits for"),
 )

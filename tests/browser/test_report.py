@@ -224,6 +224,21 @@ def test_on_a_telephone_nothing_is_wider_than_the_screen(browser: Chrome, made: 
     )  # it scrolls by itself
 
 
+def test_at_400_pixels_each_access_says_its_share_code_and_trouble(browser: Chrome, made: Made) -> None:
+    screen = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    try:
+        page = Page(browser, made(*BAD))
+        assert overflow(page) <= 0
+        parts = "Array.from(document.querySelectorAll('.accesses tbody :is(.bar, .code code, .chip, td.n)'))"
+        boxes = page.run(f"return {parts}.map(e => e.getBoundingClientRect()).map(b => [b.left, b.right])")
+        assert len(boxes) > 30 and all(0 <= left <= right <= 400 for left, right in boxes)
+        cut = page.run(f"return {parts}.filter(e => e.scrollWidth > e.clientWidth + 1).length")
+        assert cut == 0
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 WIDE = "return Array.from(document.querySelectorAll(arguments[0])).map(e => [e.clientWidth, e.scrollWidth])"
 MARGIN = (
     "const box = document.querySelector('h1').getBoundingClientRect();"

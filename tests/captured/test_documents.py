@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import subprocess
@@ -32,7 +31,6 @@ def run(folder: Path, *command: str) -> str:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", *command],
         cwd=folder,
-        env={**os.environ, "COLUMNS": "100"},
         capture_output=True,
         text=True,
         check=False,

@@ -12,7 +12,6 @@ import yaml
 
 import memsim
 from docs import questions, reference
-from docs.capture import COLUMNS, folded
 from memsim.analysis import verdict
 from memsim.cli import VERBS
 from memsim.trace import trace_data
@@ -68,13 +67,6 @@ def test_the_reference_has_every_verb_and_every_public_name() -> None:
     for name in set(memsim.__all__) - {"__version__"}:
         doc = inspect.getdoc(getattr(memsim, name))
         assert doc and f"## memsim.{name}\n" in names and doc.splitlines()[0] in names
-
-
-def test_sentences_are_folded_and_tables_are_not() -> None:
-    sentence, row = "word " * 40, "a  b  c  d" + " " * 3 + "x" * 100
-    assert all(len(line) <= COLUMNS for line in folded(sentence).splitlines())
-    assert folded(sentence).split() == sentence.split()
-    assert folded(row) == f"{row}\n"
 
 
 def test_the_answer_about_arbitration_has_the_column_of_it() -> None:

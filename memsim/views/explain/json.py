@@ -90,18 +90,18 @@ def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dic
             warp=origin.warp,
             times=origin.times,
             distinct=origin.distinct,
-            wavefronts=shared and shared.wavefronts,
-            conflicts=shared and shared.conflicts,
-            ways=shared and shared.ways,
-            sectors=sectors and sectors.sectors,
+            wavefronts=None if shared is None else shared.wavefronts,
+            conflicts=None if shared is None else shared.conflicts,
+            ways=None if shared is None else shared.ways,
+            sectors=None if sectors is None else sectors.sectors,
             ideal=request.ideal if isinstance(request, SharedRequest) else request.ideal_sectors,
             lanes=tuple(
                 ExplainedLane(
                     lane=lane,
                     thread=origin.threads[lane],
                     address=int(request.addresses[lane]),
-                    group=shared and int(shared.group[lane]),
-                    wavefront=shared and int(shared.wavefront[lane]),
+                    group=None if shared is None else int(shared.group[lane]),
+                    wavefront=None if shared is None else int(shared.wavefront[lane]),
                 )
                 for lane in range(len(request.active))
                 if request.active[lane]

@@ -10,14 +10,14 @@ from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict
 from memsim.views.canvas import colour_of_count
 from memsim.views.explain.sentences import collision_line, lane_cells, line_name, sentences
 from memsim.views.labels import access, count, dim3, lane_names, number, ranges
-from memsim.views.screen import Screen, cell
+from memsim.views.screen import UNLIMITED, Screen, cell
 
 if TYPE_CHECKING:
     from rich.text import Text
 
 CELL = 2
 MOST_LINES = 8  # of wavefronts, of collisions and of components of the graph
-BYTES_A_MARK = 2
+BYTES_A_MARK = (2, 4)  # the second where the first does not fit
 
 
 def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
@@ -27,7 +27,7 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
     answer, *story = sentences(request)
     screen.say(answer, "bold")
     screen.say(f"site {origin.site}: {row.file}:{row.line}: {access(row)} {row.array}".rstrip())
-    screen.say(f"    {row.source}")
+    screen.code(row.source, 4)
     screen.say()
     for sentence in story:
         screen.say(sentence)
@@ -136,31 +136,39 @@ def _graph(request: SharedRequest) -> Iterator[str]:
 
 
 def _write_sectors(screen: Screen, request: GlobalRequest) -> None:
-    """A row for each 128-byte line: a mark for each two bytes, and the lanes of each sector."""
+    """A row for each 128-byte line: a mark for each two bytes, or four, and the lanes of each sector."""
     from rich.text import Text
 
     names = [line_name(request, line) for line in range(len(request.lines))]
+    lanes = [" | ".join(_lanes_of_sectors(request, line)) for line in range(len(names))]
     wide = max(map(len, names))
-    marks = SECTOR // BYTES_A_MARK
+    beside = wide + max(map(len, lanes)) + 2 * (LINE // SECTOR + 1)
+    room = screen.columns or UNLIMITED
+    fitting = (size for size in BYTES_A_MARK if beside + LINE // size <= room)
+    size = next(fitting, BYTES_A_MARK[-1])
+    unit = "bytes " if size == BYTES_A_MARK[0] else ""
     heading = "  ".join(
-        f"{f'bytes {start}-{start + SECTOR - 1}':{marks}}" for start in range(0, LINE, SECTOR)
+        f"{f'{unit}{start}-{start + SECTOR - 1}':{SECTOR // size}}" for start in range(0, LINE, SECTOR)
     )
-    screen.say(f"{'line'.ljust(wide)}  {heading}  lanes of each sector", "bold")
+    screen.say(Text(f"{'line'.ljust(wide)}  {heading}  lanes", "bold"))
     for line, name in enumerate(names):
         text = Text(f"{name.ljust(wide)}  ")
-        lanes = []
         for sector in range(request.touched.shape[1]):
-            text += _sector(request, line, sector) + Text("  ")
-            if request.touched[line, sector]:
-                lanes.append(ranges(request.lanes_of_sector(line, sector)))
-        screen.say(text + Text(" | ".join(lanes)))
-    screen.say("# used   - moved but unused   . not moved")
+            text += _sector(request, line, sector, size) + Text("  ")
+        screen.say(text + Text(lanes[line]))
+    screen.say(f"# used   - moved but unused   . not moved   ({size} bytes each)")
 
 
-def _sector(request: GlobalRequest, line: int, sector: int) -> Text:
+def _lanes_of_sectors(request: GlobalRequest, line: int) -> Iterator[str]:
+    for sector, touched in enumerate(request.touched[line]):
+        if touched:
+            yield ranges(request.lanes_of_sector(line, sector))
+
+
+def _sector(request: GlobalRequest, line: int, sector: int, size: int) -> Text:
     from rich.text import Text
 
-    inside = request.used[line, sector * SECTOR : (sector + 1) * SECTOR].reshape(-1, BYTES_A_MARK)
+    inside = request.used[line, sector * SECTOR : (sector + 1) * SECTOR].reshape(-1, size)
     used = [bool(mark.any()) for mark in inside]
     if not request.touched[line, sector]:
         return Text("." * len(used), style="dim")
