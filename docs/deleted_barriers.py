@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from memsim.api.running import trace_job
+from memsim.api.sanitizing import sanitize_job
 from memsim.errors import MemsimError
 from memsim.isa.program import Op
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.sanitizer.hazards import RACE
-from memsim.sanitizer.sanitize import sanitize_job
 from memsim.targets.target import read_job
 from tests.sanitize.deleted import job_without, ordering
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.files import write_text
-from memsim.sanitizer.sanitize import Sanitized
+from memsim.sanitizer.hazards import Sanitized
 
 if TYPE_CHECKING:
     from memsim.views.plot import Plots

@@ -90,6 +90,7 @@ class AnalysisDocument(Document, frozen=True, kw_only=True):
     ]
     notes: Annotated[Texts, Meta(description="what else was seen")]
     uncertain: Annotated[Texts, Meta(description="why some counts are not certain")]
+    races: Annotated[Texts, Meta(description="that the first accesses show; memsim sanitize finds all")]
 
 
 SCHEMA = 1
@@ -229,6 +230,7 @@ class Analysis:
             uncounted=dict(trace.uncounted),
             notes=trace.notes,
             uncertain=trace.uncertain,
+            races=tuple(race.text for race in trace.races),
         )
         return plain(document)
 

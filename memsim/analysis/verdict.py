@@ -25,7 +25,9 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
     ]
     if not any(answers):
         answers = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
-    parts = [trace.not_counted, *answers]
+    races = len(trace.races)
+    found = f"{races} race{'s' * (races > 1)} in shared memory" if races else ""
+    parts = [trace.not_counted, found, *answers]
     limited = sum(bool(site.unresolved and site.ranges) for site in sites)
     if unresolved > limited:
         lost = unresolved - limited

@@ -175,11 +175,16 @@ def trace_with(
         MemsimError: as `trace_job`.
     """
     from memsim.names.demangle import short_name
+    from memsim.sanitizer.first_races import FirstRaces, Overheard, may_race
     from memsim.trace.trace import Trace
 
     kernel, launch = job.loaded, job.launch
     how = {"everything": everything, "every_branch": every_branch, "blocks": chosen, "memory": memory}
-    memory = execute_job(job, recorder, progress, **how)
+    races = None
+    if not everything and may_race(kernel.executable.program):
+        races = FirstRaces(kernel.executable, launch)
+    listener = recorder if races is None else Overheard(recorder, races)
+    memory = execute_job(job, listener, progress, **how, order=races)
     sites, columns = recorder.columns()
     listing = kernel.listing
     arrays = [
@@ -195,6 +200,7 @@ def trace_with(
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
+        races=() if races is None else races.seen(kernel.sources),
         uncounted=dict(+recorder.uncounted_requests),
         uncertain=(*job.uncertain, *sorted(recorder.uncertain_reasons)),
         writers=recorder.writers.threads,

@@ -14,6 +14,7 @@ from typing import Any
 
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
+from memsim.api.sanitizing import sanitize_job
 from memsim.arch import SM_90, Arch, get_arch
 from memsim.captured import numba
 from memsim.captured.launched import Launched
@@ -21,7 +22,6 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.sanitizer.hazards import TOOLS, read_allowance
-from memsim.sanitizer.sanitize import sanitize_job
 from memsim.shown import ShownAnalysis, ShownSanitized
 
 #: Options that CuPy adds to the user's (`cupy/cuda/compiler.py`).

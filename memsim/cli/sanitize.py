@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from memsim.api.sanitizing import sanitize_job
 from memsim.cli.launch_options import job_of, target_options
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, progress_bar
 from memsim.sanitizer.hazards import TOOLS, read_allowance
-from memsim.sanitizer.sanitize import sanitize_job
 from memsim.views import sanitize_text
 
 

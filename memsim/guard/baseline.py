@@ -74,6 +74,7 @@ class Guarded(msgspec.Struct, omit_defaults=True):
     read: str | None = None
     files: dict[str, str] = {}
     cycles: dict[str, Natural] = {}
+    races: list[str] = []
     sites: list[BaselineRow] = []
 
 
@@ -90,7 +91,7 @@ class Entry:
     arguments: the kernel's arguments in a line; None if unknown. read: what was analyzed and which
     compiler made it; None if the trace does not say. files: for a compiled file its digest and
     those of its sources, by name; empty if it is older than a source. cycles: the lower bound of each unit;
-    empty if it is an estimate.
+    empty if it is an estimate. races: keys of those that are known.
     """
 
     launch: str
@@ -99,6 +100,7 @@ class Entry:
     read: str | None = None
     files: tuple[tuple[str, str], ...] = ()
     cycles: tuple[tuple[str, int], ...] = ()
+    races: tuple[str, ...] = ()
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
@@ -108,8 +110,9 @@ def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     bound = analysis.bound
     certain = not bound.lacks and not bound.unknown
     cycles = tuple(sorted((unit.key, unit.cycles) for unit in bound.units)) if certain else ()
+    races = tuple(sorted({race.key for race in analysis.trace.races}))
     return Entry(
-        launch_of(analysis), rows_by_statement(analysis), arguments, read_of(analysis), files, cycles
+        launch_of(analysis), rows_by_statement(analysis), arguments, read_of(analysis), files, cycles, races
     )
 
 
@@ -140,7 +143,8 @@ def render(entries: Mapping[str, Entry]) -> str:
 
 def _table(name: str, entry: Entry) -> str:
     sites = "".join(f"  {_toml(row)},\n" for row in msgspec.to_builtins([*map(_row, entry.sites)]))
-    kernel = Guarded(entry.launch, entry.arguments, entry.read, dict(entry.files), dict(entry.cycles))
+    files, cycles, races = dict(entry.files), dict(entry.cycles), [*entry.races]
+    kernel = Guarded(entry.launch, entry.arguments, entry.read, files, cycles, races)
     keys = "".join(
         f"{key} = {_toml(value, key == FILES)}\n" for key, value in msgspec.to_builtins(kernel).items()
     )
@@ -153,12 +157,14 @@ def _row(site: SiteCounts) -> BaselineRow:
     return BaselineRow(site.statement, access, site.array, **counts, unresolved=site.unresolved)
 
 
-def _toml(value: str | int | dict[str, Any], is_quoted: bool = False) -> str:
+def _toml(value: str | int | list[str] | dict[str, Any], is_quoted: bool = False) -> str:
     """In one line. is_quoted: whether keys are, which may be no words."""
     if isinstance(value, str):
         return _string(value)
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_string, value))}]"
     pairs = ((_string(key) if is_quoted else key, _toml(one)) for key, one in value.items())
     return f"{{ {', '.join(f'{key} = {one}' for key, one in pairs)} }}"
 
@@ -204,6 +210,7 @@ def parse(text: str, file: str) -> dict[str, Entry]:
                 kernel.read,
                 tuple(kernel.files.items()),
                 tuple(kernel.cycles.items()),
+                tuple(kernel.races),
             )
             for name, kernel in kernels.items()
         }

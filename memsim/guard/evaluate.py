@@ -17,6 +17,9 @@ from memsim.guard.quantities import Quantity, Value
 from memsim.guard.select import Selector
 from memsim.guard.statement_rows import rows_by_statement
 
+#: The budget that every kernel has: no race in shared memory but those of the baseline.
+NO_RACE = "no race"
+
 UPPER = ("<=", "<")
 LOWER = (">=", ">")
 
@@ -187,6 +190,19 @@ def _cycles_before(subject: GuardedKernel, figure: str) -> Fraction | None:
         return None
     held = dict(subject.entry.cycles)
     return Fraction(max(held.values()) if figure == WHOLE else held.get(figure, 0))
+
+
+def check_races(subject: GuardedKernel) -> Checked | None:
+    """Whether the kernel has races that its baseline does not have; None if it has none at all."""
+    known = () if subject.entry is None else subject.entry.races
+    races, rows = subject.analysis.trace.races, subject.analysis.sites
+    findings = []
+    for race in races:
+        here = (row for row in rows if (row.file, row.line, row.space) == (race.file, race.line, "shared"))
+        row = next(here, None) or _start(subject.analysis)
+        if race.key not in known:
+            findings.append(Finding(BROKEN, subject.name, NO_RACE, row, (), race.text))
+    return Checked(subject.name, NO_RACE, len(races), tuple(findings)) if races else None
 
 
 def has_rows(budget: Budget, subject: GuardedKernel, accepted: Sequence[Selector] = ()) -> bool:

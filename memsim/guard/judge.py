@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
-from memsim.guard.evaluate import GuardedKernel, check, has_rows
+from memsim.guard.evaluate import GuardedKernel, check, check_races, has_rows
 from memsim.guard.outcome import Checked, Outcome, Problem, some_names
 from memsim.guard.select import EVERYTHING, Selector
 
@@ -78,9 +78,10 @@ def judge(
         )
         problems += _idle_acceptances([one for one in acceptances if not (some and one.general)], subjects)
         problems += _unguarded(subjects, checked)
+    races = (check_races(subject) for subject in subjects)
     return Outcome(
         kernels=tuple(subject.name for subject in subjects),
-        checked=tuple(one for rule, one in checked if _says_something(rule, one)),
+        checked=(*(one for rule, one in checked if _says_something(rule, one)), *filter(None, races)),
         problems=tuple(problems),
         notes=tuple(_doubts(subjects)),
     )

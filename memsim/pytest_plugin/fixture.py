@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from memsim.analysis import Analysis
+from memsim.api.sanitizing import sanitize_job
 from memsim.captured.launched import Launched
 from memsim.captured.session import capture
 from memsim.errors import MemsimError
@@ -25,7 +26,6 @@ from memsim.guard.outcome import Outcome
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
 from memsim.sanitizer.hazards import read_allowance
-from memsim.sanitizer.sanitize import sanitize_job
 from memsim.shown import ShownAnalysis, ShownSanitized
 from memsim.store import cache_folder
 from memsim.targets.analyze_targets import analyze_job

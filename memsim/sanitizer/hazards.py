@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from memsim.errors import MemsimError
 from memsim.instruction import Instruction
+from memsim.launch import Launch
 
 #: What errors are looked for by, the worst first.
 BOUNDS, SYNC, RACE, INIT = TOOLS = ("bounds", "sync", "race", "init")
@@ -62,9 +63,41 @@ class Hazard:
         return tuple(("", 0) if place is None else (place.file, place.line) for place in sources)
 
     @property
+    def line(self) -> str:
+        """In a line: `s[0], which k.cu:4 stores and k.cu:5 loads: nothing orders the two accesses`."""
+        does = " and ".join(f"{one.instruction.where} {one.does}" for one in self.accesses)
+        return f"{self.element}, which {does}: {self.kind}" if self.element else f"{does}: {self.kind}"
+
+    @property
     def rank(self) -> tuple[object, ...]:
         """The worst come first."""
         return bool(self.doubt), TOOLS.index(self.tool), self.places, self.array
+
+
+@dataclass(frozen=True)
+class Sanitized:
+    """What was found in a launch: findings, worst first. tools: what was looked for. unjudged: what is not
+    known of this launch, in words. limits: what it does that is not followed.
+    """
+
+    kernel: str
+    launch: Launch
+    blocks_run: int
+    tools: tuple[str, ...]
+    findings: tuple[Hazard, ...]
+    unjudged: tuple[str, ...]
+    limits: tuple[str, ...]
+    sources: Mapping[str, str]
+
+    @property
+    def errors(self) -> tuple[Hazard, ...]:
+        """Those that are not allowed."""
+        return tuple(one for one in self.findings if one.allowed is None)
+
+    @property
+    def exit_code(self) -> int:
+        """0 if nothing was found, 1 if something was, 2 if nothing was but not all could be judged."""
+        return 1 if self.errors else 2 if self.unjudged else 0
 
 
 class Allowance(NamedTuple):

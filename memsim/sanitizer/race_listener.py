@@ -16,12 +16,19 @@ import numpy as np
 
 from memsim.access import Site
 from memsim.arch.units import WARP
+from memsim.isa.executable import Executable
+from memsim.isa.memory_access import bytes_of_piece
+from memsim.isa.op import Flow
+from memsim.isa.program import SHARED
+from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COPIES
 from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.sanitizer.shared_races import READS, UPDATES, WRITES, Example, Found, Pair, SharedRaces, Unwritten
+from memsim.simt.faults import cluster_of
+from memsim.simt.spins import swap_loops
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
 from memsim.state.predicates import both, from_bools, to_bools
@@ -259,3 +266,15 @@ class RaceListener(ClockListener):
 
 def _uid(mask: Mask) -> object:
     return mask.uid if isinstance(mask, Part) else mask
+
+
+def setting_of(executable: Executable, launch: Launch) -> tuple[int, bool, frozenset[int]]:
+    """Bytes of the smallest access to shared memory, whether blocks access that of others, and the loads
+    that are a part of an atomic made of a loop.
+    """
+    program = executable.program
+    shared = [op for op in program.ops if any(space in (SHARED, "generic") for _, space in op.touches)]
+    unit = min((bytes_of_piece(op.form) for op in shared), default=4)
+    loads = frozenset(loop.load.index for loop in swap_loops(program.ops))
+    met = any(op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER) for op in program.ops)
+    return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads

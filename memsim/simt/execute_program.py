@@ -147,6 +147,7 @@ def execute_program(
     chunk_threads: int | None = None,
     allow_out_of_bounds: bool = False,
     order: OrderListener | None = None,
+    judges_order: bool = True,
     collect: Callable[[KernelFault], None] | None = None,
     memory: Memory | None = None,
 ) -> Memory:
@@ -157,7 +158,7 @@ def execute_program(
     `every_branch`: those are executed, too, so that all counts of instructions are exact. `names` are the
     parameters' names in the source, for messages. `progress` is called with the share of blocks that are
     done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
-    accesses, in place of what finds out whether order decides a count. `collect`: takes the errors of
+    accesses, too. `judges_order`: find out whether order decides a count. `collect`: takes the errors of
     accesses, whose lanes go on without them; None: the first one is raised.
 
     `arch`: the chip; the code must be compiled for it. `memory`: that of the launch, if its global memory is
@@ -173,7 +174,7 @@ def execute_program(
     check_shared(kernel, memory, arch)
     code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything, every_branch)
     of_global = of_shared = None
-    if not everything and order is None:
+    if judges_order and not everything:
         of_global = listener_of_global(code.dataflow, memory)
         of_shared = races_of_shared(kernel.program, code.dataflow, code.needed or ())
     in_shared = of_shared.listener if of_shared is not None else None

@@ -24,7 +24,7 @@ from memsim.launch import Launch, Natural, Positive
 from memsim.layout import Layout
 from memsim.npy import read_header
 from memsim.trace.footprint import Footprint
-from memsim.trace.trace_data import AccessSite, ArrayLayout, Origin, Resources, TraceData
+from memsim.trace.trace_data import AccessSite, ArrayLayout, Origin, Resources, SeenRace, TraceData
 
 FORMAT = "memsim trace"
 SCHEMA = 4
@@ -86,6 +86,7 @@ class Header(msgspec.Struct):
     blocks_alike: bool
     footprint: Footprint | None
     layouts: dict[str, tuple[str, Positive]]
+    races: tuple[SeenRace, ...] = ()
 
 
 #: Fields of a header that are those of a trace.

@@ -51,6 +51,25 @@ class Origin:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenRace:
+    """Two accesses to shared memory that nothing orders, of which one writes.
+
+    file, line: of the second one, "" and 0 if unknown. text: both, in words. statements: of both.
+    """
+
+    file: str
+    line: Natural
+    array: str
+    text: str
+    statements: tuple[str, str]
+
+    @property
+    def key(self) -> str:
+        """What stays the same when lines move: `s: s[t] = t; / o[t] = s[t - 32];`."""
+        return f"{self.array}: {' / '.join(self.statements)}"
+
+
+@dataclass(frozen=True, slots=True)
 class Resources:
     """The resources that the code needs, from its cubin.
 
@@ -107,20 +126,20 @@ class TraceData:
     site: int32 [n], index into `sites`. count: int64 [n]. addresses: int64 [n, 32], bytes; shared addresses
     are offsets in the block's shared memory. active: bool [n, 32]. partner: int64 [n, 32], for a copy the
     lane's address on its other side: in global memory in a row of shared memory, and vice versa; -1 for a
-    lane without one (it writes zeros). block: int64 [n] and warp: int32 [n]: where the first such request was
-    seen. arrays: (name, space, first byte, size) of every buffer and shared variable. sources: text of the
-    source files in `sites`, as far as known. notes: what else was seen, in words. uncounted: requests whose
-    cost is unknown, by their name in the singular, such as `texture request`. writers: int32, for each 4-byte
-    word of the first replayed block's shared memory the thread that first stored to it (linear number in the
-    block), -1 for none; empty if unknown. origin: what the trace was made from; None if unknown. uncertain:
-    why some counts are uncertain, in words. listing: (address, text, file, line) of every instruction of the
-    machine code, if there is any; file "" and line 0 if unknown. executed: int64, the number of warps
-    that executed each instruction of `listing`, whether a lane was active or not; at least, where
-    `notes` says that branches decide no access; empty if unknown. apart:
-    whether shared requests that differ by a multiple of 128 bytes are separate rows. layouts: of arrays by
-    name, if given and not to be looked up in `sources`. resources: that a block needs; None without machine
-    code. blocks_alike: every replayed block is known to have executed every instruction equally often, but
-    for those behind branches that decide no access.
+    lane without one (it writes zeros). block: int64 [n] and warp: int32 [n]: where the first such request
+    was seen. arrays: (name, space, first byte, size) of every buffer and shared variable. sources: text
+    of the source files in `sites`, as far as known. notes: what else was seen, in words. uncounted:
+    requests whose cost is unknown, by their name in the singular, such as `texture request`. writers:
+    int32, for each 4-byte word of the first replayed block's shared memory the thread that first stored
+    to it (linear number in the block), -1 for none; empty if unknown. origin: what the trace was made
+    from; None if unknown. uncertain: why some counts are uncertain, in words. listing: (address, text,
+    file, line) of every instruction of the machine code, if there is any; file "" and line 0 if unknown.
+    executed: int64, the number of warps that executed each instruction of `listing`, whether a lane was
+    active or not; at least, where `notes` says that branches decide no access; empty if unknown. apart:
+    whether shared requests that differ by a multiple of 128 bytes are separate rows. layouts: of arrays
+    by name, if given and not to be looked up in `sources`. resources: that a block needs; None without
+    machine code. races: that its first accesses show. blocks_alike: every replayed block is known to have
+    executed every instruction equally often, but for those behind branches that decide no access.
     """
 
     kernel: str
@@ -148,6 +167,7 @@ class TraceData:
     resources: Resources | None = None
     blocks_alike: bool = False
     footprint: Footprint | None = None
+    races: tuple[SeenRace, ...] = ()
 
     def __repr__(self) -> str:
         """Without the columns, which may have a million rows."""

@@ -11,8 +11,7 @@ from msgspec import Meta
 from memsim.arch.units import WARP
 from memsim.document import Dim3, Document, DocumentPart, Texts, plain
 from memsim.launch import Launch, Natural
-from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard
-from memsim.sanitizer.sanitize import Sanitized
+from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
 from memsim.source.text import code_line
 from memsim.views.labels import count
 from memsim.views.screen import Screen

@@ -416,3 +416,21 @@ def test_every_alternative_has_to_mean_something(tile: Tile) -> None:
     assert "memsim.toml:1:31: the alternative array=tile_b matches no access of tile" in done.out
     project.edit("memsim.toml", ", array=tile_b", "")
     assert project.run("check").code == 0
+
+
+def test_a_new_race_fails_and_one_of_the_baseline_does_not(tile: Tile) -> None:
+    project = tile("ways <= 1")
+    assert project.run("check").code == 0
+    project.edit("tile.cu", "    __syncthreads();\n", "")
+    done = project.run("check", "--format", "github")
+    assert done.code == 1
+    (line,) = [line for line in done.out.splitlines() if line.startswith("::error")]
+    assert line.startswith("::error file=tile.cu,line=5,") and "no race" in line
+    assert "which tile.cu:4 stores and tile.cu:5 loads: nothing orders the two accesses" in line
+    results = json.loads(project.run("check", "--format", "sarif").out)["runs"][0]["results"]
+    assert [one["locations"][0]["physicalLocation"]["region"]["startLine"] for one in results] == [5]
+    assert project.run("baseline").code == 0
+    project.edit("tile.cu", "    int x = threadIdx.x", "\n    int x = threadIdx.x")
+    assert project.run("check").code == 0
+    project.edit("tile.cu", "    C[y * n + x] = tile[x][y];", "    C[y * n + x] = tile[x][y] + 1;")
+    assert project.run("check").code == 1

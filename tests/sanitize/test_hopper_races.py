@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from memsim.api.running import job_of
-from memsim.sanitizer.hazards import RACE
-from memsim.sanitizer.sanitize import Sanitized, sanitize_job
+from memsim.api.sanitizing import sanitize_job
+from memsim.sanitizer.hazards import RACE, Sanitized
 from tests.simt.cuda import HOPPER, machine_kernel
 
 STORE = """

@@ -11,10 +11,10 @@ import pytest
 
 import memsim
 from memsim.api.running import job_of
+from memsim.api.sanitizing import sanitize_job
 from memsim.cli import main
 from memsim.errors import MemsimError
-from memsim.sanitizer.hazards import BOUNDS, INIT, SYNC, read_allowance
-from memsim.sanitizer.sanitize import Sanitized, sanitize_job
+from memsim.sanitizer.hazards import BOUNDS, INIT, SYNC, Sanitized, read_allowance
 from tests.simt.cuda import HOPPER, machine_kernel
 
 

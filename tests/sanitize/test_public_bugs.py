@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from memsim.api.running import job_of
+from memsim.api.sanitizing import sanitize_job
 from memsim.sanitizer.hazards import RACE, SYNC
-from memsim.sanitizer.sanitize import sanitize_job
 from tests.simt.cuda import HOPPER, machine_kernel
 
 SYNCTHREADS = "__syncthreads();"

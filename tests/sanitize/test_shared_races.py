@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from memsim.api.running import job_of
+from memsim.api.sanitizing import sanitize_job
 from memsim.kernels import catalog
-from memsim.sanitizer.hazards import RACE, Hazard
-from memsim.sanitizer.sanitize import Sanitized, sanitize_job
+from memsim.sanitizer.hazards import RACE, Hazard, Sanitized
 from memsim.targets.target import read_job
 from tests.sanitize.deleted import job_without, ordering
 from tests.simt.cuda import machine_kernel

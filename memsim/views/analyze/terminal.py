@@ -169,6 +169,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             else:
                 yield f"Not analyzed: the {where}: {site.unresolved}"
 
+    yield from (f"Race: {race.text}; memsim sanitize says more." for race in analysis.trace.races)
     yield from (f"Not certain: {reason}" for reason in analysis.trace.uncertain)
     launch = analysis.trace.launch
     yield (

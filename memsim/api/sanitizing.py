@@ -2,56 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
-from memsim.isa.executable import Executable
-from memsim.isa.memory_access import bytes_of_piece
-from memsim.isa.op import Flow
-from memsim.isa.program import SHARED
 from memsim.job import Job
-from memsim.launch import Launch
 from memsim.order.order_listener import Listeners
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.ears import Ears
 from memsim.sanitizer.global_races import GlobalRaces
-from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, TOOLS, Allowance, Hazard, allow, by_lines
-from memsim.sanitizer.race_listener import RaceListener
+from memsim.sanitizer.hazards import (
+    BOUNDS,
+    INIT,
+    RACE,
+    SYNC,
+    TOOLS,
+    Allowance,
+    Hazard,
+    Sanitized,
+    allow,
+    by_lines,
+)
+from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
-from memsim.simt.faults import Deadlock, KernelFault, cluster_of
-from memsim.simt.spins import swap_loops
+from memsim.simt.faults import Deadlock, KernelFault
 
 #: Threads that run at once where the blocks differ so much that what is kept of each would not fit.
 FEWER_THREADS = 1 << 14
-
-
-@dataclass(frozen=True)
-class Sanitized:
-    """What was found in a launch: findings, worst first. tools: what was looked for. unjudged: what is not
-    known of this launch, in words. limits: what it does that is not followed.
-    """
-
-    kernel: str
-    launch: Launch
-    blocks_run: int
-    tools: tuple[str, ...]
-    findings: tuple[Hazard, ...]
-    unjudged: tuple[str, ...]
-    limits: tuple[str, ...]
-    sources: Mapping[str, str]
-
-    @property
-    def errors(self) -> tuple[Hazard, ...]:
-        """Those that are not allowed."""
-        return tuple(one for one in self.findings if one.allowed is None)
-
-    @property
-    def exit_code(self) -> int:
-        """0 if nothing was found, 1 if something was, 2 if nothing was but not all could be judged."""
-        return 1 if self.errors else 2 if self.unjudged else 0
 
 
 def sanitize_job(
@@ -105,11 +83,17 @@ def _run(
 ) -> tuple[RaceListener, Ears]:
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
     kernel = job.loaded
-    races = RaceListener(*_setting(kernel.executable, job.launch))
+    races = RaceListener(*setting_of(kernel.executable, job.launch))
     of_global = GlobalRaces(kernel.executable.program, job.launch)
     ears = Ears(races, of_global, kernel.sources)
     order = Listeners(races, of_global)
-    how = {"everything": False, "blocks": chosen, "order": order, "chunk_threads": limit}
+    how = {
+        "everything": False,
+        "blocks": chosen,
+        "order": order,
+        "judges_order": False,
+        "chunk_threads": limit,
+    }
     try:
         execute_job(job, ears, progress, collect=ears.take, **how)
         races.finish()
@@ -124,15 +108,3 @@ def _run(
             raise
         ears.unjudged.add(f"what comes after {error.location}: {error.message}")
     return races, ears
-
-
-def _setting(executable: Executable, launch: Launch) -> tuple[int, bool, frozenset[int]]:
-    """Bytes of the smallest access to shared memory, whether blocks access that of others, and the loads
-    that are a part of an atomic made of a loop.
-    """
-    program = executable.program
-    shared = [op for op in program.ops if any(space in (SHARED, "generic") for _, space in op.touches)]
-    unit = min((bytes_of_piece(op.form) for op in shared), default=4)
-    loads = frozenset(loop.load.index for loop in swap_loops(program.ops))
-    met = any(op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER) for op in program.ops)
-    return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads

@@ -1,0 +1,58 @@
+"""What an analysis says of races, beside the same kernels with their barriers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import memsim
+from memsim.analysis import Analysis
+from memsim.api.running import analyze
+from memsim.sanitizer.first_races import MOST_ACCESSES
+from tests.simt.cuda import machine_kernel
+
+TEXTBOOK = """
+__global__ void k(int *o) { __shared__ int s[64]; int t = threadIdx.x;
+s[t] = t;
+{0}
+o[t] = t >= 32 ? s[t - 32] : s[t]; }"""
+#: The race is behind more accesses than are looked at.
+LATE = """
+__global__ void k(int *o, int n) { __shared__ volatile int s[64]; int t = threadIdx.x;
+for (int i = 0; i < n; i++) { s[t] = i; o[t] = s[t]; }
+o[t] = s[t ^ 32]; }"""
+
+
+def analyzed(text: str, *more: object) -> Analysis:
+    return analyze(machine_kernel(text), 2, 64, ["i32[64]", *more])
+
+
+def test_an_analysis_says_a_race_in_its_first_line() -> None:
+    found = analyzed(TEXTBOOK.replace("{0}", ""))
+    (race,) = found.trace.races
+    assert race.text == "s[0], which k.cu:3 stores and k.cu:5 loads: nothing orders the two accesses"
+    assert (race.line, race.key) == (5, "s: s[t] = t; / o[t] = t >= 32 ? s[t - 32] : s[t]; }")
+    assert found.verdict.startswith("k: 1 race in shared memory; ")
+    assert found.to_dict()["races"] == [race.text]
+
+
+def test_it_says_nothing_behind_a_barrier() -> None:
+    found = analyzed(TEXTBOOK.replace("{0}", "__syncthreads();"))
+    assert not found.trace.races and "race" not in found.verdict and found.to_dict()["races"] == []
+
+
+def test_a_saved_trace_keeps_them(tmp_path: Path) -> None:
+    found = analyzed(TEXTBOOK.replace("{0}", ""))
+    found.trace.save(tmp_path / "k.npz")
+    assert memsim.Trace.load(tmp_path / "k.npz").races == found.trace.races
+
+
+def test_only_the_first_accesses_are_looked_at() -> None:
+    assert analyzed(LATE, 8).trace.races
+    assert not analyzed(LATE, MOST_ACCESSES).trace.races
+
+
+def test_stores_of_perhaps_one_value_are_left_to_sanitize() -> None:
+    text = (
+        "__global__ void k(int *o) { __shared__ int s[64];\ns[threadIdx.x / 2] = 1;\no[threadIdx.x] = s[0]; }"
+    )
+    assert not analyzed(text.replace("[0]", "[threadIdx.x / 2]")).trace.races
