@@ -1,17 +1,6 @@
 "use strict";
-const GALLERY = {
-  "transpose": { layout: "(32,32):(32,1)", store: "y, x", load: "x, y" },
-  "padded": { layout: "(32,32):(33,1)", store: "y, x", load: "x, y" },
-  "XOR": { layout: "Sw<5,0,5> o (32,32):(32,1)", store: "y, x", load: "x, y" },
-  "every second word": { layout: "(2048):(1)", block: "32x32", store: "", load: "rank * 2" },
-  "broadcast": { store: "", load: "y, 7" },
-  "a row of float4": { layout: "(64,128):(128,1)", block: "32x8", store: "", load: "y, x * 4", vector: "4" },
-  "float4, two rows of lanes": { layout: "(16,64):(64,1)", block: "256", store: "", load: "rank / 16, rank % 16 * 4", vector: "4" },
-  "a column of halves": { layout: "(64,64):(64,1)", element: "f16", block: "64x8", store: "", load: "x, y * 8", vector: "8" },
-  "reduction, stride 2": { layout: "(1024):(1)", block: "256", store: "", load: "rank * 2 % 512" },
-  "columns of a matrix": { memory: "global", layout: "(1024,1024):(1024,1)", store: "", load: "x, y" },
-};
-const FIRST = { layout: "(32,32):(32,1)", element: "f32", memory: "shared", block: "32x32", store: "y, x", load: "x, y", vector: "1" };
+// first: the fields at the start. answers: by address, of a page that asks nobody; null if memsim answers.
+const { first: FIRST, gallery: GALLERY, answers: ANSWERS } = JSON.parse(document.getElementById("data").textContent);
 const form = document.getElementById("question");
 const part = (name) => document.getElementById(name);
 let asked = 0, last = null, before = null;
@@ -46,11 +35,20 @@ function draw() {
   part("answers").replaceChildren(section(before ? `after: ${name(last.fields)}` : name(last.fields), last.page), ...both);
 }
 
+function known(fields) {
+  const address = String(new URLSearchParams(fields));
+  return ANSWERS[address] || { error: `This page has the answers of its examples and their cures only. memsim play '#${address}'\nopens this state, once memsim is installed on your machine.` };
+}
+
+async function answered(fields) {
+  const reply = await fetch("answer", { method: "POST", body: JSON.stringify({ ...fields, vector: Number(fields.vector) }) });
+  return reply.json();
+}
+
 async function ask() {
   const number = ++asked, fields = state();
   history.replaceState(null, "", `#${new URLSearchParams(fields)}`);
-  const reply = await fetch("answer", { method: "POST", body: JSON.stringify({ ...fields, vector: Number(fields.vector) }) });
-  const found = await reply.json();
+  const found = ANSWERS ? known(fields) : await answered(fields);
   if (number !== asked) return; // a newer question is on its way
   part("error").textContent = found.error || "";
   part("cures").replaceChildren(...(found.cures || []).map((cure) =>
@@ -62,10 +60,25 @@ async function ask() {
 
 part("gallery").append(...Object.entries(GALLERY).map(([title, fields]) => button(title, () => { before = null; show(fields); })));
 part("keep").addEventListener("click", () => { before = last; if (last) draw(); });
-part("trace").addEventListener("change", async (event) => {
-  const reply = await fetch("trace", { method: "POST", body: event.target.files[0] });
+async function report(path, body) {
+  const reply = await fetch(path, { method: "POST", body });
   if (reply.ok) location.href = URL.createObjectURL(new Blob([await reply.text()], { type: "text/html" }));
   else part("error").textContent = (await reply.json()).error;
+}
+
+async function inBase64(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  return btoa(text);
+}
+
+part("saved").hidden = Boolean(ANSWERS);
+part("trace").addEventListener("change", (event) => report("trace", event.target.files[0]));
+part("launch").addEventListener("change", async (event) => {
+  const files = {};
+  for (const file of event.target.files) files[file.webkitRelativePath.split("/").slice(1).join("/")] = await inBase64(file);
+  report("launch", JSON.stringify(files));
 });
 let waiting = 0;
 form.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(ask, 150); });

@@ -7,6 +7,7 @@ was led to has another name) and comes from its own page, keeps nothing, and exe
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -16,15 +17,21 @@ from tempfile import TemporaryDirectory
 import msgspec
 
 from memsim.analysis import analyze_trace
+from memsim.api.running import trace_job
+from memsim.boundary import boundary_of, confined_to
+from memsim.captured.saved_launch import LAUNCH
 from memsim.errors import MemsimError
+from memsim.play.gallery import page
 from memsim.play.question import Question, answer
+from memsim.programs import within_time_limit
+from memsim.targets.target import read_job
 from memsim.trace.trace import Trace
 from memsim.views.report import report_page
 
 LOCAL = "127.0.0.1"
 HERE = Path(__file__).parent
-LARGEST = 64 << 20  # bytes of a trace
-FILES = {"/": ("page.html", "text/html"), "/page.js": ("page.js", "text/javascript")}
+LARGEST = 64 << 20  # bytes of what is sent
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_+=-][\w.+=-]{0,99}", re.ASCII)
 POLICY = "default-src 'self'; style-src 'unsafe-inline'; img-src data:; script-src 'self' blob:"
 
 
@@ -43,26 +50,28 @@ def server(port: int = 0) -> HTTPServer:
 
 
 class Playground(BaseHTTPRequestHandler):
-    """Two files, and two questions: `answer`, of a state of the page, and `trace`, of a saved trace."""
+    """Two files, and three questions: `answer`, of a state of the page; `trace`, `launch`: of saved ones."""
 
     def do_GET(self) -> None:
         """The page and its script."""
         if not self._is_ours():
             return
-        name, kind = FILES.get(self.path, ("", ""))
-        if not name:
+        if self.path == "/":
+            self._send(HTTPStatus.OK, "text/html", page().encode())
+        elif self.path == "/page.js":
+            self._send(HTTPStatus.OK, "text/javascript", (HERE / "page.js").read_bytes())
+        else:
             self.send_error(HTTPStatus.NOT_FOUND)
-            return
-        self._send(HTTPStatus.OK, kind, (HERE / name).read_bytes())
 
     def do_POST(self) -> None:
-        """An answer as JSON; a trace's report as HTML, an error as JSON."""
+        """An answer as JSON; the report of what was saved as HTML, an error as JSON."""
         if not self._is_ours():
             return
         length = self.headers.get("Content-Length", "")
         answers: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
             "/answer": ("application/json", _answered),
             "/trace": ("text/html", _reported),
+            "/launch": ("text/html", _launch_reported),
         }
         if self.path not in answers or not length.isdecimal() or int(length) > LARGEST:
             self.send_error(HTTPStatus.BAD_REQUEST)
@@ -115,3 +124,22 @@ def _reported(body: bytes) -> bytes:
         path = Path(folder) / "trace.npz"
         path.write_bytes(body)
         return report_page(analyze_trace(Trace.load(path))).encode()
+
+
+def _launch_reported(body: bytes) -> bytes:
+    """body: the files of a folder that `memsim capture` or `--save-launch` wrote, by name, as base64."""
+    files = msgspec.json.decode(body, type=dict[str, bytes])
+    if LAUNCH not in files:
+        raise MemsimError(f"there is no {LAUNCH} in this folder", hint="choose the folder of one launch")
+    with TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        for relative, content in files.items():
+            parts = relative.split("/")
+            if not all(map(PLAIN_NAME.fullmatch, parts)):
+                raise MemsimError(f"{relative!r} is no name of a saved launch")
+            path = folder.joinpath(*parts)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        with confined_to(boundary_of(folder)), within_time_limit(LAUNCH):
+            job = read_job(str(folder / LAUNCH), {})
+            return report_page(analyze_trace(trace_job(job), job.arch)).encode()

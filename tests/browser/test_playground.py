@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -10,7 +11,10 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
+from memsim.cli import main
+from memsim.play.gallery import static_page
 from memsim.play.server import server
+from tests.browser.conftest import Page
 
 pytestmark = pytest.mark.slow
 
@@ -62,3 +66,35 @@ def test_every_example_has_an_answer_and_a_mistake_its_reason(browser: Chrome, a
     shows(browser, "an index is integer arithmetic", "error")
     entries = browser.get_log("browser")  # type: ignore[no-untyped-call]
     assert all("422" in entry["message"] for entry in entries if entry["level"] == "SEVERE")
+
+
+def test_the_gallery_needs_no_server_and_says_what_does(browser: Chrome, tmp_path: Path) -> None:
+    path = tmp_path / "gallery.html"
+    path.write_text(static_page(), "utf-8")
+    page = Page(browser, path)
+    shows(browser, "32-way bank conflict")
+    swizzle = next(b for b in browser.find_elements(By.CSS_SELECTOR, "#cures button") if "swizzle" in b.text)
+    swizzle.click()
+    shows(browser, "conflict-free")
+    for example in browser.find_elements(By.CSS_SELECTOR, "#gallery button"):
+        browser.execute_script("document.getElementById('answers').replaceChildren()")
+        example.click()
+        shows(browser, "tile")
+        assert browser.find_element(By.ID, "error").text == "", example.text
+    field = browser.find_element(By.NAME, "load")
+    field.clear()
+    field.send_keys("y, x + 1")
+    shows(browser, "memsim play '#layout=", "error")
+    assert not browser.find_element(By.ID, "saved").is_displayed()
+    assert page.complaints() == []
+    assert [url for url in page.requests() if not url.startswith(("data:", "about:"))] == [path.as_uri()]
+
+
+def test_the_folder_of_a_saved_launch_becomes_a_report(browser: Chrome, address: str, tmp_path: Path) -> None:
+    assert (
+        main(["analyze", "transpose_naive", "--size", "64,64", "--save-launch", str(tmp_path / "run")]) == 0
+    )
+    browser.get(address)
+    browser.find_element(By.ID, "launch").send_keys(str(tmp_path / "run"))
+    WebDriverWait(browser, 20).until(lambda b: b.current_url.startswith("blob:"))
+    assert browser.find_element(By.ID, "verdict").text.startswith("Worst is the load")

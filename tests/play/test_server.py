@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
@@ -11,6 +12,7 @@ from threading import Thread
 import pytest
 
 import memsim
+from memsim.cli import main
 from memsim.play.server import server
 
 
@@ -69,3 +71,31 @@ def test_what_is_too_long_or_has_no_length_is_refused(port: int) -> None:
 def test_a_port_that_is_taken(port: int) -> None:
     with pytest.raises(memsim.MemsimError, match=f"cannot listen on port {port}"):
         server(port)
+
+
+def saved(folder: Path) -> dict[str, str]:
+    """The files of a saved launch, as the page sends them."""
+    assert main(["analyze", "transpose_naive", "--size", "64,64", "--save-launch", str(folder)]) == 0
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): b64encode(path.read_bytes()).decode() for path in files}
+
+
+def test_a_saved_launch_becomes_a_report(port: int, tmp_path: Path) -> None:
+    files = saved(tmp_path / "run")
+    good, page = ask(port, "/launch", json.dumps(files).encode())
+    assert good.status == 200 and b"transpose_naive: worst is the load" in page
+
+
+def test_what_is_no_saved_launch_is_refused(port: int, tmp_path: Path) -> None:
+    files = saved(tmp_path / "run")
+    outside = tmp_path / "outside.txt"
+    for wrong in (
+        {name: text for name, text in files.items() if name != "launch.json"},
+        {**files, "../outside.txt": "eA=="},
+        {**files, str(outside): "eA=="},
+        {**files, "launch.json": b64encode(b"{}").decode()},
+        {**files, "launch.json": "no base64!"},
+    ):
+        bad, said = ask(port, "/launch", json.dumps(wrong).encode())
+        assert bad.status == 422 and json.loads(said)["error"]
+    assert not outside.exists()
