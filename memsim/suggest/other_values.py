@@ -14,6 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
+
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch, dim3
@@ -83,8 +85,8 @@ def touched(job: Job, edit: Edit) -> list[Knob]:
             found[name] = Knob(name, template[name], "template")
         elif name.startswith("blockDim."):
             found[name] = Knob(name, job.launch.block["xyz".index(name[-1])], "block")
-        elif isinstance(value := arguments.get(name), int) and not isinstance(value, bool):
-            found[name] = Knob(name, value, "argument")
+        elif isinstance(value := arguments.get(name), (int, np.integer)) and not isinstance(value, bool):
+            found[name] = Knob(name, int(value), "argument")
         elif name in declared:
             value = value_of(declared[name], {}) if not names_in(declared[name]) else None
             place = definition(edit.text, name)

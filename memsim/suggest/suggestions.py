@@ -14,6 +14,7 @@ from memsim.job import Job
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
 from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
+from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.suggestions_document import (
     ArrayPart,
     SuggestionsDocument,
@@ -187,7 +188,10 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     staged = transposed(job, analysis, found.staging)
     lines = {each.name for each in staged}
     by_hand = (each for each in found.staging if edit_name(each) not in lines)
-    found, remaps = replace(found, staging=tuple(by_hand)), (*remaps, *staged)
+    least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
+    solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
+    rows = () if solved else rows_of_threads(job, analysis)
+    found, remaps = replace(found, staging=tuple(by_hand)), (*remaps, *staged, *rows)
     written = lanes is not None and any(each.name == lanes.name for each in remaps)
     return replace(found, remapped=remaps, lanes=None if written else lanes)
 
