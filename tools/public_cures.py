@@ -1,0 +1,261 @@
+"""What `memsim suggest` does for kernels of public projects.
+
+    python tools/public_cures.py LAUNCHES.py HALF OUT.jsonl
+
+LAUNCHES.py defines `launches(half)`, which yields for each launch its project, its name, and two functions
+that make its job: of the data that the launch is measured with, and of other data. HALF is `development` or
+`held-out`. Sources and data stay where they are: names and counts are written, a line for each launch.
+
+A launch has waste where of its shared wavefronts a tenth or more are bank conflicts, or of its global sectors
+a quarter or more is not needed, at least 32 of either. Accesses of which other data changes the count are
+left out: what data decides, no edit of the kernel changes. The cure is what `suggest` ranks first, and, as a
+user would do, what it then ranks first for the changed kernel. It is whole if at most a tenth of each kind of
+waste is left, and all results are bit-for-bit the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import runpy
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memsim.analysis import BADLY_COALESCED, Analysis, analyze_trace
+from memsim.api.running import trace_job
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.suggest.other_values import at_other_values, guarded, touched
+from memsim.suggest.prove import differing_results, edit_job, source_of
+from memsim.suggest.suggestions import Suggestions, suggest
+from memsim.views.suggest.terminal import name_of
+
+CONFLICTS, LEAST = 0.1, 32
+LEFT = 0.1  # of the waste, in a cure that is whole
+ROUNDS = 3
+SECONDS = 120
+
+
+class Late(Exception):
+    """A launch took too long."""
+
+
+def main() -> None:
+    """Measures each launch of a half, and writes a line for each."""
+    reader = argparse.ArgumentParser(description=__doc__)
+    reader.add_argument("launches", type=Path)
+    reader.add_argument("half", choices=("development", "held-out"))
+    reader.add_argument("out", type=Path)
+    reader.add_argument("--kernels", type=int, default=34, help="stop after so many with waste")
+    reader.add_argument("--only", default="", help="launches whose name contains this")
+    reader.add_argument("--part", default="0/1", help="of the launches, as 0/2")
+    reader.add_argument("--keep", type=Path, help="a folder for the changed sources, outside of the project")
+    asked = reader.parse_args()
+    part, parts = map(int, asked.part.split("/"))
+    done = {}
+    if asked.out.exists():
+        done = {line["launch"]: line for line in map(json.loads, asked.out.read_text("utf-8").splitlines())}
+    found = sum("waste" in line for line in done.values())
+    every = runpy.run_path(str(asked.launches))["launches"](asked.half)
+    for number, (project, name, job, other) in enumerate(every):
+        if name in done or asked.only not in name or number % parts != part:
+            continue
+        if found >= asked.kernels:
+            break
+        told = {"project": project, "launch": name}
+        told |= in_a_process(partial(measure, job, other, asked.keep, name))
+        found += "waste" in told
+        with asked.out.open("a", encoding="utf-8") as out:
+            out.write(json.dumps(told) + "\n")
+        print(f"{name[:100]}: {in_words(told)}", flush=True)
+
+
+def in_a_process(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `work` tells, done by a process of its own: its memory goes with it."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, _late)
+        signal.alarm(SECONDS)
+        try:
+            told = work()
+        except Late:
+            told = {"failed": f"takes longer than {SECONDS} s"}
+        except MemsimError as error:
+            told = {"failed": error.message}
+        except Exception:
+            told = {"crashed": traceback.format_exc()[-1500:]}
+        with os.fdopen(writing, "w") as out:
+            out.write(json.dumps(told))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as given:
+        text = given.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else {"crashed": "the process ended"}
+
+
+def _late(*_: object) -> None:
+    raise Late
+
+
+def measure(
+    make: Callable[[], Job], other: Callable[[], Job], keep: Path | None, name: str
+) -> dict[str, Any]:
+    """A launch's waste, and what becomes of it."""
+    job = make()
+    before = analyze_trace(trace_job(job, apart=True), job.arch)
+    if not _kinds(waste(before, frozenset())):
+        return {}
+    decided = decided_by_data(before, analyze_trace(trace_job(other(), apart=True), job.arch))
+    kinds = _kinds(first := waste(before, decided))
+    if not kinds:
+        return {"decided by data": True}
+    told: dict[str, Any] = {"waste": {kind: first[kind] for kind in kinds}, "all": first, "steps": []}
+    told["bound"] = [None if before.bound.lacks else before.bound.cycles]
+    told["lines"] = len(next(iter(before.trace.sources.values()), "").splitlines())
+    now, analysis = job, before
+    for _ in range(ROUNDS):
+        started, wall = _cpu(), time.monotonic()
+        found = suggest(analysis, now)
+        if "best" not in told:
+            ways = [way.analysis for way in (found.proof, *found.tried, *found.remapped) if way is not None]
+            told["best"] = {
+                kind: min([first[kind][0], *(waste(way, _by_line(decided))[kind][0] for way in ways)])
+                for kind in kinds
+            }
+        told.setdefault("cpu", []).append(round(_cpu() - started, 2))
+        told.setdefault("wall", []).append(round(time.monotonic() - wall, 2))
+        if found.taken is None:
+            told.setdefault("why", found.unproven)
+            told["shown"] = shown(found)
+            break
+        step, after = judged(found, now)
+        told["steps"].append(step)
+        if after is None:
+            break
+        now, analysis = replace(after, name=job.name), analyze_trace(trace_job(after, apart=True), job.arch)
+        told["bound"].append(None if analysis.bound.lacks else analysis.bound.cycles)
+        if keep is not None:
+            _keep(keep, name, after)
+        if not _kinds(waste(analysis, frozenset())):
+            break
+    last = waste(analysis, _by_line(decided))
+    told["left"] = {kind: last[kind] for kind in kinds}
+    gone = [last[kind][0] <= LEFT * first[kind][0] for kind in kinds]
+    less = [last[kind][0] <= 0.75 * first[kind][0] for kind in kinds]
+    told["cure"] = "whole" if all(gone) else "part" if any(less) else "none"
+    return told
+
+
+def judged(found: Suggestions, job: Job) -> tuple[dict[str, Any], Job | None]:
+    """What was taken, whether its results are the same here and at other values, and the job with it."""
+    taken = found.taken
+    assert taken is not None
+    told: dict[str, Any] = {"name": name_of(taken), "tokens": taken.edit.tokens}
+    try:
+        told["differ"] = list(differing_results(job, taken.job))
+        tried = list(at_other_values(job, taken))
+    except MemsimError as error:
+        return told | {"differ": [error.message]}, None
+    names = touched(job, taken.edit)
+    told["values"] = [[one.name, one.value, one.outcome] for one in tried]
+    safe = guarded(taken.edit, tried, names)
+    told["guarded"] = safe is not taken.edit
+    if told["differ"] or safe is None:
+        return told, None
+    return told, edit_job(job, safe, taken.job.launch)
+
+
+def waste(analysis: Analysis, decided: frozenset[tuple[Any, ...]]) -> dict[str, tuple[int, int]]:
+    """Bank conflicts of all shared wavefronts, needless of all global sectors; without what data decides."""
+    sites = [site for key, site in _numbered(analysis) if key not in decided and key[:3] not in decided]
+    shared = sum(site.wavefronts_of_conflicts for site in sites if site.space == "shared")
+    needless = sum(site.needless_sectors for site in sites if site.space == "global")
+    return {"shared": (shared, analysis.wavefronts or 0), "global": (needless, analysis.sectors or 0)}
+
+
+def _kinds(found: dict[str, tuple[int, int]]) -> list[str]:
+    least = {"shared": CONFLICTS, "global": BADLY_COALESCED}
+    return [kind for kind, (wasted, all_) in found.items() if wasted >= max(LEAST, least[kind] * all_)]
+
+
+def decided_by_data(one: Analysis, two: Analysis) -> frozenset[tuple[Any, ...]]:
+    """The accesses whose counts other data changes."""
+    other = dict(_numbered(two))
+    return frozenset(
+        key
+        for key, site in _numbered(one)
+        if key not in other
+        or (site.sectors, site.wavefronts, site.requests)
+        != (other[key].sectors, other[key].wavefronts, other[key].requests)
+    )
+
+
+def _numbered(analysis: Analysis) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    seen: dict[tuple[Any, ...], int] = {}
+    for site in analysis.sites:
+        key = (site.space, site.op, site.array, site.line, site.width)
+        seen[key] = seen.get(key, -1) + 1
+        yield (*key, seen[key]), site
+
+
+def _by_line(decided: frozenset[tuple[Any, ...]]) -> frozenset[tuple[Any, ...]]:
+    """As the changed source has other lines: whole arrays."""
+    return frozenset({*decided, *(key[:3] for key in decided)})
+
+
+def shown(found: Suggestions) -> list[str]:
+    """What is on the page, to be done by hand."""
+    return [
+        *("layout" for each in found.proposals if each.edit is None),
+        *("split" for _ in found.split),
+        *("wider" for _ in found.wider),
+        *("fields" for _ in found.fields),
+        *("staging" for _ in found.staging),
+        *("lanes" for _ in ([found.lanes] if found.lanes else [])),
+    ]
+
+
+def _cpu() -> float:
+    return sum(
+        used.ru_utime + used.ru_stime
+        for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    )
+
+
+def _keep(folder: Path, name: str, job: Job) -> None:
+    source = source_of(job)
+    if source is not None and source.text is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        safe = "".join(letter if letter.isalnum() else "_" for letter in name)
+        (folder / f"{safe}.cu").write_text(source.text, "utf-8")
+
+
+def in_words(told: dict[str, Any]) -> str:
+    """A line about a launch."""
+    if "waste" not in told:
+        return str(
+            told.get("failed")
+            or told.get("crashed", "")[-200:]
+            or ("data" if "decided by data" in told else "-")
+        )
+    steps = "; ".join(step["name"] + (" DIFFERS" if step.get("differ") else "") for step in told["steps"])
+    shared = ", ".join(
+        f"{kind} {one[0]} of {one[1]} -> {told['left'][kind][0]}" for kind, one in told["waste"].items()
+    )
+    return f"{told['cure']}: {shared}; {steps or told.get('why')} {told.get('shown', '')} {told['cpu']} s"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+    main()
