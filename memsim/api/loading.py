@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,8 @@ class Module:
     `machines`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source
     with an instance of one of its templates; None where there is no source to do so. `notes`: of how it was
     compiled. `given`: the compiled file that it is of, with the sources beside it. `named`: what the code
-    calls its sources, whether they can be found or not.
+    calls its sources, whether they can be found or not. `sources_of`: finds those of one kernel of a
+    library; None where `sources` has all.
     """
 
     machines: Mapping[str, MachineKernel] = field(repr=False)
@@ -37,6 +39,9 @@ class Module:
     notes: tuple[str, ...] = field(repr=False, default=(), compare=False)
     given: Given | None = field(repr=False, default=None, compare=False)
     named: tuple[str, ...] = field(repr=False, default=(), compare=False)
+    sources_of: Callable[[MachineKernel], dict[str, str]] | None = field(
+        repr=False, default=None, compare=False
+    )
 
     def __repr__(self) -> str:
         return f"<Module with {', '.join(shown_names(self)) or 'no kernel'}>"
@@ -60,7 +65,9 @@ class Module:
             entry = resolve(self.kernels, name)
         except MemsimError as error:
             return self._instance(name, error)
-        return Kernel(entry, self.machines[entry], self.sources, self.notes, given=self.given)
+        machine = self.machines[entry]
+        sources = self.sources if self.sources_of is None else self.sources_of(machine)
+        return Kernel(entry, machine, sources, self.notes, given=self.given)
 
     def _instance(self, name: str, error: MemsimError) -> Kernel:
         """The instance of a template that `name` is, made now.
@@ -335,22 +342,34 @@ def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
 def _from_binary(path: Path, arch: str | None) -> Module:
     """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
     from memsim.sass.elf import is_relocatable
-    from memsim.sass.machine_code import read_module
+    from memsim.sass.machine_code import FEW_KERNELS, read_module
 
-    machines: dict[str, MachineKernel] = {}
-    sources: dict[str, str] = {}
-    named: dict[str, None] = {}
+    cubins = cubins_for(path, arch)
     notes: tuple[str, ...] = ()
-    for name, content in cubins_for(path, arch):
-        if is_relocatable(content):
-            notes = (
-                f"{path.name} is to be linked (nvcc -dc): addresses that the linker fills in are unknown",
-            )
-        module = _machine_module(read_module(content, file=name), texts_beside(path))
-        machines = {**module.machines, **machines}
-        sources.update(module.sources)
-        named.update(dict.fromkeys(module.named))
+    if any(is_relocatable(content) for _, content in cubins):
+        notes = (f"{path.name} is to be linked (nvcc -dc): addresses that the linker fills in are unknown",)
+    modules = [read_module(content, file=name) for name, content in cubins]
+    machines: dict[str, MachineKernel] = {}
+    for module in reversed(modules):
+        machines |= module.kernels
+    if len(machines) > FEW_KERNELS:  # a library: each is disassembled when it is asked for
+        return Module(machines, {}, notes=notes, sources_of=partial(_sources_of, texts_beside(path)))
+    made = [_machine_module(module, texts_beside(path)) for module in modules]
+    sources = {file: text for one in made for file, text in one.sources.items()}
+    named = dict.fromkeys(name for one in made for name in one.named)
     return Module(machines, sources, notes=notes, named=tuple(named))
+
+
+def _sources_of(texts: SourceTexts, machine: MachineKernel) -> dict[str, str]:
+    """Those source files of a kernel that can still be found."""
+    from memsim.sass.machine_code import own_source
+
+    listing = machine.module.listing_of(machine.name)
+    if listing is None:
+        return {}
+    own = own_source(machine.name, listing)
+    files = dict.fromkeys(line.source.file for line in listing.lines if line.source is not None)
+    return {**texts.of(files), **own}
 
 
 def _machine_module(machine: MachineModule, texts: SourceTexts) -> Module:

@@ -155,11 +155,10 @@ class MachineModule:
     @cached_property
     def own_sources(self) -> Mapping[str, str]:
         """The texts of listings that serve as their own source, by file."""
-        files = {own_file(name): listing for name, listing in self.listings.items()}
         return {
-            file: own_text(listing)
-            for file, listing in files.items()
-            if any(line.source is not None and line.source.file == file for line in listing.lines)
+            file: text
+            for name, listing in self.listings.items()
+            for file, text in own_source(name, listing).items()
         }
 
     @cached_property
@@ -170,6 +169,13 @@ class MachineModule:
             name: MachineKernel(image, self, _parameters(image, types.get(name)))
             for name, image in self.cubin.kernels.items()
         }
+
+
+def own_source(name: str, listing: Listing) -> dict[str, str]:
+    """The text of a kernel's listing by its file, if it serves as its own source."""
+    file = own_file(name)
+    is_own = any(line.source is not None and line.source.file == file for line in listing.lines)
+    return {file: own_text(listing)} if is_own else {}
 
 
 def read_module(

@@ -9,16 +9,19 @@ import sys
 import zipfile
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from memsim.api.loading import cubins_for
+import memsim
+from memsim.api.loading import cubins_for, load
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
-from memsim.sass import binary
+from memsim.sass import binary, disassemble
 from memsim.sass.binary import chips_in, cubins_in
 from memsim.sass.fat_binary import LZ4, OF_ONE_CHIP, ZSTD, read_fatbins
+from memsim.sass.machine_code import FEW_KERNELS
 
 SOURCE = 'extern "C" __global__ void copy(float *x) { x[threadIdx.x] = x[threadIdx.x + 1]; }\n'
 
@@ -173,6 +176,29 @@ def test_a_fat_binary_that_is_cut_off(tmp_path: Path) -> None:
     with pytest.raises(MemsimError) as caught:
         cubins_in(tmp_path / "cut.fatbin")
     assert caught.value.file == str(tmp_path / "cut.fatbin")
+
+
+def test_of_a_library_only_the_kernel_asked_for_is_disassembled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, disassembled = list[object](), disassemble.disassemble
+
+    def noted(*cubin: Any, **how: Any) -> str:
+        asked.append(how)
+        return disassembled(*cubin, **how)
+
+    monkeypatch.setattr(disassemble, "disassemble", noted)
+    for many in (FEW_KERNELS, FEW_KERNELS + 1):
+        text = "".join(SOURCE.replace("copy", f"copy{number}") for number in range(many))
+        source = tmp_path / "copies.cu"
+        source.write_text(text)
+        (tmp_path / "copies.bin").write_bytes(compile_cubin(source).cubin)
+        asked.clear()
+        module = load(tmp_path / "copies.bin")
+        assert len(module) == many and len(asked) == (many == FEW_KERNELS)
+        kernel = module["copy3"]
+        assert len(asked) == 1 and list(kernel.sources.values()) == [text]
+        assert memsim.analyze(kernel, 1, 32, ["f32[64]"]).sites[0].requests == 1
 
 
 @pytest.mark.slow
