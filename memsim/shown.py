@@ -8,17 +8,21 @@ The records below know no views, so that each room that counts can read them. Wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from memsim.analysis import Analysis
+from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.sanitizer.hazards import Sanitized
 
 if TYPE_CHECKING:
+    from memsim.job import Job
+    from memsim.time.predict_time import LaunchTime
     from memsim.views.plot import Plots
     from memsim.views.suggest.terminal import ShownSuggestions
 
@@ -43,10 +47,45 @@ class Shown:
 class ShownAnalysis(Analysis):
     __doc__ = Analysis.__doc__
 
+    #: What was analyzed, where it is a launch and not a trace; it stays in its process.
+    job: Job | None = None
+
     @classmethod
-    def of(cls, analysis: Analysis) -> ShownAnalysis:
-        """The analysis with methods that show it."""
-        return cls(**{field.name: getattr(analysis, field.name) for field in fields(Analysis)})
+    def of(cls, analysis: Analysis, job: Job | None = None) -> ShownAnalysis:
+        """The analysis, of a job if it is of one, with methods that show it."""
+        shown = cls(**{field.name: getattr(analysis, field.name) for field in fields(Analysis)})
+        object.__setattr__(shown, "job", job)
+        return shown
+
+    def __getstate__(self) -> dict[str, object]:
+        """What another process needs to show it: with the line of its time, without the job."""
+        kept = {name: value for name, value in vars(self).items() if name not in ("job", "timed")}
+        return {**kept, "estimate": self.timed.estimate}
+
+    @cached_property
+    def timed(self) -> Analysis:
+        """The same with the line that tells its estimated time, if it is of a launch."""
+        from memsim.time.quick_estimate import estimate
+
+        return self if self.job is None else replace(self, estimate=estimate(self.job, self.trace))
+
+    def to_dict(self, *, sass: bool = False) -> dict[str, Any]:
+        """As printed by `memsim analyze --json`; `sass`: with the machine instructions of each of `sites`."""
+        return Analysis.to_dict(self.timed, sass=sass)
+
+    def time(self, l2: str = "cold") -> LaunchTime:
+        """About how many cycles the launch takes, and what its warps wait for: an estimate (docs/time.md).
+
+        l2: the L2 cache before the launch, "cold" as under a profiler, or "warm".
+
+        Raises:
+            MemsimError: it is of a trace, or of index math; or as `memsim time`.
+        """
+        from memsim.time.predict_time import PreparedTime
+
+        if self.job is None:
+            raise MemsimError("this analysis is of no launch of machine code, whose schedule tells the time")
+        return PreparedTime(self.job, self.trace).predict(l2)
 
     @property
     def plot(self) -> Plots:
@@ -120,19 +159,19 @@ class ShownAnalysis(Analysis):
         """
         from memsim.views.report import report_page
 
-        write_text(Path(path), report_page(self), "it")
+        write_text(Path(path), report_page(self.timed), "it")
 
     def __str__(self) -> str:
         """The text that `memsim analyze` prints."""
         from memsim.views.analyze.terminal import render
 
-        return render(self)
+        return render(self.timed)
 
     def _repr_html_(self) -> str:
         """The representation in a notebook: the verdict, the bank heatmap, the rows."""
         from memsim.views.report import fragment
 
-        return fragment(self)
+        return fragment(self.timed)
 
 
 class ShownSanitized(Sanitized):

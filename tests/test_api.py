@@ -134,7 +134,7 @@ def test_a_printed_analysis_is_the_text_report(kernel: Kernel, monkeypatch: pyte
     analysis = memsim.analyze(kernel, 1, 32, [memsim.ArrayArg((32,), "int32")])
     printed = str(analysis)
     stream = StringIO()
-    write(analysis, stream)
+    write(analysis.timed, stream)
     assert printed == stream.getvalue().rstrip("\n")
     assert printed.splitlines()[0] == analysis.verdict
     monkeypatch.setenv("FORCE_COLOR", "1")

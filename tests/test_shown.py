@@ -13,6 +13,7 @@ import pytest
 import memsim
 from memsim.analysis import Analysis, analyze_trace
 from memsim.captured.launched import Launched
+from memsim.errors import MemsimError
 from memsim.suggest import suggest
 
 SIZE = (64, 64)
@@ -45,10 +46,26 @@ def test_the_records_below_are_the_same_data_and_show_nothing() -> None:
     trace = memsim.catalog()["transpose_naive"].trace(SIZE)
     record, shown = analyze_trace(trace), memsim.catalog()["transpose_naive"].analyze(SIZE)
     assert type(record) is Analysis and str(record) == repr(shown) == f"<Analysis {shown.verdict}>"
-    assert record.to_dict(sass=True) == shown.to_dict(sass=True)
+    assert record.to_dict(sass=True) == {**shown.to_dict(sass=True), "time": None}
     assert not {"plot", "heatmap", "explain", "report", "suggest", "_repr_html_"} & set(dir(record))
     assert suggest(record).to_dict() == shown.suggest().to_dict()
     assert "Suggestions(" in str(suggest(record)) and str(shown.suggest()).startswith("transpose_naive: ")
+
+
+def test_it_tells_how_long_its_launch_takes() -> None:
+    shown = memsim.catalog()["transpose_naive"].analyze(SIZE)
+    cold, warm = shown.time(), shown.time(l2="warm")
+    assert warm.cycles < cold.cycles < cold.elapsed
+    line = str(shown).splitlines()[1]
+    assert shown.timed.estimate is not None
+    assert line == f"Time: {shown.timed.estimate.verdict}" and "an estimate" in line
+    assert shown.to_dict()["time"]["cycles"] == cold.cycles
+    again = pickle.loads(pickle.dumps(shown))
+    assert str(again) == str(shown)
+    for none in (WAYS["index math"](), WAYS["plain addresses"]()):
+        assert not [line for line in str(none).splitlines() if line.startswith("Time")]
+        with pytest.raises(MemsimError, match="machine code"):
+            none.time()
 
 
 def test_totals_stand_beside_the_counters_of_ncu() -> None:

@@ -23,6 +23,7 @@ from memsim.bound import Bound, BoundFigures, bound_of
 from memsim.counts import InstructionCounts, Range, SiteCounts, total
 from memsim.document import LEFT_OUT, Chip, Count, Dim3, Document, DocumentPart, Line, Texts, plain
 from memsim.errors import MemsimError
+from memsim.estimated_time import EstimatedTime
 from memsim.launch import Natural, Positive
 from memsim.trace.trace import Trace
 from memsim.trace.trace_data import Origin
@@ -91,6 +92,7 @@ class AnalysisDocument(Document, frozen=True, kw_only=True):
     notes: Annotated[Texts, Meta(description="what else was seen")]
     uncertain: Annotated[Texts, Meta(description="why some counts are not certain")]
     races: Annotated[Texts, Meta(description="that the first accesses show; memsim sanitize finds all")]
+    time: Annotated[EstimatedTime | None, Meta(description="an estimate; null: none was asked for")]
 
 
 SCHEMA = 1
@@ -102,7 +104,8 @@ class Analysis:
 
     trace: what it was computed from. arch: the chip whose rules were used. sites: rows by file, line and
     first instruction. totals: ncu metric name -> predicted value, None if it is not certain. verdict:
-    the answer in one line. undecided: ncu metric name -> what is known of each total that is None.
+    the answer in one line. undecided: ncu metric name -> what is known of each total that is None. estimate:
+    how long the launch takes, if that was asked for.
     """
 
     trace: Trace
@@ -111,6 +114,7 @@ class Analysis:
     totals: dict[str, int | None]
     verdict: str
     undecided: Mapping[str, Range] = dataclasses.field(default_factory=dict)
+    estimate: EstimatedTime | None = None
 
     @property
     def excess_wavefronts(self) -> int:
@@ -231,6 +235,7 @@ class Analysis:
             notes=trace.notes,
             uncertain=trace.uncertain,
             races=tuple(race.text for race in trace.races),
+            time=self.estimate,
         )
         return plain(document)
 

@@ -133,7 +133,7 @@ def analyze(
         max_steps=max_steps,
         allow_out_of_bounds=allow_out_of_bounds,
     )
-    return ShownAnalysis.of(analyze_trace(running.trace_job(job, progress), job.arch))
+    return ShownAnalysis.of(analyze_trace(running.trace_job(job, progress), job.arch), job)
 
 
 def sanitize(

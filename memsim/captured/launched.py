@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.api.loading import SourceTexts
+from memsim.arch import get_arch
 from memsim.argument_types import StructFields
 from memsim.argument_types.argument import Copies, argument_of
 from memsim.argument_types.foreign_arrays import as_arguments
@@ -63,9 +65,12 @@ class Launched:
         """As `memsim.api.running.trace`; `how` are its options."""
         return running.trace(**self._described(), **how)
 
-    def analyze(self, **how: Any) -> ShownAnalysis:
+    def analyze(self, progress: running.Progress | None = None, **how: Any) -> ShownAnalysis:
         """As `memsim.analyze`; `how` are its options, such as `blocks=4`."""
-        return ShownAnalysis.of(running.analyze(**self._described(), **how))
+        if how.get("arch") is not None:
+            how["arch"] = get_arch(how["arch"])
+        job = self.job(**{name: value for name, value in how.items() if value is not None})
+        return ShownAnalysis.of(analyze_trace(running.trace_job(job, progress), job.arch), job)
 
     def run(self, **how: Any) -> None:
         """As `memsim.run`: this record's arrays are written in place."""

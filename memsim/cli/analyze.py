@@ -114,7 +114,7 @@ def analyze(
         echo_offers(target, launch_said(ctx).get("options", ()), as_json=as_json)
         return
     job = job_of(ctx, target)
-    analysis = analysis_of(ctx, target, job)
+    analysis = analysis_of(ctx, target, job, with_time=True)
     if save_launch is not None:
         from memsim.captured.launched import Launched
         from memsim.captured.saved_launch import write_launch

@@ -13,7 +13,8 @@ from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render
-from memsim.targets.analyze_targets import analyze_all
+from memsim.guard.judge import has_time_budget
+from memsim.targets.analyze_targets import analyze_all, timed
 from memsim.targets.project_check import read_baseline
 
 
@@ -43,6 +44,8 @@ def baseline(
                 failed.append(target.name)
                 remarks.append(f"error: {target.name}: {measured.error}")
             else:
+                if has_time_budget(target.name, project.rules):
+                    analysis = timed(analysis, target, open_cache(no_cache), "whole")
                 entries[target.name] = entry_of(analysis, target.given)
                 if analysis.trace.origin is not None and analysis.trace.origin.doubt:
                     remarks.append(f"note: {target.name}: {analysis.trace.origin.doubt}")

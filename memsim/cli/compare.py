@@ -93,7 +93,7 @@ class Operands:
         return self.single(name, targets[inside])
 
     def single(self, name: str, target: Job) -> Side:
-        (measured,) = analyze_all((target,), self.cache, self.jobs)
+        (measured,) = analyze_all((target,), self.cache, self.jobs, time="quick")
         return side_of(name, measured.result())
 
     def analyzed(self, name: str, targets: tuple[Job, ...]) -> dict[str, Side]:

@@ -163,8 +163,8 @@ def report(
             "a report must be an .html file", file=str(output), hint=f"name it {output.stem}{PAGE}"
         )
     job = job_of(ctx, target)
-    analysis = analysis_of(ctx, target, job)
-    after = None if compare is None else analyze_target(ctx, compare, beside=True)
+    analysis = analysis_of(ctx, target, job, with_time=True)
+    after = None if compare is None else analyze_target(ctx, compare, beside=True, with_time=True)
     page = pages().report_page(analysis, _recorded(analysis, job), after=after)
     path = output or free_path(analysis.trace.kernel, PAGE)
     write_text(path, page, "the page")

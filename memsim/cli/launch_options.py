@@ -28,6 +28,7 @@ from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.source.expressions import Number, evaluate
+from memsim.targets.analyze_targets import timed
 from memsim.targets.cache import notes_of, trace_of
 from memsim.targets.target import BINARY, PTX, TARGET, check_keys, kind_of, may_be_named, read_job, vary
 from memsim.trace.trace import Trace
@@ -204,22 +205,27 @@ def _in_words(job: Job) -> str:
     return " ".join([*words, *(f"--arg {shlex.quote(str(argument))}" for argument in job.args)])
 
 
-def analyze_target(ctx: click.Context, target: str, *, beside: bool = False) -> Analysis:
-    """The analysis of TARGET; `beside` as in `job_of`.
+def analyze_target(
+    ctx: click.Context, target: str, *, beside: bool = False, with_time: bool = False
+) -> Analysis:
+    """The analysis of TARGET; `beside` as in `job_of`, `with_time` as in `analysis_of`.
 
     Raises:
         MemsimError: as `job_of` and `analysis_of`.
     """
-    return analysis_of(ctx, target, job_of(ctx, target, beside=beside))
+    return analysis_of(ctx, target, job_of(ctx, target, beside=beside), with_time=with_time)
 
 
-def analysis_of(ctx: click.Context, target: str, job: Job) -> Analysis:
-    """The analysis of TARGET, whose job this is.
+def analysis_of(ctx: click.Context, target: str, job: Job, *, with_time: bool = False) -> Analysis:
+    """The analysis of TARGET, whose job this is. with_time: with the line that estimates its time.
 
     Raises:
         MemsimError: whatever goes wrong in the kernel.
     """
-    return analyze_trace(trace_of_target(ctx, target, job), job.arch)
+    analysis = analyze_trace(trace_of_target(ctx, target, job), job.arch)
+    if not with_time:
+        return analysis
+    return timed(analysis, job, open_cache(ctx.params.get("no_cache", False)), "quick")
 
 
 def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:

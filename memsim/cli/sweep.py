@@ -32,6 +32,7 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
     *("--output", "-o"),
     help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
 )
+@click.option("--time", "timed", is_flag=True, help="Estimate how long each takes, and rank by that.")
 @click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 @click.option(
     "--cut",
@@ -53,6 +54,7 @@ def sweep(
     jobs: int | None,
     output: Path | None,
     scheduler: str | None,
+    timed: bool,
     cut: int,
     plot: Path | None,
     as_json: bool,
@@ -69,11 +71,13 @@ def sweep(
     file if they change.
 
     --scheduler takes the address that `dask scheduler` prints. Its workers need memsim, and the files at
-    the same paths. --cut is for one huge launch: its blocks are distributed and their counts summed.
+    the same paths. --time follows one multiprocessor in time (docs/time.md), about as long again as the
+    analysis: an estimate. --cut is for one huge launch: its blocks are distributed and their counts summed.
     Blocks then do not see what blocks of other parts wrote.
 
     \b
     Examples:
+      memsim sweep 'tile_*|sgemm_128x128x8' --size 1024,1024,1024 --time
       memsim sweep tile.cu -D PAD=0..8 --grid 32,32 --block 32,32 --arg 'f32[1048576]'
       memsim sweep layouts.py:transpose --block 32,32 -D 'layout=(32,32):(33,1)|Sw<5,0,5> o (32,32):(32,1)'
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
@@ -87,13 +91,17 @@ def sweep(
         from memsim.views.canvas import check_suffix, save
 
         check_suffix(plot)
+    if timed and cut > 1:
+        raise MemsimError("the time of a part of a launch means nothing", hint="--time without --cut")
     said: dict[str, Any] = {key: text for key, text in texts.items() if text is not None}
     if arg:
         said["args"] = list(arg)
     options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
-    chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1)
+    chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1, timed=timed)
     with progress_bar(target) as report:
-        results = run_sweep(chosen, output, jobs, report, scheduler=scheduler, cut=cut)
+        results = run_sweep(
+            chosen, output, jobs, report, scheduler=scheduler, cut=cut, time="whole" if timed else None
+        )
     if as_json:
         echo_json(to_dict(results))
     else:

@@ -75,6 +75,7 @@ class Guarded(msgspec.Struct, omit_defaults=True):
     files: dict[str, str] = {}
     cycles: dict[str, Natural] = {}
     races: list[str] = []
+    time: Natural | None = None
     sites: list[BaselineRow] = []
 
 
@@ -91,7 +92,8 @@ class Entry:
     arguments: the kernel's arguments in a line; None if unknown. read: what was analyzed and which
     compiler made it; None if the trace does not say. files: for a compiled file its digest and
     those of its sources, by name; empty if it is older than a source. cycles: the lower bound of each unit;
-    empty if it is an estimate. races: keys of those that are known.
+    empty if it is an estimate. races: keys of those that are known. time: estimated cycles with the launch
+    itself, if a budget asks for them.
     """
 
     launch: str
@@ -101,6 +103,7 @@ class Entry:
     files: tuple[tuple[str, str], ...] = ()
     cycles: tuple[tuple[str, int], ...] = ()
     races: tuple[str, ...] = ()
+    time: int | None = None
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
@@ -111,9 +114,9 @@ def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     certain = not bound.lacks and not bound.unknown
     cycles = tuple(sorted((unit.key, unit.cycles) for unit in bound.units)) if certain else ()
     races = tuple(sorted({race.key for race in analysis.trace.races}))
-    return Entry(
-        launch_of(analysis), rows_by_statement(analysis), arguments, read_of(analysis), files, cycles, races
-    )
+    time = None if analysis.estimate is None else analysis.estimate.elapsed
+    rows, read = rows_by_statement(analysis), read_of(analysis)
+    return Entry(launch_of(analysis), rows, arguments, read, files, cycles, races, time)
 
 
 def read_of(analysis: Analysis) -> str | None:
@@ -144,7 +147,7 @@ def render(entries: Mapping[str, Entry]) -> str:
 def _table(name: str, entry: Entry) -> str:
     sites = "".join(f"  {_toml(row)},\n" for row in msgspec.to_builtins([*map(_row, entry.sites)]))
     files, cycles, races = dict(entry.files), dict(entry.cycles), [*entry.races]
-    kernel = Guarded(entry.launch, entry.arguments, entry.read, files, cycles, races)
+    kernel = Guarded(entry.launch, entry.arguments, entry.read, files, cycles, races, entry.time)
     keys = "".join(
         f"{key} = {_toml(value, key == FILES)}\n" for key, value in msgspec.to_builtins(kernel).items()
     )
@@ -211,6 +214,7 @@ def parse(text: str, file: str) -> dict[str, Entry]:
                 tuple(kernel.files.items()),
                 tuple(kernel.cycles.items()),
                 tuple(kernel.races),
+                kernel.time,
             )
             for name, kernel in kernels.items()
         }

@@ -14,10 +14,11 @@
                                        more than its arithmetic
     bound(shared) <= 80%               of the launch's bound
     cycles <= baseline                 the launch's bound, against the baseline's
+    time <= 1.05 * baseline            the launch's estimated time, in cycles (docs/time.md); it is estimated
+                                       only for kernels that have such a budget
 
 A budget applies to one kernel at a time; only what it is compared with may be of another. One that no count
-can break is an error. Errors have a column. Whether a budget holds is decided by `memsim.guard.judge`. The
-measured time of a launch plays no part here.
+can break is an error. Errors have a column. Whether a budget holds is decided by `memsim.guard.judge`.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from memsim.errors import MemsimError
 from memsim.guard.quantities import QUANTITIES, Quantity
 from memsim.guard.select import EVERYTHING, Scanner, Selector, read_selector
 
-WHOLE = "cycles"
+WHOLE, TIME = "cycles", "time"
 
 
 def read_figure(scanner: Scanner) -> str | None:
@@ -105,7 +106,8 @@ class Budget:
     quantity None is the budget `baseline`: every count. reference: "ideal" or "baseline" if the limit is not
     a number. percent: `limit` is a percentage of the quantity's whole. compared: accesses whose sum, times
     `limit`, is the limit; of the same kernel unless it names others. figure: the quantity of a budget of
-    cycles; other: the one that it is compared with, if any.
+    cycles or of time; other: the one that it is compared with, if any. Of time `limit` times the baseline's
+    is the limit, if `reference` is "baseline".
     """
 
     text: str
@@ -138,13 +140,15 @@ def parse_budget(text: str) -> Budget:
     scanner = Scanner(text)
     if scanner.take(rf"{EVERY_COUNT}\s*$"):
         return Budget(text.strip())
+    if scanner.take(rf"{TIME}\b"):
+        return _of_time(scanner, text.strip())
     figure = read_figure(scanner)
     if figure is not None:
         return _of_cycles(scanner, text.strip(), figure)
     selector = read_selector(scanner)
     if selector is not None:
         scanner.expect(r"\.", "'.' and a quantity")
-    name = scanner.one_of((*QUANTITIES, WHOLE, "bound"), "quantity")
+    name = scanner.one_of((*QUANTITIES, WHOLE, "bound", TIME), "quantity")
     if name not in QUANTITIES:
         said = f"{name} is of the whole launch, not of accesses" if selector else f"{name} needs a unit"
         scanner.fail_last(said, hint="write bound(shared) <= 80%, or cycles <= baseline")
@@ -168,6 +172,24 @@ def _relation(scanner: Scanner) -> str:
     if relation is None:
         scanner.fail("expected a comparison", hint=f"known: {', '.join(RELATIONS)}")
     return relation
+
+
+def _of_time(scanner: Scanner, text: str) -> Budget:
+    """A budget of the estimated time, `1.05 * baseline` or cycles with the launch itself.
+
+    Raises:
+        MemsimError: as `parse_budget`.
+    """
+    relation = _relation(scanner)
+    if relation not in ("<=", "<"):
+        scanner.fail_last(f"an estimate has no {relation}", hint="time <= 1.05 * baseline")
+    number = scanner.take(NUMBER)
+    limit = Fraction(1) if number is None else Fraction(number.replace("_", ""))
+    times = number is None or scanner.take(r"\*") is not None
+    if times:
+        scanner.expect(rf"{BASELINE}\b", "baseline, or a number of cycles")
+    scanner.end()
+    return Budget(text, relation=relation, limit=limit, reference=BASELINE if times else None, figure=TIME)
 
 
 def _of_cycles(scanner: Scanner, text: str, figure: str) -> Budget:

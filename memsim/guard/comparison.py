@@ -12,6 +12,7 @@ import msgspec
 
 from memsim.analysis import SCHEMA, Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
+from memsim.estimated_time import EstimatedTime, time_change
 from memsim.guard.baseline import describe_launch, launch_of
 from memsim.guard.changes import Change, SitePair, align, change_of
 from memsim.guard.outcome import CHANGED, IMPROVED, NEW, UNKNOWN, VANISHED, WORSE
@@ -24,12 +25,15 @@ ORDER = (WORSE, NEW, VANISHED, UNKNOWN, IMPROVED, CHANGED)
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One side of a comparison: a kernel's rows and its totals by ncu metric. launch: in a line."""
+    """One side of a comparison: a kernel's rows and its totals by ncu metric. launch: in a line. time: if it
+    was estimated.
+    """
 
     name: str
     sites: tuple[SiteCounts, ...]
     totals: Mapping[str, int | None]
     launch: str
+    time: EstimatedTime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,11 @@ class Comparison:
     def differs(self) -> bool:
         """Whether any count, or the code of any access, is different."""
         return any(line.change for line in self.lines) or any(t.a != t.b for t in self.totals)
+
+    @property
+    def time(self) -> str:
+        """How the estimated times differ, in a line; "" unless both are known."""
+        return time_change(self.a.time, self.b.time)
 
     @property
     def first(self) -> int:
@@ -133,7 +142,7 @@ def compare(a: Side, b: Side) -> Comparison:
 
 def side_of(name: str, analysis: Analysis) -> Side:
     """An analysis as a side."""
-    return Side(name, rows_by_statement(analysis), analysis.totals, launch_of(analysis))
+    return Side(name, rows_by_statement(analysis), analysis.totals, launch_of(analysis), analysis.estimate)
 
 
 class SavedLaunch(msgspec.Struct):
@@ -152,6 +161,7 @@ class Saved(msgspec.Struct):
     totals: dict[str, Natural | None]
     launch: SavedLaunch
     arch: str
+    time: EstimatedTime | None = None
 
 
 def side_of_document(name: str, document: Any) -> Side:
@@ -170,4 +180,4 @@ def side_of_document(name: str, document: Any) -> Side:
         raise MemsimError(f"{name} is damaged: {error}") from None
     launch = Launch(saved.launch.grid, saved.launch.block, saved.launch.shared_bytes)
     described = describe_launch(launch, saved.launch.blocks_replayed, saved.arch)
-    return Side(name, saved.sites, saved.totals, described)
+    return Side(name, saved.sites, saved.totals, described, saved.time)

@@ -10,7 +10,7 @@ from functools import cached_property
 from memsim.analysis import Analysis, Range, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.baseline import WRITE_IT, Entry, launch_of, read_of
-from memsim.guard.budget import BASELINE, WHOLE, Budget, check_certain, cycles_of, figure_name
+from memsim.guard.budget import BASELINE, TIME, WHOLE, Budget, check_certain, cycles_of, figure_name
 from memsim.guard.changes import SitePair, align, change_of
 from memsim.guard.outcome import BROKEN, NEW, UNRESOLVED, VANISHED, Checked, Finding, QuantityChange
 from memsim.guard.quantities import Quantity, Value
@@ -109,7 +109,7 @@ def check(
     if budget.needs_baseline:
         _check_entry(subject)
     if budget.figure is not None:
-        return _of_cycles(budget, budget.figure, subject)
+        return _of_launch(budget, budget.figure, subject)
     if budget.quantity is None:
         found = (_against_baseline(budget, subject, pair, accepted) for pair in subject.pairs)
         findings = [finding for finding in found if finding is not None]
@@ -150,19 +150,46 @@ def _with_limits(finding: Finding) -> Finding:
     return replace(finding, reason="; ".join([*reasons, "at the worse end of its limits", *whys]))
 
 
-def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
+def _of_launch(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
     """A budget of the whole launch; its worst row represents it, or where its code begins if it has none.
 
     Raises:
-        MemsimError: its bound is an estimate, or the baseline has none.
+        MemsimError: its bound is an estimate, its time is not estimated, or the baseline has none.
     """
+    rows = [site for site in subject.analysis.sites if _happens(site)] or [_start(subject.analysis)]
+    change, reason = _time(budget, subject) if figure == TIME else _cycles(budget, figure, subject)
+    assert change.now is not None and change.limit is not None  # as both of them say
+    if budget.holds(change.now, change.limit):
+        return Checked(subject.name, budget.text, len(rows))
+    worst = max(rows, key=lambda site: site.badness)
+    finding = Finding(BROKEN, subject.name, budget.text, worst, (change,), reason)
+    return Checked(subject.name, budget.text, len(rows), (finding,))
+
+
+def _time(budget: Budget, subject: GuardedKernel) -> tuple[QuantityChange, str]:
+    """The estimated time beside its limit, and what is said of it."""
+    estimate = subject.analysis.estimate
+    if estimate is None or estimate.elapsed is None:
+        why = "it has no machine code" if estimate is None else estimate.unknown
+        raise MemsimError(f"the time of {subject.name} is not estimated: {why}")
+    was, limit = None, budget.limit
+    if budget.reference == BASELINE:
+        if subject.entry is None or subject.entry.time is None:
+            raise MemsimError(f"the baseline of {subject.name} has no estimated time", hint=WRITE_IT)
+        was = Fraction(subject.entry.time)
+        limit *= was
+    now = Fraction(estimate.elapsed)
+    return QuantityChange("time in cycles", was, now, limit, budget.relation), estimate.verdict
+
+
+def _cycles(budget: Budget, figure: str, subject: GuardedKernel) -> tuple[QuantityChange, str]:
+    """The bound of the launch or of a unit beside its limit, and what is said of it."""
     bound = subject.analysis.bound
     check_certain(subject.name, bound)
-    rows = [site for site in subject.analysis.sites if _happens(site)] or [_start(subject.analysis)]
     whole, now, was = cycles_of(bound, WHOLE), cycles_of(bound, figure), _cycles_before(subject, figure)
     if budget.reference == BASELINE and was is None:
         raise MemsimError(f"the baseline of {subject.name} has no bounds in cycles", hint=WRITE_IT)
-    limit, reason = budget.limit, f"{bound.verdict}"
+    limit, reason = budget.limit, bound.verdict
     if budget.percent:
         now = 100 * now / whole if whole else Fraction(0)
         was = None
@@ -170,12 +197,7 @@ def _of_cycles(budget: Budget, figure: str, subject: GuardedKernel) -> Checked:
         limit = was
     elif budget.other is not None:
         limit = cycles_of(bound, budget.other)
-    if budget.holds(now, limit):
-        return Checked(subject.name, budget.text, len(rows))
-    figures = (QuantityChange(figure_name(figure), was, now, limit, budget.relation, budget.percent),)
-    worst = max(rows, key=lambda site: site.badness)
-    finding = Finding(BROKEN, subject.name, budget.text, worst, figures, reason)
-    return Checked(subject.name, budget.text, len(rows), (finding,))
+    return QuantityChange(figure_name(figure), was, now, limit, budget.relation, budget.percent), reason
 
 
 def _start(analysis: Analysis) -> SiteCounts:

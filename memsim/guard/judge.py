@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from memsim.errors import MemsimError
-from memsim.guard.budget import Budget
+from memsim.guard.budget import TIME, Budget
 from memsim.guard.evaluate import GuardedKernel, check, check_races, has_rows
 from memsim.guard.outcome import Checked, Outcome, Problem, some_names
 from memsim.guard.select import EVERYTHING, Selector
@@ -45,6 +45,11 @@ def restrict_rule(rule: Declared[T], names: Collection[str]) -> Declared[T]:
     """The rule for these targets only, of those for which it was declared."""
     inside = [name for name in rule.kernels if name in names]
     return replace(rule, kernels=inside, general=rule.general or len(inside) < len(rule.kernels))
+
+
+def has_time_budget(kernel: str, rules: Sequence[Declared[Budget]]) -> bool:
+    """Whether the time of a kernel has to be estimated for its budgets."""
+    return any(rule.what.figure == TIME and kernel in rule.kernels for rule in rules)
 
 
 def judge(

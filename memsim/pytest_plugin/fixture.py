@@ -21,14 +21,14 @@ from memsim.errors import MemsimError
 from memsim.guard.baseline import Entry
 from memsim.guard.budget import Budget, parse_budget
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import Declared, judge
+from memsim.guard.judge import Declared, has_time_budget, judge
 from memsim.guard.outcome import Outcome
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
 from memsim.sanitizer.hazards import read_allowance
 from memsim.shown import ShownAnalysis, ShownSanitized
 from memsim.store import cache_folder
-from memsim.targets.analyze_targets import analyze_job
+from memsim.targets.analyze_targets import analyze_job, timed
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.project_check import check_project, read_baseline
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job
@@ -122,7 +122,7 @@ class Guard:
         return {**({"arch": arch} if arch else {}), **launch}
 
     def _analyze(self, job: Job) -> ShownAnalysis:
-        analysis = ShownAnalysis.of(analyze_job(job, self._cache))
+        analysis = ShownAnalysis.of(analyze_job(job, self._cache), job)
         self._targets.append((analysis, job))
         return analysis
 
@@ -142,6 +142,8 @@ class Guard:
         target = next((target for other, target in self._targets if other is analysis), None)
         name, given = (target.name, target.given) if target else (analysis.trace.kernel, None)
         rules = _rules(budgets or self._item.config.getini("memsim_budgets"), name)
+        if target is not None and has_time_budget(name, rules):
+            analysis = timed(analysis, target, self._cache, "whole")
         entry = self._entry(name) if any(rule.what.needs_baseline for rule in rules) else None
         self._settle(judge([GuardedKernel(name, analysis, entry, given)], rules, _acceptances(accept, name)))
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from memsim.errors import MemsimError
+from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.sweep.results import Counts, VariantResult, counts_of, kept_in, together
 from memsim.sweep.variants import Variant
@@ -22,15 +24,15 @@ from memsim.trace.trace import TraceFile
 PATIENCE = 10  # seconds to wait for the scheduler
 
 
-def count_job(job: Job) -> Counts:
-    """The counts of a job, or the reason why there are none."""
+def count_job(job: Job, time: Effort | None = None) -> Counts:
+    """The counts of a job, or the reason why there are none. time: it is estimated, too."""
     try:
-        return counts_of(analyze_job(job, None))
+        return counts_of(analyze_job(job, None, time))
     except MemsimError as error:
         return Counts(error=str(error).partition("\n")[0])
 
 
-def counted_by(address: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Counts]]:
+def counted_by(address: str, jobs: Sequence[Job], time: Effort | None = None) -> Iterator[tuple[int, Counts]]:
     """(number of the job, its counts), in order of completion.
 
     Raises:
@@ -45,7 +47,7 @@ def counted_by(address: str, jobs: Sequence[Job]) -> Iterator[tuple[int, Counts]
             hint="such as tcp://10.0.0.1:8786; `dask scheduler` prints its own",
         ) from None
     with client:
-        futures = client.map(count_job, jobs, pure=False)
+        futures = client.map(partial(count_job, time=time), jobs, pure=False)
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures):
             try:
@@ -74,6 +76,7 @@ def sweep(
     *,
     scheduler: str | None = None,
     cut: int = 1,
+    time: Effort | None = None,
 ) -> list[VariantResult]:
     """The results of all variants, in order.
 
@@ -82,6 +85,7 @@ def sweep(
         jobs: processes; None for as many as there are processors.
         scheduler: the address of a Dask scheduler whose workers are used instead.
         cut: number of parts of each launch, at most its number of blocks.
+        time: it is estimated, too; not of parts.
 
     Raises:
         MemsimError: the file is of another sweep, or cannot be read or written; a saved trace cannot be
@@ -98,7 +102,7 @@ def sweep(
     waiting = {variant.key: len(parts_of(variant.job, cut)) for variant in missing}
     counts: dict[str, list[Counts]] = {key: [] for key in waiting}
     try:
-        counted = _counted([part for _, part in parts], jobs, scheduler)
+        counted = _counted([part for _, part in parts], jobs, scheduler, time)
         for done, (number, some) in enumerate(counted, 1):
             variant = parts[number][0]
             counts[variant.key].append(some)
@@ -128,14 +132,14 @@ def parts_of(job: Job, cut: int) -> list[Job]:
 
 
 def _counted(
-    jobs: Sequence[Job], processes: int | None, scheduler: str | None
+    jobs: Sequence[Job], processes: int | None, scheduler: str | None, time: Effort | None
 ) -> Iterator[tuple[int, Counts]]:
     """(number of the job, its counts), in order of completion."""
     if scheduler is not None:
         if jobs:
-            yield from counted_by(scheduler, jobs)
+            yield from counted_by(scheduler, jobs, time)
         return
-    for number, measured in enumerate(analyze_all(jobs, None, processes)):
+    for number, measured in enumerate(analyze_all(jobs, None, processes, time)):
         if measured.analysis is None:
             yield number, Counts(error=str(measured.error).partition("\n")[0])
         else:

@@ -28,7 +28,8 @@ class Counts:
     """The counts of one variant, summed over its accesses; `max_ways` is the worst. None: unknown or not
     applicable.
 
-    shared_bytes: per block. error: why there are no counts, "" if there are.
+    shared_bytes: per block. elapsed: estimated cycles with the launch itself, if they were asked for. error:
+    why there are no counts, "" if there are.
     """
 
     wavefronts: int | None = None
@@ -38,12 +39,13 @@ class Counts:
     sectors: int | None = None
     ideal_sectors: int | None = None
     shared_bytes: int | None = None
+    elapsed: int | None = None
     error: str = ""
 
 
 NAMES = tuple(field.name for field in fields(Counts))
 COUNTS = NAMES[:-1]
-OF_ACCESSES = COUNTS[:-1]
+OF_ACCESSES = COUNTS[:-2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,8 @@ def counts_of(analysis: Analysis) -> Counts:
     needed = max([trace.launch.shared_bytes, *ends])
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
-    return Counts(**_together(sites, OF_ACCESSES), shared_bytes=needed)
+    elapsed = None if analysis.estimate is None else analysis.estimate.elapsed
+    return Counts(**_together(sites, OF_ACCESSES), shared_bytes=needed, elapsed=elapsed)
 
 
 def together(parts: Sequence[Counts]) -> Counts:
@@ -84,7 +87,12 @@ def _together(parts: Iterable[Any], names: Iterable[str]) -> dict[str, Any]:
 
 
 def cost_name(results: Sequence[VariantResult]) -> str:
-    """What results are compared by: shared wavefronts, or sectors if there are no shared accesses."""
+    """What results are compared by: estimated time if it is known of all, else shared wavefronts, or sectors
+    if there are no shared accesses.
+    """
+    counted = [result.counts for result in results if not result.counts.error]
+    if counted and all(counts.elapsed is not None for counts in counted):
+        return "elapsed"
     return "wavefronts" if any(result.counts.wavefronts for result in results) else "sectors"
 
 

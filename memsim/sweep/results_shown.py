@@ -13,7 +13,7 @@ from memsim.document import Document, DocumentPart, Line, one_of, plain
 from memsim.errors import MemsimError
 from memsim.sweep.results import Counts, VariantResult, cost_name, frontier, groups
 from memsim.views.canvas import new_figure, style
-from memsim.views.labels import count, number
+from memsim.views.labels import count, number, percent
 from memsim.views.screen import Column, Row, Screen
 
 if TYPE_CHECKING:
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 BEST, LEANER = "*", "+"
 NAMED = 3  # variants that are named with a reason
+#: What variants are ranked by, in sentences and at the axis of the figure.
+NOUNS = {"wavefronts": "wavefronts", "sectors": "sectors", "elapsed": "estimated cycles"}
+AXES = {"wavefronts": "shared wavefronts", "sectors": "global sectors", "elapsed": "estimated cycles"}
 COLUMNS = {
     "wavefronts": Column("wavefronts", right=True),
     "ideal_wavefronts": Column("ideal", right=True, keep=2),
@@ -30,6 +33,7 @@ COLUMNS = {
     "sectors": Column("sectors", right=True),
     "ideal_sectors": Column("ideal sectors", right=True, keep=3),
     "shared_bytes": Column("shared bytes", right=True),
+    "elapsed": Column("cycles, about", right=True),
 }
 
 
@@ -45,11 +49,23 @@ def write(results: Sequence[VariantResult], stream: TextIO) -> None:
         return
     screen.say()
     same = "" if len(groups(results)) == 1 else " of the same work"
-    screen.say(
-        f"{BEST} no other variant{same} has fewer {cost_name(results)}, or as few with less shared memory"
-    )
+    fewer = NOUNS[cost_name(results)]
+    screen.say(f"{BEST} no other variant{same} has fewer {fewer}, or as few with less shared memory")
+    estimated = [result.counts.elapsed for result in results if not result.counts.error]
+    if any(estimated):
+        screen.say(_about_time(None in estimated))
     if len(best) > len(groups(results)):
         screen.say(f"{LEANER} costs more, and no other needs so little shared memory for it")
+
+
+def _about_time(some_lack_it: bool) -> str:
+    """What estimated cycles are, and whether variants are ranked by them."""
+    from memsim.time.predict_time import PROJECTS_ERROR
+
+    ranked = "Some variants have none, so they do not rank." if some_lack_it else ""
+    error = percent(PROJECTS_ERROR)
+    said = f"Cycles, with the launch itself, are estimates, typically within {error} (docs/time.md); smaller"
+    return f"{said} differences decide nothing. {ranked}".rstrip()
 
 
 def headline(results: Sequence[VariantResult], best: Sequence[int]) -> str:
@@ -61,7 +77,7 @@ def headline(results: Sequence[VariantResult], best: Sequence[int]) -> str:
         least = results[best[-1]]
         cost, needed = getattr(least.counts, name), least.counts.shared_bytes
         which = f" with {_values(least)}" if least.values else ""
-        parts.append(f"fewest {name}: {cost:,}{which}, {needed:,} shared bytes")
+        parts.append(f"fewest {NOUNS[name]}: {cost:,}{which}, {needed:,} shared bytes")
     return "; ".join(parts)
 
 
@@ -111,7 +127,9 @@ class SweepDocument(Document, frozen=True, kw_only=True):
     """The variants of a sweep, in the order in which they were asked for."""
 
     answer: Line
-    cost: Annotated[str, one_of("wavefronts", "sectors", description="what is compared, beside shared_bytes")]
+    cost: Annotated[
+        str, one_of("wavefronts", "sectors", "elapsed", description="what is compared, beside shared_bytes")
+    ]
     variants: tuple[SweptVariant, ...]
 
 
@@ -165,7 +183,7 @@ def frontier_figure(results: Sequence[VariantResult]) -> Figure:
         axes.yaxis.set_major_formatter("{x:,.0f}")
         axes.margins(x=0.25)
         axes.set_xlabel("shared memory of a block, bytes")
-        axes.set_ylabel("shared wavefronts" if name == "wavefronts" else "global sectors")
+        axes.set_ylabel(AXES[name])
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
         figure.tight_layout()

@@ -99,6 +99,7 @@ def variants(
     spell: Spell = str,
     *,
     one_will_do: bool = False,
+    timed: bool = False,
 ) -> list[Variant]:
     """Every combination.
 
@@ -108,6 +109,7 @@ def variants(
         options: `-DNAME=VALUE`, whose values may stand for several, and others.
         spell: how the user spells a key.
         one_will_do: a single combination is allowed.
+        timed: their time is estimated, too.
 
     Raises:
         MemsimError: nothing varies, there are too many combinations, or an option does not apply to a target.
@@ -130,7 +132,7 @@ def variants(
         name, said = _said(choices, combination)
         job = read_job(name, said, where="--arg", spell=spell)
         values = {choice.label: chosen[choice.label] for choice in varying}
-        found.append(Variant(values, job, _key(name, said, job)))
+        found.append(Variant(values, job, _key(name, said, job, timed)))
     return found
 
 
@@ -167,11 +169,11 @@ def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[st
     return target, said
 
 
-def _key(target: str, said: Mapping[str, Any], job: Job) -> str:
+def _key(target: str, said: Mapping[str, Any], job: Job, timed: bool) -> str:
     """A key of everything that determines the counts: memsim itself, the launch, and the file's content."""
     path = job.kernel.folder / job.kernel.file
     content = sha256(path.read_bytes()).hexdigest() if file_exists(path) else ""
-    parts = [model_version(), target, dict(said), content]
+    parts = [model_version(), target, dict(said), content, timed]
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -7,7 +7,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -16,9 +16,10 @@ from memsim.analysis import Analysis, analyze_trace
 from memsim.api.kernel_file import KernelFile, files_loaded_once
 from memsim.boundary import Boundary, confine, confinement
 from memsim.errors import MemsimError
+from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.programs import within_time_limit
-from memsim.targets.cache import kept_trace, trace_of
+from memsim.targets.cache import kept_trace, time_of, trace_of
 
 _Result: TypeAlias = "Analysis | MemsimError"
 
@@ -51,30 +52,43 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
-def analyze_job(job: Job, cache: Path | None) -> Analysis:
-    """The analysis of one job; its trace from the cache folder if it is there.
+def analyze_job(job: Job, cache: Path | None, time: Effort | None = None) -> Analysis:
+    """The analysis of one job; its trace from the cache folder if it is there. time: it is estimated, too.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or what it does.
     """
-    return analyze_trace(trace_of(job, cache), job.arch)
+    analysis = analyze_trace(trace_of(job, cache), job.arch)
+    return analysis if time is None else timed(analysis, job, cache, time)
+
+
+def timed(analysis: Analysis, job: Job, cache: Path | None, effort: Effort) -> Analysis:
+    """The analysis of a job, with its estimated time if it has machine code.
+
+    Raises:
+        MemsimError: the kernel cannot be loaded.
+    """
+    return replace(analysis, estimate=time_of(job, cache, analysis.trace, effort))
 
 
 def analyze_all(
-    targets: Sequence[Job], cache: Path | None, jobs: int | None = None
+    targets: Sequence[Job], cache: Path | None, jobs: int | None = None, time: Effort | None = None
 ) -> Iterator[AnalyzedTarget]:
-    """The targets in order; `jobs` processes, as many as there are processors if left out.
+    """The targets in order; `jobs` processes, as many as there are processors if left out. time: as above.
 
     What is kept in the cache is read by this process; the rest is shared out, and targets of one file with
     the same options stay together, so that it is compiled and read once.
     """
-    done = {number: kept for number, target in enumerate(targets) if (kept := _kept(target, cache))}
+    known = () if time is not None else enumerate(targets)
+    done = {number: kept for number, target in known if (kept := _kept(target, cache))}
     groups: dict[object, list[int]] = {}
     for number, target in enumerate(targets):
         if number not in done:
             groups.setdefault(_made_together(target), []).append(number)
     work = [[targets[number] for number in numbers] for numbers in groups.values()]
-    made = zip(groups.values(), _shared_out(partial(_measured, cache=cache), work, jobs), strict=True)
+    made = zip(
+        groups.values(), _shared_out(partial(_measured, cache=cache, time=time), work, jobs), strict=True
+    )
     for number in range(len(targets)):
         while number not in done:
             numbers, found = next(made)
@@ -170,14 +184,14 @@ def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
         return AnalyzedTarget(target, error=error)
 
 
-def _measured(targets: list[Job], cache: Path | None) -> list[_Result]:
+def _measured(targets: list[Job], cache: Path | None, time: Effort | None) -> list[_Result]:
     """In a worker, what is asked for and no more: a target by now holds its loaded program."""
     found: list[_Result] = []
     with files_loaded_once():
         for target in targets:
             try:
                 with within_time_limit("the analysis"):
-                    found.append(analyze_job(target, cache))
+                    found.append(analyze_job(target, cache, time))
             except MemsimError as error:
                 found.append(error)
     return found

@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from memsim.boundary import confinement
 from memsim.compile.options import absolute_paths
 from memsim.compile.toolkit import find_tool, find_tools, identity
 from memsim.errors import MemsimError
+from memsim.estimated_time import Effort, EstimatedTime
 from memsim.files import read_bytes
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -51,13 +52,7 @@ def trace_of(
     with kept_in(folder) as store:
         if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
             return trace_job(job, progress, apart=apart)
-        key = key_before(job, apart)
-        if key is None and _keep_names(job, store):
-            key = key_before(job, apart)
-        if (kept := _read(store, key)) is not None:
-            return kept
-        if key is None or not _is_read_by_nvrtc_alone(job):
-            key = key_of(job, apart)
+        for key in _keys(job, store, apart):
             if (kept := _read(store, key)) is not None:
                 return kept
         trace = trace_job(job, progress, apart=apart)
@@ -68,6 +63,42 @@ def trace_of(
             storage.write(trace, content)
             store.put(key, content.getvalue())
         return trace
+
+
+def time_of(job: Job, folder: Path | None, trace: Trace, effort: Effort = "quick") -> EstimatedTime | None:
+    """The estimated time of a job in a line; None: it has no machine code. trace: its own.
+
+    Raises:
+        MemsimError: the kernel cannot be loaded.
+    """
+    if isinstance(job.kernel, TraceSource):
+        return None
+    with kept_in(folder) as store:
+        if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
+            return _estimate(job, trace, effort)
+        for key in _keys(job, store):
+            if (kept := store.get(f"time {effort} {key}")) is not None:
+                return msgspec.json.decode(kept, type=EstimatedTime)
+        found = _estimate(job, trace, effort)
+        store.put(f"time {effort} {key}", msgspec.json.encode(found))
+        return found
+
+
+def _estimate(job: Job, trace: Trace, effort: Effort) -> EstimatedTime | None:
+    from memsim.time.quick_estimate import estimate  # loaded only if nothing was kept
+
+    return estimate(job, trace, effort)
+
+
+def _keys(job: Job, store: Store, apart: bool = False) -> Iterator[str]:
+    """Under which a trace may be kept, or is to be; the last one if it is under none."""
+    key = key_before(job, apart)
+    if key is None and _keep_names(job, store):
+        key = key_before(job, apart)
+    if key is not None:
+        yield key
+    if key is None or not _is_read_by_nvrtc_alone(job):
+        yield key_of(job, apart)
 
 
 def notes_of(job: Job, folder: Path | None) -> tuple[str, ...]:

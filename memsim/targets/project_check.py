@@ -14,12 +14,12 @@ from memsim.files import file_exists, read_bytes, read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import judge, restrict_rule
+from memsim.guard.judge import has_time_budget, judge, restrict_rule
 from memsim.guard.outcome import Coverage, NotCompared, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
 from memsim.source.kernels import kernels
-from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.analyze_targets import analyze_all, timed
 from memsim.targets.project import OWN_FILE, Base, Project
 from memsim.targets.revision import text_at
 from memsim.targets.source_launch import Followed, follow, kernel_of, launching_text_of
@@ -133,7 +133,10 @@ def check_project(
         target = measured.target
         name = target.name
         if measured.analysis is not None:
-            subjects.append(GuardedKernel(name, measured.analysis, (entries or {}).get(name), target.given))
+            analysis = measured.analysis
+            if has_time_budget(name, rules):
+                analysis = timed(analysis, target, cache, "whole")
+            subjects.append(GuardedKernel(name, analysis, (entries or {}).get(name), target.given))
         if measured.error is not None:
             problems.append(Problem(name, measured.error))
         if progress is not None:

@@ -53,6 +53,10 @@ STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
 MOST_ISSUES = 3_000_000
 
 
+class TooLongError(MemsimError):
+    """There is an estimate, but it takes more steps than were allowed."""
+
+
 @dataclass(frozen=True, slots=True)
 class InstructionTime:
     """One instruction. pipe: as `pipes.pipe_of` names it, or "memory". executed: by all its warps.
@@ -243,8 +247,11 @@ class PreparedTime:
         set_to: Latencies | None = None,
         skips: bool = True,
         watched: range = range(0),
+        most_issues: int = MOST_ISSUES,
     ) -> LaunchTime:
-        """As `predict_time`. watched: cycles of which all issues are kept."""
+        """As `predict_time`. watched: cycles of which all issues are kept. most_issues: after which it gives
+        up, without those that are skipped.
+        """
         if l2 not in (COLD, WARM):
             raise MemsimError(f"l2 must be {COLD} or {WARM}, not {l2!r}")
         for name in off:
@@ -270,8 +277,8 @@ class PreparedTime:
         )
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
         steady = SteadyState(np.array([one.index for one in made])) if skips else None
-        if not run_to_end(processor, skips, MOST_ISSUES, steady):
-            raise MemsimError("the launch is too long to be followed in time", hint="give a smaller one")
+        if not run_to_end(processor, skips, most_issues, steady):
+            raise TooLongError("the launch is too long to be followed in time", hint="give a smaller one")
         active = processor.cycles
         return LaunchTime(
             kernel=self.whole.kernel,

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from memsim.counts import SiteCounts
 from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
+from memsim.estimated_time import EstimatedTime
 from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Side, Total
 from memsim.guard.outcome import QuantityChange
 from memsim.views.labels import access, amount, count, file_names
@@ -175,6 +176,8 @@ def write(comparisons: Comparisons, stream: TextIO) -> None:
 
 
 def _write_pair(pair: Comparison, screen: Screen) -> None:
+    if pair.time:
+        screen.say(f"Time: {pair.time}")
     for launch in launches_of(pair):
         screen.say(launch)
     screen.say()
@@ -215,6 +218,8 @@ def as_markdown(comparisons: Comparisons) -> str:
             continue
         if len(comparisons.pairs) > 1:
             parts.append(f"#### {escape_markdown(pair.verdict)}")
+        if pair.time:
+            parts.append(escape_markdown(f"Time: {pair.time}"))
         parts += [escape_markdown(launch) for launch in launches_of(pair)]
         rows = changed_rows(pair)
         if rows:
@@ -235,6 +240,7 @@ class SidePart(DocumentPart, frozen=True, kw_only=True):
 
     name: str
     launch: str
+    time: Annotated[EstimatedTime | None, Meta(description="an estimate; null: of two kernels alone")]
 
 
 class QuantityPart(DocumentPart, frozen=True, kw_only=True):
@@ -300,7 +306,7 @@ def _kernel_part(pair: Comparison) -> KernelPart:
 
 
 def _side_part(side: Side) -> SidePart:
-    return SidePart(name=side.name, launch=side.launch)
+    return SidePart(name=side.name, launch=side.launch, time=side.time)
 
 
 def _line_part(line: ComparedAccess) -> LinePart:

@@ -102,11 +102,12 @@ def test_two_kernels(folder: Folder) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[0] == "kernel_v4_colmajor -> kernel_v4: 4 improved, 2 changed, of 12 accesses"
-    assert lines[3] == "Files: kernel_v4_colmajor.cu -> kernel_v4.cu"
-    assert lines[5].split()[:2] == ["change", "line"]
-    assert lines[6].startswith("improved  40 -> 43  ")
-    assert lines[6].split()[-2:] == ["32", "16"]
-    assert max(map(len, lines[5:])) <= 100
+    assert lines[1].startswith("Time: about ") and "(estimates, typically within " in lines[1]
+    assert lines[4] == "Files: kernel_v4_colmajor.cu -> kernel_v4.cu"
+    assert lines[6].split()[:2] == ["change", "line"]
+    assert lines[7].startswith("improved  40 -> 43  ")
+    assert lines[7].split()[-2:] == ["32", "16"]
+    assert max(map(len, lines[6:])) <= 100
     assert any(line.startswith("=  ") for line in lines)
     assert any(line.startswith("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum") for line in lines)
     assert lines[-1] == "8 other totals of ncu's are equal."
@@ -155,6 +156,7 @@ def test_the_launch_of_a_saved_analysis_is_known(folder: Folder) -> None:
     assert [line for line in done.out.splitlines() if "aunch" in line] == [f"Launch: {launch}"]
     (pair,) = document(folder, "v4.json", *v4)["kernels"]
     assert (pair["a"]["launch"], pair["b"]["launch"]) == (launch, launch)
+    assert pair["a"]["time"] == pair["b"]["time"] and pair["a"]["time"]["cycles"]
     done = folder.run("compare", "v4.json", "kernel_v4", "--size", "256,128,16")
     assert [line for line in done.out.splitlines() if "aunch" in line] == [
         f"Launch of A: {launch}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
@@ -10,10 +11,12 @@ import memsim
 from memsim.analysis import Analysis, analyze_trace
 from memsim.bound import UNITS
 from memsim.errors import MemsimError
+from memsim.estimated_time import EstimatedTime
 from memsim.guard.baseline import entry_of, parse, render
 from memsim.guard.budget import parse_budget, why_it_cannot_fail
 from memsim.guard.evaluate import GuardedKernel, check
-from memsim.guard.judge import Declared, judge
+from memsim.guard.judge import Declared, has_time_budget, judge
+from memsim.guard.outcome import QuantityChange
 from memsim.kernels import catalog
 from memsim.views.check.findings import sentence
 from tests.simt.cuda import machine_kernel
@@ -130,6 +133,51 @@ def test_what_is_no_budget_of_cycles(text: str, said: str) -> None:
 )
 def test_their_good_twins(text: str) -> None:
     assert parse_budget(text).text == text
+
+
+SLOW = EstimatedTime(cycles=15_000, elapsed=20_000, seconds=1e-5, clock=2e9, error=0.1)
+
+
+def test_the_estimated_time_is_compared_with_the_baseline(conflicting: Analysis) -> None:
+    before = replace(conflicting, estimate=SLOW)
+    entry = parse(render({"k": entry_of(before)}), "baseline.toml")["k"]
+    assert entry.time == 20_000
+    budget = parse_budget("time <= 1.05 * baseline")
+    assert budget.needs_baseline
+    for elapsed, findings in ((21_000, 0), (21_001, 1)):
+        now = replace(conflicting, estimate=replace(SLOW, elapsed=elapsed))
+        found = check(budget, GuardedKernel("k", now, entry)).findings
+        assert len(found) == findings
+    (figure,) = found[0].figures
+    assert figure == QuantityChange("time in cycles", *map(Fraction, (20_000, 21_001, 21_000)))
+    assert "an estimate, typically within 10 %" in found[0].reason
+    assert "time in cycles" in sentence(found[0])
+    assert not check(parse_budget("time < 20_001"), GuardedKernel("k", before)).findings
+    assert check(parse_budget("time < 20_000"), GuardedKernel("k", before)).findings
+
+
+def test_a_time_that_is_not_known_is_not_judged(conflicting: Analysis) -> None:
+    """And by default it is not even estimated: no other budget needs it."""
+    assert entry_of(conflicting).time is None
+    assert check(parse_budget("baseline"), GuardedKernel("k", conflicting, entry_of(conflicting))).rows
+    for analysis, said in (
+        (conflicting, "it has no machine code"),
+        (replace(conflicting, estimate=EstimatedTime(unknown="too long")), "too long"),
+    ):
+        with pytest.raises(MemsimError, match=said):
+            check(parse_budget("time <= 4"), GuardedKernel("k", analysis))
+    timed = replace(conflicting, estimate=SLOW)
+    with pytest.raises(MemsimError, match="has no estimated time"):
+        check(parse_budget("time <= baseline"), GuardedKernel("k", timed, entry_of(conflicting)))
+    rules = [Declared(parse_budget(text), ["k"]) for text in ("cycles <= 4", "time <= 4")]
+    assert [has_time_budget("k", [rule]) for rule in rules] == [False, True]
+    assert not has_time_budget("other", rules)
+
+
+@pytest.mark.parametrize("text", ["time == 4", "time >= baseline", "time <= 5%", "time <= 2 * 3", "time"])
+def test_what_is_no_budget_of_time(text: str) -> None:
+    with pytest.raises(MemsimError):
+        parse_budget(text)
 
 
 @pytest.mark.parametrize("unit", UNITS)

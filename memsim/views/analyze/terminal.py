@@ -44,7 +44,7 @@ CONSTANT = (
 COLUMNS = {"shared": SHARED, "global": GLOBAL, "local": GLOBAL, "constant": CONSTANT, "texture": GLOBAL}
 INDENT = "  "
 
-LEFT_OUT = ("arbitration between warps", "caches", "time")
+LEFT_OUT = ("arbitration between warps", "caches")
 
 
 def render(analysis: Analysis) -> str:
@@ -70,6 +70,8 @@ def write(
     """
     screen = Screen(stream, force_terminal=colours)
     screen.say(analysis.verdict, "bold")
+    if analysis.estimate is not None:
+        screen.say(f"Time: {analysis.estimate.verdict}")
     if analysis.bound.has_instructions:
         screen.say(f"Bound: {analysis.bound.verdict}")
     screen.say()
@@ -198,7 +200,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             f"{analysis.excess_wavefronts:,} shared wavefronts above the ideal are not bank conflicts: "
             "a different mapping of lanes to elements could save them."
         )
-    yield f"Not modelled: {', '.join((*LEFT_OUT, *analysis.trace.notes))}."
+    yield f"Not modelled in these counts: {', '.join((*LEFT_OUT, *analysis.trace.notes))}."
 
 
 FORECAST = ", if the compiler keeps its accesses as wide as they are"

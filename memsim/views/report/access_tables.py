@@ -152,5 +152,9 @@ def _sums(before: Analysis, after: Analysis) -> Iterator[TotalChange]:
         if any(waste):
             reason = "of them by bank conflicts" if space == "shared" else "of them not needed"
             yield TotalChange(f"{name}: {reason}", *waste)
+    times = [side.estimate.elapsed for side in (before, after) if side.estimate is not None]
+    known = [time for time in times if time is not None]
+    if len(known) == 2:
+        yield TotalChange("Cycles with the launch, about (an estimate)", *known)
     if before.bound.has_instructions and after.bound.has_instructions:
         yield TotalChange("Cycles at least", before.bound.cycles, after.bound.cycles)

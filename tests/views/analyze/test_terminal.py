@@ -102,9 +102,9 @@ def test_the_order_of_the_rows(sort: text.Sort, order: list[str]) -> None:
 
 
 def test_the_last_line_says_what_is_left_out() -> None:
-    assert lines(LOAD)[-1] == "Not modelled: arbitration between warps, caches, time."
+    assert lines(LOAD)[-1] == "Not modelled in these counts: arbitration between warps, caches."
     assert lines(LOAD, notes=("local memory (3 accesses)",))[-1] == (
-        "Not modelled: arbitration between warps, caches, time, local memory (3 accesses)."
+        "Not modelled in these counts: arbitration between warps, caches, local memory (3 accesses)."
     )
 
 

@@ -1,0 +1,69 @@
+"""The estimate of a launch's time that other verbs tell in a line, in a bounded number of steps.
+
+A launch in which a state comes back soon takes a fraction of a second; one that does not is not estimated
+here, so that no report waits long for a line of it. `memsim time` goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from memsim.errors import MemsimError
+from memsim.estimated_time import Effort, EstimatedTime, StallShare
+from memsim.job import Job
+from memsim.time.predict_time import PROJECTS_ERROR, WARM, LaunchTime, PreparedTime, TooLongError
+from memsim.trace.trace import Trace, TraceSource
+
+#: Instructions that are issued one after the other before a line is given up: about half a second.
+MOST_ISSUES = 130_000
+#: Lines of L1 that the replayed blocks ask for, of which each is looked up in turn: about as long.
+MOST_LINES = 200_000
+TAKES_LONG = "it takes longer than this report; `memsim time` does it"
+#: Of warps that do not wait: they issue.
+ISSUED = "selected"
+
+
+def estimate(job: Job, whole: Trace | None = None, effort: Effort = "quick") -> EstimatedTime | None:
+    """The time of a launch in a line, or why it is not estimated; None: it has no machine code.
+
+    whole: its trace, if there is one already. With a cold L2 cache.
+    """
+    if isinstance(job.kernel, TraceSource) or job.part is not None:
+        return None
+    try:
+        prepared = PreparedTime(job, whole)
+        if effort == "whole":
+            return told(prepared.predict())
+        if sum(site.lines or 0 for site in prepared.analysis.sites) > MOST_LINES:
+            return EstimatedTime(unknown=TAKES_LONG)
+        return told(prepared.predict(most_issues=MOST_ISSUES))
+    except TooLongError as error:
+        return EstimatedTime(unknown=TAKES_LONG if effort == "quick" else error.message)
+    except MemsimError as error:
+        return EstimatedTime(unknown=error.message)
+
+
+def told(time: LaunchTime) -> EstimatedTime:
+    """What is told in a line of an estimate."""
+    return EstimatedTime(
+        cycles=time.cycles,
+        elapsed=time.elapsed,
+        seconds=time.seconds,
+        clock=time.clock,
+        l2="warm" if time.l2 == WARM else "cold",
+        error=PROJECTS_ERROR,
+        waiting=tuple(_waiting(time)),
+        lacks=time.lacks,
+    )
+
+
+def _waiting(time: LaunchTime) -> Iterator[StallShare]:
+    """The reasons for which warps wait, most cycles first, each with its line."""
+    stalls, lines = time.stalls, time.stalls_by_line()
+    total = sum(stalls.values())
+    for reason, cycles in stalls.items():
+        if reason != ISSUED:
+            (_, line), most = max(
+                ((at, of.get(reason, 0)) for at, of in lines.items()), key=lambda one: one[1]
+            )
+            yield StallShare(reason, cycles / total, line, most / cycles)
