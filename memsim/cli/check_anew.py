@@ -57,10 +57,13 @@ def check_anew(
     in_repository = locator(targets, repository_root(folder))
     if form == TEXT or output is not None:
         write_outcome(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
+    comment = ""
+    if form == "markdown" or (form == "github" and os.environ.get(SUMMARY)):
+        comment = _writer("markdown")(outcome, in_repository) + _cure(outcome, targets, cache)
     if form != TEXT:
-        _give(_writer(form)(outcome, in_repository), output)
-    if form == "github" and os.environ.get(SUMMARY):
-        _append(Path(os.environ[SUMMARY]), _writer("markdown")(outcome, in_repository))
+        _give(comment if form == "markdown" else _writer(form)(outcome, in_repository), output)
+    if form == "github" and comment:
+        _append(Path(os.environ[SUMMARY]), comment)
     return outcome, is_all_read
 
 
@@ -81,6 +84,24 @@ def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
     file, line = PurePath(finding.site.file).name, str(finding.site.line)
     place = line if file == PurePath(target.kernel.file).name else f"{file}:{line}"
     return shlex.join(["memsim", "explain", *words, "--line", place])
+
+
+def _cure(outcome: Outcome, targets: Sequence[Job], cache: Path | None) -> str:
+    """The change that `memsim suggest` proves for the first kernel whose bank conflicts break a budget."""
+    broken = {finding.kernel for finding in outcome.findings if finding.breaks and finding.site.conflicts}
+    job = next((one for one in targets if one.name in broken), None)
+    if job is None:
+        return ""
+    from memsim.analysis import analyze_trace
+    from memsim.suggest.suggestions import suggest
+    from memsim.targets.cache import trace_of
+    from memsim.views.suggest.terminal import as_comment
+
+    try:
+        found = suggest(analyze_trace(trace_of(job, cache, None, apart=True), job.arch), job)
+    except MemsimError:
+        return ""  # the check has said what is wrong
+    return "" if found.taken is None else f"\n\n{as_comment(job.name, found.taken)}"
 
 
 def _writer(form: str) -> Callable[[Outcome, Locate], str]:

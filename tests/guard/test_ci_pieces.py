@@ -134,8 +134,59 @@ def test_the_action_gives_its_script_all_that_it_reads() -> None:
     assert used == set(ACTION["inputs"])
     assert "${{" not in step["run"]  # an input is never pasted into a script
     document = yaml.safe_load(piece("action"))
-    given = next(step["with"] for step in document["steps"] if "memsim" in step["uses"])
+    (job,) = document["jobs"].values()
+    given = next(step["with"] for step in job["steps"] if "memsim" in step["uses"])
     assert set(given) <= set(ACTION["inputs"])
+    assert document["permissions"]["pull-requests"] == "write"  # for the comment
+
+
+CONFLICT = """\
+__global__ void turn(const float *a, float *b) {
+    __shared__ float tile[32][32];
+    tile[threadIdx.y][threadIdx.x] = a[threadIdx.y * 32 + threadIdx.x];
+    __syncthreads();
+    b[threadIdx.y * 32 + threadIdx.x] = tile[threadIdx.x][threadIdx.y];
+}
+"""
+OWN = '[[targets]]\nfile = "turn.cu"\ngrid = 1\nblock = [32, 32]\nargs = ["f32[1024]", "f32[1024]"]\n'
+GH = """\
+#!/bin/sh
+case "$*" in *--jq*) cat ids;; *) echo "$*" >> asked;; esac
+"""
+
+
+def test_the_comment_has_table_picture_and_patch_and_there_is_one(folder: Folder) -> None:
+    check, comment = (step for step in ACTION["runs"]["steps"] if step.get("name") in ("Check", "Comment"))
+    folder.write("turn.cu", CONFLICT)
+    folder.write("memsim.toml", f'budgets = ["ways <= 1"]\n{OWN}')
+    variables = dict.fromkeys(check["env"], "") | {"COMMENT": "true", "RUNNER_TEMP": str(folder.path)}
+    done = shell(folder, check["run"], **variables)
+    assert done.returncode == 1, done.stderr
+    text = folder.read("memsim.md")
+    assert text.startswith("<!-- memsim -->\n### ❌ memsim: FAILED")
+    assert "| turn | turn.cu:5 |" in text  # the table
+    assert "Words that collide:" in text  # the picture
+    assert "\n```diff\n" in text and "1,056 to 64 wavefronts" in text  # the patch
+    assert len(text) < 65_536
+    assert "GH_TOKEN" not in check["env"]
+
+    folder.write("gh", GH)
+    (folder.path / "gh").chmod(0o755)
+    body = f"body=@{folder.path}/memsim.md"
+    for ids, asked in (
+        ("", "api --silent --method POST repos/o/r/issues/7/comments"),
+        ("41\n42\n", "api --silent --method PATCH repos/o/r/issues/comments/41"),
+    ):
+        folder.write("ids", ids)
+        path = f"{folder.path}{os.pathsep}{os.environ['PATH']}"
+        given = {
+            "RUNNER_TEMP": str(folder.path),
+            "ISSUES": "repos/o/r/issues",
+            "PULL_REQUEST": "7",
+            "PATH": path,
+        }
+        assert shell(folder, comment["run"], **given).returncode == 0
+        assert folder.read("asked").splitlines()[-1] == f"{asked} -F {body}"
 
 
 def test_the_page_s_configuration_and_budgets_are_right(folder: Folder) -> None:

@@ -162,11 +162,10 @@ def test_json_has_was_is_and_limit() -> None:
 
 def test_an_annotation_on_the_line() -> None:
     first, *_ = github(outcome(BROKEN), locate).splitlines()
-    assert first.startswith(
-        "::error file=src/tile.cu,line=7,col=3,title=memsim%3A budget broken::k: budget broken"
-    )
-    assert "ways was 1, is 2, limit <= 1" in first
-    assert "meet in bank 0" in first
+    place, _, said = first.removeprefix("::").partition("::")
+    assert place == "error file=src/tile.cu,line=7,col=3,title=memsim%3A budget broken"
+    assert said.startswith("k: ") and ": 2 ways instead of 1, because " in said and "meet in bank 0" in said
+    assert said.count(".") == 1 and said.endswith(".") and ";" not in said  # one sentence
     notice, *_ = github(outcome(IMPROVED), locate).splitlines()
     assert notice.startswith("::notice file=src/tile.cu,line=7")
     vanished, *_ = github(outcome(VANISHED), locate).splitlines()
@@ -358,6 +357,7 @@ def test_the_summary_of_a_job(folder: Folder, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_format_knows_a_finding_and_its_absence(form: str) -> None:
     render = FORMATS[form]
-    assert "s_a[k][m] = a.x;" in render(outcome(BROKEN), locate)
+    told = "of s_a:" if form == "github" else "s_a[k][m] = a.x;"  # an annotation stands at its line
+    assert told in render(outcome(BROKEN), locate)
     assert "s_a[k][m] = a.x;" not in render(outcome(), locate)
     assert all(TITLES[kind] for kind in HARMLESS)

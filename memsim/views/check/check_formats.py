@@ -18,6 +18,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from html import escape as escape_html
 from pathlib import PurePath, PurePosixPath
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +26,17 @@ from xml.etree import ElementTree
 
 from memsim.guard.outcome import HARMLESS, VANISHED, Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.version import __version__
-from memsim.views.check.findings import TITLES, Locate, limit, now, place, sentence, was
+from memsim.views.check.findings import (
+    TITLES,
+    Locate,
+    annotation,
+    limit,
+    now,
+    picture_of,
+    place,
+    sentence,
+    was,
+)
 from memsim.views.check.json import render as render_json
 from memsim.views.labels import access
 from memsim.views.plain import code, escape_markdown, longest_run, plain, table
@@ -50,7 +61,7 @@ def _of_finding(finding: Finding, locate: Locate) -> str:
         "col": where.column,
         "title": f"memsim: {TITLES[finding.kind]}",
     }
-    return _command("error" if finding.breaks else "notice", properties, sentence(finding))
+    return _command("error" if finding.breaks else "notice", properties, annotation(finding))
 
 
 def _of_problem(problem: Problem, locate: Locate) -> str:
@@ -131,6 +142,7 @@ def _clean(text: str) -> str:
 
 MOST_ROWS = 60
 LONGEST_PROBLEM = 600
+PICTURE = 8_000  # characters of a request that is drawn
 
 HEADINGS = ("kernel", "where", "code", "access", "what", "counts")
 
@@ -150,6 +162,12 @@ def markdown(outcome: Outcome, locate: Locate) -> str:
     lanes = [f"- `{place(f, locate)}`: {escape_markdown(f.lanes)}" for f in breaking[:MOST_ROWS] if f.lanes]
     if lanes:
         parts.append("\n".join(dict.fromkeys(lanes)))  # once, however many budgets an access breaks
+    pictures = [(f, text) for f in breaking if (text := picture_of(f))]
+    for finding, text in pictures[:1]:
+        summary = f"Lane by lane: {place(finding, locate)}"
+        parts.append(
+            f"<details><summary>{escape_html(summary)}</summary>\n\n{_fenced(text, PICTURE)}\n\n</details>"
+        )
     if harmless:
         parts.append(
             "<details><summary>No longer as in the baseline</summary>\n\n"
@@ -197,8 +215,8 @@ def _counted(figure: QuantityChange) -> str:
     return f"{counted}, limit {limit(figure)}" if told else counted
 
 
-def _fenced(error: str) -> str:
-    cut = error if len(error) <= LONGEST_PROBLEM else error[:LONGEST_PROBLEM] + "\n..."
+def _fenced(error: str, longest: int = LONGEST_PROBLEM) -> str:
+    cut = error if len(error) <= longest else error[:longest] + "\n..."
     cut = plain(cut)
     fence = "`" * max(3, longest_run(cut) + 1)
     return f"{fence}text\n{cut}\n{fence}"

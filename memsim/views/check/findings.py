@@ -78,6 +78,28 @@ def sentence(finding: Finding) -> str:
     return "; ".join(part for part in (*parts, finding.reason, finding.lanes) if part)
 
 
+def annotation(finding: Finding) -> str:
+    """One sentence for the line in question: what it costs now, and why."""
+    site = finding.site
+    what = f"{access(site)} {'of' if site.array else ''} {site.array}".strip()
+    what += "" if site.line > 0 else f", {site.source}"
+    broken = f"{TITLES[finding.kind]} ({finding.budget})"
+    cost = _clause(finding.figures[0]) if finding.figures else broken
+    cause = f", because {finding.lanes}" if finding.lanes else f": {finding.reason}" if finding.reason else ""
+    return f"{finding.kernel}: {what}: {cost}{cause}."
+
+
+def _clause(figure: QuantityChange) -> str:
+    """`32 ways instead of 1`; with the limit where nothing says what it was."""
+    number, before = now(figure), was(figure)
+    unit = figure.quantity.replace("_", " ")
+    if number == "-":
+        return f"{unit} not known"
+    instead = f" instead of {before}" if before not in ("-", number) else ""
+    allowed = f", {limit(figure)} allowed" if limit(figure) != "-" and not instead else ""
+    return f"{number} {unit}{instead}{allowed}"
+
+
 def figure_text(figure: QuantityChange) -> str:
     """`ways was 1, is 2, limit <= 1`."""
     parts = [f"{name} {text}" for name, text in (("was", was(figure)), ("is", now(figure))) if text != "-"]
@@ -121,9 +143,27 @@ def worst_request(analysis: Analysis, site: SiteCounts) -> str:
         return ""
     from memsim.pictures.worst_request import SharedRequest, take_apart
 
-    number = next(i for i, other in enumerate(analysis.sites) if _access_of(other) == _access_of(site))
-    request = take_apart(analysis, number)
+    request = take_apart(analysis, _number(analysis, site))
     return _shared(request) if isinstance(request, SharedRequest) else _global(request)
+
+
+def picture_of(finding: Finding) -> str:
+    """The row's most expensive request lane by lane, as text; "" where no lane decides."""
+    analysis, site = finding.analysis, finding.site
+    if analysis is None or not worst_request(analysis, site):
+        return ""
+    from io import StringIO
+
+    from memsim.pictures.worst_request import take_apart
+    from memsim.views.explain.terminal import write
+
+    stream = StringIO()
+    write(take_apart(analysis, _number(analysis, site)), stream)
+    return stream.getvalue().rstrip()
+
+
+def _number(analysis: Analysis, site: SiteCounts) -> int:
+    return next(i for i, other in enumerate(analysis.sites) if _access_of(other) == _access_of(site))
 
 
 def _access_of(site: SiteCounts) -> tuple[object, ...]:

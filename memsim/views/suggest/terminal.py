@@ -14,7 +14,7 @@ from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count, file_names
-from memsim.views.plain import plain_line
+from memsim.views.plain import escape_markdown, longest_run, plain, plain_line
 from memsim.views.suggest.advice import change_name, formula, room_of
 from memsim.views.suggest.by_hand import ARROW, parts
 from memsim.views.suggest.headline import headline
@@ -72,6 +72,22 @@ def name_of(taken: Proof | Remapped) -> str:
     if isinstance(taken, Remapped):
         return taken.name
     return "; ".join(f"{each.tile.name}: {change_name(each.change, each.tile)}" for each in taken.proposals)
+
+
+def as_comment(kernel: str, taken: Proof | Remapped) -> str:
+    """A change with its proof and its patch, as Markdown."""
+    if isinstance(taken, Remapped):
+        counts = [(*taken.wavefronts, "wavefronts"), (*taken.sectors, "sectors")]
+    else:
+        counts = [(taken.before[name], now, f"wavefronts of {name}") for name, now in taken.counted.items()]
+    counted = "; ".join(f"{before:,} to {after:,} {what}" for before, after, what in counts)
+    diff = plain(taken.edit.diff.rstrip("\n"))
+    fence = "`" * max(3, longest_run(diff) + 1)
+    return (
+        f"**What would help**: {escape_markdown(name_of(taken))} ({escape_markdown(counted)}; compiled and "
+        f"replayed; results are compared by `memsim suggest {kernel} --apply`, which writes it)\n\n"
+        f"<details><summary>The patch</summary>\n\n{fence}diff\n{diff}\n{fence}\n\n</details>"
+    )
 
 
 def _names(found: Suggestions) -> Names:
