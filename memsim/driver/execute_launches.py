@@ -66,6 +66,14 @@ class LaunchKind:
     notes: dict[str, None] = field(default_factory=dict)
 
 
+class ProgramRun(NamedTuple):
+    """How a program ended. said: what memsim told while it ran."""
+
+    exit_code: int
+    kinds: tuple[LaunchKind, ...]
+    said: tuple[str, ...]
+
+
 class Launches:
     """Executes launches. analyze: the first one of each kind is counted, too. record: it is written below
     this folder. say: tells people something at once. asked_for_tables: the program has asked for what only

@@ -26,23 +26,23 @@ MOST_PROCESSES = 64
 SECONDS_TO_END = 2
 
 
-def run_program(command: Sequence[str], launches: Launches) -> int:
-    """Runs a command to its end; returns its exit code, 128 + the signal that ended it.
+def run_program(command: Sequence[str], launches: Launches, folder: Path | None = None) -> int:
+    """Runs a command to its end, in a folder; returns its exit code, 128 + the signal that ended it.
 
     Each process of it that uses CUDA has a device of its own.
 
     Raises:
         MemsimError: there is no such program, or memsim's libraries cannot be built.
     """
-    folder = libraries(command[0])
+    found = libraries(command[0])
     size = memory_of_this_machine()
     with tempfile.TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
         path = str(Path(scratch, "driver"))
         door.bind(path)
         door.listen()
-        environment = {**os.environ, VARIABLE: path, **_found_first(folder)}
+        environment = {**os.environ, VARIABLE: path, **_found_first(found)}
         try:
-            program = subprocess.Popen(list(command), env=environment)
+            program = subprocess.Popen(list(command), env=environment, cwd=folder)
         except OSError as error:
             raise MemsimError(f"cannot run {command[0]}: {error.strerror}") from None
         try:

@@ -16,18 +16,27 @@
         analysis = memsim.analyze("kernel_v4", size="512,512,512")
         memsim.check(analysis, "ways <= 1", "excess < 40%")
 
+    @pytest.mark.memsim("ways <= 1")
+    def test_program(memsim_exec):
+        assert memsim_exec("./bench", "--small").exit_code == 0
+
+`pytest --memsim` runs a suite whose tests need a CUDA device, as `memsim exec` does (Linux).
+
 A broken budget fails the test with the table of the accesses that broke it. docs/ci.md has the options.
 The plugin has no effect on projects that do not use it, and imports nothing heavy until a kernel is analyzed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sys
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from memsim.driver.execute_launches import ProgramRun
     from memsim.pytest_plugin.fixture import Guard
 
 MARKER = "memsim"
@@ -41,7 +50,10 @@ NAMES = ("kernel", "file", "target")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The ini options."""
+    """The options."""
+    group = parser.getgroup("memsim")
+    group.addoption("--memsim", action="store_true", help="the tests' CUDA device is memsim, on Linux")
+    group.addoption("--memsim-analyze", action="store_true", help="as --memsim, and its launches are counted")
     parser.addini("memsim_budgets", "budgets for markers without any", type="linelist", default=[])
     parser.addini("memsim_config", "the configuration that has the targets and the baseline", default="")
     parser.addini("memsim_arch", "the chip whose rules to use", default="")
@@ -51,6 +63,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Registers the marker, for --strict-markers."""
     config.addinivalue_line("markers", MARKER_HELP)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """With --memsim runs pytest as a program of `memsim exec`, which finds itself in it and goes on."""
+    analyze = config.option.memsim_analyze
+    if not (config.option.memsim or analyze) or "MEMSIM_DRIVER" in os.environ:
+        return None
+    from memsim.arch import SM_90, get_arch
+    from memsim.driver import launch_table
+    from memsim.driver.execute_launches import Launches
+    from memsim.driver.run_program import run_program
+    from memsim.errors import MemsimError
+
+    def say(text: str) -> None:
+        print(f"memsim: {text}", file=sys.stderr, flush=True)
+
+    try:
+        launches = Launches(get_arch(config.getini("memsim_arch") or SM_90.name), say, analyze=analyze)
+        command = [sys.executable, "-m", "pytest", *config.invocation_params.args]
+        code = run_program(command, launches, config.invocation_params.dir)
+    except MemsimError as error:
+        raise pytest.UsageError(str(error)) from None
+    launch_table.write(launches, sys.stderr)
+    return code
+
+
+@pytest.fixture
+def memsim_exec(memsim: Guard) -> Callable[..., ProgramRun]:
+    """Runs a CUDA program as `memsim exec --analyze` does, in the test's folder; its launches are judged by
+    the budgets of the test's marker, if it has one: see `memsim.pytest_plugin.fixture.Guard.execute`.
+    """
+    return memsim.execute
 
 
 @pytest.fixture

@@ -15,8 +15,11 @@ import pytest
 
 from memsim.analysis import Analysis
 from memsim.api.sanitizing import sanitize_job
+from memsim.arch import SM_90, get_arch
 from memsim.captured.launched import Launched
 from memsim.captured.session import capture
+from memsim.driver.execute_launches import Launches, ProgramRun
+from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
 from memsim.guard.baseline import Entry
 from memsim.guard.budget import Budget, parse_budget
@@ -85,6 +88,25 @@ class Guard:
                 if marker.args or not marker.kwargs.get("sanitize"):
                     self._judge(analysis, marker.args, marker.kwargs.get("accept", ()))
         return analysis
+
+    def execute(self, *command: str | Path) -> ProgramRun:
+        """Runs a CUDA program on memsim, in the test's folder, and counts the first launch of each kind.
+
+        Each is judged by the budgets of the test's marker, if it has one; one that cannot be counted then
+        fails the test.
+        """
+        said: list[str] = []
+        with _plain_failures():
+            chip = get_arch(self._item.config.getini("memsim_arch") or SM_90.name)
+            launches = Launches(chip, said.append, analyze=True)
+            code = run_program(list(map(str, command)), launches, self._item.path.parent)
+            done = ProgramRun(code, tuple(launches.kinds.values()), tuple(said))
+            for marker in self._markers:
+                for kind in done.kinds:
+                    if kind.analysis is None:
+                        raise MemsimError(f"{kind.kernel}: not counted: {kind.why_not}")
+                    self._judge(kind.analysis, marker.args, marker.kwargs.get("accept", ()))
+        return done
 
     def check(self, analysis: Analysis, *budgets: str, accept: Sequence[str] = ()) -> None:
         """Fail the test if a budget is broken, with a table of the accesses that broke it."""
