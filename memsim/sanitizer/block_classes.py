@@ -80,7 +80,7 @@ class BlockClasses:
 
     def rows_of(self, mask: bool | Part) -> bool | Part:
         """A mask of the first blocks of the classes."""
-        if not isinstance(mask, Part) or mask.shape[0] == 1 or len(self) == len(self.of):
+        if not isinstance(mask, Part) or mask.shape[0] == 1:
             return mask
         if mask.uid not in self._masks:
             self._masks[mask.uid] = from_bools(mask.array[self.first])

@@ -130,11 +130,8 @@ class Ears:
             )
             self.unjudged.add(said + poison.story())
 
-    def passed_by(self, where: str) -> None:
-        """Lanes that may or may not execute what follows a branch."""
-        self.unjudged.add(f"what follows the branch at {where}, which decides no access and is unknown")
-
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""
 
-    issued = uncounted = noted = executed = uncertain = ignore
+    #: A branch that is passed by decides no access and no barrier.
+    issued = uncounted = noted = executed = uncertain = passed_by = ignore

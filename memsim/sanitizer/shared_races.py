@@ -310,6 +310,8 @@ class SharedRaces:
     def _note(self, name: str, lanes: _Lanes, before: np.ndarray | None) -> None:
         """How lanes of diverged warps made an access; before: the marks of their own warps, if these stay."""
         if lanes.made is None:
+            if name in self.made:  # of lanes that had diverged before the last barrier
+                self.made[name][lanes.words if before is None else (lanes.words, lanes.holders)] = 0
             return
         if name not in self.made:
             self.made[name] = np.zeros((self.stored if name == "stored" else self.read).shape, np.int64)

@@ -44,6 +44,7 @@ def lines(found: Sanitized) -> list[tuple[int, int]]:
     return [(one.places[0][1] - head - 1, one.places[1][1] - head - 1) for one in found.findings]
 
 
+PLAIN = "__global__ void k(float *o) { int t = threadIdx.x;\n{0}\n}"
 SHIFT = "__shared__ float s[64];\ns[t] = t;\n{0}\no[t] = t >= 32 ? s[t - 32] : s[t];"
 
 
@@ -86,6 +87,34 @@ def test_lanes_that_diverged_are_ordered_by_syncwarp() -> None:
     assert found.findings[0].first.thread < 16 <= found.findings[0].second.thread
     assert "a barrier that both threads pass" in found.findings[0].cure
     assert not sanitized(body.replace("{0}", "__syncwarp();"), 32, args=[given]).findings
+
+
+def test_lanes_that_diverged_before_a_barrier_are_forgotten_behind_it() -> None:
+    loop = "#pragma unroll 1\nfor (int i = 0; i < (int)o[40]; i++)\n"
+    body = (
+        "__shared__ float s[32]; volatile float *v = s;\nv[t] = t;\n__syncthreads();\n"
+        "if (t & 1) {\n" + loop + "o[t] = v[t - 1]; }\n__syncthreads();\no[t] = v[t];\n"
+        "if (!(t & 1)) {\n" + loop + "{ o[t] = v[t]; v[t] = 1; } }\n{0}"
+    )
+    given = np.full(64, 1, np.float32)
+    assert not sanitized(body.replace("{0}", ""), 32, args=[given]).findings
+    assert sanitized(body.replace("{0}", "else {\n" + loop + "o[t] = v[t - 1]; }"), 32, args=[given]).findings
+
+
+def test_blocks_that_all_differ_keep_their_own_lanes() -> None:
+    """Block 0 has more lanes than the others, and the classes are not in the order of the blocks."""
+    body = (
+        "__shared__ int s[64]; int b = blockIdx.x;\nint n = (int)o[b];\nif (t < n) s[t] = (int)o[b];\n"
+        "__syncthreads();\nif (t < n) o[t + 64] = o[s[t ^ 1]];"
+    )
+    given = np.zeros(256, np.float32)
+    given[:4] = 8, 2, 6, 4
+    found = sanitize_job(job_of(machine_kernel(PLAIN.replace("{0}", body)), 4, 64, [given]), tools=("init",))
+    assert not found.findings
+    given[2] = 5
+    found = sanitize_job(job_of(machine_kernel(PLAIN.replace("{0}", body)), 4, 64, [given]), tools=("init",))
+    (one,) = found.findings
+    assert (one.first.block, one.first.thread, one.element, one.count) == (2, 4, "s[5]", 1)
 
 
 def test_atomics_race_with_plain_accesses_only() -> None:
