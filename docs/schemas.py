@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memsim.analysis.analysis import AnalysisDocument
+from memsim.captured.script_table import ScriptDocument
 from memsim.doctor import DoctorDocument
 from memsim.document import WrittenDocument, schema_of
 from memsim.driver.launch_table import LaunchesDocument
@@ -39,10 +40,11 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "request": (RequestDocument, "memsim explain"),
     "sanitize": (SanitizeDocument, "memsim sanitize"),
     "suggestions": (SuggestionsDocument, "memsim suggest"),
+    "script": (ScriptDocument, "memsim capture"),
     "sweep": (SweepDocument, "memsim sweep"),
     "time": (TimeDocument, "memsim time"),
     "validation": (ValidationDocument, "memsim validate; of --all, one in the list"),
-    "written": (WrittenDocument, "memsim init, baseline, report, capture and probe"),
+    "written": (WrittenDocument, "memsim init, baseline, report and probe"),
 }
 
 
