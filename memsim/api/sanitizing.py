@@ -27,6 +27,7 @@ from memsim.sanitizer.hazards import (
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.simt.faults import Deadlock, KernelFault
+from memsim.state.launch_memory import Memory
 
 #: Threads that run at once where the blocks differ so much that what is kept of each would not fit.
 FEWER_THREADS = 1 << 14
@@ -37,8 +38,10 @@ def sanitize_job(
     progress: Callable[[float], None] | None = None,
     tools: Collection[str] = TOOLS,
     allowances: Sequence[Allowance] = (),
+    new_memory: Callable[[], Memory] | None = None,
 ) -> Sanitized:
-    """The errors of a job with machine code, of those that `tools` look for.
+    """The errors of a job with machine code, of those that `tools` look for. new_memory: gives that of the
+    launch, for `execute_program`.
 
     Raises:
         MemsimError: there is no machine code, or the launch does not fit.
@@ -46,7 +49,7 @@ def sanitize_job(
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
     for limit in (None, FEWER_THREADS, 1):
         try:
-            races, ears = _run(job, progress, chosen, limit)
+            races, ears = _run(job, progress, chosen, limit, new_memory)
             break
         except TooManyClasses:
             continue
@@ -79,7 +82,11 @@ def sanitize_job(
 
 
 def _run(
-    job: Job, progress: Callable[[float], None] | None, chosen: Any, limit: int | None
+    job: Job,
+    progress: Callable[[float], None] | None,
+    chosen: Any,
+    limit: int | None,
+    new_memory: Callable[[], Memory] | None,
 ) -> tuple[RaceListener, Ears]:
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
     kernel = job.loaded
@@ -87,15 +94,10 @@ def _run(
     of_global = GlobalRaces(kernel.executable.program, job.launch)
     ears = Ears(races, of_global, kernel.sources)
     order = Listeners(races, of_global)
-    how = {
-        "everything": False,
-        "blocks": chosen,
-        "order": order,
-        "judges_order": False,
-        "chunk_threads": limit,
-    }
+    memory = None if new_memory is None else new_memory()
+    how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
     try:
-        execute_job(job, ears, progress, collect=ears.take, **how)
+        execute_job(job, ears, progress, collect=ears.take, chunk_threads=limit, memory=memory, **how)
         races.finish()
     except Deadlock as stuck:
         ears.deadlock = stuck

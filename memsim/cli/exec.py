@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,6 +25,7 @@ STATIC = (
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--analyze", is_flag=True, help="Count what the first launch of each kind costs.")
+@click.option("--sanitize", is_flag=True, help="Look for errors in the first launch of each kind.")
 @click.option(
     "--record",
     metavar="FOLDER",
@@ -43,6 +45,7 @@ STATIC = (
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
     analyze: bool,
+    sanitize: bool,
     record: Path | None,
     arch: str,
     max_steps: int | None,
@@ -60,9 +63,11 @@ def exec_(
     Examples:
       memsim exec -- ./vectorAdd
       memsim exec --analyze -- ./transpose 1024
+      memsim exec --sanitize -- ./transpose 1024
       memsim exec --record launches -- python numba_script.py
     """
-    launches = Launches(get_arch(arch), _tell, analyze=analyze, record=record, max_steps=max_steps)
+    how: dict[str, Any] = {"analyze": analyze, "sanitize": sanitize, "record": record, "max_steps": max_steps}
+    launches = Launches(get_arch(arch), _tell, **how)
     try:
         code = run_program(command, launches)
     except KeyboardInterrupt:

@@ -141,10 +141,9 @@ def launch_option(name: str, *, as_text: bool = False) -> Option:
     return click.option(LETTERS.get(name, f"--{name.replace('_', '-')}"), name, **how)
 
 
-#: The argument TARGET, the options that say how it is launched, and `--no-cache`.
-target_options = with_options(
-    click.argument("target", callback=allow_named), *map(launch_option, LAUNCH), NO_CACHE, UNTRUSTED
-)
+#: The options that say how TARGET is launched, and `--no-cache`; and these with the argument TARGET itself.
+options_of_target = with_options(*map(launch_option, LAUNCH), NO_CACHE, UNTRUSTED)
+target_options = with_options(click.argument("target", callback=allow_named), options_of_target)
 
 
 def launch_said(ctx: click.Context) -> dict[str, Any]:

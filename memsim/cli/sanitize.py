@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import click
 
 from memsim.api.sanitizing import sanitize_job
-from memsim.cli.launch_options import job_of, target_options
+from memsim.cli.launch_options import job_of, options_of_target
 from memsim.cli.options import JSON
-from memsim.cli.output import echo_json, progress_bar
-from memsim.sanitizer.hazards import TOOLS, read_allowance
+from memsim.cli.output import echo_json, progress_bar, say
+from memsim.cli.project import path_here
+from memsim.cli.untrusted import allow_named
+from memsim.errors import MemsimError
+from memsim.sanitizer.hazards import TOOLS, Allowance, read_allowance
 from memsim.views import sanitize_text
 
 
 @click.command()
-@target_options
+@click.argument("target", required=False, callback=allow_named)
+@options_of_target
 @click.option(
     "--tool",
     "tools",
@@ -37,7 +42,7 @@ from memsim.views import sanitize_text
 def sanitize(
     ctx: click.Context,
     /,
-    target: str,
+    target: str | None,
     tools: tuple[str, ...],
     allowed: tuple[str, ...],
     as_json: bool,
@@ -49,19 +54,49 @@ def sanitize(
     Each finding has the source lines, the threads, the array, the index, and what to do. Like a sanitizer it
     goes on after a finding. Exit code 0: none; 1: findings; 2: none, but not all could be judged.
 
-    TARGET and its options are the same as for `memsim analyze`.
+    TARGET and its options are the same as for `memsim analyze`; without one, all targets of the project.
 
     \b
     Examples:
+      memsim sanitize
       memsim sanitize kernel.cu --grid 1 --block 64 --arg 'i32[64]'
       memsim sanitize kernel_v4 --tool race --json
     """
     allowances = [read_allowance(text) for text in allowed]
+    chosen = TOOLS if "all" in tools else tools
+    if target is None:
+        if as_json:
+            raise click.UsageError("--json needs a TARGET", ctx)
+        return _all_targets(ctx, chosen, allowances)
     with progress_bar(target) as report:
-        job = job_of(ctx, target)
-        found = sanitize_job(job, report, TOOLS if "all" in tools else tools, allowances)
+        found = sanitize_job(job_of(ctx, target), report, chosen, allowances)
     if as_json:
         echo_json(sanitize_text.to_dict(found))
     else:
         sanitize_text.write(found, sys.stdout)
     return found.exit_code
+
+
+def _all_targets(ctx: click.Context, tools: Collection[str], allowances: Sequence[Allowance]) -> int:
+    """The findings of each target of the project here; the greatest exit code, where 1 is before 2."""
+    from memsim.targets.project import read_project
+
+    path = path_here()
+    if path is None:
+        raise MemsimError("there is no TARGET, and no memsim.toml here", hint="memsim init writes one")
+    codes = []
+    for job in read_project(path).targets:
+        try:
+            with progress_bar(job.name) as report:
+                found = sanitize_job(job_of(ctx, job.name), report, tools, allowances)
+        except MemsimError as error:
+            say(f"{job.name}: not judged: {error}", err=True)
+            codes.append(2)
+            continue
+        if found.errors:
+            sanitize_text.write(found, sys.stdout)
+        else:
+            say(f"{job.name}: {sanitize_text.headline(found)}")
+        codes.append(found.exit_code)
+    say(f"{len(codes)} targets: findings in {codes.count(1)}, not all judged in {codes.count(2)}")
+    return 1 if 1 in codes else max(codes, default=0)

@@ -6,6 +6,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -75,7 +76,8 @@ class ProgramRun(NamedTuple):
 
 
 class Launches:
-    """Executes launches. analyze: the first one of each kind is counted, too. record: it is written below
+    """Executes launches. analyze, sanitize: the first one of each kind is counted, or looked at for errors,
+    too. record: it is written below
     this folder. say: tells people something at once. asked_for_tables: the program has asked for what only
     NVIDIA's driver has.
     """
@@ -86,12 +88,13 @@ class Launches:
         say: Callable[[str], None],
         *,
         analyze: bool = False,
+        sanitize: bool = False,
         record: Path | None = None,
         max_steps: int | None = None,
     ) -> None:
         self.chip, self.say = chip, say
         self.write: Callable[[bytes], object] = partial(os.write, 1)
-        self.analyze, self.max_steps = analyze, max_steps
+        self.analyze, self.sanitize, self.max_steps = analyze, sanitize, max_steps
         self.recorder = None if record is None else LaunchRecorder(record)
         self.asked_for_tables = False
         self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
@@ -152,6 +155,8 @@ class Launches:
             kind.notes |= dict.fromkeys(missing)
         if self.analyze and kind.times == 1:
             kind.analysis, kind.why_not = self._analysis(job, module, device)
+        if self.sanitize and kind.times == 1:
+            kind.notes |= dict.fromkeys(self._errors(job, module, device))
         memory = self._memory(job, module, device, is_private=False)
         if "malloc" in called_by(job.loaded):
             device.make_heap()
@@ -177,6 +182,23 @@ class Launches:
             return None, str(error).splitlines()[0]
         finally:
             memory.release()
+
+    def _errors(self, job: Job, module: ProgramModule, device: ProgramMemory) -> list[str]:
+        """What `memsim sanitize` finds in the launch, by a copy of memory, each in a line."""
+        from memsim.api.sanitizing import sanitize_job
+        from memsim.views.sanitize_text import in_lines
+
+        with ExitStack() as made:
+
+            def new_memory() -> MemoryOfLaunch:
+                memory = self._memory(job, module, device, is_private=True)
+                made.callback(memory.release)
+                return memory
+
+            try:
+                return in_lines(sanitize_job(job, new_memory=new_memory))
+            except (MemsimError, Poisoned) as error:
+                return [f"not judged: {str(error).splitlines()[0]}"]
 
     def _memory(
         self, job: Job, module: ProgramModule, device: ProgramMemory, *, is_private: bool

@@ -61,6 +61,12 @@ def headline(found: Sanitized) -> str:
     return f"no error found{allowed}"
 
 
+def in_lines(found: Sanitized) -> list[str]:
+    """Each finding in a line, and what was not judged; one line if there is nothing to say."""
+    lines = [f"{'possible ' if one.doubt else ''}{NAMES[one.tool][0]}: {one.line}" for one in found.errors]
+    return [*lines, *(f"not judged: {why}" for why in found.unjudged)] or ["no error found"]
+
+
 def title(one: Hazard) -> str:
     """What and where."""
     possible = "possible " if one.doubt else ""

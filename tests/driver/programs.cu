@@ -267,6 +267,19 @@ static int clocks() {
   return 0;
 }
 
+__global__ void exchanges(int *out) {
+  __shared__ int s[64];
+  s[threadIdx.x] = threadIdx.x;
+  out[threadIdx.x] = s[threadIdx.x ^ 32];
+}
+static int racy() {
+  int *out;
+  CHECK(cudaMalloc(&out, 256));
+  exchanges<<<1, 64>>>(out);
+  exchanges<<<1, 64>>>(out);
+  return cudaDeviceSynchronize();
+}
+
 static int refused() {
   cudaIpcMemHandle_t handle;
   int *a;
@@ -278,7 +291,7 @@ int main(int count, char **arguments) {
   struct { const char *name; int (*run)(); } programs[] = {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
-    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}};
+    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {
       int result = each.run();

@@ -137,6 +137,15 @@ def test_analyze_counts_the_first_launch_of_a_kind_and_changes_nothing(
         assert "grid_sum" in stream.read()
 
 
+def test_sanitize_tells_the_errors_of_the_first_launch_of_a_kind(programs: Path) -> None:
+    (kind,) = Ran(programs, "racy", sanitize=True).kinds
+    (note,) = kind.notes
+    assert kind.times == 2
+    assert note.startswith("race: s[") and note.endswith(": nothing orders the two accesses")
+    whole = Ran(programs, "cooperative", sanitize=True)
+    assert (whole.code, [*whole.kinds[0].notes]) == (0, ["no error found"])
+
+
 def test_the_table_as_json_fits_its_schema(programs: Path, tmp_path: Path) -> None:
     told = tmp_path / "table.json"
     assert main(["exec", "--analyze", "-o", str(told), "--", str(programs), "cooperative"]) == 0
