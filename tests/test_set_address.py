@@ -6,10 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+from memsim.version import __version__
 from tools import set_address
 
 if sys.version_info >= (3, 11):
@@ -74,3 +76,15 @@ def test_code_holds_no_links() -> None:
         ("link", "b.md"),
         ("image", "d.png"),
     ]
+
+
+def test_the_version_is_the_same_wherever_it_stands() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    (latest, *_) = re.findall(r"^## (\S+)", changelog, re.MULTILINE)
+    (cited,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.MULTILINE)
+    assert latest == cited == __version__
+
+
+def test_a_tag_of_the_action_publishes_nothing() -> None:
+    (pattern,) = re.findall(r'tags: \["(.*)"\]', (ROOT / ".github/workflows/release.yml").read_text("utf-8"))
+    assert fnmatch("v0.1.0", pattern) and not fnmatch("v1", pattern)

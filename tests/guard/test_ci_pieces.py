@@ -197,7 +197,7 @@ def test_the_page_s_configuration_and_budgets_are_right(folder: Folder) -> None:
     assert said.instead_of is not None and said.instead_of.startswith("scale<<<")
     (block,) = re.findall(r"```text\n(ways <= 1.*?)```", PAGE, re.DOTALL)
     budgets = [re.split(r"  +", line)[0] for line in block.splitlines()]
-    assert len(budgets) == 16
+    assert len(budgets) == 17
     for budget in budgets:
         assert parse_budget(budget).text == budget
 
