@@ -42,7 +42,7 @@ from memsim.views.suggest.terminal import name_of
 CONFLICTS, LEAST = 0.1, 32
 LEFT = 0.1  # of the waste, in a cure that is whole
 ROUNDS = 3
-SECONDS = 120
+SECONDS = 300
 
 
 class Late(Exception):
@@ -122,6 +122,7 @@ def measure(
         return {"decided by data": True}
     told: dict[str, Any] = {"waste": {kind: first[kind] for kind in kinds}, "all": first, "steps": []}
     told["bound"] = [None if before.bound.lacks else before.bound.cycles]
+    told["bound by"] = before.bound.units[0].key if before.bound.units else None
     told["lines"] = len(next(iter(before.trace.sources.values()), "").splitlines())
     now, analysis = job, before
     for _ in range(ROUNDS):

@@ -9,6 +9,8 @@ from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.suggest.by_hand import by_hand
 
+#: Units whose work is sectors, or the lines they are in.
+SECTOR_UNITS = ("l1_tags", "l1_data", "l2", "dram")
 _LEAST = f"{100 // LEAST_SAVED} %"
 
 
@@ -42,7 +44,7 @@ def _of_shared(found: Suggestions, conflicts: int, wavefronts: int) -> str:
 
 
 def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
-    of = f"{needless:,} of {sectors:,} global sectors are not needed"
+    of = f"{needless:,} of {sectors:,} global sectors are not needed{_where_they_cost_nothing(found)}"
     threads = [each for each in found.remapped if each.sectors[1] < each.sectors[0]]
     cures = [each for each in by_hand(found) if each.unit == "global sectors"]
     if threads:
@@ -53,6 +55,14 @@ def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
         return f"{of}; {best.what} would save {saved} ({best.where}), by hand"
     nothing = "no change that memsim tries saves any (memsim explain shows why they are moved)"
     return f"{of}, and {nothing}"
+
+
+def _where_they_cost_nothing(found: Suggestions) -> str:
+    """Says so where no unit that moves sectors makes the lower bound: most are found in the L1 cache."""
+    bound = found.analysis.bound
+    if bound.lacks or not bound.units or bound.units[0].key in SECTOR_UNITS:
+        return ""
+    return f", without which the lower bound, by {bound.units[0].name}, would be the same"
 
 
 def _counted(proof: Proof) -> dict[str, int]:
