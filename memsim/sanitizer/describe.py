@@ -13,6 +13,7 @@ from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_races import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.race_listener import MixedBarriers
+from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
@@ -40,6 +41,7 @@ class Description:
     def __init__(self, program: Program, sources: Mapping[str, str], layout: SpaceLayout) -> None:
         self.ops, self.layout, self.sources = program.ops, layout, sources
         self.graph = ControlGraph(program)
+        self.constants = StoredConstants(self.graph)
 
     def race(self, pair: Pair, example: Example) -> Hazard:
         """A race of two instructions; first what a thread does first, else what the source says first."""
@@ -55,6 +57,8 @@ class Description:
         if pair.together:
             kind = "lanes store to one place at once"
             doubt = "whether they store different values was not computed"
+        if self.constants.are_same(accesses[0][0], accesses[1][0]):
+            doubt = SAME
         return Hazard(
             RACE,
             kind,
@@ -84,6 +88,8 @@ class Description:
             cure = f"__threadfence() between what has seen it and {later.where}"
         elif pair.same_block and not pair.together:
             cure = f"__syncthreads() between {earlier.where} and {later.where}"
+        if self.constants.are_same(earlier, later):
+            doubt = SAME
         width = min(_width(earlier), _width(later))
         name = short_name(pair.array)
         return Hazard(
@@ -238,6 +244,8 @@ class Description:
         return False
 
 
+#: Why it need not matter which of two stores comes last.
+SAME = "all store the same value"
 #: Why a race is only possible where more orders accesses than can be followed.
 PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.

@@ -101,8 +101,8 @@ class Sanitized:
 
 
 class Allowance(NamedTuple):
-    """Findings that are allowed: those with an array, a line (`k.cu:12`) or both lines
-    (`k.cu:12->k.cu:15`) that the pattern matches.
+    """Findings that are allowed: those with an array, a line (`k.cu:12`), both lines (`k.cu:12->k.cu:15`) or
+    a reason why they are only possible (`all store the same value`) that the pattern matches.
     """
 
     pattern: str
@@ -111,7 +111,9 @@ class Allowance(NamedTuple):
     def fits(self, hazard: Hazard) -> bool:
         """Does it allow this one?"""
         lines = [f"{file}:{line}" for file, line in hazard.places]
-        return any(fnmatchcase(name, self.pattern) for name in (hazard.array, *lines, "->".join(lines)))
+        return any(
+            fnmatchcase(name, self.pattern) for name in (hazard.array, *lines, "->".join(lines), hazard.doubt)
+        )
 
 
 def read_allowance(text: str) -> Allowance:

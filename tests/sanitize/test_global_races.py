@@ -9,7 +9,7 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
-from memsim.sanitizer.hazards import RACE, Sanitized
+from memsim.sanitizer.hazards import RACE, Sanitized, read_allowance
 from tests.simt.cuda import machine_kernel
 
 
@@ -155,3 +155,22 @@ def test_all_blocks_meet() -> None:
     assert sanitized(body.replace("{0}", "__syncthreads();")).errors
     found = sanitized(body.replace("{0}", meet))
     assert not found.errors and not found.unjudged
+
+
+def test_stores_of_one_constant_are_told_apart() -> None:
+    (one,) = sanitized("if (p[i] < 5) o[0] = 1;").errors
+    assert one.doubt == "all store the same value"
+    (two,) = sanitized("if (p[i] < 5) o[1] = 2;\nelse o[1] = 2;").errors[:1]
+    assert two.doubt == "all store the same value"
+    for other in ("o[0] = t;", "o[0] = p[i];", "o[0] = b;", "o[0] = p[i] < 5 ? 1 : 2;"):
+        assert sanitized(other).errors[0].doubt == "whether they store different values was not computed"
+    apart = sanitized("if (t == 0) o[1] = 2;\n__syncthreads();\nif (t == 1) o[1] = 3;").errors
+    assert {one.doubt for one in apart if one.first.instruction != one.second.instruction} == {""}
+
+
+def test_stores_of_one_value_can_be_allowed_as_such() -> None:
+    job = job_of(
+        machine_kernel("__global__ void k(float *o) { o[0] = 1; }"), 2, 64, [np.zeros(4, np.float32)]
+    )
+    found = sanitize_job(job, allowances=[read_allowance("all store the same value:a flag")])
+    assert found.exit_code == 0 and found.findings[0].allowed == "a flag"
