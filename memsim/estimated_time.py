@@ -111,10 +111,10 @@ def time_change(before: EstimatedTime | None, after: EstimatedTime | None) -> st
     less = 1 - after.seconds / before.seconds
     error = max(before.error, after.error)
     change = f"{percent(abs(less))} {'less' if less > 0 else 'more'}"
-    within = "" if abs(less) > error else ", which is within their error"
+    within = ", typically within" if abs(less) > error else "; within their error of"
     return (
-        f"about {duration(before.seconds)} -> {duration(after.seconds)}, {change}"
-        f"{within} (estimates, typically within {percent(error)})"
+        f"about {duration(before.seconds)} -> {duration(after.seconds)}, {change} "
+        f"(estimates{within} {percent(error)})"
     )
 
 

@@ -23,6 +23,7 @@ from memsim.suggest.other_values import OtherValue, at_other_values, guarded, to
 from memsim.suggest.prove import Proof, differing_results, edit_job, source_of
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
+from memsim.targets.analyze_targets import timed
 from memsim.targets.cache import trace_of
 from memsim.validate.live import Verified, holds, render, to_dict
 from memsim.validate.live import verify as measure_both
@@ -216,4 +217,5 @@ def _refuse_to_apply(target: str, job: Job) -> None:
 def _analysis(target: str, job: Job, cache: Path | None) -> Analysis:
     """The launch as it is, with requests apart that another layout may tell apart."""
     with progress_bar(target) as report:
-        return analyze_trace(trace_of(job, cache, report, apart=True), job.arch)
+        analysis = analyze_trace(trace_of(job, cache, report, apart=True), job.arch)
+        return timed(analysis, job, cache, "quick")

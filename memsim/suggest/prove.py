@@ -7,7 +7,7 @@ hold: the compiler may merge or split accesses differently.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -24,8 +24,11 @@ from memsim.launch import Launch
 from memsim.suggest.edit import Edit
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
+from memsim.time.quick_estimate import estimate
 
 _INCLUDE = re.compile(r"\s*#\s*include\s*[\"<]([^\">]+)[\">]")
+#: Of an estimated time. Less than that from the shortest decides nothing, as the estimate has an error.
+ALIKE = 0.05
 MOST_TRIES = 4  # the most edits that are compiled
 
 
@@ -74,12 +77,26 @@ def with_text(job: Job, file: str, text: str) -> Job:
 
 
 def replay_job(job: Job) -> Analysis:
-    """The analysis of a job.
+    """The analysis of a job, with its estimated time.
 
     Raises:
         MemsimError: its source does not compile, or an error in the kernel.
     """
-    return analyze_trace(running.trace_job(job), job.arch)
+    trace = running.trace_job(job)
+    return replace(analyze_trace(trace, job.arch), estimate=estimate(job, trace))
+
+
+def quickest_first(analyses: Iterable[Analysis]) -> Callable[[Analysis], tuple[int, int]]:
+    """Sort key of these: estimated time if all have one, in steps of `ALIKE`; then the lower bound."""
+    times = [None if one.estimate is None else one.estimate.elapsed for one in analyses]
+    known = [time for time in times if time is not None]
+    shortest = min(known) if known and len(known) == len(times) else 0
+
+    def key(analysis: Analysis) -> tuple[int, int]:
+        time = analysis.estimate.elapsed if shortest and analysis.estimate is not None else None
+        return (0 if time is None else int((time / shortest - 1) / ALIKE)), analysis.bound.cycles
+
+    return key
 
 
 @dataclass(frozen=True)
@@ -110,9 +127,8 @@ class Proof:
 
     @property
     def rank(self) -> tuple[object, ...]:
-        """Sort key, best first: the bound in cycles, wavefronts, as forecast or not, size of the edit."""
-        cycles = self.analysis.bound.cycles
-        return not self.helps, cycles, -self.saved, not self.holds, self.edit.tokens
+        """Sort key of equally quick ones, best first: wavefronts, as forecast or not, size of the edit."""
+        return -self.saved, not self.holds, self.edit.tokens
 
     @property
     def saved(self) -> int:
@@ -150,7 +166,8 @@ def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
             ]
     if failed is not None and not found:
         raise failed
-    return sorted(found.values(), key=lambda proof: proof.rank)
+    time = quickest_first(proof.analysis for proof in found.values())
+    return sorted(found.values(), key=lambda proof: (not proof.helps, time(proof.analysis), proof.rank))
 
 
 def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:

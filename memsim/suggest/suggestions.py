@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Any
@@ -10,10 +10,11 @@ from typing import Any
 from memsim.analysis import Analysis
 from memsim.document import plain
 from memsim.errors import MemsimError
+from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
-from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
+from memsim.suggest.prove import Proof, macros_of, prove, prove_best, quickest_first, source_of
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.suggestions_document import (
     ArrayPart,
@@ -27,6 +28,10 @@ from memsim.suggest.suggestions_document import (
 )
 from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber, total
 from memsim.suggest.transposed import edit_name, transposed
+from memsim.time.quick_estimate import estimate
+
+#: The share of the estimated time below which a change does not pay.
+WORTH_AN_EDIT = 0.02
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class Suggestions:
     analysis: of the launch as it is. advice: for each shared array, most conflicts first. proof: proposals
     that were compiled and replayed. unproven: why there is none, "" if there is one. tried: what else was
     compiled and replayed. remapped: threads that do each other's work, if that helps. taken: what was
-    selected by number; else of `proof` and `remapped` the one with the lowest bound in cycles.
+    selected by number; else of `proof` and `remapped` the quickest one, as `order` has them.
 
     Suggestions that are counted but have no edit: lanes: the best order of lanes, if `remapped` does not have
     it. split: wide shared accesses that would be better narrow. wider: neighbouring global accesses that
@@ -79,6 +84,27 @@ class Suggestions:
             return None  # not all blocks were replayed
         return self.analysis.bound.cycles, self.taken.analysis.bound.cycles
 
+    @property
+    def times(self) -> tuple[EstimatedTime | None, EstimatedTime | None]:
+        """The estimated times of the launch, before and after `taken`."""
+        return self.analysis.estimate, None if self.taken is None else self.taken.analysis.estimate
+
+    @property
+    def pays(self) -> bool:
+        """Whether `taken` is estimated to be quicker by `WORTH_AN_EDIT`, if the times of both are known."""
+        before, after = self.times
+        if before is None or after is None or before.elapsed is None or after.elapsed is None:
+            return self.taken is not None
+        return after.elapsed <= (1 - WORTH_AN_EDIT) * before.elapsed
+
+    @property
+    def order(self) -> Callable[[Analysis], tuple[int, int]]:
+        """Sort key of the kernels that were replayed, the quickest first."""
+        ways: list[Proof | Remapped] = [*self.tried, *self.remapped]
+        if self.proof is not None:
+            ways.append(self.proof)
+        return quickest_first(each.analysis for each in ways)
+
     def to_dict(self) -> dict[str, Any]:
         """The records as plain values: what `--json` prints."""
         numbered = self.proposals
@@ -89,6 +115,8 @@ class Suggestions:
             proof=None if self.proof is None else proof_part(self.proof, numbered),
             unproven=self.unproven,
             least_cycles=self.least_cycles,
+            time=self.times[0],
+            time_after=self.times[1],
             tried=tuple(proof_part(each, numbered) for each in self.tried),
             remapped=tuple(map(remapped_part, self.remapped)),
             lanes=None if self.lanes is None else lanes_part(self.lanes),
@@ -138,6 +166,8 @@ def suggest(
             raise MemsimError(
                 f"{analysis.trace.kernel} has no shared array {name!r}", hint=known if names else None
             )
+    if job is not None and analysis.estimate is None:
+        analysis = replace(analysis, estimate=estimate(job, analysis.trace))
     source = None if job is None else source_of(job)
     macros = {} if source is None else macros_of(source)
     advice = sorted(advise(analysis, arrays, macros), key=lambda entry: -entry.conflicts)
@@ -153,7 +183,7 @@ def suggest(
 
 
 def _lowest(found: Suggestions) -> Proof | Remapped | None:
-    """The one with the lowest bound in cycles; on a tie the layout change.
+    """The quickest one by estimated time, else by the lowest bound in cycles; on a tie the layout change.
 
     Of those that do not move twice the sectors of another: the bound takes what sectors cost for less than it
     is, as parts of sectors that are written are read first.
@@ -161,7 +191,7 @@ def _lowest(found: Suggestions) -> Proof | Remapped | None:
     ways = [way for way in (found.proof, *found.remapped) if way is not None]
     sectors = [total(way.analysis, "sectors") for way in ways]
     few = [way for way, moved in zip(ways, sectors) if moved < 2 * max(min(sectors), 1)]
-    return min(few or ways, key=lambda way: way.analysis.bound.cycles, default=None)
+    return min(few or ways, key=lambda way: found.order(way.analysis), default=None)
 
 
 def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memsim.bound import BoundFigures
 from memsim.document import LEFT_OUT, Chip, Count, CountChange, Dim3, Document, DocumentPart
+from memsim.estimated_time import EstimatedTime
 from memsim.launch import Natural, Positive
 from memsim.suggest.edit import ChangedLine
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider
@@ -146,6 +147,8 @@ class SuggestionsDocument(Document, frozen=True, kw_only=True):
         tuple[Natural, Natural] | None,
         Meta(description="lower bound of the launch before and after the best change; null: no change"),
     ]
+    time: Annotated[EstimatedTime | None, Meta(description="of the launch as it is; null: no machine code")]
+    time_after: Annotated[EstimatedTime | None, Meta(description="the same with the best change")]
     tried: Annotated[tuple[ProofPart, ...], Meta(description="other changes that were replayed")]
     remapped: tuple[RemappedPart, ...]
     lanes: Annotated[LanesPart | None, Meta(description="null: none is better")]

@@ -29,7 +29,7 @@ def tile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
     done = memsim("suggest kernel_v4_colmajor --size 128,128,16")
     assert (done.code, done.err) == (0, "")
-    first, *_, proof, verdict, bounds, worth = done.out.splitlines()
+    first, *_, proof, verdict, bounds, time, worth = done.out.splitlines()
     assert first == (
         "kernel_v4_colmajor: 64 of 1,728 shared wavefronts are bank conflicts; "
         "another layout of s_a saves all of them"
@@ -42,7 +42,8 @@ def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
         "s_a 640 -> 576 wavefronts, as forecast."
     )
     assert bounds == "Lower bound of the launch (memsim bound): 2,628 -> 2,628 cycles."
-    assert worth == "By that bound no change that was compiled gains anything: this is not worth an edit."
+    assert time.startswith("Estimated time (memsim time): about ") and "within their error of 10 %" in time
+    assert worth == "By that estimate the change does not pay: it is not worth an edit."
     assert verdict.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
 
 
@@ -62,7 +63,7 @@ def test_tables_fit_a_terminal(memsim: Run, tile: Path) -> None:
     path.write_text(tile.read_text())
     lines = memsim("suggest", path, LAUNCH).out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("1. tile"))
-    assert lines[start + 4].split() == ["line", "access", "wavefronts", "ways"]
+    assert lines[start + 5].split() == ["line", "access", "wavefronts", "ways"]
     end = next(number for number, line in enumerate(lines) if line.startswith(f"   {path}"))
     assert max(map(len, lines[start:end])) <= 80
 

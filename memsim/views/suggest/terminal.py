@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from operator import itemgetter
 
+from memsim.analysis import Analysis
 from memsim.arch.units import BANKS
+from memsim.estimated_time import time_change
 from memsim.pictures.proposal_banks import BeforeAndAfter, picture
 from memsim.suggest.edit import Edit
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
@@ -29,8 +31,8 @@ PROVEN, FORECAST, DISPROVEN = range(3)
 _LEAST = f"{100 // LEAST_SAVED} %"
 
 Names = Mapping[str, str]
-#: What is known, and cycles of the bound afterwards, or the change of wavefronts if it is not proven.
-Rank = tuple[int, int]
+#: What is known, and how quick it is, or the change of wavefronts if it is not proven.
+Rank = tuple[int, tuple[int, ...]]
 
 
 class ShownSuggestions(Suggestions):
@@ -49,17 +51,19 @@ class ShownSuggestions(Suggestions):
 def render(found: Suggestions) -> str:
     """The whole answer: the first line says what can be saved, the last what was proven.
 
-    What was proven by replay comes first, the lowest bound of the launch before the others, then what is only
+    What was proven by replay comes first, the quickest before the others, then what is only
     forecast, then what replay disproved; each with the number by which `--take` knows it.
     """
     lines = [headline(found)]
+    if found.analysis.estimate is not None:
+        lines.append(f"Time: {found.analysis.estimate.verdict}")
     if found.analysis.bound.has_instructions and found.analysis.bound.units:
         lines.append(f"Bound: {found.analysis.bound.verdict}")  # whether a cure can shorten the launch at all
     names = _names(found)
     texts = [_advised(entry, found, names) for entry in found.advice]
     for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
-        texts.append(((PROVEN, remap.analysis.bound.cycles), ["", *_remapped(remap, number, names)]))
-    texts += [((FORECAST, 0), ["", *cure]) for cure in parts(found)]
+        texts.append(((PROVEN, found.order(remap.analysis)), ["", *_remapped(remap, number, names)]))
+    texts += [((FORECAST, (0,)), ["", *cure]) for cure in parts(found)]
     for _, part in sorted(texts, key=itemgetter(0)):
         lines += part
     ending = list(_ending(found, names))
@@ -123,8 +127,8 @@ def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[Rank, lis
             lines += ["", *_proposal(each, number, found, names, whole=each is best_first[0])]
     known = min((_known(each, found) for each in best_first), default=FORECAST)
     if known == PROVEN and found.proof is not None:
-        return (known, found.proof.analysis.bound.cycles), lines
-    return (known, min((each.cost.most - each.now.most for each in best_first), default=0)), lines
+        return (known, found.order(found.proof.analysis)), lines
+    return (known, (min((each.cost.most - each.now.most for each in best_first), default=0),)), lines
 
 
 def _array(entry: Advice) -> Iterator[str]:
@@ -173,6 +177,7 @@ def _proposal(each: Proposal, number: int, found: Suggestions, names: Names, *, 
         others = "" if len(proof.proposals) == 1 else ", with those of the other arrays"
         before, bound = found.analysis.bound.cycles, proof.analysis.bound.cycles
         yield f"   bound {before:,} {ARROW} {bound:,} cycles{others}"
+        yield from _time(found.analysis, proof.analysis)
     if each.cost.sectors != each.now.sectors:
         yield f"   {each.now.sectors:,} {ARROW} {each.cost.sectors:,} global sectors of its copies"
     if whole:
@@ -271,6 +276,7 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
     yield f"   {', '.join(counts)}; compiled and replayed"
     if not found.before.bound.lacks:
         yield f"   bound {found.before.bound.cycles:,} {ARROW} {found.analysis.bound.cycles:,} cycles"
+    yield from _time(found.before, found.analysis)
     block = found.job.launch.block
     if block != found.before.trace.launch.block:
         yield f"   Launch it with a block of {block[0]} x {block[1]} x {block[2]}."
@@ -305,10 +311,22 @@ def _least_cycles(found: Suggestions) -> Iterator[str]:
         which = f" with {found.taken.name}" if isinstance(found.taken, Remapped) else ""
         yield f"Lower bound of the launch{which} (memsim bound): {before:,} {ARROW} {after:,} cycles."
         fewer = isinstance(found.taken, Remapped) and 2 * found.taken.sectors[1] <= found.taken.sectors[0]
-        if after >= before and fewer:
+        change = time_change(*found.times)
+        if change:
+            yield f"Estimated time{which} (memsim time): {change}."
+            if not found.pays:
+                yield "By that estimate the change does not pay: it is not worth an edit."
+        elif after >= before and fewer:
             yield "The bound counts sectors that are written in part for less than they cost: see --verify."
         elif after >= before:
             yield "By that bound no change that was compiled gains anything: this is not worth an edit."
+
+
+def _time(before: Analysis, after: Analysis) -> Iterator[str]:
+    """How the estimated times differ, if both are known."""
+    change = time_change(before.estimate, after.estimate)
+    if change:
+        yield f"   {change}"
 
 
 def _proof(proof: Proof, found: Suggestions, names: Names) -> Iterator[str]:

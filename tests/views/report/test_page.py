@@ -425,7 +425,7 @@ def test_a_kernel_without_any_access() -> None:
 
 def test_analysis_shows_itself_in_a_notebook() -> None:
     analysis: Analysis = kernel("kernel_v4_colmajor")
-    assert analysis._repr_html_() == fragment(analysis)
+    assert analysis._repr_html_() == fragment(analysis.timed)
     assert read(fragment(kernel("kernel_v1"))).all("table", class_="heat") == []
 
 
