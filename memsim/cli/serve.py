@@ -39,6 +39,16 @@ def analyze(target: str, options: str = "") -> dict[str, Any]:
     return ask("analyze", target, options=options)
 
 
+def explain(target: str, options: str = "") -> dict[str, Any]:
+    """One request lane by lane: which lanes meet in which bank, or which sectors they touch, and why."""
+    return ask("explain", target, options=options)
+
+
+def sweep(target: str, options: str) -> dict[str, Any]:
+    """Many variants at once, ranked: any value in the options can be a list, such as -D PAD=0..8."""
+    return ask("sweep", target, options=options)
+
+
 def time(target: str, options: str = "") -> dict[str, Any]:
     """About how many cycles a launch takes, and what its warps wait for: an estimate, for sm_90."""
     return ask("time", target, options=options)
@@ -76,7 +86,7 @@ def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
     return ask("check", *patterns)
 
 
-TOOLS = (analyze, time, suggest, sanitize, compare, compare_texts, check)
+TOOLS = (analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, check)
 
 
 def server() -> MCPServer[Any]:
@@ -101,8 +111,8 @@ def server() -> MCPServer[Any]:
 def serve(lsp: bool) -> None:
     """Offers the verbs to an assistant (MCP), or to an editor (LSP), over standard input and output.
 
-    Tools: analyze, time, suggest, sanitize, compare, compare_texts, check. Each answers with the verb's
-    JSON. No file is written but memsim's cache, and nobody listens on the network.
+    Tools: analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, check. Each answers
+    with the verb's JSON. No file is written but memsim's cache, and nobody listens on the network.
 
     \b
     Example, in the settings of an assistant:

@@ -41,6 +41,15 @@ def test_a_tool_answers_as_its_verb_does(file: str, memsim: Run) -> None:
     assert "32-way bank conflict" in found["document"]["verdict"]
 
 
+def test_variants_are_ranked_and_a_request_is_taken_apart(file: str) -> None:
+    Path(file).write_text(NAIVE.replace("[32][32]", "[32][32 + PAD]"))
+    swept = serve.sweep(file, f"{OPTIONS} --grid 1 --block 32,32 -D PAD=0..1")
+    costs = [one["counts"]["wavefronts"] for one in swept["document"]["variants"]]
+    assert costs == [1056, 64] and swept["exit_code"] == 0
+    found = serve.explain(file, f"{OPTIONS} -D PAD=0")["document"]
+    assert (found["ways"], len(found["lanes"]), found["counts"]["line"]) == (32, 32, 6)
+
+
 def test_other_texts_are_compared_and_none_is_written(file: str, tmp_path: Path) -> None:
     texts = {"padded": NAIVE.replace("[32][32]", "[32][33]"), "broken": NAIVE.replace(";", "", 1)}
     found = serve.compare_texts(file, texts, OPTIONS)
@@ -58,7 +67,9 @@ def test_a_race_is_an_answer_and_not_an_error(file: str) -> None:
     assert {finding["array"] for finding in found["document"]["findings"]} == {"tile"}
 
 
-@pytest.mark.parametrize("options", ["--save-trace t.npz", "-o t.html", "--apply", "--arg 'f32"])
+@pytest.mark.parametrize(
+    "options", ["--save-trace t.npz", "-o t.html", "--apply", "--plot t.png", "--arg 'f32"]
+)
 def test_options_that_write_files_are_refused(file: str, tmp_path: Path, options: str) -> None:
     found = serve.analyze(file, options)
     assert found["exit_code"] == 2 and found["error"]
