@@ -26,6 +26,7 @@ from memsim.sanitizer.hazards import (
 )
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
+from memsim.sanitizer.unwritten_memory import UnwrittenMemory
 from memsim.simt.faults import Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 
@@ -39,9 +40,10 @@ def sanitize_job(
     tools: Collection[str] = TOOLS,
     allowances: Sequence[Allowance] = (),
     new_memory: Callable[[], Memory] | None = None,
+    unwritten: Collection[str] = (),
 ) -> Sanitized:
     """The errors of a job with machine code, of those that `tools` look for. new_memory: gives that of the
-    launch, for `execute_program`.
+    launch, for `execute_program`. unwritten: names of arrays in global memory whose contents do not count.
 
     Raises:
         MemsimError: there is no machine code, or the launch does not fit.
@@ -49,7 +51,7 @@ def sanitize_job(
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
     for limit in (None, FEWER_THREADS, 1):
         try:
-            races, ears = _run(job, progress, chosen, limit, new_memory)
+            races, ears = _run(job, progress, chosen, limit, new_memory, unwritten)
             break
         except TooManyClasses:
             continue
@@ -63,6 +65,7 @@ def sanitize_job(
         found += [said.global_race(pair, one, of_global.is_partial) for pair, one in of_global.found.items()]
     if INIT in tools:
         found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
+        found += [said.never_written(*one) for one in ears.unwritten.found.items()]
     if BOUNDS in tools:
         found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in ears.faults.values()]
         found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
@@ -75,7 +78,7 @@ def sanitize_job(
     blocks = launch.blocks if chosen is None else len(chosen)
     unjudged = tuple(sorted(ears.unjudged))
     chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
-    limits = tuple(sorted(races.limits | ears.limits | ears.of_global.limits))
+    limits = tuple(sorted(races.limits | ears.limits | ears.of_global.limits | ears.unwritten.limits))
     return Sanitized(
         kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
     )
@@ -87,13 +90,15 @@ def _run(
     chosen: Any,
     limit: int | None,
     new_memory: Callable[[], Memory] | None,
+    unwritten: Collection[str],
 ) -> tuple[RaceListener, Ears]:
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
     kernel = job.loaded
     races = RaceListener(*setting_of(kernel.executable, job.launch))
     of_global = GlobalRaces(kernel.executable.program, job.launch)
-    ears = Ears(races, of_global, kernel.sources)
-    order = Listeners(races, of_global)
+    never_written = UnwrittenMemory(kernel.executable.program, unwritten)
+    ears = Ears(races, of_global, never_written, kernel.sources)
+    order = Listeners(races, of_global, never_written)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
     try:

@@ -151,6 +151,7 @@ def sanitize(
     name: str | None = None,
     tools: Sequence[str] = ("all",),
     allow: Sequence[str] = (),
+    unwritten: Sequence[str] = (),
 ) -> ShownSanitized:
     """The errors of a launch: races, accesses out of bounds, unwritten shared memory, deadlocks.
 
@@ -160,6 +161,7 @@ def sanitize(
     Args:
         tools: what to look for: "race", "bounds", "init", "sync", or "all".
         allow: findings that are allowed, as `"s:all lanes store one value"` (docs/sanitize.md).
+        unwritten: arrays in global memory, by the names of their parameters, that nobody has written before.
 
     Raises:
         MemsimError: a launch or arguments that do not match the kernel.
@@ -169,7 +171,8 @@ def sanitize(
     how: Any = {"blocks": blocks, "max_steps": max_steps}
     job = job_of_any(kernel, grid, block, args, shared_bytes, cluster, name, arch, **how)
     allowances = [read_allowance(text) for text in allow]
-    return ShownSanitized.of(sanitize_job(job, progress, TOOLS if "all" in tools else tools, allowances))
+    chosen = TOOLS if "all" in tools else tools
+    return ShownSanitized.of(sanitize_job(job, progress, chosen, allowances, unwritten=unwritten))
 
 
 def job_of_any(

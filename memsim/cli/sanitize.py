@@ -37,6 +37,12 @@ from memsim.views import sanitize_text
     metavar="PATTERN:REASON",
     help="Allow findings on an array, a line (k.cu:12) or two (k.cu:12->k.cu:15). Repeatable.",
 )
+@click.option(
+    "--unwritten",
+    multiple=True,
+    metavar="NAME",
+    help="Nobody has written this array in global memory before the launch. Repeatable.",
+)
 @JSON
 @click.pass_context
 def sanitize(
@@ -45,6 +51,7 @@ def sanitize(
     target: str | None,
     tools: tuple[str, ...],
     allowed: tuple[str, ...],
+    unwritten: tuple[str, ...],
     as_json: bool,
     **launch: Any,
 ) -> int:
@@ -67,9 +74,11 @@ def sanitize(
     if target is None:
         if as_json:
             raise click.UsageError("--json needs a TARGET", ctx)
+        if unwritten:
+            raise click.UsageError("--unwritten needs a TARGET", ctx)
         return _all_targets(ctx, chosen, allowances)
     with progress_bar(target) as report:
-        found = sanitize_job(job_of(ctx, target), report, chosen, allowances)
+        found = sanitize_job(job_of(ctx, target), report, chosen, allowances, unwritten=unwritten)
     if as_json:
         echo_json(sanitize_text.to_dict(found))
     else:

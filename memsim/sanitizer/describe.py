@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.op import Trait
-from memsim.isa.program import SHARED, Op, Program
+from memsim.isa.program import LOCAL, SHARED, Op, Program
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_races import GlobalPair
@@ -15,6 +15,7 @@ from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Haza
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
+from memsim.sanitizer.unwritten_memory import NeverWritten
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.values import array_shape
@@ -111,7 +112,6 @@ class Description:
         """A read of shared memory that nobody wrote."""
         op = self.ops[read.instruction]
         width = _width(op)
-        doubt = "the other words that the instruction loads are written; the code may use only these"
         return Hazard(
             INIT,
             "nobody has written it",
@@ -122,9 +122,31 @@ class Description:
             min(width, 4),
             example.count,
             f"a store before {op.where}, in every block",
-            doubt if read.partly and width > 4 else "",
+            PARTLY if read.partly and width > 4 else "",
             example.phase,
         )
+
+    def never_written(self, read: NeverWritten, example: Example) -> Hazard:
+        """A read of local memory that its thread has not written, or of global memory that nobody has."""
+        op = self.ops[read.instruction]
+        width = _width(op)
+        hazard = Hazard(
+            INIT,
+            "nobody has written it",
+            FoundAccess(op, _does(op), example.block, example.later),
+            None,
+            read.space,
+            read.array,
+            f"{read.array}[{example.place // width}]",
+            example.place,
+            width,
+            example.count,
+            f"a store before {op.where}",
+            PARTLY if read.partly else "",
+        )
+        if read.space == LOCAL:
+            hazard.element = f"byte {example.place} of {read.array}"
+        return hazard
 
     def wrong(self, fault: KernelFault, lanes: WrongLanes, count: int) -> Hazard:
         """An access that is outside of every array, or misaligned."""
@@ -244,6 +266,8 @@ class Description:
         return False
 
 
+#: Why it need not matter that some words are not written.
+PARTLY = "the other words that the instruction loads are written; the code may use only these"
 #: Why it need not matter which of two stores comes last.
 SAME = "all store the same value"
 #: Why a race is only possible where more orders accesses than can be followed.

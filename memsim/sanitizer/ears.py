@@ -14,6 +14,7 @@ from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
 from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.race_listener import RaceListener
+from memsim.sanitizer.unwritten_memory import UnwrittenMemory
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.state.poison import Poison
@@ -38,8 +39,14 @@ class Ears:
     another shared array (by name) than the only one that the source line names. unjudged, limits: in words.
     """
 
-    def __init__(self, races: RaceListener, of_global: GlobalRaces, sources: Mapping[str, str]) -> None:
-        self.races, self.of_global, self.sources = races, of_global, sources
+    def __init__(
+        self,
+        races: RaceListener,
+        of_global: GlobalRaces,
+        unwritten: UnwrittenMemory,
+        sources: Mapping[str, str],
+    ) -> None:
+        self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
         self.unjudged: set[str] = set()
         self.limits: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
@@ -66,6 +73,7 @@ class Ears:
         if site.space == GLOBAL:
             self.of_global.hear(site, address, active, self._chunk)
         if site.space != SHARED:
+            self.unwritten.hear(site, address, active, self._chunk)
             return None
         if site.access == "wgmma":
             self.limits.add("which shared memory wgmma reads, and when")
@@ -114,6 +122,7 @@ class Ears:
         """Some lanes access memory."""
         if site.space == GLOBAL:
             self.of_global.scattered(site, address, lanes, self._chunk)
+        self.unwritten.scattered(site, address, lanes, self._chunk)
 
     def stretches(
         self, site: Site, arrays: Any, start: Any, length: Any, block: np.ndarray, warp: Any
@@ -121,6 +130,7 @@ class Ears:
         """Copies in bulk: those in shared memory are told as events of order."""
         if site.space == GLOBAL and site.access not in ("bulk_load", "bulk_multicast") and len(block):
             self.limits.add("what TMA writes to global memory")
+            self.unwritten.stretches(site, start, length)
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Lanes access unknown addresses."""

@@ -185,15 +185,12 @@ class GlobalRaces(OrderListener):
         """Lanes access global memory."""
         if self._left < 0 or active is False or not self._is_followed(site):
             return
-        shape = len(chunk.blocks), chunk.threads
-        rows, columns = np.nonzero(np.broadcast_to(to_bools(active), shape))
+        rows, columns, places = lanes_of(address, active, chunk)
         self._left -= len(rows)
         if self._left < 0:
             self.limits.add("races in global memory (more accesses than are compared; --blocks N runs fewer)")
             return
-        array = to_array(address)
-        places = array[rows if array.shape[0] > 1 else 0, columns if array.shape[1] > 1 else 0]
-        self._lanes(site, np.broadcast_to(places, rows.shape), rows, columns, chunk)
+        self._lanes(site, places, rows, columns, chunk)
 
     def scattered(self, site: Site, address: np.ndarray, lanes: ScatteredLanes, chunk: Chunk) -> None:
         """The same of some lanes."""
@@ -339,6 +336,14 @@ class GlobalRaces(OrderListener):
                     other=int(earlier[one] >> BLOCK) - 1,
                 )
             self.found[pair].count += len(at)
+
+
+def lanes_of(address: Int, active: Mask, chunk: Chunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, address) of active lanes [n]."""
+    rows, columns = np.nonzero(np.broadcast_to(to_bools(active), (len(chunk.blocks), chunk.threads)))
+    array = to_array(address)
+    places = array[rows if array.shape[0] > 1 else 0, columns if array.shape[1] > 1 else 0]
+    return rows, columns, np.broadcast_to(places, rows.shape)
 
 
 def _are_apart(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:

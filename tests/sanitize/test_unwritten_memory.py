@@ -1,0 +1,49 @@
+"""Reads of local and global memory that nobody wrote, each beside its good twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memsim.api.running import job_of
+from memsim.api.sanitizing import sanitize_job
+from memsim.errors import MemsimError
+from memsim.sanitizer.hazards import INIT, Sanitized
+from tests.simt.cuda import machine_kernel
+
+LOCAL = """int a[8];
+#pragma unroll 1
+for (int i = 0; i < n; i++) a[(i + p[t]) & 7] = i;
+o[t] = a[p[t + 63] & 7];"""
+
+
+def sanitized(body: str, *unwritten: str, n: int = 8) -> Sanitized:
+    text = f"__global__ void k(int *o, int *p, int n) {{ int t = threadIdx.x;\n{body}\n}}"
+    args = [np.zeros(256, np.int32), np.arange(256, dtype=np.int32), np.int32(n)]
+    return sanitize_job(job_of(machine_kernel(text), 2, 64, args), tools=(INIT,), unwritten=unwritten)
+
+
+def test_a_place_of_a_local_array_that_its_thread_has_not_written() -> None:
+    assert not sanitized(LOCAL).findings
+    (one,) = sanitized(LOCAL, n=7).errors
+    assert (one.space, one.count, one.doubt) == ("local", 128, "")
+    assert one.first.does == "loads" and one.second is None and one.element.startswith("byte 28 of ")
+
+
+def test_global_memory_counts_as_written_unless_the_caller_says_that_it_is_not() -> None:
+    body = "if (t < n * 8) o[t + 64 * blockIdx.x] = 1;\n__syncthreads();\np[t] = o[t + 64 * blockIdx.x];"
+    assert not sanitized(body).findings and not sanitized(body, "o").findings
+    (one,) = sanitized(body, "o", n=7).errors
+    assert (one.array, one.element, one.space, one.count) == ("o", "o[56]", "global", 16)
+    assert not sanitized(body, "p", n=7).findings
+
+
+def test_an_atomic_reads_what_it_changes() -> None:
+    (one,) = sanitized("atomicAdd(o + t, 1);", "o").errors
+    assert one.first.does == "updates" and one.count == 128  # both blocks at once
+    assert not sanitized("if (blockIdx.x == 0) o[t] = 0;\natomicAdd(o + t, 1);", "o").findings
+
+
+def test_an_array_that_there_is_not() -> None:
+    with pytest.raises(MemsimError, match="no array in global memory is called 'q'"):
+        sanitized("o[t] = 1;", "q")
