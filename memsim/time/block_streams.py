@@ -11,6 +11,7 @@ from memsim.access import AccessSide, Chunk, Site, SiteRequests
 from memsim.arch.units import WARP
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
+from memsim.time.launch_survey import Progress
 from memsim.trace.record import Recorder
 
 #: Requests to global memory that are kept, 300 bytes each. Accesses that make more get the mean cost.
@@ -23,7 +24,8 @@ class GlobalRequests:
 
     op: number of the instruction [m]. warp: number of the warp, blocks one after the other [m]. event: number
     of the execution, which warps that run side by side share [m]. addresses: bytes, int64 [m, 32]. active:
-    bool [m, 32]; a request without one was executed, but asked for nothing.
+    bool [m, 32]; a request without one was executed, but asked for nothing. progress: instructions that its
+    warp had executed [m].
     """
 
     op: np.ndarray
@@ -31,6 +33,7 @@ class GlobalRequests:
     event: np.ndarray
     addresses: np.ndarray
     active: np.ndarray
+    progress: np.ndarray
 
     def __len__(self) -> int:
         return len(self.op)
@@ -50,7 +53,8 @@ class StreamRecorder(Recorder):
         self.masks: list[np.ndarray] = []
         self.numbers: dict[int, int] = {}
         self.rows: np.ndarray = np.zeros((0, 0), np.int64)
-        self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
+        self.progress = Progress()
         self.kept_requests = 0
         self.incomplete: set[int] = set()
 
@@ -60,6 +64,7 @@ class StreamRecorder(Recorder):
         first = np.searchsorted(self.chosen, chunk.blocks) * self.per_block + chunk.first[:, 0] // WARP
         self.rows = first[:, None] + np.arange(chunk.threads // WARP)
         self.numbers = {}
+        self.progress.start_chunk(*self.rows.shape)
 
     def executed(self, start: int, stop: int, mask: Any) -> None:
         """Some warps execute the instructions from number `start` up to `stop`."""
@@ -70,6 +75,7 @@ class StreamRecorder(Recorder):
         if key not in self.numbers:
             self.numbers[key] = len(self.masks)
             self.masks.append(self.warps_in(mask))
+        self.progress.executed(stop - start, mask)
         self.stretches_run.append((start, stop, self.numbers[key]))
 
     def warps_in(self, mask: Any) -> np.ndarray:
@@ -105,7 +111,7 @@ class StreamRecorder(Recorder):
         whole = (shape[0], shape[1] * WARP)
         lanes = np.broadcast_to(to_bools(active), whole).reshape(*shape, WARP)[executes]
         places = np.broadcast_to(to_array(address), whole).reshape(*shape, WARP)[executes]
-        self.kept.append((op, self.rows[executes], places, lanes))
+        self.kept.append((op, self.rows[executes], places, lanes, self.progress.done[executes]))
         self.kept_requests += count
 
     def scattered(
@@ -123,7 +129,8 @@ class StreamRecorder(Recorder):
         row = np.repeat(np.arange(count), lanes.counts)
         column = lanes.lanes & (WARP - 1)
         places[row, column], active[row, column] = address, True
-        self.kept.append((op, self.rows.reshape(-1)[lanes.warps], places, active))
+        done = self.progress.done.reshape(-1)[lanes.warps]
+        self.kept.append((op, self.rows.reshape(-1)[lanes.warps], places, active, done))
         self.kept_requests += count
 
     def requests(self, site: Site, requests: SiteRequests) -> None:
@@ -157,14 +164,15 @@ class StreamRecorder(Recorder):
     def global_requests(self) -> GlobalRequests:
         """All that were kept of instructions of which all were."""
         kept = [(number, *one) for number, one in enumerate(self.kept) if one[0] not in self.incomplete]
-        sizes = [len(warps) for _, _, warps, _, _ in kept]
+        sizes = [len(warps) for _, _, warps, *_ in kept]
         empty = np.zeros((0, WARP), np.int64)
         return GlobalRequests(
             op=np.repeat(np.array([op for _, op, *_ in kept], np.int64), sizes),
-            warp=np.concatenate([empty[:, 0], *(warps for _, _, warps, _, _ in kept)]),
+            warp=np.concatenate([empty[:, 0], *(warps for _, _, warps, *_ in kept)]),
             event=np.repeat(np.array([number for number, *_ in kept], np.int64), sizes),
-            addresses=np.concatenate([empty, *(places for *_, places, _ in kept)]),
-            active=np.concatenate([empty.astype(np.bool_), *(lanes for *_, lanes in kept)]),
+            addresses=np.concatenate([empty, *(places for _, _, _, places, *_ in kept)]),
+            active=np.concatenate([empty.astype(np.bool_), *(lanes for *_, lanes, _ in kept)]),
+            progress=np.concatenate([empty[:, 0], *(done for *_, done in kept)]),
         )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from memsim.arch.units import LINE
 from memsim.model.shared import shared_access
 from memsim.time.block_streams import GlobalRequests
+from memsim.time.launch_survey import FirstTouches
 from memsim.trace.footprint import SECTOR_BITS
 
 #: Bytes of L1 and shared memory together, and what the driver gives to shared memory of it.
@@ -26,8 +27,12 @@ CARVEOUTS = tuple(kilobytes << 10 for kilobytes in (0, 8, 16, 32, 64, 100, 132, 
 SAFE, GONE = 0.75, 1.35
 #: Operations that L1 keeps sectors of.
 CACHED = frozenset({"load", "cp_async", "store"})
+#: Operations that ask for no data.
+WRITE_ONLY = frozenset({"store", "reduction"})
 #: Lines whose tags are looked up in a cycle.
 TAGS_A_CYCLE = 4
+#: Instructions by which one that asks is surely late enough to find it in L2.
+MOST_BEHIND = 2048
 #: Executions within which a sector that was asked for may still be on its way.
 ON_ITS_WAY = 64
 
@@ -35,8 +40,9 @@ ON_ITS_WAY = 64
 @dataclass(frozen=True, slots=True)
 class CostOfRequest:
     """What a request costs. wavefronts: of the data stage. tags: cycles of the tag stage. sectors, missing:
-    asked for, and not found in L1. follows: the instruction that asked for the last of its sectors, which may
-    be on its way, and by how many executions that one is ahead; (-1, 0) if there is none.
+    asked for, and not found in L1. behind: instructions, to a power of two, by which another
+    warp asked L2 earlier for the newest of these. follows: the instruction that asked for the last of its
+    sectors, which may be on its way, and by how many executions that one is ahead; (-1, 0) if there is none.
     """
 
     op: int
@@ -44,13 +50,15 @@ class CostOfRequest:
     tags: int
     sectors: int
     missing: int
+    behind: int
     follows: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class CachedRequests:
     """Requests with their costs. costs: the distinct ones. number: of each request's cost [m]. nth: how many
-    of the same instruction its warp made before [m]. hits, sectors: of loads, and of all requests.
+    of the same instruction its warp made before [m]. hits, sectors: found, and asked for. read: not found,
+    of all but stores.
     """
 
     made: GlobalRequests
@@ -59,6 +67,7 @@ class CachedRequests:
     nth: np.ndarray
     hits: int
     sectors: int
+    read: int
 
 
 def l1_bytes(shared_of_block: int, resident: int) -> int:
@@ -73,11 +82,13 @@ def cached_requests(
     past: Collection[int],
     size: int,
     warps_of_wave: int,
+    touches: FirstTouches,
 ) -> CachedRequests:
     """The costs of requests.
 
     kinds: operation and bytes a lane of each instruction. past: loads that ask L2 even if L1 has it. size:
-    bytes of L1. warps_of_wave: of the blocks that are resident at once.
+    bytes of L1. warps_of_wave: of the blocks that are resident at once. touches: what the
+    first wave of all multiprocessors asks for.
     """
     order = np.lexsort((made.warp, made.event, made.warp // max(warps_of_wave, 1)))
     op = made.op[order]
@@ -94,18 +105,28 @@ def cached_requests(
     missing = asked.copy()
     loads = np.isin(op, [one for one in cached if kinds[one][0] != "store"])
     np.subtract.at(missing, row[hit & loads[row]], 1)
+    gone = np.zeros(is_first.shape, np.bool_)
+    gone[row[hit & loads[row]], column[hit & loads[row]]] = True
+    comes, from_lane = np.nonzero(is_first & ~gone)
+    address = sectors[comes, from_lane] << SECTOR_BITS
+    behind = np.full(len(op), MOST_BEHIND)
+    np.minimum.at(behind, comes, touches.behind(address, made.progress[order][comes]))
+    behind = np.where(missing > 0, 1 << np.log2(np.maximum(behind, 1)).astype(np.int64), 1)
     nth = _nth(op, made.warp[order])
     follows_op, ahead = _follows(
         row, hit & loads[row] & loads[row[source]], source, made.event[order], op, nth
     )
     wavefronts = _wavefronts(made, order, op, kinds)
     tags = -(-looked_up // TAGS_A_CYCLE)
-    rows = np.stack([op, wavefronts, tags, asked, missing, follows_op, ahead], 1)
+    rows = np.stack([op, wavefronts, tags, asked, missing, behind, follows_op, ahead], 1)
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    costs = tuple(CostOfRequest(a, b, c, d, e, (f, g)) for a, b, c, d, e, f, g in distinct.tolist())
-    return CachedRequests(made, costs, number.reshape(-1)[back], nth[back], int(hit.sum()), int(asked.sum()))
+    stores = [one for one, (kind, _) in kinds.items() if kind in WRITE_ONLY]
+    read = int(missing[~np.isin(op, stores)].sum())
+    costs = tuple(CostOfRequest(a, b, c, d, e, f, (g, h)) for a, b, c, d, e, f, g, h in distinct.tolist())
+    totals = int(hit.sum()), int(asked.sum()), read
+    return CachedRequests(made, costs, number.reshape(-1)[back], nth[back], *totals)
 
 
 def _lookups(row: np.ndarray, sector: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:

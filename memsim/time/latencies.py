@@ -50,6 +50,7 @@ class Latencies:
     branch: int = _cycles(5, "after a taken branch, beyond its stall count", CHOSEN)
     code_line: int = _cycles(6, "between 128-byte lines of code that are fetched in order", GUESS)
     code_first: int = _cycles(16, "between 128-byte lines of code that nobody has executed yet", CHOSEN)
+    code_far: int = _cycles(82, "the same with cold caches, of lines beyond the first 32 KiB", LAUNCHES)
     code_jump: int = _cycles(14, "until code is there that was not fetched ahead", CHOSEN)
     start_cold: int = _cycles(700, "before the first instruction of a launch, with cold caches", CHOSEN)
     start_warm: int = _cycles(200, "the same with warm caches", CHOSEN)

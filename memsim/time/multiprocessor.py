@@ -72,7 +72,7 @@ class IssuedInstruction(NamedTuple):
 class Setup:
     """What does not change in a launch. ways: to what the blocks of each wave miss in L1, the last also for
     later ones. write_cost: as `MemoryPipe`; start: before the first instruction. off: of `ABLATIONS`.
-    watched: cycles of which all issues are kept.
+    watched: cycles of which all issues are kept. code_far: as `CodeMemory`.
     """
 
     set_to: Latencies
@@ -81,6 +81,7 @@ class Setup:
     start: int
     off: frozenset[str] = field(default_factory=frozenset)
     watched: range = range(0)
+    code_far: int = 0
 
 
 class Multiprocessor:
@@ -104,7 +105,7 @@ class Multiprocessor:
         self.blocks_left = launched.blocks
         self.running = self.next_start = 0
         self.now = self.end = self.issued = self.skipped = 0
-        self.code = CodeMemory(set_to.code_first)
+        self.code = CodeMemory(set_to.code_first, setup.code_far)
         self.schedulers = [Scheduler(set_to, off, self.code) for _ in range(partitions)]
         backlog = None if "tag stage" in off else set_to.tag_backlog
         self.memory = MemoryPipe(set_to, setup.write_cost, backlog, "memory queue" in off)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from typing import Any
@@ -27,9 +27,10 @@ from memsim.model.occupancy import Needs, occupancy
 from memsim.model.pipes import pipe_of
 from memsim.time.block_streams import MOST_REQUESTS, StreamRecorder
 from memsim.time.control_codes import SIZE, control_codes
-from memsim.time.hardware_units import Way
+from memsim.time.hardware_units import NEVER, Way
 from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
+from memsim.time.launch_survey import FirstTouches, LaunchSurvey, busiest_blocks
 from memsim.time.multiprocessor import ABLATIONS, REASONS, IssuedInstruction, Multiprocessor, Setup
 from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
@@ -39,16 +40,21 @@ from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 
 #: The mean error on the catalogue's kernels that no constant was chosen on, on the board where it is larger,
-#: rounded up, and the median one on launches of projects that none was chosen on (docs/time.md).
-HELD_OUT_ERROR, PROJECTS_ERROR = 0.06, 0.10
+#: and the median one on launches of projects, of the half where it is larger; rounded up (docs/time.md).
+HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.09
 #: Caches before the launch: as a profiler leaves them, which flushes, or as a program does that just ran it.
 COLD, WARM = "cold", "warm"
 #: Instructions of warps that are replayed to learn what a multiprocessor's blocks execute; waves at least.
 MOST_EXECUTED = 1_000_000
+#: Instructions of warps of a launch whose blocks are weighed against each other.
+MOST_WEIGHED = 20_000_000
+NONE: np.ndarray = np.zeros(0, np.int64)
 #: Opcodes that make most requests to global memory.
 LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG".split())
 #: The stages of the memory pipe, as `MemoryPipe.stages`.
 STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
+#: Issues from which the pace of a launch's warps is told.
+ISSUES_FOR_PACE = 20_000
 #: Issues of a run, without those that are skipped.
 MOST_ISSUES = 3_000_000
 
@@ -175,27 +181,41 @@ class PreparedTime:
         fitting = occupancy(needs, chip).blocks
         if not fitting:
             raise MemsimError("no block of this launch fits on a multiprocessor")
-        self.blocks = ceil(launch.blocks / chip.multiprocessors)
+        self.survey = self.surveyed(fitting * chip.multiprocessors)
+        numbers = self.numbers_of_blocks(fitting)
+        self.blocks = len(numbers)
         self.resident = min(fitting, self.blocks)
         self.l1_bytes = l1_bytes(shared, fitting)
-        self.recorder, self.some = self.replay(self.numbers_of_blocks())
+        self.recorder, self.some = self.replay(numbers[: self.most_blocks()])
         self.streams = self.recorder.streams()
         self.analysis = analyze_trace(self.some, chip)
 
-    def numbers_of_blocks(self) -> np.ndarray:
-        """Of the blocks of one multiprocessor, about as many as can be replayed quickly; a wave at least.
-
-        A block in the middle of the grid is among them, if there is only one.
+    def numbers_of_blocks(self, fitting: int) -> np.ndarray:
+        """Of the blocks of one multiprocessor: the busiest one, or one of many that do the same, and then one
+        with a block in the middle of the grid, if there are few.
         """
         launch, apart = self.job.launch, self.chip.multiprocessors
+        if len(self.survey.work) == launch.blocks and not self.whole.blocks_alike:
+            return busiest_blocks(self.survey.work, apart, fitting)
         middle = middle_block(launch.grid)
         first = middle if launch.blocks <= apart else min(middle % apart, (launch.blocks - 1) % apart)
+        return np.arange(first, launch.blocks if launch.blocks > apart else first + 1, apart, dtype=np.int64)
+
+    def surveyed(self, wave: int) -> LaunchSurvey:
+        """What the first wave of blocks does, or all of them, if they differ and it does not take long."""
+        launch = self.job.launch
+        are_few = self.whole.executed.sum() <= MOST_WEIGHED
+        blocks = launch.blocks if are_few and not self.whole.blocks_alike else min(launch.blocks, wave)
+        survey = LaunchSurvey(blocks, wave)
+        trace_with(self.job, survey, np.arange(blocks))
+        return survey
+
+    def most_blocks(self) -> int:
+        """How many blocks can be replayed quickly; a wave at least."""
         executed = self.whole.executed / max(self.whole.blocks_replayed, 1)
         loads = sum(count for op, count in zip(self.ops, executed.tolist()) if op.form.opcode in LOADS)
         fitting = MOST_REQUESTS // max(loads, 1)
-        most = max(min(int(MOST_EXECUTED // max(executed.sum(), 1)), fitting), self.resident)
-        numbers = first + apart * np.arange(min(self.blocks, most), dtype=np.int64)
-        return numbers[numbers < launch.blocks]
+        return int(max(min(MOST_EXECUTED // max(executed.sum(), 1), fitting), self.resident))
 
     def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
         """Replay some blocks."""
@@ -213,19 +233,28 @@ class PreparedTime:
                 if {"GPU", "SYS", "BYPASS"} & set(self.ops[op].form.modifiers):
                     past.append(op)
         warps = self.job.launch.warps * self.resident
-        return cached_requests(self.recorder.global_requests(), kinds, past, self.l1_bytes, warps)
+        return cached_requests(
+            self.recorder.global_requests(), kinds, past, self.l1_bytes, warps, self.touches
+        )
+
+    @cached_property
+    def touches(self) -> FirstTouches:
+        """What the first wave of blocks asks global memory for; of nothing, if that is too much to follow."""
+        return self.survey.touches() if self.survey.is_whole else FirstTouches(NONE, NONE)
 
     def launched(
-        self, instructions: list[TimedInstruction], has_l1: bool
+        self, instructions: list[TimedInstruction], has_l1: bool, ahead: float
     ) -> tuple[list[TimedInstruction], LaunchedBlocks]:
-        """The instructions, each with all costs that its requests have, and the streams of these."""
+        """The instructions, each with all costs that its requests have, and the streams of these. ahead: as
+        `with_cost`.
+        """
         cached, per_block = self.cached, self.job.launch.warps
         made = list(instructions)
         numbers: list[int] = []
         followed = {cost.follows[0] for cost in cached.costs}
         for cost in cached.costs:
             numbers.append(len(made))
-            made.append(with_cost(instructions[cost.op], cost, cost.op in followed, has_l1))
+            made.append(with_cost(instructions[cost.op], cost, cost.op in followed, has_l1, ahead))
         order = np.lexsort((cached.nth, cached.made.op, cached.made.warp))
         warp, op = cached.made.warp[order], cached.made.op[order]
         number = np.array(numbers, np.int32)[cached.number[order]] if numbers else cached.number
@@ -266,7 +295,7 @@ class PreparedTime:
         if "reuse cache" in off:
             for one in instructions:
                 one.even, one.odd = one.even + one.kept_even, one.odd + one.kept_odd
-        made, launched = self.launched(instructions, "L1 cache" not in off)
+        has_l1 = "L1 cache" not in off
         setup = Setup(
             set_to,
             ways=self.ways(l2, set_to),
@@ -274,7 +303,13 @@ class PreparedTime:
             start=set_to.start_cold if l2 == COLD else set_to.start_warm,
             off=frozenset(off),
             watched=watched,
+            code_far=set_to.code_far if l2 == COLD else set_to.code_first,
         )
+        ahead: float = NEVER
+        if l2 == COLD and any(cost.behind > 1 for cost in self.cached.costs):
+            made, launched = self.launched(instructions, has_l1, ahead)
+            ahead = set_to.dram / self.pace(replace(setup, watched=range(0)), made, launched)
+        made, launched = self.launched(instructions, has_l1, ahead)
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
         steady = SteadyState(np.array([one.index for one in made])) if skips else None
         if not run_to_end(processor, skips, most_issues, steady):
@@ -299,6 +334,12 @@ class PreparedTime:
             **self.traffic(l2),
         )
 
+    def pace(self, setup: Setup, made: Sequence[TimedInstruction], launched: LaunchedBlocks) -> float:
+        """Cycles of a warp for each instruction, at the start of a launch where every load waits for DRAM."""
+        processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
+        run_to_end(processor, False, ISSUES_FOR_PACE)
+        return (processor.now - setup.start) * self.resident * launched.warps / max(processor.issued, 1)
+
     def unit_use(self, processor: Multiprocessor) -> dict[str, float]:
         """How much of the active cycles each unit was busy."""
         active = max(processor.cycles, 1)
@@ -312,7 +353,7 @@ class PreparedTime:
         missing = np.array([cost.missing for cost in cached.costs], np.int64)
         asked = int(missing[cached.number].sum()) if len(missing) else 0
         sectors = round(asked * self.job.launch.blocks / len(self.recorder.chosen))
-        new = min(self.new_sectors[1], sectors) if l2 == COLD else 0
+        new = min(round(self.new_sectors[1] * self.not_there(l2)), sectors)
         rates = {"l1": cached.hits / max(cached.sectors, 1), "l2": 1 - new / max(sectors, 1)}
         return {"hit_rates": rates, "l2_sectors": sectors, "dram_bytes": new * self.chip.sector_bytes}
 
@@ -347,27 +388,28 @@ class PreparedTime:
     def ways(self, l2: str, set_to: Latencies) -> tuple[Way, ...]:
         """What lies behind L1 for the blocks of each wave.
 
-        With a cold L2, what the launch asks for comes from DRAM once: all that the first wave asks for, since
-        its blocks run side by side, and of the next ones the share that is new.
+        With a cold L2, what the launch asks for comes from DRAM once. If the first wave's requests are too
+        many to be followed, all that it asks for does, and of the next ones the share that is new.
         """
         hits = set_to.spread(set_to.l2, set_to.l2_spread)
-        near = Way(hits, self.read_cost(0.0))
-        if l2 == WARM:
+        near = Way(hits, hits, self.read_cost(0.0))
+        not_there = self.not_there(l2)
+        if not not_there:
             return (near,)
-        first, all_new = self.new_sectors
-        asked = self.cached.sectors - self.cached.hits
-        each = max(asked * self.job.launch.blocks / len(self.recorder.chosen), 1)
+        first, all_new = (round(sectors * not_there) for sectors in self.new_sectors)
+        each = max(self.cached.read * self.job.launch.blocks / len(self.recorder.chosen), 1)
         waves = max(self.job.launch.blocks / (self.resident * self.chip.multiprocessors), 1.0)
         later = (all_new - first) / max(waves - 1, 1) / max(first, 1)
         of_first = min(first * waves / each, 1.0)
         misses = set_to.spread(set_to.dram, set_to.dram_spread)
-        cold = Way(misses, self.read_cost(of_first))
+        new = round(not_there * len(hits))
+        cold = Way((*misses[:new], *hits[new:]), hits, self.read_cost(of_first))
         if waves <= 1:
             return (cold,)
         share = min(later, 1.0)
-        new = round(share * len(hits))
-        far = *misses[:new], *hits[new:]
-        return cold, Way(far, self.read_cost(of_first * share))
+        if not self.survey.is_whole:
+            new = round(share * len(hits))
+        return cold, Way((*misses[:new], *hits[new:]), hits, self.read_cost(of_first * share))
 
     @cached_property
     def new_sectors(self) -> tuple[int, int]:
@@ -381,6 +423,17 @@ class PreparedTime:
             return all_new, all_new
         first = trace_with(self.job, Recorder(SameCost(self.chip)), np.arange(of_wave)).footprint
         return min(first.read if first else 0, all_new), all_new
+
+    def not_there(self, l2: str) -> float:
+        """The share of what a launch touches first that L2 does not have: all of it if it is cold. A warm one
+        has what fits twice, since each half of L2 keeps what its multiprocessors read, and nothing of what
+        does not fit at all.
+        """
+        if l2 == COLD or self.whole.footprint is None:
+            return 1.0
+        touched = (self.whole.footprint.read + self.whole.footprint.written) * self.chip.sector_bytes
+        size = self.chip.sheet.l2
+        return min(max((touched - size / 2) / (size / 2), 0.0), 1.0)
 
     def read_cost(self, from_dram: float) -> int:
         """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read.

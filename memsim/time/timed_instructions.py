@@ -34,16 +34,21 @@ _NOT_MODELLED = {
 _NOT_MODELLED_SPACES = {"texture": "texture units", "local": "local memory beyond hits in L1"}
 
 
+#: Of a load that nobody was ahead of.
+LATEST = 8
+
+
 @dataclass(slots=True, eq=False)
 class TimedInstruction:
     """One instruction. Cycles; `wavefronts`, `tags` and `sectors` in parts of a cycle (`PARTS`).
 
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
-    reuse cache has instead. wavefronts: of the data stage. widens: what it
-    returns to registers beyond 128 bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or
-    store at L2. latency: from the end of its service to its result. follows: the
-    load that brings some of its sectors, and how many executions that is ahead; followed: it is such a load.
+    reuse cache has instead. wavefronts: of the data stage. widens: what it returns to registers beyond 128
+    bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. late: eighths of the
+    time from L2 to DRAM that a load waits for them if L2 is cold. latency: from the end of its service to its
+    result. follows: the load that brings some of its sectors, and how many executions that is ahead;
+    followed: it is such a load.
     why: ncu's reason of those who wait for its result. barrier: number of a block barrier; arrives: it does
     not wait there; expected: warps, 0 for all. copies, products: for those that wait for groups of copies or
     of products of a warpgroup, how many may be under way; -1 if it does not. is_copy, is_product: of such a
@@ -65,6 +70,7 @@ class TimedInstruction:
     widens: int = 0
     tags: int = 0
     sectors: int = 0
+    late: int = LATEST
     is_global: bool = False
     writes: bool = False
     latency: int = 0
@@ -112,15 +118,20 @@ def timed_instructions(
 
 
 def with_cost(
-    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, finds_all: bool
+    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, finds_all: bool, ahead: float
 ) -> TimedInstruction:
-    """The same instruction, making a request that costs so much. finds_all: L1 has what was asked before."""
+    """The same instruction, making a request that costs so much. finds_all: L1 has what was asked before.
+    ahead: instructions that a warp executes while DRAM serves a load.
+    """
+    behind = cost.behind - 1
+    late = round(LATEST * max(1 - behind / ahead, 0)) if behind else LATEST
     missing = cost.missing if finds_all else cost.sectors
     return replace(
         one,
         wavefronts=cost.wavefronts * PARTS if not one.is_copy else one.wavefronts,
         tags=cost.tags * PARTS,
         sectors=missing * PARTS,
+        late=late,
         follows=cost.follows if cost.follows[0] >= 0 and finds_all else None,
         followed=is_followed,
     )

@@ -9,7 +9,7 @@ from statistics import mean
 import pytest
 
 from docs import time_errors
-from memsim.time.predict_time import HELD_OUT_ERROR
+from memsim.time.predict_time import HELD_OUT_ERROR, PROJECTS_ERROR
 
 
 @pytest.mark.slow
@@ -34,3 +34,10 @@ def test_every_kernel_that_is_far_off_is_named() -> None:
 def test_the_recordings_are_of_both_boards() -> None:
     assert time_errors.products() == ["NVIDIA H200", "NVIDIA H100 80GB HBM3"]
     assert set(time_errors.ABLATED) <= set(time_errors.recorded())
+
+
+def test_the_error_of_projects_that_is_told_is_not_below_that_of_either_half() -> None:
+    cells = [row.split("|") for row in time_errors.projects_table().splitlines()[2:]]
+    medians = [float(row[5].strip(" %")) for row in cells if row[2].strip() == "cold"]
+    assert len(medians) == 2
+    assert ceil(max(medians)) / 100 == PROJECTS_ERROR

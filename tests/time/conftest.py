@@ -28,6 +28,7 @@ PLAIN = Latencies(
     next_block=100,
     successors=0,
 )
+PLAIN_WAY = Way((200,), (200,), 8)
 PLAINLY = frozenset({"instruction cache"})
 
 
@@ -43,9 +44,10 @@ def processor(
     resident: int = 1,
     off: frozenset[str] = PLAINLY,
     set_to: Latencies = PLAIN,
+    way: Way = PLAIN_WAY,
 ) -> Multiprocessor:
     """A multiprocessor before its first cycle, whose launch starts at 0."""
-    setup = Setup(set_to, ways=(Way((200,), 8),), write_cost=8, start=0, off=off)
+    setup = Setup(set_to, ways=(way,), write_cost=8, start=0, off=off)
     arrays = [np.array(stream, np.int32) for stream in streams]
     return Multiprocessor(setup, instructions, LaunchedBlocks([arrays], blocks), resident)
 

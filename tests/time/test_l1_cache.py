@@ -12,10 +12,12 @@ from lab.time.run_time import TimeRecording
 from memsim.data import data_folder
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
+from memsim.time.launch_survey import FirstTouches
 
 BOARDS = ("nvidia-h200", "nvidia-h100-80gb-hbm3")
 LANES = np.arange(32)
 LARGE = 1 << 20
+NOBODY = FirstTouches(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def requests(*made: tuple[int, int, np.ndarray]) -> GlobalRequests:
@@ -27,6 +29,7 @@ def requests(*made: tuple[int, int, np.ndarray]) -> GlobalRequests:
         np.arange(len(made)),
         np.array([np.broadcast_to(one, 32) for one in addresses]),
         np.ones((len(made), 32), np.bool_),
+        np.arange(len(made)),
     )
 
 
@@ -35,9 +38,11 @@ def recorded(board: str) -> TimeRecording:
     return TIME.newest(data_folder("traces"), board)
 
 
-def costs(made: GlobalRequests, size: int = LARGE, past: tuple[int, ...] = ()) -> CachedRequests:
+def costs(
+    made: GlobalRequests, size: int = LARGE, past: tuple[int, ...] = (), touches: FirstTouches | None = None
+) -> CachedRequests:
     kinds = {0: ("load", 4), 1: ("load", 4), 2: ("store", 4)}
-    return cached_requests(made, kinds, past, size, warps_of_wave=8)
+    return cached_requests(made, kinds, past, size, 8, touches or NOBODY)
 
 
 def test_a_sector_misses_once() -> None:

@@ -1,0 +1,159 @@
+"""What all blocks of a launch do, of which one multiprocessor is followed: the work of each block, and who
+asks first for each part of memory.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from memsim.access import AccessSide, Chunk, Site
+from memsim.arch.units import WARP
+from memsim.state.predicates import ScatteredLanes, to_bools, to_words
+from memsim.state.registers import to_array
+from memsim.trace.record import Recorder
+
+#: What DRAM delivers at once: 64 bytes, of two sectors.
+PART_BITS = 5
+#: Requests that are looked at.
+MOST_SURVEYED = 400_000
+
+
+class Progress:
+    """How many instructions each warp of a chunk has executed. done: int64 [blocks, warps]."""
+
+    def __init__(self) -> None:
+        self.done: np.ndarray = np.zeros((0, 0), np.int64)
+        self.known: dict[int, np.ndarray] = {}
+
+    def start_chunk(self, blocks: int, warps: int) -> None:
+        """So many blocks begin."""
+        self.done, self.known = np.zeros((blocks, warps), np.int64), {}
+
+    def executed(self, count: int, mask: Any) -> np.ndarray:
+        """The warps in a mask execute so many instructions; those warps, bool [blocks, warps]."""
+        key = 0 if mask is True else mask.uid
+        if key not in self.known:
+            self.known[key] = np.broadcast_to(to_words(mask), self.done.shape) != 0
+        self.done += count * self.known[key]
+        return self.known[key]
+
+
+@dataclass(frozen=True, slots=True)
+class FirstTouches:
+    """Parts of global memory that a wave of blocks asks for, ascending [n], and how many instructions the
+    warp had executed that asked for it first [n].
+    """
+
+    parts: np.ndarray
+    first: np.ndarray
+
+    def behind(self, address: np.ndarray, progress: np.ndarray) -> np.ndarray:
+        """How many instructions later than another warp the warps ask for what is at addresses [n] that have
+        executed so much [n]; 0 if they are the first.
+        """
+        if not len(self.parts):
+            return np.zeros(len(address), np.int64)
+        part = address >> PART_BITS
+        place = np.minimum(np.searchsorted(self.parts, part), len(self.parts) - 1)
+        later = np.maximum(progress - self.first[place], 0)
+        return np.where(self.parts[place] == part, later, 0)
+
+
+class LaunchSurvey(Recorder):
+    """Counts what blocks execute, and keeps what those of the first wave ask global memory for.
+
+    work: instructions of warps of each block, int64 [blocks]. is_whole: all requests of the wave were kept.
+    """
+
+    def __init__(self, blocks: int, wave: int) -> None:
+        super().__init__()
+        self.work = np.zeros(blocks, np.int64)
+        self.wave, self.progress = wave, Progress()
+        self.kept: list[tuple[np.ndarray, np.ndarray]] = []
+        self.surveyed = 0
+        self.is_whole = True
+
+    def start_chunk(self, chunk: Chunk) -> None:
+        """Rows are blocks."""
+        super().start_chunk(chunk)
+        self.progress.start_chunk(len(self.blocks), self.warps)
+
+    def executed(self, start: int, stop: int, mask: Any) -> None:
+        """Some warps execute the instructions from number `start` up to `stop`."""
+        if mask is not False:
+            self.work[self.blocks] += (stop - start) * self.progress.executed(stop - start, mask).sum(1)
+
+    def access(
+        self,
+        site: Site,
+        address: Any,
+        mask: Any,
+        active: Any,
+        arrays: frozenset[str],
+        other: AccessSide | None = None,
+    ) -> None:
+        """An access of some warps."""
+        if site.space != "global":
+            if other is None:
+                return
+            address, active = other.address, other.active
+        if self.surveyed > MOST_SURVEYED or not (self.blocks < self.wave).any():
+            self.is_whole &= self.surveyed <= MOST_SURVEYED
+            return
+        shape = self.progress.done.shape
+        whole = (shape[0], shape[1] * WARP)
+        lanes = np.broadcast_to(to_bools(active), whole) & (self.blocks < self.wave)[:, None]
+        places = np.broadcast_to(to_array(address), whole)[lanes] >> PART_BITS
+        self.keep(places, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes])
+
+    def scattered(
+        self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+    ) -> None:
+        """An access of a few lanes of each warp."""
+        if site.space == "global" and self.surveyed <= MOST_SURVEYED:
+            progress = self.progress.done.reshape(-1)[np.repeat(lanes.warps, lanes.counts)]
+            self.keep(address >> PART_BITS, progress)
+
+    def keep(self, parts: np.ndarray, progress: np.ndarray) -> None:
+        """Keep each part once, with the least progress."""
+        order = np.lexsort((progress, parts))
+        parts, progress = parts[order], progress[order]
+        once = np.diff(parts, prepend=-1) != 0
+        self.kept.append((parts[once], progress[once]))
+        self.surveyed += len(parts) // WARP + 1
+
+    def nothing(self, *what: Any) -> None:
+        """Nothing is kept of other events."""
+
+    stretches: Callable[..., None] = nothing
+    issued: Callable[..., None] = nothing
+    requests: Callable[..., None] = nothing
+    unknown: Callable[..., None] = nothing
+
+    def touches(self) -> FirstTouches:
+        """What the wave asked for."""
+        empty = np.zeros(0, np.int64)
+        parts = np.concatenate([empty, *(parts for parts, _ in self.kept)])
+        progress = np.concatenate([empty, *(progress for _, progress in self.kept)])
+        order = np.lexsort((progress, parts))
+        once = np.diff(parts[order], prepend=-1) != 0
+        return FirstTouches(parts[order][once], progress[order][once])
+
+
+def busiest_blocks(work: np.ndarray, multiprocessors: int, resident: int) -> np.ndarray:
+    """Linear numbers of the blocks that the multiprocessor with most work executes, ascending.
+
+    work: of each block. Blocks are handed out in their order, each to a place that is free first.
+    """
+    free = [(0, place) for place in range(multiprocessors * resident)]
+    mine: dict[int, list[int]] = {}
+    for block, taken in enumerate(work.tolist()):
+        time, place = heapq.heappop(free)
+        heapq.heappush(free, (time + taken, place))
+        mine.setdefault(place % multiprocessors, []).append(block)
+    return np.array(max(mine.values(), key=lambda blocks: int(work[blocks].sum())), np.int64)

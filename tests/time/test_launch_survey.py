@@ -1,0 +1,85 @@
+"""Which blocks are followed in time, and which requests are the first for what they ask for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from memsim.targets.target import catalogue_job
+from memsim.time.hardware_units import Way
+from memsim.time.l1_cache import CostOfRequest
+from memsim.time.launch_survey import FirstTouches, busiest_blocks
+from memsim.time.predict_time import PreparedTime
+from memsim.time.timed_instructions import TimedInstruction, with_cost
+from tests.time.conftest import program, ran
+from tests.time.test_l1_cache import LANES, costs, requests
+
+
+@pytest.fixture(scope="module")
+def launch() -> PreparedTime:
+    return PreparedTime(catalogue_job("transpose_naive", {"size": "512,512"}))
+
+
+def test_the_multiprocessor_with_most_work_is_followed() -> None:
+    work = np.ones(12, np.int64)
+    work[7] = 9
+    assert busiest_blocks(work, 4, 1).tolist() == [3, 7]  # 3 is done when 4 to 6 are handed out
+    assert busiest_blocks(np.ones(12, np.int64), 4, 2).tolist() == [0, 4, 8]
+    work[:] = 0
+    work[0] = 100
+    assert busiest_blocks(work, 4, 1).tolist() == [0]  # the others are handed out meanwhile
+
+
+def test_a_launch_is_surveyed_as_it_was_traced(launch: PreparedTime) -> None:
+    survey, trace = launch.survey, launch.whole
+    assert len(set(survey.work.tolist())) == 1
+    assert survey.work.sum() == trace.executed.sum()
+    touches = survey.touches()
+    footprint = trace.footprint
+    assert footprint is not None
+    assert len(touches.parts) == footprint.read + footprint.written
+    assert (np.diff(touches.parts) > 0).all()
+
+
+def test_who_asks_later_than_another_block_is_behind() -> None:
+    touches = FirstTouches(np.array([0, 5]), np.array([3, 100]))
+    address = np.array([0, 31, 32, 160, 160])
+    assert touches.behind(address, np.array([3, 10, 500, 90, 160])).tolist() == [0, 7, 0, 0, 60]
+    nobody = FirstTouches(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    assert nobody.behind(address, address).tolist() == [0] * 5
+
+
+def test_a_request_is_as_late_as_its_newest_sector_that_is_missing() -> None:
+    row = 4 * LANES
+    first = np.array([-1000] * 4 + [-3000] * 4)
+    found = costs(
+        requests((0, 0, row), (0, 1, row + 128), (0, 0, row + 64), (0, 0, row + 1024)),
+        touches=(FirstTouches(np.arange(8), first)),
+    )
+    assert [found.costs[number].behind for number in found.number] == [512, 2048, 1, 1]
+
+
+def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
+    load = TimedInstruction(0, is_global=True, pipe="memory")
+    late = [
+        with_cost(load, CostOfRequest(0, 1, 1, 4, 4, behind, (-1, 0)), False, True, 100.0).late
+        for behind in (1, 2, 64, 128)
+    ]
+    assert late == [8, 8, 3, 0]
+    way = Way(far=(600,), near=(200,), read_cost=8)
+    cycles = []
+    for eighths in late:
+        miss: dict[str, object] = {
+            "pipe": "memory",
+            "is_global": True,
+            "wavefronts": 8,
+            "tags": 8,
+            "sectors": 32,
+        }
+        code = program({**miss, "late": eighths, "result": 0}, {"waits": (0,)})
+        cycles.append(ran(code, [[0, 1]], way=way).cycles)
+    assert cycles == [4 + 1 + 4 + latency + 1 for latency in (600, 600, 350, 200)]
+
+
+def test_nobody_is_ahead_of_a_block_that_shares_nothing(launch: PreparedTime) -> None:
+    assert {cost.behind for cost in launch.cached.costs} == {1}
