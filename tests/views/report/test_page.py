@@ -450,3 +450,11 @@ def test_a_request_has_a_page_of_its_own() -> None:
     assert [cell.text for cell in own.all("dd")] == [cell.text for cell in shown.all("dd")]
     with pytest.raises(MemsimError, match="there is no access site 99"):
         request_page(analysis, 99)
+
+
+def test_only_sectors_are_called_needed() -> None:
+    """A wavefront above the ideal is no conflict, and avoidable all the same."""
+    page = re.sub(r"<(style|script).*?</\1>", "", report_page(kernel("kernel_v4_colmajor")), flags=re.DOTALL)
+    told = [text for text in re.split(r"<[^>]+>", page) if re.search(r"\bneeded\b", text)]
+    assert told and all("sectors" in text and "wavefronts" not in text for text in told)
+    assert "above the ideal, no conflict: another mapping of the lanes could save it" in page
