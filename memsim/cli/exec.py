@@ -25,6 +25,7 @@ STATIC = (
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--analyze", is_flag=True, help="Count what the first launch of each kind costs.")
+@click.option("--time", is_flag=True, help="Estimate how long the launches of each kind take on the chip.")
 @click.option("--sanitize", is_flag=True, help="Look for errors in the first launch of each kind.")
 @click.option(
     "--record",
@@ -45,6 +46,7 @@ STATIC = (
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
     analyze: bool,
+    time: bool,
     sanitize: bool,
     record: Path | None,
     arch: str,
@@ -63,11 +65,12 @@ def exec_(
     Examples:
       memsim exec -- ./vectorAdd
       memsim exec --analyze -- ./transpose 1024
+      memsim exec --time -- python train.py
       memsim exec --sanitize -- ./transpose 1024
       memsim exec --record launches -- python numba_script.py
     """
-    how: dict[str, Any] = {"analyze": analyze, "sanitize": sanitize, "record": record, "max_steps": max_steps}
-    launches = Launches(get_arch(arch), _tell, **how)
+    how: dict[str, Any] = {"analyze": analyze, "time": time, "sanitize": sanitize}
+    launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, **how)
     try:
         code = run_program(command, launches)
     except KeyboardInterrupt:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -77,9 +77,8 @@ class ProgramRun(NamedTuple):
 
 class Launches:
     """Executes launches. analyze, sanitize: the first one of each kind is counted, or looked at for errors,
-    too. record: it is written below
-    this folder. say: tells people something at once. asked_for_tables: the program has asked for what only
-    NVIDIA's driver has.
+    too. time: it is counted, and its time estimated. record: it is written below this folder. say: tells
+    people something at once. asked_for_tables: the program has asked for what only NVIDIA's driver has.
     """
 
     def __init__(
@@ -89,12 +88,14 @@ class Launches:
         *,
         analyze: bool = False,
         sanitize: bool = False,
+        time: bool = False,
         record: Path | None = None,
         max_steps: int | None = None,
     ) -> None:
         self.chip, self.say = chip, say
         self.write: Callable[[bytes], object] = partial(os.write, 1)
-        self.analyze, self.sanitize, self.max_steps = analyze, sanitize, max_steps
+        self.analyze, self.sanitize, self.time = analyze or time, sanitize, time
+        self.max_steps = max_steps
         self.recorder = None if record is None else LaunchRecorder(record)
         self.asked_for_tables = False
         self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
@@ -174,20 +175,32 @@ class Launches:
     ) -> tuple[Analysis | None, str]:
         """What the launch costs, by a copy of memory; or why that is not known."""
         from memsim.analysis import analyze_trace
+        from memsim.time.quick_estimate import estimate
 
-        memory = self._memory(job, module, device, is_private=True)
-        try:
-            return analyze_trace(trace_job(job, memory=memory), job.arch), ""
-        except (MemsimError, Poisoned) as error:
-            return None, str(error).splitlines()[0]
-        finally:
-            memory.release()
+        with self._copies(job, module, device) as new_memory:
+            try:
+                trace = trace_job(job, memory=new_memory())
+                time = estimate(job, trace, new_memory=new_memory) if self.time else None
+                return replace(analyze_trace(trace, job.arch), estimate=time), ""
+            except (MemsimError, Poisoned) as error:
+                return None, str(error).splitlines()[0]
 
     def _errors(self, job: Job, module: ProgramModule, device: ProgramMemory) -> list[str]:
         """What `memsim sanitize` finds in the launch, by a copy of memory, each in a line."""
         from memsim.api.sanitizing import sanitize_job
         from memsim.views.sanitize_text import in_lines
 
+        with self._copies(job, module, device) as new_memory:
+            try:
+                return in_lines(sanitize_job(job, new_memory=new_memory))
+            except (MemsimError, Poisoned) as error:
+                return [f"not judged: {str(error).splitlines()[0]}"]
+
+    @contextmanager
+    def _copies(
+        self, job: Job, module: ProgramModule, device: ProgramMemory
+    ) -> Iterator[Callable[[], MemoryOfLaunch]]:
+        """Makes copies of memory, which are released at the end."""
         with ExitStack() as made:
 
             def new_memory() -> MemoryOfLaunch:
@@ -195,10 +208,7 @@ class Launches:
                 made.callback(memory.release)
                 return memory
 
-            try:
-                return in_lines(sanitize_job(job, new_memory=new_memory))
-            except (MemsimError, Poisoned) as error:
-                return [f"not judged: {str(error).splitlines()[0]}"]
+            yield new_memory
 
     def _memory(
         self, job: Job, module: ProgramModule, device: ProgramMemory, *, is_private: bool

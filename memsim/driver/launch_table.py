@@ -9,8 +9,9 @@ from msgspec import Meta
 
 from memsim.document import Dim3, Document, DocumentPart, Line, Texts, plain
 from memsim.driver.execute_launches import Launches, LaunchKind
+from memsim.estimated_time import EstimatedTime, duration
 from memsim.launch import Natural
-from memsim.views.labels import count, dim3
+from memsim.views.labels import count, dim3, percent
 from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (
@@ -22,6 +23,7 @@ COLUMNS = (
     Column("failed", right=True, keep=1),
     Column("remembered", right=True, keep=2),
     Column("seconds here", right=True, keep=2),
+    Column("each on the chip, about", right=True, keep=1),
 )
 #: Kinds of launches that the table shows: those that took longest.
 MOST_ROWS = 40
@@ -51,6 +53,8 @@ def write(launches: Launches, stream: TextIO) -> None:
         screen.say(
             "Counts are of the first launch of each kind, as memsim analyze has them; all were executed."
         )
+    if launches.time:
+        screen.say(time_in_all(kinds))
     screen.say("Times that the program itself measures are those of its emulation, not of a GPU.")
 
 
@@ -67,6 +71,7 @@ class ExecutedKind(DocumentPart, frozen=True, kw_only=True):
     remembered: Annotated[Natural, Meta(description="did what a launch before them did")]
     seconds: Annotated[float, Meta(ge=0, description="that they took here, on no GPU")]
     verdict: Annotated[str | None, Meta(description="with --analyze: what the first one costs")]
+    time: Annotated[EstimatedTime | None, Meta(description="with --time: of the first one, an estimate")]
     not_counted: Annotated[str, Meta(description="with --analyze: why there is no verdict")]
     launch: Annotated[str | None, Meta(description="with --record: where the first one was written")]
     notes: Texts
@@ -97,6 +102,7 @@ def to_dict(launches: Launches) -> dict[str, Any]:
             remembered=kind.remembered,
             seconds=kind.seconds,
             verdict=None if kind.analysis is None else kind.analysis.verdict,
+            time=None if kind.analysis is None else kind.analysis.estimate,
             not_counted=kind.why_not,
             launch=None if kind.recording is None else str(kind.recording),
             notes=tuple(kind.notes),
@@ -126,8 +132,31 @@ def _row(kind: LaunchKind) -> Row:
     shared = f"{shape.shared_bytes:,}" if shape.shared_bytes else ""
     remembered = f"{kind.remembered:,}" if kind.remembered else ""
     launches, seconds = f"{kind.times:,}", f"{kind.seconds:.2f}"
-    cells = (kind.kernel, dim3(shape.grid), dim3(shape.block), shared, launches, failed, remembered, seconds)
-    return Row(cells, "red" if kind.failed else "")
+    estimated = _seconds(kind)
+    each = "" if estimated is None else duration(estimated)
+    shapes = dim3(shape.grid), dim3(shape.block), shared
+    return Row((kind.kernel, *shapes, launches, failed, remembered, seconds, each), "red" * bool(kind.failed))
+
+
+def _seconds(kind: LaunchKind) -> float | None:
+    """The estimated time of a launch of this kind."""
+    time = None if kind.analysis is None else kind.analysis.estimate
+    return None if time is None else time.seconds
+
+
+def time_in_all(kinds: Iterable[LaunchKind]) -> str:
+    """The estimated time of all launches, one after the other, in a line."""
+    each = [(kind, _seconds(kind)) for kind in kinds]
+    known = [(kind, seconds) for kind, seconds in each if seconds is not None]
+    if not known:
+        return "The time of no launch is estimated."
+    whole = sum(kind.times * seconds for kind, seconds in known)
+    errors = [kind.analysis.estimate.error for kind, _ in known if kind.analysis and kind.analysis.estimate]
+    made = f"{sum(kind.times for kind, _ in known):,} of {sum(kind.times for kind, _ in each):,} launches"
+    return (
+        f"On the chip {made} would take about {duration(whole)} in all, each as long as the first of its "
+        f"kind, with a cold L2 cache (estimates, typically within {percent(max(errors))})."
+    )
 
 
 def _findings(kinds: Iterable[LaunchKind]) -> Iterator[str]:
@@ -135,6 +164,9 @@ def _findings(kinds: Iterable[LaunchKind]) -> Iterator[str]:
     for kind in kinds:
         if kind.analysis is not None:
             told[kind.analysis.verdict] = None
+            time = kind.analysis.estimate
+            if time is not None and (time.unknown or time.lacks):
+                told[f"{kind.kernel}: time {time.verdict}"] = None
         elif kind.why_not:
             told[f"{kind.kernel}: not counted: {kind.why_not}"] = None
         told |= {f"{kind.kernel}: {note}": None for note in kind.notes}

@@ -7,7 +7,7 @@ grid does. What an access costs is the mean of what it costs in this block, exac
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
@@ -25,6 +25,7 @@ from memsim.launch import Natural
 from memsim.model.alike import SameCost
 from memsim.model.occupancy import Needs, occupancy
 from memsim.model.pipes import pipe_of
+from memsim.state.launch_memory import Memory
 from memsim.time.block_streams import MOST_REQUESTS, StreamRecorder
 from memsim.time.control_codes import SIZE, control_codes
 from memsim.time.hardware_units import NEVER, Way
@@ -164,14 +165,16 @@ def predict_time(
 class PreparedTime:
     """A launch, some blocks of which were replayed, to be timed with several settings."""
 
-    def __init__(self, job: Job, whole: Trace | None = None) -> None:
-        """whole: the launch's trace, if there is one already."""
+    def __init__(
+        self, job: Job, whole: Trace | None = None, new_memory: Callable[[], Memory] | None = None
+    ) -> None:
+        """whole: the launch's trace, if there is one. new_memory: makes that of a replay."""
         chip = job.arch
         if chip.rates != MEASURED:
             raise MemsimError(f"the time of a launch is not known on {chip}: nothing was measured there")
-        self.job, self.chip = job, chip
+        self.job, self.chip, self.new_memory = job, chip, new_memory
         kernel, launch = job.loaded, job.launch
-        self.whole = trace_job(job) if whole is None else whole
+        self.whole = trace_job(job, memory=self.memory()) if whole is None else whole
         self.ops: tuple[Op, ...] = kernel.executable.program.ops
         self.codes = control_codes(kernel.machine.image.code)
         held = kernel.resources
@@ -207,7 +210,7 @@ class PreparedTime:
         are_few = self.whole.executed.sum() <= MOST_WEIGHED
         blocks = launch.blocks if are_few and not self.whole.blocks_alike else min(launch.blocks, wave)
         survey = LaunchSurvey(blocks, wave)
-        trace_with(self.job, survey, np.arange(blocks))
+        trace_with(self.job, survey, np.arange(blocks), memory=self.memory())
         return survey
 
     def most_blocks(self) -> int:
@@ -220,7 +223,12 @@ class PreparedTime:
     def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
         """Replay some blocks."""
         recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
-        return recorder, trace_with(self.job, recorder, numbers, every_branch=True)
+        memory = self.memory()
+        return recorder, trace_with(self.job, recorder, numbers, every_branch=True, memory=memory)
+
+    def memory(self) -> Memory | None:
+        """The memory of a replay; None: it is made of the arguments."""
+        return None if self.new_memory is None else self.new_memory()
 
     @cached_property
     def cached(self) -> CachedRequests:
@@ -421,7 +429,8 @@ class PreparedTime:
             return all_new, all_new
         if self.whole.blocks_replayed < launch.blocks:
             return all_new, all_new
-        first = trace_with(self.job, Recorder(SameCost(self.chip)), np.arange(of_wave)).footprint
+        recorder, memory = Recorder(SameCost(self.chip)), self.memory()
+        first = trace_with(self.job, recorder, np.arange(of_wave), memory=memory).footprint
         return min(first.read if first else 0, all_new), all_new
 
     def not_there(self, l2: str) -> float:

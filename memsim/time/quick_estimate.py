@@ -6,11 +6,12 @@ here, so that no report waits long for a line of it. `memsim time` goes on.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort, EstimatedTime, StallShare
 from memsim.job import Job
+from memsim.state.launch_memory import Memory
 from memsim.time.predict_time import PROJECTS_ERROR, WARM, LaunchTime, PreparedTime, TooLongError
 from memsim.trace.trace import Trace, TraceSource
 
@@ -23,15 +24,20 @@ TAKES_LONG = "it takes longer than this report; `memsim time` does it"
 ISSUED = "selected"
 
 
-def estimate(job: Job, whole: Trace | None = None, effort: Effort = "quick") -> EstimatedTime | None:
+def estimate(
+    job: Job,
+    whole: Trace | None = None,
+    effort: Effort = "quick",
+    new_memory: Callable[[], Memory] | None = None,
+) -> EstimatedTime | None:
     """The time of a launch in a line, or why it is not estimated; None: it has no machine code.
 
-    whole: its trace, if there is one already. With a cold L2 cache.
+    whole: its trace, if there is one already. new_memory: as in `PreparedTime`. With a cold L2 cache.
     """
     if isinstance(job.kernel, TraceSource) or job.part is not None:
         return None
     try:
-        prepared = PreparedTime(job, whole)
+        prepared = PreparedTime(job, whole, new_memory)
         if effort == "whole":
             return told(prepared.predict())
         if sum(site.lines or 0 for site in prepared.analysis.sites) > MOST_LINES:

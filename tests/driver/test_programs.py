@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
+from memsim.estimated_time import duration
 from tests.schema import validate
 
 SOURCE = Path(__file__).with_name("programs.cu")
@@ -137,6 +139,30 @@ def test_analyze_counts_the_first_launch_of_a_kind_and_changes_nothing(
         assert "grid_sum" in stream.read()
 
 
+def test_time_estimates_the_first_launch_of_a_kind_and_changes_nothing(
+    programs: Path, tmp_path: Path
+) -> None:
+    done = Ran(programs, "pointers", time=True)
+    (kind,) = done.kinds
+    assert done.code == 0 and kind.analysis is not None
+    time = kind.analysis.estimate
+    assert time is not None and time.seconds and 1e-6 < time.seconds < 1e-3
+    assert (
+        launch_table.time_in_all([LaunchKind("k", kind.shape, times=2)])
+        == "The time of no launch is estimated."
+    )
+    line = launch_table.time_in_all([replace(kind, times=1000), LaunchKind("k", kind.shape, times=2)])
+    assert line.startswith(
+        f"On the chip 1,000 of 1,002 launches would take about {duration(1000 * time.seconds)}"
+    )
+    assert "estimates, typically within" in line
+    for estimated, shown in ((done, True), (Ran(programs, "pointers", analyze=True), False)):
+        with (tmp_path / "table").open("w+") as stream:
+            launch_table.write(estimated.launches, stream)
+            stream.seek(0)
+            assert (duration(time.seconds) in stream.read()) is shown
+
+
 def test_sanitize_tells_the_errors_of_the_first_launch_of_a_kind(programs: Path) -> None:
     (kind,) = Ran(programs, "racy", sanitize=True).kinds
     (note,) = kind.notes
@@ -148,12 +174,13 @@ def test_sanitize_tells_the_errors_of_the_first_launch_of_a_kind(programs: Path)
 
 def test_the_table_as_json_fits_its_schema(programs: Path, tmp_path: Path) -> None:
     told = tmp_path / "table.json"
-    assert main(["exec", "--analyze", "-o", str(told), "--", str(programs), "cooperative"]) == 0
+    assert main(["exec", "--analyze", "--time", "-o", str(told), "--", str(programs), "cooperative"]) == 0
     document = json.loads(told.read_text("utf-8"))
     schema = Path(package.__file__).parent / "schemas" / "launches.schema.json"
     validate(document, json.loads(schema.read_text("utf-8")))
     (kind,) = document["kinds"]
     assert kind["launches"] == 2 and kind["verdict"] and kind["launch"] is None
+    assert kind["time"]["cycles"] or kind["time"]["unknown"]
 
 
 def test_without_memsim_there_is_no_device(programs: Path) -> None:
