@@ -131,8 +131,7 @@ def measure(
         if "best" not in told:
             ways = [way.analysis for way in (found.proof, *found.tried, *found.remapped) if way is not None]
             told["best"] = {
-                kind: min([first[kind][0], *(waste(way, _by_line(decided))[kind][0] for way in ways)])
-                for kind in kinds
+                kind: min([first[kind][0], *(waste(way, decided)[kind][0] for way in ways)]) for kind in kinds
             }
         told.setdefault("cpu", []).append(round(_cpu() - started, 2))
         told.setdefault("wall", []).append(round(time.monotonic() - wall, 2))
@@ -150,7 +149,7 @@ def measure(
             _keep(keep, name, after)
         if not _kinds(waste(analysis, frozenset())):
             break
-    last = waste(analysis, _by_line(decided))
+    last = waste(analysis, decided)
     told["left"] = {kind: last[kind] for kind in kinds}
     gone = [last[kind][0] <= LEFT * first[kind][0] for kind in kinds]
     less = [last[kind][0] <= 0.75 * first[kind][0] for kind in kinds]
@@ -179,7 +178,7 @@ def judged(found: Suggestions, job: Job) -> tuple[dict[str, Any], Job | None]:
 
 def waste(analysis: Analysis, decided: frozenset[tuple[Any, ...]]) -> dict[str, tuple[int, int]]:
     """Bank conflicts of all shared wavefronts, needless of all global sectors; without what data decides."""
-    sites = [site for key, site in _numbered(analysis) if key not in decided and key[:3] not in decided]
+    sites = [site for key, site in _numbered(analysis) if key[:3] not in decided]
     shared = sum(site.wavefronts_of_conflicts for site in sites if site.space == "shared")
     needless = sum(site.needless_sectors for site in sites if site.space == "global")
     return {"shared": (shared, analysis.wavefronts or 0), "global": (needless, analysis.sectors or 0)}
@@ -187,14 +186,19 @@ def waste(analysis: Analysis, decided: frozenset[tuple[Any, ...]]) -> dict[str, 
 
 def _kinds(found: dict[str, tuple[int, int]]) -> list[str]:
     least = {"shared": CONFLICTS, "global": BADLY_COALESCED}
-    return [kind for kind, (wasted, all_) in found.items() if wasted >= max(LEAST, least[kind] * all_)]
+    return [
+        kind for kind, (wasted, all_) in found.items() if all_ and wasted >= max(LEAST, least[kind] * all_)
+    ]
 
 
 def decided_by_data(one: Analysis, two: Analysis) -> frozenset[tuple[Any, ...]]:
-    """The accesses whose counts other data changes."""
+    """The arrays, each for loads, stores or atomics, of which other data changes the counts of an access.
+
+    Whole arrays, as the lines and widths of accesses are others in a changed source.
+    """
     other = dict(_numbered(two))
     return frozenset(
-        key
+        key[:3]
         for key, site in _numbered(one)
         if key not in other
         or (site.sectors, site.wavefronts, site.requests)
@@ -208,11 +212,6 @@ def _numbered(analysis: Analysis) -> Iterator[tuple[tuple[Any, ...], Any]]:
         key = (site.space, site.op, site.array, site.line, site.width)
         seen[key] = seen.get(key, -1) + 1
         yield (*key, seen[key]), site
-
-
-def _by_line(decided: frozenset[tuple[Any, ...]]) -> frozenset[tuple[Any, ...]]:
-    """As the changed source has other lines: whole arrays."""
-    return frozenset({*decided, *(key[:3] for key in decided)})
 
 
 def shown(found: Suggestions) -> list[str]:
