@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
 
@@ -31,6 +32,20 @@ CHOSEN_ON = "NVIDIA H200"
 ABLATED = (
     "ada_decoupled", "guide_v12", "kernel_v3", "kernel_v4", "kernel_v5", "opt_7_no_bank_conflict",
     "permuted_write", "transpose_naive",
+)  # fmt: skip
+#: Steps of optimisation as they were published, one after the other.
+LADDERS = (
+    ("kernel_v1", "kernel_v2", "kernel_v3", "kernel_v4", "kernel_v5"),
+    ("kernel_v4", "kernel_v4_padded"),
+    ("kernel_v4", "kernel_v4_colmajor"),
+    ("guide_v2", "guide_v3", "guide_v4", "guide_v5", "guide_v6", "guide_v7", "guide_v10", "guide_v11",
+     "guide_v12"),
+    ("opt_2_naive_swapped", "opt_2_naive", "opt_3_shared", "opt_4_tile1d", "opt_4_tile2d",
+     "opt_4_tile2d_register", "opt_5_float4", "opt_6_double_buffer", "opt_7_no_bank_conflict",
+     "opt_7_zorder"),
+    ("transpose_naive", "transpose_padded"),
+    ("transpose_naive", "transpose_xor"),
+    ("permuted_write", "permuted_write_fixed"),
 )  # fmt: skip
 VALIDATION = Path(__file__).parent / "validation"
 #: Percentage points by which a hit rate may be off, and lines of which one has most of ncu's samples.
@@ -161,6 +176,22 @@ def agreement_table() -> str:
     return table(["what", "board", "kernels", ""], rows, "llrl") + "\n"
 
 
+def ladders_table() -> str:
+    """Of each published step, how much longer the launch takes after it, as measured and as estimated."""
+    kernels = {one.name: one for one in timed_kernels()}
+    rows, right = [], 0
+    for ladder in LADDERS:
+        for before, after in pairwise(kernels[name] for name in ladder):
+            one, other = (kernel.measured[CHOSEN_ON, COLD].counters[ELAPSED] for kernel in (before, after))
+            measured, estimated = other / one, after.time.elapsed / before.time.elapsed
+            is_right = (measured < 1) == (estimated < 1)
+            right += is_right
+            shares = (f"{100 * (ratio - 1):+.1f} %" for ratio in (measured, estimated))
+            rows.append([before.name, after.name, *shares, "" if is_right else "wrong"])
+    told = f"Of {len(rows)} steps the estimate has the right sign of {right}.\n\n"
+    return told + table(["before", "after", "measured", "estimated", ""], rows, "llrrl") + "\n"
+
+
 def projects_table() -> str:
     """Errors of the launches of projects, by half; those that the estimates were not made of are counted."""
     measured = json.loads((VALIDATION / "predicted_third_cycles.json").read_text())["launches"]
@@ -218,6 +249,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "errors of estimated times": error_table,
     "summary of estimated times": summary_table,
     "agreement of estimated times": agreement_table,
+    "published steps": ladders_table,
     "estimates of projects' launches": projects_table,
     "what each unit contributes to time": ablation_table,
     "constants of time": constants_table,

@@ -41,3 +41,10 @@ def test_the_error_of_projects_that_is_told_is_not_below_that_of_either_half() -
     medians = [float(row[5].strip(" %")) for row in cells if row[2].strip() == "cold"]
     assert len(medians) == 2
     assert ceil(max(medians)) / 100 == PROJECTS_ERROR
+
+
+@pytest.mark.slow
+def test_nearly_every_published_step_has_the_right_sign() -> None:
+    rows = [row.split("|") for row in time_errors.ladders_table().splitlines()[4:]]
+    assert len(rows) == sum(len(ladder) - 1 for ladder in time_errors.LADDERS) >= 20
+    assert sum(row[5].strip() == "wrong" for row in rows) <= len(rows) // 20
