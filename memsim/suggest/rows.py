@@ -181,7 +181,7 @@ class _Kernel:
         if not found:
             return None
         for loop, opening, closing in loops.values():
-            start, end = loop.start_byte, loop.end_byte
+            start, end = _with_pragmas(self.text, loop.start_byte), loop.end_byte
             indent = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, start) + 1 : start])
             lines = f"\n{indent[0] if indent else ''}".join(["{", *opening, ""])
             found += [Replacement(start, start, lines), Replacement(end, end, " ".join(["", *closing, "}"]))]
@@ -193,14 +193,25 @@ class _Kernel:
     def _accesses(self, definition: Node) -> Iterator[_Access]:
         """The accesses along rows, in lines that waste sectors."""
         bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
+        others = set(self._not_of_global_memory(definition))
         for node in _walk(definition):
             if node.type != "subscript_expression" or node.children[0].type != "identifier":
+                continue
+            if self.tree.text(node.children[0]) in others:
                 continue
             first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
             ops = {site.op for site in bad if first <= site.line <= last and site.width in WIDTHS}
             made = self._access(node) if ops else None
             if made is not None and ("load" if made.value is None else "store") in ops:
                 yield made
+
+    def _not_of_global_memory(self, definition: Node) -> Iterator[str]:
+        """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
+        for node in _walk(definition):
+            if node.type == "array_declarator":
+                yield self.tree.text(node.children[0])
+        for match in re.finditer(r"\bvolatile\b[^;,(){}]*?\b(\w+)\s*(?=[;,)=])", self.tree.text(definition)):
+            yield match[1]
 
     def _access(self, node: Node) -> _Access | None:
         array, index = self.tree.text(node.children[0]), _index(self.tree.text(node))
@@ -300,6 +311,12 @@ class _Kernel:
             place = around.start_byte if around.type == "linkage_specification" else place
             around = around.parent
         return self.text.rfind("\n", 0, place) + 1
+
+
+def _with_pragmas(text: str, place: int) -> int:
+    """Where the pragmas of a loop begin, which has to follow them."""
+    found = re.search(r"(?:#[ \t]*pragma[^\n]*\n\s*)+$", text[:place])
+    return place if found is None else found.start()
 
 
 def _walk(node: Node) -> Iterator[Node]:

@@ -28,9 +28,9 @@ extern "C" __global__ void k(const float *__restrict__ in, float *__restrict__ o
 """
 
 
-def cures(folder: Path, body: str, long: int = LONG) -> tuple[Job, tuple[Remapped, ...]]:
+def cures(folder: Path, body: str, text: str = SUMS, long: int = LONG) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel whose loop along a row has a body."""
-    (folder / "k.cu").write_text(SUMS.replace("BODY", body))
+    (folder / "k.cu").write_text(text.replace("BODY", body))
     args = [np.arange(2 * ROWS * long, dtype=np.float32), np.zeros(2 * ROWS * long, np.float32), ROWS, long]
     job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
     return job, rows_of_threads(job, analyzed(job))
@@ -57,6 +57,15 @@ def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) 
     assert {one.outcome for one in outcomes} <= {SAME, ""}
 
 
+def test_a_loop_keeps_its_pragma(tmp_path: Path) -> None:
+    """Nothing stands between it and the loop; an array in registers stays there."""
+    text = SUMS.replace("for (int j", "float own[4] = {1, 2, 3, 4};\n#pragma unroll 4\n    for (int j")
+    job, (cure,) = cures(tmp_path, "sum += in[i * m + j] * own[j & 3];", text)
+    assert "#pragma unroll 4\n    for (int j" in cure.edit.new
+    assert cure.edit.new.count("row_along(") == 2  # its definition, and one row
+    assert differing_results(job, cure.job) == ()
+
+
 @pytest.mark.parametrize("long", [19, 3])
 def test_rows_that_are_not_aligned(tmp_path: Path, long: int) -> None:
     """The edit for 64 elements computes the same with rows of any other length."""
@@ -79,6 +88,7 @@ def test_rows_that_are_not_aligned(tmp_path: Path, long: int) -> None:
         "{ if (sum > 9.f) continue; sum += in[i * m + j]; }",
         "{ out[i * m + j] = out[i * m + j + 1] + 1; }",  # what is stored is read by others of the loop
         "{ out[i * m + j] += 1; }",
+        "{ const volatile float *now = in; sum += now[i * m + j]; }",
         "{ sum += in[i * m + j]; __syncthreads(); }",
     ],
 )
