@@ -72,13 +72,14 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
     if not (config.option.memsim or analyze) or "MEMSIM_DRIVER" in os.environ:
         return None
     from memsim.arch import SM_90, get_arch
+    from memsim.cli.output import say_all
     from memsim.driver import launch_table
     from memsim.driver.execute_launches import Launches
     from memsim.driver.run_program import run_program
     from memsim.errors import MemsimError
 
     def say(text: str) -> None:
-        print(f"memsim: {text}", file=sys.stderr, flush=True)
+        say_all(f"memsim: {text}", err=True)
 
     try:
         launches = Launches(get_arch(config.getini("memsim_arch") or SM_90.name), say, analyze=analyze)

@@ -102,7 +102,7 @@ def test_two_kernels(folder: Folder) -> None:
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[0] == "kernel_v4_colmajor -> kernel_v4: 4 improved, 2 changed, of 12 accesses"
-    assert lines[1].startswith("Time: about ") and "(estimates, typically within " in lines[1]
+    assert lines[1].startswith("Time: about ") and "(estimates; within their error of " in lines[1]
     assert lines[4] == "Files: kernel_v4_colmajor.cu -> kernel_v4.cu"
     assert lines[6].split()[:2] == ["change", "line"]
     assert lines[7].startswith("improved  40 -> 43  ")
