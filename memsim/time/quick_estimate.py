@@ -19,6 +19,8 @@ from memsim.trace.trace import Trace, TraceSource
 MOST_ISSUES = 130_000
 #: Lines of L1 that the replayed blocks ask for, of which each is looked up in turn: about as long.
 MOST_LINES = 200_000
+#: Instructions of warps in `SIDE_BY_SIDE` blocks of each multiprocessor, all of which are replayed.
+MOST_EXECUTED, SIDE_BY_SIDE = 100_000_000, 4
 TAKES_LONG = "it takes longer than this report; `memsim time` does it"
 #: Of warps that do not wait: they issue.
 ISSUED = "selected"
@@ -36,6 +38,8 @@ def estimate(
     """
     if isinstance(job.kernel, TraceSource) or job.part is not None:
         return None
+    if effort == "quick" and whole is not None and _replayed(job, whole) > MOST_EXECUTED:
+        return EstimatedTime(unknown=TAKES_LONG)
     try:
         prepared = PreparedTime(job, whole, new_memory)
         if effort == "whole":
@@ -47,6 +51,12 @@ def estimate(
         return EstimatedTime(unknown=TAKES_LONG if effort == "quick" else error.message)
     except MemsimError as error:
         return EstimatedTime(unknown=error.message)
+
+
+def _replayed(job: Job, whole: Trace) -> int:
+    """About how many instructions have to be executed again."""
+    blocks = min(job.launch.blocks, SIDE_BY_SIDE * job.arch.multiprocessors)
+    return int(whole.executed.sum()) * blocks // max(whole.blocks_replayed, 1)
 
 
 def told(time: LaunchTime) -> EstimatedTime:

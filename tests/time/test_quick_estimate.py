@@ -91,7 +91,7 @@ def test_a_change_within_the_error_says_so() -> None:
 
 def test_what_takes_long_is_left_to_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = trace_of(JOB, None)
-    for name, few in (("MOST_ISSUES", 100), ("MOST_LINES", 10)):
+    for name, few in (("MOST_ISSUES", 100), ("MOST_LINES", 10), ("MOST_EXECUTED", 1000)):
         with monkeypatch.context() as patched:
             patched.setattr(quick_estimate, name, few)
             assert estimate(JOB, trace) == EstimatedTime(unknown=TAKES_LONG)
