@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "rows of threads moved 16 bytes at a time"
 PREFIX = "row_of_thread"
-WIDTHS = (4, 8)  # bytes of an element; narrower ones cost more than they save
+WIDTHS = (1, 2, 4, 8)  # bytes of an element
 TEXT = """\
 // A row along which a thread walks, 16 bytes at a time.
 template <typename T>
@@ -47,11 +47,19 @@ struct row_of_thread {
         T one[LENGTH];
     };
     int held;
-    __device__ __forceinline__ row_of_thread(const T *) : held(0) {}
+    __device__ __forceinline__ row_of_thread(const T *) : all(make_uint4(0, 0, 0, 0)), held(0) {}
     __device__ __forceinline__ T shifted(T last) {
         const T first = one[0];
+        if (sizeof(T) < 4) {
+            const int bits = 8 * sizeof(T) % 32;
+            all.x = __funnelshift_r(all.x, all.y, bits);
+            all.y = __funnelshift_r(all.y, all.z, bits);
+            all.z = __funnelshift_r(all.z, all.w, bits);
+            all.w >>= bits;
+        } else {
 #pragma unroll
-        for (int place = 1; place < LENGTH; ++place) one[place - 1] = one[place];
+            for (int place = 1; place < LENGTH; ++place) one[place - 1] = one[place];
+        }
         one[LENGTH - 1] = last;
         return first;
     }

@@ -28,10 +28,12 @@ extern "C" __global__ void k(const float *__restrict__ in, float *__restrict__ o
 """
 
 
-def cures(folder: Path, body: str, text: str = SUMS, long: int = LONG) -> tuple[Job, tuple[Remapped, ...]]:
+def cures(
+    folder: Path, body: str, text: str = SUMS, kind: type = np.float32
+) -> tuple[Job, tuple[Remapped, ...]]:
     """What is written for a kernel whose loop along a row has a body."""
     (folder / "k.cu").write_text(text.replace("BODY", body))
-    args = [np.arange(2 * ROWS * long, dtype=np.float32), np.zeros(2 * ROWS * long, np.float32), ROWS, long]
+    args = [np.arange(2 * ROWS * LONG).astype(kind), np.zeros(2 * ROWS * LONG, np.float32), ROWS, LONG]
     job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
     return job, rows_of_threads(job, analyzed(job))
 
@@ -55,6 +57,15 @@ def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) 
     outcomes = [one for one in at_other_values(job, cure) if one.name == "m"]
     assert outcomes
     assert {one.outcome for one in outcomes} <= {SAME, ""}
+
+
+def test_rows_of_half_words(tmp_path: Path) -> None:
+    """Eight of them are 16 bytes, held in four registers."""
+    text = SUMS.replace("const float *__restrict__ in", "const unsigned short *__restrict__ in")
+    job, (cure,) = cures(tmp_path, "sum += in[i * m + j];", text, np.uint16)
+    before, after = cure.sectors
+    assert after < before / 6
+    assert differing_results(job, cure.job) == ()
 
 
 def test_a_loop_keeps_its_pragma(tmp_path: Path) -> None:
