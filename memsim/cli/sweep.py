@@ -77,7 +77,7 @@ def sweep(
 
     \b
     Examples:
-      memsim sweep 'tile_*|sgemm_128x128x8' --size 1024,1024,1024 --time
+      memsim sweep 'tile_64x*' --size 1024,1024,1024,1 --time
       memsim sweep tile.cu -D PAD=0..8 --grid 32,32 --block 32,32 --arg 'f32[1048576]'
       memsim sweep layouts.py:transpose --block 32,32 -D 'layout=(32,32):(33,1)|Sw<5,0,5> o (32,32):(32,1)'
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
