@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 
+from memsim.isa.control import is_fence_of_system
 from memsim.isa.op import Flow
 from memsim.isa.program import Op
 from memsim.simt.control_graph import ControlGraph
@@ -60,6 +61,9 @@ def passed_branch(graph: ControlGraph, number: int) -> PassedBranch | None:
         return None
     (end,) = region.waits or {place for place, _ in region.ends}
     ends = dict(graph.basic_blocks)
+    inside = (op for start, _ in region.places for op in graph.ops[start : ends[start]])
+    if any(map(is_fence_of_system, inside)):  # some machines make a store for it
+        return None
     own = {start for start, callers in region.places if not callers}
     calls = [graph.ops[ends[at] - 1] for at in own if graph.ops[ends[at] - 1].flow is Flow.CALL]
     rare = {at for name, at in graph.program.functions.items() if RARE in name}
