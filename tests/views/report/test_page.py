@@ -197,6 +197,19 @@ def test_before_and_after() -> None:
     assert alone.all("table", class_="sums") == [] and len(alone.all("table", class_="heat")) == 1
 
 
+def test_the_estimated_time_is_below_the_verdict_and_compared() -> None:
+    before, after = (kernel(name).timed for name in ("kernel_v4_colmajor", "kernel_v4"))
+    assert before.estimate is not None and after.estimate is not None
+    page = read(report_page(before, after=after))
+    assert [each.text for each in page.all("p", id="time")] == [f"Time: {before.estimate.verdict}"]
+    (sums,) = page.all("table", class_="sums")
+    rows = {row.all("th")[0].text: [cell.text for cell in row.all("td")] for row in sums.all("tr")[1:]}
+    times = [f"{each.estimate.elapsed:,}" for each in (before, after) if each.estimate]
+    assert rows["Cycles with the launch, about (an estimate)"][:2] == times
+    plain = read(report_page(kernel("kernel_v4"), after=kernel("kernel_v4_colmajor")))
+    assert not plain.all("p", id="time") and "about (an estimate)" not in plain.all("main")[0].whole_text()
+
+
 @pytest.mark.slow
 def test_what_would_help_is_told_and_no_array_is_drawn_twice() -> None:
     analysis = kernel("kernel_v4_colmajor")
@@ -424,7 +437,7 @@ def test_a_kernel_without_any_access() -> None:
 
 
 def test_analysis_shows_itself_in_a_notebook() -> None:
-    analysis: Analysis = kernel("kernel_v4_colmajor")
+    analysis = kernel("kernel_v4_colmajor")
     assert analysis._repr_html_() == fragment(analysis.timed)
     assert read(fragment(kernel("kernel_v1"))).all("table", class_="heat") == []
 
