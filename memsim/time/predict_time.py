@@ -47,8 +47,9 @@ HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.09
 COLD, WARM = "cold", "warm"
 #: Instructions of warps that are replayed to learn what a multiprocessor's blocks execute; waves at least.
 MOST_EXECUTED = 1_000_000
-#: Instructions of warps of a launch whose blocks are weighed against each other.
-MOST_WEIGHED = 20_000_000
+#: Instructions of warps of a launch whose blocks are weighed against each other, and of a wave whose requests
+#: are looked at.
+MOST_WEIGHED, MOST_OF_WAVE = 20_000_000, 1_000_000_000
 NONE: np.ndarray = np.zeros(0, np.int64)
 #: Opcodes that make most requests to global memory.
 LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG".split())
@@ -198,8 +199,9 @@ class PreparedTime:
         with a block in the middle of the grid, if there are few.
         """
         launch, apart = self.job.launch, self.chip.multiprocessors
-        if len(self.survey.work) == launch.blocks and not self.whole.blocks_alike:
-            return busiest_blocks(self.survey.work, apart, fitting)
+        work = self.survey.work
+        if len(work) == launch.blocks and work.any() and not self.whole.blocks_alike:
+            return busiest_blocks(work, apart, fitting)
         middle = middle_block(launch.grid)
         first = middle if launch.blocks <= apart else min(middle % apart, (launch.blocks - 1) % apart)
         return np.arange(first, launch.blocks if launch.blocks > apart else first + 1, apart, dtype=np.int64)
@@ -207,10 +209,14 @@ class PreparedTime:
     def surveyed(self, wave: int) -> LaunchSurvey:
         """What the first wave of blocks does, or all of them, if they differ and it does not take long."""
         launch = self.job.launch
-        are_few = self.whole.executed.sum() <= MOST_WEIGHED
+        of_block = int(self.whole.executed.sum()) / max(self.whole.blocks_replayed, 1)
+        are_few = launch.blocks * of_block <= MOST_WEIGHED
         blocks = launch.blocks if are_few and not self.whole.blocks_alike else min(launch.blocks, wave)
         survey = LaunchSurvey(blocks, wave)
-        trace_with(self.job, survey, np.arange(blocks), memory=self.memory())
+        if blocks * of_block <= MOST_OF_WAVE:
+            trace_with(self.job, survey, np.arange(blocks), every_branch=True, memory=self.memory())
+        else:
+            survey.is_whole = False
         return survey
 
     def most_blocks(self) -> int:

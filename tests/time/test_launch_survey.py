@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.targets.target import catalogue_job
+from memsim.time import predict_time
 from memsim.time.hardware_units import Way
 from memsim.time.l1_cache import CostOfRequest
 from memsim.time.launch_survey import FirstTouches, busiest_blocks
@@ -83,3 +84,13 @@ def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
 
 def test_nobody_is_ahead_of_a_block_that_shares_nothing(launch: PreparedTime) -> None:
     assert {cost.behind for cost in launch.cached.costs} == {1}
+
+
+def test_a_wave_that_is_too_long_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then all of it waits for DRAM."""
+    monkeypatch.setattr(predict_time, "MOST_OF_WAVE", 1000)
+    found = PreparedTime(catalogue_job("transpose_naive", {"size": "512,512"}))
+    assert not found.survey.is_whole
+    assert found.survey.surveyed == 0
+    assert {cost.behind for cost in found.cached.costs} == {1}
+    assert found.predict().cycles > 0
