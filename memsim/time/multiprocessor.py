@@ -288,7 +288,7 @@ class Multiprocessor:
             warp.reasons[one.result] = _NUMBER[one.why]
         if one.operands is not None and read > warp.counters[one.operands]:
             warp.counters[one.operands] = read
-            warp.reasons[one.operands] = _SHORT
+            warp.reasons[one.operands] = _NUMBER[one.why]
 
     # --- time ------------------------------------------------------------------------------
 

@@ -49,10 +49,10 @@ class TimedInstruction:
     time from L2 to DRAM that a load waits for them if L2 is cold. latency: from the end of its service to its
     result. follows: the load that brings some of its sectors, and how many executions that is ahead;
     followed: it is such a load.
-    why: ncu's reason of those who wait for its result. barrier: number of a block barrier; arrives: it does
-    not wait there; expected: warps, 0 for all. copies, products: for those that wait for groups of copies or
-    of products of a warpgroup, how many may be under way; -1 if it does not. is_copy, is_product: of such a
-    group; closes: the last of one. fences: cycles of a fence.
+    why: ncu's reason of those who wait for its result, or until its registers are read. barrier: number of a
+    block barrier; arrives: it does not wait there; expected: warps, 0 for all. copies, products: for those
+    that wait for groups of copies or of products of a warpgroup, how many may be under way; -1 if it does
+    not. is_copy, is_product: of such a group; closes: the last of one. fences: cycles of a fence.
     """
 
     index: int

@@ -54,7 +54,11 @@ def test_a_counter_holds_back_until_the_result_is_there() -> None:
 
 def test_operands_are_read_before_the_result_comes() -> None:
     load = {"pipe": "memory", "wavefronts": 8, "latency": 20, "result": 0, "operands": 1}
-    assert ran(program(load, {"waits": (1,)}), [[0, 1]]).cycles == 4 + 6 + 1
+    read = ran(program(load, {"waits": (1,)}), [[0, 1]])
+    assert read.cycles == 4 + 6 + 1
+    assert cycles_for(read, "short_scoreboard") == cycles_for(read, "long_scoreboard") + 9
+    of_l1 = ran(program({**load, "why": "long_scoreboard"}, {"waits": (1,)}), [[0, 1]])
+    assert cycles_for(of_l1, "long_scoreboard") == cycles_for(of_l1, "short_scoreboard") + 9
 
 
 def test_a_wavefront_takes_a_cycle_of_the_one_memory_pipe() -> None:
