@@ -40,14 +40,21 @@ SECONDS = 40.0  # beyond five times what the tests take without a fault
 
 # The tests of each room. Those of guard/ that run whole verbs are left out: a fault that they alone find
 # counts as survived. Instructions that need a launch to run at all (copies by TMA, mbarriers, textures, and
-# stores to other blocks) are tested by small kernels of simt/.
-KERNELS = "bulk_copies clusters copies_in_flight mbarriers partial_copies reductions textures texture_kernels"
+# stores to other blocks) are tested by small kernels of simt/, and so are spilled registers; where the texels
+# of a fetch lie, with what fetches cost.
+KERNELS = (
+    "bulk_copies clusters copies_in_flight mbarriers partial_copies reductions spilled_halves spills textures"
+    " texture_kernels"
+)
 GUARD = "align baseline budget check cycles given judge rows_together select"
 TESTS = {
     "model": "tests/model",
     "trace": "tests/trace",
     "isa": " ".join(
-        ["tests/isa tests/simt/ops", *(f"tests/simt/test_{name}.py" for name in KERNELS.split())]
+        [
+            "tests/isa tests/simt/ops tests/model/test_texture_rules.py",
+            *(f"tests/simt/test_{name}.py" for name in KERNELS.split()),
+        ]
     ),
     "state": "tests/state tests/simt/ops/test_parts.py tests/simt/test_mbarriers.py",
     "order": "tests/order",

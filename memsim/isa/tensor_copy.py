@@ -40,14 +40,16 @@ from memsim.state.tensors import Tensor, swizzle_address
 
 
 def tensor_operands(before: int, also: frozenset[str] = frozenset()) -> Callable[[Form], str]:
-    """The signature of a form: `before` registers and coordinates, the map's address, the blocks."""
+    """The signature of a form: `before` registers and coordinates, the map's address; of a load, which has two
+    before, the blocks.
+    """
 
     def text(form: Form) -> str:
         try:
             count = before + dimensions(form, also)
         except Unsupported:
             count = 2
-        return f"<- T{count} T2 {'T' if several(form) else ''}"
+        return f"<- T{count} T2 {'T' if before == 2 and several(form) else ''}"
 
     return text
 

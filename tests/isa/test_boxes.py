@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.errors import MemsimError
+from memsim.isa.bulk_copy import Issue, between, cut, dimensions, multicast, targets, wide
 from memsim.isa.mbarrier import MbarrierLanes
-from memsim.isa.tensor_copy import box_places, load_box, store_box
+from memsim.isa.op import Form, Unsupported
+from memsim.isa.tensor_copy import box_places, load_box, report_boxes, store_box
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
 from memsim.state.space_bytes import SpaceBytes
@@ -71,3 +74,143 @@ def test_lanes_of_a_warp_at_one_object() -> None:
     assert lanes.column(7).tolist() == [7] * 6
     spread = lanes.spread(np.arange(1, 7))
     assert spread[mask].tolist() == [1, 2, 3, 4, 5, 6] and spread.sum() == 21
+
+
+# --- which stretches of memory the copies of a warp count ------------------------------------
+
+Pieces = list[tuple[int, int, int]]
+
+
+def pieces_of(start: int, length: int, place: int, copy: int = 0) -> Pieces:
+    """(start, length, copy) of a copy byte by byte: a piece ends where a line of `place` does."""
+    found: Pieces = []
+    for byte in range(length):
+        if not byte or (place + byte) % 128 == 0:
+            found.append((start + byte, 0, copy))
+        first, count, _ = found[-1]
+        found[-1] = first, count + 1, copy
+    return found
+
+
+def columns(rows: list[tuple[int, ...]]) -> list[np.ndarray]:
+    return [np.array(column) for column in zip(*rows)]
+
+
+COPIES = [(64, 16, 0), (0, 128, 128), (32, 128, 144), (1000, 400, 112), (7, 128, 255), (0, 256, 1)]
+
+
+def test_copies_end_at_lines_of_shared_memory() -> None:
+    found = list(zip(*(column.tolist() for column in cut(*columns(COPIES)))))
+    assert found == [piece for copy, one in enumerate(COPIES) for piece in pieces_of(*one, copy)]
+
+
+def test_copies_inside_shared_memory_end_at_lines_of_both_sides() -> None:
+    source, length, to = columns(COPIES)
+    found = list(zip(*(column.tolist() for column in between(source, to, length))))
+    wanted: Pieces = []
+    for copy, (start, count, place) in enumerate(COPIES):
+        for begin, part, _ in pieces_of(start, count, place):  # by lines of the destination
+            wanted += pieces_of(place + begin - start, part, begin, copy)  # and of the source
+    assert found == wanted
+
+
+class Told:
+    """A machine that keeps what it is told; block b of a cluster of four is its b-th."""
+
+    mask = True
+
+    def __init__(self) -> None:
+        self.stretched: list[tuple[int, int, int, int]] = []
+        self.lost: list[str] = []
+
+    def stretches(self, op: Any, access: str, space: str, *told: np.ndarray) -> None:
+        self.stretched += zip(*(column.tolist() for column in told))
+
+    def lose(self, op: Any, access: str, space: str, width: int, poison: Any, active: Any) -> None:
+        self.lost.append(f"{access} {space} {width}: {poison.reason}")
+
+    def in_cluster(self, block: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.where(place >> 24, place >> 24, block), place & 0xFFFFFF
+
+
+ISSUE = Issue(np.array([0, 1, 1]), np.array([0, 2, 3]), [])
+
+
+def test_a_multicast_counts_once_for_each_block_and_also_by_lines_of_global_memory() -> None:
+    machine: Any = Told()
+    ranks = np.array([0b1, 0b101, 0b1111])
+    multicast(machine, None, ISSUE, tuple(columns([(100, 60, 0), (256, 128, 1), (0, 16, 2)])), ranks)  # type: ignore[arg-type]
+    assert machine.stretched == [
+        (100, 28, 0, 0),
+        (128, 32, 0, 0),
+        *[(256, 128, 1, 2)] * 2,
+        *[(0, 16, 1, 3)] * 4,
+    ]
+
+
+def test_a_multicast_reaches_the_blocks_of_its_mask() -> None:
+    machine: Any = Told()
+    place = np.array([16, 32, 3 << 24 | 48])
+    every = [[column.tolist() for column in one] for one in targets(machine, ISSUE, place, None)]
+    assert every == [[[0, 1, 2], [0, 1, 3], [16, 32, 48]]]
+    found = targets(machine, ISSUE, place, np.array([0b10, 0b1010, 0b1000]))
+    assert [[column.tolist() for column in one] for one in found] == [
+        [[0, 1], [1, 1], [16, 32]],
+        [[1, 2], [3, 3], [32, 48]],
+    ]
+
+
+def boxes_reported(one: Tensor, corner: tuple[int, ...], access: str, ranks: int | None = None) -> Any:
+    machine: Any = Told()
+    issue = Issue(np.array([1]), np.array([2]), [])
+    given = None if ranks is None else np.array([ranks])
+    report_boxes(machine, None, access, issue, [one], np.array([corner]), np.array([256]), given)  # type: ignore[arg-type]
+    return machine
+
+
+#: Rows of 32 four-byte elements, 128 bytes apart; boxes of 16 by 2.
+WIDE = Tensor(1024, (32, 8), (4, 128), (16, 2), 4, 0)
+
+
+def test_a_box_inside_its_tensor_is_read_row_by_row() -> None:
+    rows = [(1024 + 2 * 128 + 32, 64, 1, 2), (1024 + 3 * 128 + 32, 64, 1, 2)]
+    assert boxes_reported(WIDE, (8, 2), "bulk_load").stretched == rows
+    assert boxes_reported(WIDE, (8, 2), "bulk_store").stretched == rows
+
+
+def test_a_load_also_fills_what_lies_outside() -> None:
+    beyond = boxes_reported(WIDE, (24, 7), "bulk_load").stretched
+    # 32 bytes of the tensor; the rest of that row and the row below it are filled, 64-byte rows from 256 on.
+    assert beyond == [(1024 + 7 * 128 + 96, 32, 1, 2), (1024, 32, 1, 2), (1024, 64, 1, 2)]
+    before = boxes_reported(WIDE, (-8, 0), "bulk_load").stretched
+    assert before == [(1024, 32, 1, 2), (1152, 32, 1, 2), (1024, 32, 1, 2), (1024, 32, 1, 2)]
+    assert boxes_reported(WIDE, (24, 7), "bulk_store").stretched == [(1024 + 7 * 128 + 96, 32, 1, 2)]
+
+
+def test_boxes_that_an_h200_rejects() -> None:
+    for access, corner in (("bulk_load", (1, 0)), ("bulk_store", (-4, 0)), ("bulk_store", (0, -1))):
+        with pytest.raises(MemsimError, match="an H200 rejects boxes"):
+            boxes_reported(WIDE, corner, access)
+
+
+def test_a_multicast_of_a_tiny_tensor_was_not_measured() -> None:
+    machine = boxes_reported(TENSOR, (0, 0), "bulk_load", 0b11)
+    assert machine.stretched == [] and len(machine.lost) == 1
+    assert machine.lost[0].startswith("bulk_multicast global 16: a multicast of a tensor of less than 256")
+    assert boxes_reported(WIDE, (0, 0), "bulk_load", 0b11).stretched == [
+        *[(1024, 64, 1, 2)] * 2,
+        *[(1152, 64, 1, 2)] * 2,
+    ]
+
+
+def test_words_of_an_address() -> None:
+    assert wide(np.array([1, 2**32 - 1]), np.array([0, 1])).tolist() == [1, 2**33 - 1]
+
+
+def test_a_copy_says_the_dimensions_of_its_tensor() -> None:
+    assert [dimensions(Form("UTMALDG", (f"{n}D",), ())) for n in range(1, 6)] == [1, 2, 3, 4, 5]
+    assert dimensions(Form("UTMALDG", ("MULTICAST", "3D"), ())) == 3
+    for names in ((), ("6D",), ("1D", "2D"), ("1D", "ADD")):
+        with pytest.raises(Unsupported):
+            dimensions(Form("UTMALDG", names, ()))
+    assert dimensions(Form("UTMAREDG", ("1D", "ADD"), ()), frozenset({"ADD"})) == 1
