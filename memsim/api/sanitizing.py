@@ -24,6 +24,7 @@ from memsim.sanitizer.hazards import (
     allow,
     by_lines,
 )
+from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
@@ -61,6 +62,7 @@ def sanitize_job(
     found: list[Hazard] = []
     if RACE in tools:
         found += [said.race(pair, one) for pair, one in races.found.items() if isinstance(pair, Pair)]
+        found += [said.early_access(one, example) for one, example in ears.registers.found.items()]
         of_global = ears.of_global
         found += [said.global_race(pair, one, of_global.is_partial) for pair, one in of_global.found.items()]
     if INIT in tools:
@@ -76,9 +78,11 @@ def sanitize_job(
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
     blocks = launch.blocks if chosen is None else len(chosen)
-    unjudged = tuple(sorted(ears.unjudged))
+    ops = kernel.executable.program.ops
+    unknown = (f"what the product at {ops[at].where} reads is unknown: {why}" for at, why in races.unknown)
+    unjudged = tuple(sorted(ears.unjudged.union(unknown)))
     chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
-    limits = tuple(sorted(races.limits | ears.limits | ears.of_global.limits | ears.unwritten.limits))
+    limits = tuple(sorted(ears.limits | ears.of_global.limits | ears.unwritten.limits))
     return Sanitized(
         kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
     )
@@ -97,7 +101,8 @@ def _run(
     races = RaceListener(*setting_of(kernel.executable, job.launch))
     of_global = GlobalRaces(kernel.executable.program, job.launch)
     never_written = UnwrittenMemory(kernel.executable.program, unwritten)
-    ears = Ears(races, of_global, never_written, kernel.sources)
+    registers = ProductRegisters(kernel.executable.program)
+    ears = Ears(races, of_global, never_written, registers, kernel.sources)
     order = Listeners(races, of_global, never_written)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}

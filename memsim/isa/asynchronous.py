@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from memsim.access import AccessSide
-from memsim.arch.units import WORD
+from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, update_memory
 from memsim.isa.definitions import BoundForm, define, executes
@@ -211,6 +211,11 @@ def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Run:
             blocks, places = machine.of_shared(at_barrier, lanes)
             columns = np.zeros(lanes.shape, np.int64)
             columns[lanes] = machine.mbarriers.columns(places)
+            owners, at_place = machine.of_shared(unsigned(place(machine.slots), 32), lanes)
+            rows, threads = np.nonzero(lanes)
+            by = np.where(owners == rows, threads // WARP, -1)
+            updates = access == "async_reduction"
+            machine.order.async_store(op.index, owners, at_place, width, by, columns[lanes], updates)
             for name, at, part in pieces:
                 if data:
                     store, there = machine.memory.space("shared"), at

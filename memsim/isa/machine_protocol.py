@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,9 @@ from memsim.state.sums import Int
 #: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
 #: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
 Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
+
+#: Gives where something lies: rows, first bytes, lengths, and warps that access it [n].
+Stretches = Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
 
 
 class Warps(Protocol):
@@ -149,8 +153,10 @@ class MemoryMachine(Warps, Protocol):
     def issued(self, op: Op, lanes: int) -> None:
         """So many lanes executed a copy by TMA."""
 
-    def operands(self, op: Op, width: int, active: Mask) -> None:
-        """Four warps together read `width` bytes of the operands of a matrix product for each lane."""
+    def operands(self, op: Op, width: int, active: Mask, stretches: Stretches, commits: bool) -> None:
+        """Four warps together read `width` bytes of the operands of a matrix product for each lane, and where
+        these lie; commits: the product ends a group.
+        """
 
     def texture(self, handle: Any, active: Mask) -> Texture:
         """The texture object of a handle in the active lanes."""

@@ -240,7 +240,7 @@ def slots_used(results: Matched, sources: Matched) -> tuple[int, int, int]:
         slots = token.slots(operand)
         reads |= slots
         writes |= slots if token.both else 0
-        if isinstance(operand, (Address, Constant, Predicate)):
+        if isinstance(operand, (Address, Constant, Predicate)) or token.kind in "gh":
             addresses |= slots
     return reads, writes, addresses
 

@@ -5,7 +5,8 @@ Each warp has 16 of the 64 rows. The operands' addresses do not affect any count
 in registers. Results are bit-identical to those of an H200, by the rule of HMMA (`memsim.isa.matrix`).
 `BGMMA` and sparse products are not supported. Source: PTX ISA, "Asynchronous warpgroup level matrix
 instructions", and the code that ptxas 13.0 generates: the descriptor of A is in URn and URn+1 of
-`gdesc[URn]`, that of B in the next two, also if A is in registers.
+`gdesc[URn]`, that of B in the next two, also if A is in registers. `gsb0` at a product is `commit_group`,
+`WARPGROUP.DEPBAR.LE gsb0, n` is `wait_group n`, and `WARPGROUP.ARRIVE` is `wgmma.fence`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.matrix import cut, elements, integer_product, matrix, places, tensor_product, written
 from memsim.isa.memory_access import Run
 from memsim.isa.number_formats import bits_of_type, numbers_of
-from memsim.isa.op import Form, Register, Special, Unsupported, operand_of_kind, require
+from memsim.isa.op import Effect, Form, Register, Special, Unsupported, operand_of_kind, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder
 from memsim.isa.signature import descriptor_slot
@@ -39,8 +41,12 @@ _NAMED = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8")
 _KNOWN = {"F32", "F16", "SAT", *_NAMED}
 #: Exponents of their subnormal numbers.
 _LEAST = {"F16": -14, "E4M3": -6, "E5M2": -14, "BF16": -126, "TF32": -126, "F32": -126}
+#: Their opcodes.
+PRODUCTS = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
 #: Rows of a warp, out of 64.
 _ROWS = 16
+#: Bytes that lie side by side in every layout of a matrix.
+CHUNK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +116,10 @@ def build_group_product(form: BoundForm, *operands: Any) -> Run:
     except Unsupported:
         product = f"the product of {form.name} is not computed by the emulator"
 
+    stretches, commits = partial(operand_stretches, form, shape), is_committed(form)
+
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
-        machine.operands(op, width, active)
+        machine.operands(op, width, active, partial(stretches, machine, active), commits)
         if active is False:
             return
         values: tuple[Any, ...]
@@ -129,6 +137,55 @@ def build_group_product(form: BoundForm, *operands: Any) -> Run:
             machine.write(slot, value, active)
 
     return run
+
+
+def is_committed(form: Form | BoundForm) -> bool:
+    """Does a product end a group?"""
+    operands = form.operands if isinstance(form, Form) else form.sources
+    return any(isinstance(one, Special) and one.name == "gsb0" for one in operands)
+
+
+@executes("WARPGROUP.DEPBAR.LE", "<- SI", effect=Effect.MEMORY)
+def wait_for_products(form: BoundForm, _: object, left: int) -> Run:
+    """`wgmma.wait_group`."""
+
+    def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
+        machine.order.wait_for_products(machine.mask, left)
+
+    return run
+
+
+def operand_stretches(
+    form: BoundForm, shape: MmaShape, machine: MemoryMachine, active: Mask
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(rows, start, length, warps) [n] of what warps read in shared memory: their rows of A, and all of B.
+
+    Raises:
+        Poisoned: a descriptor is unknown.
+    """
+    described = next(one for one in form.sources if isinstance(one, Special))
+    first = descriptor_slot(described) or 0
+    matrices = "B" if isinstance(form.sources[0], Register) else "AB"
+    slots = list(range(first if matrices == "AB" else first + 2, first + 4))
+    issue = issue_of_warps(machine, active, slots, form.binder)
+    found = []
+    for name, low, high in zip(matrices, issue.words[::2], issue.words[1::2]):
+        lies_across = f"tnsp{name}" in described.name
+        for at, word in enumerate((low | high << 32).tolist()):
+            begin = _ROWS * (int(issue.warp[at]) % 4) if name == "A" else 0
+            starts = _chunks(word, begin, _ROWS if name == "A" else shape.columns, shape, lies_across)
+            whose = np.full((2, len(starts)), ((issue.block[at],), (issue.warp[at],)))
+            found.append((whose[0], starts, np.full(len(starts), CHUNK), whose[1]))
+    rows, starts, lengths, warps = map(np.concatenate, zip(*found))
+    return rows, starts, lengths, warps
+
+
+@lru_cache(maxsize=1 << 12)
+def _chunks(word: int, first: int, count: int, shape: MmaShape, side_by_side: bool) -> np.ndarray:
+    """The addresses of the chunks with rows of a matrix, by its descriptor."""
+    rows = np.arange(first, first + count)
+    places = descriptor_of(word).places(rows, shape.k, shape.bits // 8, side_by_side)
+    return np.unique(places // CHUNK) * CHUNK
 
 
 class Product:

@@ -21,7 +21,7 @@ CLUSTER = "cluster"
 class ClockListener(OrderListener):
     """Tells `WarpClocks` of all that orders warps but barriers of whole blocks."""
 
-    _threads: Threads
+    threads: Threads
 
     @property
     def _clocks(self) -> WarpClocks:
@@ -43,7 +43,7 @@ class ClockListener(OrderListener):
         clocks, (rows, warps) = self._clocks, self._warps(mask)
         holder = clocks.holder(CLUSTER)
         clocks.tell(rows, warps, holder)
-        for peers in self._threads.peers.T:
+        for peers in self.threads.peers.T:
             others = peers[rows]
             away = (others >= 0) & (others != rows)
             if away.any():
@@ -55,7 +55,7 @@ class ClockListener(OrderListener):
         clocks, (rows, warps) = self._clocks, self._warps(mask)
         holder = clocks.holder(CLUSTER)
         clocks.learn(rows, warps, holder)
-        peers = np.unique(self._threads.peers[rows])
+        peers = np.unique(self.threads.peers[rows])
         peers = peers[peers >= 0]
         clocks.learn(peers, np.full(len(peers), clocks.foreign), holder)
 
@@ -94,13 +94,13 @@ class ClockListener(OrderListener):
 
     def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """(blocks, warps) with a lane in a mask."""
-        blocks, threads = self._threads.shape
-        rows, warps = np.nonzero(np.broadcast_to(self._threads.warps_of(mask), (blocks, threads // WARP)))
+        blocks, threads = self.threads.shape
+        rows, warps = np.nonzero(np.broadcast_to(self.threads.warps_of(mask), (blocks, threads // WARP)))
         return rows, warps
 
     def _foreign(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """The agents that warps [n] of blocks [n] are in other blocks."""
-        clocks, peers = self._clocks, self._threads.peers
+        clocks, peers = self._clocks, self.threads.peers
         ranks = (peers[rows] == rows[:, None]).argmax(1)
         first = clocks.agent("foreign", peers.shape[1] * clocks.warps)
         found: np.ndarray = first + ranks * clocks.warps + warps

@@ -146,6 +146,28 @@ class OrderListener:
         those by `cp.async`.
         """
 
+    def async_store(
+        self,
+        instruction: int,
+        rows: np.ndarray,
+        start: np.ndarray,
+        width: int,
+        warps: np.ndarray,
+        columns: np.ndarray,
+        updates: bool,
+    ) -> None:
+        """As `bulk_store`, of lanes that store `width` bytes each, or change them atomically."""
+
+    def read_operands(
+        self, instruction: int, stretches: Callable[[], tuple[np.ndarray, ...]], mask: Mask, commits: bool
+    ) -> None:
+        """Warpgroups begin a product. stretches: gives the (rows, start, length, warps) [n] of what they read
+        in shared memory. commits: it, and those before it, are a group.
+        """
+
+    def wait_for_products(self, mask: Mask, left: int) -> None:
+        """Warps wait until at most so many of their groups of products are in flight."""
+
     def fence_proxies(self, mask: Mask) -> None:
         """What warps know of is ordered before what copies in bulk do from here on (`fence.proxy.async`)."""
 

@@ -130,20 +130,20 @@ class SharedListener(ClockListener):
         self.reach: dict[int, tuple[int, int]] = {}
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
-        self._threads = threads
+        self.threads = threads
         self.order = SharedOrder(*threads.shape, memory.shared_size, self._report, self._partly)
         self.order.reach = self.reach
         memory.shared_as = partial(ObservedBytes, order=self.order, foreign_threads=self._foreign_threads)
 
     def run_together(self, mask: Mask) -> None:
-        self.order.lanes.run(mask, self._threads.alive)
+        self.order.lanes.run(mask, self.threads.alive)
 
     def execute(self, instruction: int) -> None:
         self.order.now = instruction
 
     def block_barrier(self, mask: Mask = True) -> None:
         if mask is not False:
-            here, alive = (np.any(to_bools(one), axis=1) for one in (mask, self._threads.alive))
+            here, alive = (np.any(to_bools(one), axis=1) for one in (mask, self.threads.alive))
             self.order.pass_barrier(here | ~alive)
 
     def copy_to_phase(self, column: int, row: int, warp: int) -> None:
@@ -154,7 +154,7 @@ class SharedListener(ClockListener):
     ) -> None:
         agents = None
         if columns is not None:
-            lanes, agents = self._threads.full(active), np.zeros(self._threads.shape, np.int64)
+            lanes, agents = self.threads.full(active), np.zeros(self.threads.shape, np.int64)
             for column in np.unique(columns[lanes]).tolist():
                 agents[lanes & (columns == column)] = self._clocks.agent(("copies", column))
         assert isinstance(store, ObservedBytes)
@@ -166,6 +166,6 @@ class SharedListener(ClockListener):
 
     def _foreign_threads(self) -> np.ndarray:
         """The same of each thread, int64 [B, T]."""
-        blocks, threads = self._threads.shape
+        blocks, threads = self.threads.shape
         rows, warps = np.indices((blocks, threads // WARP)).reshape(2, -1)
         return np.repeat(self._foreign(rows, warps).reshape(blocks, -1), WARP, axis=1)

@@ -14,7 +14,7 @@ import numpy as np
 
 #: Agents: warps of the block from 0, copies by `cp.async` of these from 32; then others, as they come.
 COPIES, OTHERS, MOST_AGENTS = 32, 64, 1000
-#: Commits of `cp.async` that a warp remembers.
+#: Commits of each kind of asynchronous operations that a warp remembers.
 COMMITS = 16
 
 
@@ -35,7 +35,7 @@ class WarpClocks:
         self.is_full = False
         self._holders: dict[Hashable, int] = {}
         self._agents: dict[Hashable, int] = {}
-        self._commits: np.ndarray | None = None
+        self._commits: dict[Hashable, np.ndarray] = {}
 
     @property
     def are_used(self) -> bool:
@@ -74,8 +74,7 @@ class WarpClocks:
     def spread(self, former: np.ndarray) -> None:
         """Each row is as that of `former` was."""
         self.ages, self.bases, self.known = self.ages[former], self.bases[former], self.known[former]
-        if self._commits is not None:
-            self._commits = self._commits[:, former]
+        self._commits = {kind: each[:, former] for kind, each in self._commits.items()}
 
     def pass_barrier(self, blocks: np.ndarray) -> None:
         """All warps of these blocks, bool [B], have waited for each other."""
@@ -112,17 +111,27 @@ class WarpClocks:
         self.known[rows, holder, agents] = self.ages[rows]
         self.ages[np.unique(rows)] += 1
 
-    def commit(self, rows: np.ndarray, warps: np.ndarray) -> None:
-        """The copies of warps [n] so far are a group."""
+    def commit(self, rows: np.ndarray, warps: np.ndarray, kind: Hashable = COPIES) -> None:
+        """What warps [n] have begun so far of a kind of asynchronous operations is a group."""
         self.use()
-        if self._commits is None:
-            self._commits = np.zeros((COMMITS, len(self.ages), self.warps), np.int64)
-        self._commits[1:, rows, warps] = self._commits[:-1, rows, warps]
-        self._commits[0, rows, warps] = self.ages[rows]
+        if kind not in self._commits:
+            self._commits[kind] = np.zeros((COMMITS, len(self.ages), self.warps), np.int64)
+        commits = self._commits[kind]
+        commits[1:, rows, warps] = commits[:-1, rows, warps]
+        commits[0, rows, warps] = self.ages[rows]
         self.ages[np.unique(rows)] += 1
 
-    def wait(self, rows: np.ndarray, warps: np.ndarray, left: int) -> None:
-        """Warps [n] wait until at most `left` of their groups are in flight."""
-        if self._commits is not None and left < COMMITS:
-            copies = rows, warps, COPIES + warps
-            self.known[copies] = np.maximum(self.known[copies], self._commits[left, rows, warps])
+    def wait(
+        self,
+        rows: np.ndarray,
+        warps: np.ndarray,
+        left: int,
+        kind: Hashable = COPIES,
+        agents: np.ndarray | None = None,
+    ) -> None:
+        """Warps [n] wait until at most `left` of their groups are in flight. agents: that execute these, by
+        warp; None: `COPIES` of each.
+        """
+        if kind in self._commits and left < COMMITS:
+            done = rows, warps, COPIES + warps if agents is None else agents
+            self.known[done] = np.maximum(self.known[done], self._commits[kind][left, rows, warps])

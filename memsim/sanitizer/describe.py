@@ -8,10 +8,12 @@ from collections.abc import Mapping
 from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.op import Trait
 from memsim.isa.program import LOCAL, SHARED, Op, Program
+from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_races import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
+from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
@@ -29,6 +31,7 @@ DOES = {
     "ATOM": "updates",
     "RED": "updates",
     "LDGSTS": "copies to",
+    **dict.fromkeys(PRODUCTS, "multiplies"),
     "LD": "loads",
     "ST": "stores",
 }
@@ -54,7 +57,8 @@ class Description:
         width = min(_width(op) for op, _ in accesses)
         kind, doubt = "nothing orders the two accesses", ""
         if pair.unfenced:
-            kind = "a copy by TMA is not ordered with an access by the generic proxy"
+            by = "a product by wgmma" if accesses[1][0].form.opcode in PRODUCTS else "a copy by TMA"
+            kind = f"{by} is not ordered with an access by the generic proxy"
         if pair.together:
             kind = "lanes store to one place at once"
             doubt = "whether they store different values was not computed"
@@ -73,6 +77,21 @@ class Description:
             doubt,
             example.phase,
         )
+
+    def early_access(self, access: EarlyAccess, example: Example) -> Hazard:
+        """Registers of a product of matrices that are accessed too early."""
+        op = self.ops[access.instruction]
+        found = [FoundAccess(op, _does(op), example.block, example.later)]
+        kind = "a product by wgmma accesses registers with no wgmma.fence behind other accesses to them"
+        cure = f"wgmma.fence before {op.where}"
+        if access.product >= 0:
+            product = self.ops[access.product]
+            found.insert(0, FoundAccess(product, _does(product), example.block, example.later))
+            kind = "registers of a product by wgmma are accessed before wgmma.wait_group waits for it"
+            cure = f"wgmma.wait_group between {product.where} and {op.where}"
+        second = found[1] if len(found) > 1 else None
+        doubt = "" if op.guard is None else "not all threads may execute it"
+        return Hazard(RACE, kind, found[0], second, "", "", "", 0, 0, example.count, cure, doubt)
 
     def global_race(self, pair: GlobalPair, example: Example, is_partial: bool) -> Hazard:
         """A race of two instructions in global memory. is_partial: as of `GlobalRaces`."""
@@ -237,8 +256,11 @@ class Description:
         if pair.together:
             return "one lane that stores, or an atomic"
         if pair.unfenced:
-            return f"fence.proxy.async behind {earlier.where}, and before the barrier or the copy"
+            what = "product" if later.form.opcode in PRODUCTS else "copy"
+            return f"fence.proxy.async behind {earlier.where}, and before the barrier or the {what}"
         barrier = "__syncwarp()" if pair.same_warp else "__syncthreads()"
+        if earlier.form.opcode in PRODUCTS:
+            return f"wgmma.wait_group, and a barrier behind it, between {earlier.where} and {later.where}"
         if pair.by_copy:
             barrier = "cp.async.wait_group, and __syncthreads() behind it,"
         if earlier.touches and earlier.touches[0] in PHASED:

@@ -13,10 +13,12 @@ from memsim.access import AccessSide, Chunk, Site
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
 from memsim.sanitizer.global_races import GlobalRaces
+from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, to_bools
 from memsim.state.registers import to_array
@@ -37,6 +39,7 @@ class Ears:
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
     another shared array (by name) than the only one that the source line names. unjudged, limits: in words.
+    registers: of products.
     """
 
     def __init__(
@@ -44,9 +47,11 @@ class Ears:
         races: RaceListener,
         of_global: GlobalRaces,
         unwritten: UnwrittenMemory,
+        registers: ProductRegisters,
         sources: Mapping[str, str],
     ) -> None:
         self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
+        self.registers = registers
         self.unjudged: set[str] = set()
         self.limits: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
@@ -65,6 +70,7 @@ class Ears:
     def start_chunk(self, chunk: Chunk) -> None:
         """Blocks start."""
         self.started, self._chunk = True, chunk
+        self.registers.start_chunk(self.races.threads)
 
     def access(
         self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None
@@ -75,9 +81,7 @@ class Ears:
         if site.space != SHARED:
             self.unwritten.hear(site, address, active, self._chunk)
             return None
-        if site.access == "wgmma":
-            self.limits.add("which shared memory wgmma reads, and when")
-        elif active is not False and arrays:
+        if active is not False and arrays:
             touched = self._touched.get(site.index, frozenset())
             if not arrays <= touched:
                 self._touched[site.index] = touched = touched | arrays
@@ -140,8 +144,13 @@ class Ears:
             )
             self.unjudged.add(said + poison.story())
 
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
+        """Lanes execute these instructions."""
+        if self.registers.is_used:
+            self.registers.executed(start, stop, mask)
+
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""
 
     #: A branch that is passed by decides no access and no barrier.
-    issued = uncounted = noted = executed = uncertain = passed_by = ignore
+    issued = uncounted = noted = uncertain = passed_by = ignore

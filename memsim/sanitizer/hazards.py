@@ -18,7 +18,9 @@ BOUNDS, SYNC, RACE, INIT = TOOLS = ("bounds", "sync", "race", "init")
 
 @dataclass(frozen=True, slots=True)
 class FoundAccess:
-    """An access in a finding. does: "stores". block, thread: linear numbers; a thread of -1 is a copy."""
+    """An access in a finding. does: "stores". block, thread: linear numbers; a thread of -1 is a copy or
+    a product of a warpgroup.
+    """
 
     instruction: Instruction
     does: str

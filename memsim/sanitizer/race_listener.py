@@ -26,14 +26,27 @@ from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COPIES
 from memsim.sanitizer.proxy_clocks import ProxyClocks
-from memsim.sanitizer.shared_races import READS, UPDATES, WRITES, Example, Found, Pair, SharedRaces, Unwritten
+from memsim.sanitizer.shared_races import (
+    GROUP,
+    READS,
+    UPDATES,
+    WRITES,
+    Example,
+    Found,
+    Pair,
+    SharedRaces,
+    Unwritten,
+)
 from memsim.simt.faults import cluster_of
 from memsim.simt.spins import swap_loops
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
+from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.sums import Int
 
+#: The agents and the groups of products of warpgroups.
+PRODUCTS = "products"
 WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
 
 
@@ -47,7 +60,8 @@ class MixedBarriers(NamedTuple):
 
 class RaceListener(ClockListener):
     """Finds races in shared memory, and reads of what nobody wrote there: `found`. met: barriers that release
-    threads that wait at different instructions. limits: what is not followed.
+    threads that wait at different instructions. unknown: products of unknown operands,
+    by instruction, with the reason.
 
     unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped:
     loads, by instruction, that are a part of an atomic made of a loop.
@@ -59,12 +73,12 @@ class RaceListener(ClockListener):
         self._pending: list[Callable[[], None]] = []
         self._key: list[object] = []
         self._is_kept = True
-        self.limits: set[str] = set()
+        self.unknown: set[tuple[int, str]] = set()
         self.met: dict[MixedBarriers, Example] = {}
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self.finish()
-        self._threads = threads
+        self.threads = threads
         self.layout = memory.layouts["shared"]
         self._is_used, self._base = memory.shared_bytes > 0, self.layout.base
         blocks, of_block, size = threads.blocks, threads.shape[1], memory.shared_size
@@ -79,7 +93,7 @@ class RaceListener(ClockListener):
 
     def run_together(self, mask: Mask) -> None:
         if self._is_used:
-            alive, run = self._threads.alive, self._races.run
+            alive, run = self.threads.alive, self._races.run
             self._later(("run", _uid(mask), _uid(alive)), lambda: run(mask, alive))
 
     def shared_access(self, site: Site, address: Int, active: Mask) -> Callable[[], bool] | None:
@@ -88,13 +102,11 @@ class RaceListener(ClockListener):
         if active is False or kind.unmade or kind.verb not in WAYS or kind.engine or kind.grouped:
             return None
         copies = kind.verb == "copy"
-        if "async" in site.access and not copies:
-            self._races.are_all_heard = False
-            self.limits.add("asynchronous stores to shared memory (st.async, red.async)")
+        if "async" in site.access and not copies:  # told as `async_store`
             return None
         if copies or kind.remote:
             self._at_once()
-        peers = self._threads.peers if kind.remote else None
+        peers = self.threads.peers if kind.remote else None
         if peers is not None:
             self._races.clocks.use()
         index, access = site.index // 8, self._races.access
@@ -118,13 +130,13 @@ class RaceListener(ClockListener):
         races = self._races
         if not self._is_used or mask is False:
             return
-        alive = self._threads.alive
+        alive = self.threads.alive
         if alive is not True and self._have_exited(alive):
             warps = self._warps(both(alive, mask))
             self._meet(("barrier", 0), *warps)
             return
         here, living = (np.any(to_bools(one), axis=1) for one in (mask, alive))
-        blocks = np.broadcast_to(here | ~living, len(self._threads.blocks))
+        blocks = np.broadcast_to(here | ~living, len(self.threads.blocks))
         if self._is_kept and blocks.all():
             self._end_phase()
         else:
@@ -135,18 +147,18 @@ class RaceListener(ClockListener):
 
     def meet(self, lanes: Sequence[tuple[int, Mask]]) -> None:
         """Keep of each pair of instructions the first thread at each, and whether a warp is at both."""
-        full = self._threads.full
+        full = self.threads.full
         for (one, here), (other, there) in combinations(lanes, 2):
             if one == other:
                 continue
-            both_here, warps = np.stack([full(here), full(there)]), self._threads.shape[1] // WARP
+            both_here, warps = np.stack([full(here), full(there)]), self.threads.shape[1] // WARP
             by_warp: np.ndarray = np.all(both_here.reshape(2, -1, warps, WARP).any(3), axis=0)
             in_warp = bool(by_warp.any())
             every: np.ndarray = np.all(both_here.any(2), axis=0)
             rows = np.flatnonzero(by_warp.any(1) if in_warp else every)
             if not len(rows):
                 continue
-            block, row = int(self._threads.blocks[rows[0]]), rows[0]
+            block, row = int(self.threads.blocks[rows[0]]), rows[0]
             threads = [int(mask[row].argmax()) for mask in both_here]
             key = MixedBarriers(min(one, other), max(one, other), in_warp)
             first, second = threads if one < other else threads[::-1]
@@ -154,7 +166,7 @@ class RaceListener(ClockListener):
 
     def _have_exited(self, alive: Mask) -> bool:
         """Whether a warp has, all of whose lanes are not alive, that accessed memory in this phase."""
-        ended = from_bools(~np.repeat(self._threads.warps_of(alive), WARP, axis=1))
+        ended = from_bools(~np.repeat(self.threads.warps_of(alive), WARP, axis=1))
         return ended is not False and any(
             both(ended, active) is not False for active in self._active.values()
         )
@@ -250,11 +262,30 @@ class RaceListener(ClockListener):
         warps: np.ndarray,
         columns: np.ndarray,
     ) -> None:
-        clocks = self._clocks
         rows, start, length, warps, columns = self._of_classes(rows, start, length, warps, columns)
-        each = {column: clocks.agent(("copies", column)) for column in np.unique(columns).tolist()}
-        agents = np.array([each[column] for column in columns.tolist()], np.int64)
+        agents = self._copies(columns)
         self._races.bulk_access(WRITES, instruction, rows, start - self._base, length, warps, agents)
+
+    def async_store(
+        self,
+        instruction: int,
+        rows: np.ndarray,
+        start: np.ndarray,
+        width: int,
+        warps: np.ndarray,
+        columns: np.ndarray,
+        updates: bool,
+    ) -> None:
+        rows, start, warps, columns = self._of_classes(rows, start, warps, columns)
+        way, length, agents = UPDATES if updates else WRITES, np.full(len(rows), width), self._copies(columns)
+        access = self._races.bulk_access
+        access(way, instruction, rows, start - self._base, length, warps, agents, proxy=False)
+
+    def _copies(self, columns: np.ndarray) -> np.ndarray:
+        """The agents of what completes at mbarriers [n]."""
+        clocks = self._clocks
+        each = {column: clocks.agent(("copies", column)) for column in np.unique(columns).tolist()}
+        return np.array([each[column] for column in columns.tolist()], np.int64)
 
     def bulk_load(
         self, instruction: int, rows: np.ndarray, start: np.ndarray, length: np.ndarray, warps: np.ndarray
@@ -262,6 +293,31 @@ class RaceListener(ClockListener):
         self._clocks.use()
         rows, start, length, warps = self._of_classes(rows, start, length, warps)
         self._races.bulk_access(READS, instruction, rows, start - self._base, length, warps, COPIES + warps)
+
+    def read_operands(
+        self, instruction: int, stretches: Callable[[], tuple[np.ndarray, ...]], mask: Mask, commits: bool
+    ) -> None:
+        """A product is of a warpgroup: who waits for it waits for what all four warps read."""
+        groups = self._products
+        try:
+            rows, start, length, warps = self._of_classes(*stretches())
+        except Poisoned as unknown:
+            self.unknown.add((instruction, unknown.poison.story()))
+        else:
+            agents = groups[warps // GROUP]
+            self._races.bulk_access(READS, instruction, rows, start - self._base, length, warps, agents)
+        if commits:
+            self._clocks.commit(*self._warps(mask), PRODUCTS)
+
+    def wait_for_products(self, mask: Mask, left: int) -> None:
+        groups, (rows, warps) = self._products, self._warps(mask)
+        self._clocks.wait(rows, warps, left, PRODUCTS, groups[warps // GROUP])
+
+    @property
+    def _products(self) -> np.ndarray:
+        """The agents of the products of each warpgroup."""
+        count = -(-self._races.warps // GROUP)
+        return np.arange(count) + self._clocks.agent(PRODUCTS, count)
 
 
 def _uid(mask: Mask) -> object:

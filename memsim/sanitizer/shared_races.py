@@ -25,8 +25,12 @@ from memsim.state.sums import Int
 #: thread, the copies of a thread by `cp.async`, or from `AGENTS` on another agent. 0: nobody.
 AGE, INSTRUCTION, WHO, COPIED, AGENTS = 32, 12, (1 << 12) - 1, 1 << 10, 1 << 11
 MOST_INSTRUCTIONS = (1 << AGE - INSTRUCTION) - 1
+#: Operations behind the thread that begins them, by the generic proxy, or by the async proxy.
+_ASYNC, _PROXY = 1, 2
 #: What an access does.
 READS, WRITES, UPDATES = "reads", "writes", "updates"
+#: Warps of a warpgroup.
+GROUP = 4
 #: Bytes of marks, above which fewer blocks have to run at once.
 MOST_BYTES = 1 << 30
 
@@ -79,8 +83,7 @@ Found = dict[Pair | Unwritten, Example]
 class SharedRaces:
     """The accesses to the shared memory of the running blocks, and the races among them.
 
-    unit: bytes of the smallest access. are_all_heard: whether nothing else writes there. blocks: their
-    linear numbers.
+    unit: bytes of the smallest access. blocks: their linear numbers.
     """
 
     def __init__(
@@ -91,7 +94,6 @@ class SharedRaces:
         self.warps = threads // WARP
         self.classes = BlockClasses(len(blocks), apart)
         self.found = found
-        self.are_all_heard = True
         self.phase = 0
         rows = len(self.classes)
         self.clocks = ProxyClocks(rows, self.warps)
@@ -101,7 +103,7 @@ class SharedRaces:
         #: By each warp, and by warps of other blocks.
         self.read: np.ndarray = np.zeros((rows * self.units, self.warps + 1), np.int64)
         self.updated: np.ndarray | None = None
-        #: Read by copies in bulk.
+        #: Read by copies in bulk, and by the products of each warpgroup.
         self.drained: np.ndarray | None = None
         #: How lanes of diverged warps made these accesses, as numbers of `LaneOrder`.
         self.made: dict[str, np.ndarray] = {}
@@ -188,9 +190,10 @@ class SharedRaces:
         length: np.ndarray,
         warps: np.ndarray,
         agents: np.ndarray,
+        proxy: bool = True,
     ) -> None:
-        """Copies in bulk [n] access bytes of classes `rows`: agents [n], issued by warps, -1 for those of
-        other blocks.
+        """Asynchronous operations [n] access bytes of classes `rows`: agents [n], issued by warps, -1 for
+        those of other blocks. proxy: by the async proxy, as copies in bulk and products do.
         """
         counts = -(-length // self.unit)
         whose = np.repeat(np.arange(len(rows)), counts)
@@ -210,7 +213,7 @@ class SharedRaces:
             agents[whose],
             np.maximum(warps, 0)[whose] * WARP,
             None,
-            proxy=True,
+            _PROXY if proxy else _ASYNC,
         )
 
     def _access(
@@ -225,7 +228,7 @@ class SharedRaces:
         agents: np.ndarray,
         threads: np.ndarray,
         made: np.ndarray | None,
-        proxy: bool = False,
+        mode: int = 0,
     ) -> None:
         columns = [
             rows,
@@ -247,7 +250,7 @@ class SharedRaces:
         marks = self.clocks.ages[rows] << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
         words = rows * self.units + units
         more = columns[6] if made is not None else None
-        self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, proxy))
+        self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, mode))
 
     def _made(self, rows: np.ndarray, threads: np.ndarray) -> np.ndarray | None:
         if not self.lanes.have_parted:
@@ -264,7 +267,7 @@ class SharedRaces:
         if self.updated is not None:
             never &= ~self.updated[lanes.words].any(1)
         at = np.flatnonzero(never)
-        if not len(at) or not self.are_all_heard:
+        if not len(at):
             return
         lane = int(at[0])
         row, word = divmod(int(lanes.words[lane]), self.units)
@@ -294,10 +297,11 @@ class SharedRaces:
             if len(lost):
                 self._report(lanes, lost, winners[lost], together=True)
             return
-        if lanes.proxy:
+        if lanes.way == READS and lanes.mode:
             if self.drained is None:
-                self.drained = np.zeros_like(self.stored)
-            self.drained[lanes.words] = lanes.marks
+                self.drained = np.zeros((len(self.stored), 1 + -(-self.warps // GROUP)), np.int64)
+            column = np.where(lanes.agents >= OTHERS, 1 + lanes.threads // (GROUP * WARP), 0)
+            self.drained[lanes.words, column] = lanes.marks
             return
         if lanes.way == UPDATES and self.updated is None:
             self.updated = np.zeros_like(self.read)
@@ -339,7 +343,7 @@ class SharedRaces:
         age, clocks = marks >> AGE, self.clocks
         exists = marks != 0
         # A copy comes after what its warp did before it was issued (8.9.1.1).
-        late = exists & (agents != (holders if lanes.proxy else own))
+        late = exists & (agents != (holders if lanes.mode else own))
         at = rows, holders, agents
         if clocks.are_used:
             late &= age > clocks.known[at]
@@ -348,7 +352,7 @@ class SharedRaces:
             late &= age >= clocks.bases[rows]
         if name in self.made and lanes.made is not None:
             self._compare_lanes(late, name, marks, agents, lanes)
-        if lanes.proxy and name in ("stored", "updated"):
+        if lanes.mode == _PROXY and name in ("stored", "updated"):
             unfenced = exists & ~late & (who < AGENTS) & (age > clocks.fenced[at])
             if unfenced.any():
                 found = np.nonzero(unfenced)
@@ -407,7 +411,7 @@ class SharedRaces:
 class _Lanes:
     """Lanes of an access as columns, once for each word: their class, thread, word among those of all
     classes, mark, and who they are for the clocks: what they know, and as whom others know them. made: how
-    their diverged warps run; None: none ever diverged. proxy: copies in bulk.
+    their diverged warps run; None: none ever diverged. mode: 0, or `_ASYNC`, or `_PROXY`.
     """
 
     way: str
@@ -419,4 +423,4 @@ class _Lanes:
     holders: np.ndarray
     agents: np.ndarray
     made: np.ndarray | None
-    proxy: bool = False
+    mode: int = 0

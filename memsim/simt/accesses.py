@@ -297,15 +297,24 @@ class Accesses(Lanes):
         for site in self.sites.of(op):
             self.listener.issued(site, lanes)
 
-    def operands(self, op: Op, width: int, active: Mask) -> None:
+    def operands(
+        self,
+        op: Op,
+        width: int,
+        active: Mask,
+        stretches: Callable[[], tuple[np.ndarray, ...]],
+        commits: bool,
+    ) -> None:
         """Four warps together read the operands of a matrix product: `width` bytes for each lane of the first
-        one.
+        one. stretches, commits: as of `OrderListener.read_operands`.
 
         Their addresses do not affect any count.
         """
         site = self.sites.site(op, "wgmma", "shared", width)
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
+        if active is not False:
+            self.order.read_operands(op.index, stretches, active, commits)
 
     def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Mask) -> None:
         """Lanes fetch texels of a texture, `places` as `memsim.model` takes them: report it."""

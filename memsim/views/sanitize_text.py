@@ -83,7 +83,7 @@ def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     for access in one.accesses:
         yield f"{access.instruction.where}  {code(found, access)}"
         yield f"    {access.does}: {thread(found.launch, access)}; {access.instruction.text}"
-    what = "threads" if one.tool == "sync" else "such accesses"
+    what = "threads" if one.tool == "sync" else "such accesses" if one.space else "warps"
     yield f"{one.count:,} {what if one.count != 1 else what.removesuffix('es' if what[0] == 's' else 's')}"
     if one.doubt:
         yield f"possible, not certain: {one.doubt}"
@@ -101,10 +101,15 @@ def thread(launch: Launch, access: FoundAccess) -> str:
     """`lane 0 of warp 1, thread (32,0,0) of block (0,0,0)`."""
     x, y, z = block_of(launch, access)
     if access.thread < 0:
-        return f"a copy, of block ({x},{y},{z})"
+        return f"{_nobody(access)}, of block ({x},{y},{z})"
     at = ",".join(map(str, coordinates(access.thread, launch.block)))
     warp, lane = divmod(access.thread, WARP)
     return f"lane {lane} of warp {warp}, thread ({at}) of block ({x},{y},{z})"
+
+
+def _nobody(access: FoundAccess) -> str:
+    """What acts that is no thread."""
+    return "a warpgroup" if access.does == "multiplies" else "a copy"
 
 
 def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
@@ -122,7 +127,9 @@ def picture(one: Hazard) -> Iterator[str]:
     if one.second is None or not one.space:
         return
     names = [
-        "copy" if access.thread < 0 else f"thread {access.thread // WARP}.{access.thread % WARP}"
+        _nobody(access).removeprefix("a ")
+        if access.thread < 0
+        else f"thread {access.thread // WARP}.{access.thread % WARP}"
         for access in one.accesses
     ]
     width = max(map(len, names))

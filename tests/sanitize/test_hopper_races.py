@@ -121,3 +121,23 @@ meet();
     assert len(found.findings) == (not barrier)
     if not barrier:
         assert found.findings[0].count == 64 * 4
+
+
+@pytest.mark.parametrize("waits", ["wait(at(&b));", ""])
+def test_an_asynchronous_store_is_there_for_those_that_wait_for_its_phase(waits: str) -> None:
+    """PTX ISA, `st.async`: who waits for the phase of its mbarrier sees what it stored."""
+    body = f"""
+__shared__ float s[64];
+__shared__ alignas(8) u64 b;
+if (t == 0) {{ init(at(&b)); expect(at(&b), 256); }}
+meet();
+asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%0], %1, [%2];"
+             :: "r"(of(at(s + t), rank() ^ 1)), "r"(t), "r"(of(at(&b), rank() ^ 1)) : "memory");
+{waits}
+o[t] = s[t];
+meet();
+"""
+    found = sanitized(body, grid=4, cluster=2)
+    assert [one.count for one in found.findings] == ([] if waits else [64 * 4])
+    if not waits:
+        assert {found.findings[0].first.does, found.findings[0].second.does} == {"stores", "loads"}
