@@ -15,18 +15,17 @@ import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.expressions import evaluate, open_names
-from memsim.source.syntax import parse
 from memsim.source.values import changes, initializers
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
 from memsim.suggest.prove import edit_job, replay_job, source_of
 from memsim.suggest.threads import Remapped, total
 
@@ -129,7 +128,7 @@ def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     If that saves a quarter of the needless sectors or more, and the bound is not higher.
     """
-    edit = _Kernel(before, job.kernel.file).edit() if source_of(job) is not None else None
+    edit = _Rows(before, job.kernel.file).edit() if source_of(job) is not None else None
     if edit is None:
         return ()
     changed = edit_job(job, edit, job.launch)
@@ -143,30 +142,12 @@ def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     return (done,) if enough and cheaper and done.helps else ()
 
 
-class _Kernel:
-    """A kernel's source, in which such accesses are looked for. Places are those of its bytes: ASCII only."""
-
-    def __init__(self, before: Analysis, file: str) -> None:
-        self.before, self.file = before, file
-        self.text = before.trace.sources.get(file, "")
-        self.tree = parse(self.text)
-        self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
-
-    @cached_property
-    def definition(self) -> Node | None:
-        """The kernel's definition, with its template."""
-        for node in _walk(self.tree.root):
-            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
-            if declared is None or not re.search(rf"\b{self.title}\s*[<(]", self.tree.text(declared)):
-                continue
-            if "__global__" in self.tree.text(node)[: declared.end_byte - node.start_byte]:
-                of_template = node.parent is not None and node.parent.type == "template_declaration"
-                return node.parent if of_template else node
-        return None
+class _Rows(KernelTree):
+    """A kernel's source, in which such accesses are looked for."""
 
     def edit(self) -> Edit | None:
         """The kernel with all such accesses changed; None if there is none."""
-        if self.definition is None or PREFIX in self.text or not self.text.isascii():
+        if self.definition is None or PREFIX in self.text:
             return None
         groups: dict[tuple[int, str, str], list[_Access]] = {}
         for one in self._accesses(self.definition):
@@ -189,11 +170,11 @@ class _Kernel:
         if not found:
             return None
         for loop, opening, closing in loops.values():
-            start, end = _with_pragmas(self.text, loop.start_byte), loop.end_byte
+            start, end = with_pragmas(self.text, loop.start_byte), loop.end_byte
             indent = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, start) + 1 : start])
             lines = f"\n{indent[0] if indent else ''}".join(["{", *opening, ""])
             found += [Replacement(start, start, lines), Replacement(end, end, " ".join(["", *closing, "}"]))]
-        head = self._head(self.definition)
+        head = self.head(self.definition)
         found.append(Replacement(head, head, TEXT))
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
         return Edit(self.file, self.text, in_order, names=tuple(names))
@@ -201,8 +182,8 @@ class _Kernel:
     def _accesses(self, definition: Node) -> Iterator[_Access]:
         """The accesses along rows, in lines that waste sectors."""
         bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
-        others = set(self._not_of_global_memory(definition))
-        for node in _walk(definition):
+        others = set(self.not_of_global_memory(definition))
+        for node in walk(definition):
             if node.type != "subscript_expression" or node.children[0].type != "identifier":
                 continue
             if self.tree.text(node.children[0]) in others:
@@ -212,14 +193,6 @@ class _Kernel:
             made = self._access(node) if ops else None
             if made is not None and ("load" if made.value is None else "store") in ops:
                 yield made
-
-    def _not_of_global_memory(self, definition: Node) -> Iterator[str]:
-        """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
-        for node in _walk(definition):
-            if node.type == "array_declarator":
-                yield self.tree.text(node.children[0])
-        for match in re.finditer(r"\bvolatile\b[^;,(){}]*?\b(\w+)\s*(?=[;,)=])", self.tree.text(definition)):
-            yield match[1]
 
     def _access(self, node: Node) -> _Access | None:
         array, index = self.tree.text(node.children[0]), _index(self.tree.text(node))
@@ -271,7 +244,7 @@ class _Kernel:
         """Whether nothing else in a loop may concern the elements: other uses of an array that is stored to,
         stores to one that is loaded from.
         """
-        uses = [one for one in _walk(inside) if one.type == "identifier" and self.tree.text(one) == array]
+        uses = [one for one in walk(inside) if one.type == "identifier" and self.tree.text(one) == array]
         if stored:
             return len(uses) == 1
         for use in uses:
@@ -311,29 +284,6 @@ class _Kernel:
         first = f" const auto {name}_value = {name}({address}, {one.left});"
         reads = [Replacement(each.node.start_byte, each.node.end_byte, f"{name}_value") for each in some]
         return [Replacement(place, place, first), *reads]
-
-    def _head(self, definition: Node) -> int:
-        """The start of the line in which a definition begins, outside of `extern "C"`."""
-        place, around = definition.start_byte, definition.parent
-        while around is not None:
-            place = around.start_byte if around.type == "linkage_specification" else place
-            around = around.parent
-        return self.text.rfind("\n", 0, place) + 1
-
-
-def _with_pragmas(text: str, place: int) -> int:
-    """Where the pragmas of a loop begin, which has to follow them."""
-    found = re.search(r"(?:#[ \t]*pragma[^\n]*\n\s*)+$", text[:place])
-    return place if found is None else found.start()
-
-
-def _walk(node: Node) -> Iterator[Node]:
-    """A node and all in it, in order."""
-    waiting = [node]
-    while waiting:
-        one = waiting.pop()
-        yield one
-        waiting += reversed(one.children)
 
 
 def _index(access: str) -> str:

@@ -15,6 +15,7 @@ from memsim.job import Job
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
 from memsim.suggest.prove import Proof, macros_of, prove, prove_best, quickest_first, source_of
+from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.suggestions_document import (
     ArrayPart,
@@ -218,6 +219,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     staged = transposed(job, analysis, found.staging)
     lines = {each.name for each in staged}
     by_hand = (each for each in found.staging if edit_name(each) not in lines)
+    staged += records_of_threads(job, analysis)
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
     rows = () if solved else rows_of_threads(job, analysis)

@@ -1,0 +1,67 @@
+"""A kernel's source as a syntax tree, in which an edit looks for accesses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.source.syntax import parse
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+
+class KernelTree:
+    """A kernel's source. A letter that is not ASCII, as in comments, is a byte of the tree, too."""
+
+    def __init__(self, before: Analysis, file: str) -> None:
+        self.before, self.file = before, file
+        self.text = before.trace.sources.get(file, "")
+        self.tree = parse(re.sub(r"[^\x00-\x7f]", "?", self.text))
+        self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
+
+    @cached_property
+    def definition(self) -> Node | None:
+        """The kernel's definition, with its template."""
+        for node in walk(self.tree.root):
+            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
+            if declared is None or not re.search(rf"\b{self.title}\s*[<(]", self.tree.text(declared)):
+                continue
+            if "__global__" in self.tree.text(node)[: declared.end_byte - node.start_byte]:
+                of_template = node.parent is not None and node.parent.type == "template_declaration"
+                return node.parent if of_template else node
+        return None
+
+    def not_of_global_memory(self, definition: Node) -> Iterator[str]:
+        """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
+        for node in walk(definition):
+            if node.type == "array_declarator":
+                yield self.tree.text(node.children[0])
+        for match in re.finditer(r"\bvolatile\b[^;,(){}]*?\b(\w+)\s*(?=[;,)=])", self.tree.text(definition)):
+            yield match[1]
+
+    def head(self, definition: Node) -> int:
+        """The start of the line in which a definition begins, outside of `extern "C"`."""
+        place, around = definition.start_byte, definition.parent
+        while around is not None:
+            place = around.start_byte if around.type == "linkage_specification" else place
+            around = around.parent
+        return self.text.rfind("\n", 0, place) + 1
+
+
+def with_pragmas(text: str, place: int) -> int:
+    """Where the pragmas of a loop begin, which has to follow them."""
+    found = re.search(r"(?:#[ \t]*pragma[^\n]*\n\s*)+$", text[:place])
+    return place if found is None else found.start()
+
+
+def walk(node: Node) -> Iterator[Node]:
+    """A node and all in it, in order."""
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        yield one
+        waiting += reversed(one.children)

@@ -1,0 +1,398 @@
+"""Records of threads, moved by their warp side by side: an edit where threads have elements of their own.
+
+`x = p[3 * i]; y = p[3 * i + 1]; z = p[3 * i + 2];` moves each sector three times. The edit moves the records
+of a warp's lanes through a tile of shared memory: neighbouring lanes access neighbouring elements, and each
+sector is moved once. It needs no barrier of the block and no other launch; where not the first lanes of a
+warp are active, or a block has more threads than this launch's, each thread moves its own elements as before.
+
+What is read lies between the first and the last element that a thread reads anyway, on each way through the
+statements around; what is written is all written anyway. Elements that are structures are records of one.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from memsim.analysis import BADLY_COALESCED, Analysis
+from memsim.arch.units import WARP
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.source.expressions import ELEMENT_BYTES, evaluate, open_names
+from memsim.source.kernels import parameters
+from memsim.source.values import changes
+from memsim.suggest.c_text import names_in
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
+from memsim.suggest.prove import edit_job, replay_job, source_of
+from memsim.suggest.threads import Remapped, total
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+NAME = "records of threads moved by their warp side by side"
+PREFIX = "record_of_thread"
+MOST = 32  # elements of a record
+TEXT = """\
+// Neighbouring elements of a thread. The lanes of a warp move theirs side by side, through shared memory.
+template <int ALIGNED> struct record_unit { typedef unsigned char type; };
+template <> struct record_unit<2> { typedef unsigned short type; };
+template <> struct record_unit<4> { typedef unsigned type; };
+template <> struct record_unit<8> { typedef uint2 type; };
+template <> struct record_unit<16> { typedef uint4 type; };
+template <typename T, int LENGTH, int WARPS>
+struct record_of_thread {
+    typedef typename record_unit<alignof(T)>::type unit;
+    static const int UNITS = LENGTH * sizeof(T) / sizeof(unit), ROW = UNITS | 1;
+    alignas(alignof(T)) unit units[UNITS];
+    __device__ __forceinline__ T &operator[](int place) { return ((T *)units)[place]; }
+    __device__ __forceinline__ const T &operator[](int place) const { return ((const T *)units)[place]; }
+    static __device__ __forceinline__ unsigned thread() {
+        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    }
+    static __device__ __forceinline__ unit *tile() {
+        __shared__ unit all[WARPS][32 * ROW];
+        return all[thread() / 32];
+    }
+    // Whether the first lanes of a warp are active, so that no others use its tile.
+    static __device__ __forceinline__ bool together(unsigned lanes) {
+        return (lanes & (lanes + 1)) == 0 && thread() / 32 < WARPS;
+    }
+    template <typename MOVE>
+    static __device__ __forceinline__ void moved(unsigned lanes, const unit *at, MOVE move) {
+        const unsigned count = __popc(lanes), lane = thread() % 32;
+        const unit *first = (const unit *)__shfl_sync(lanes, (unsigned long long)at, 0);
+        const bool dense = __all_sync(lanes, at == first + lane * UNITS);
+        if (dense) {
+#pragma unroll
+            for (unsigned step = 0; step < UNITS; ++step) {
+                const unsigned place = step * count + lane;
+                move(place + place / UNITS * (ROW - UNITS), first + place);
+            }
+            return;
+        }
+#pragma unroll
+        for (unsigned step = 0; step < UNITS; ++step) {
+            const unsigned place = step * count + lane, record = place / UNITS;
+            const unit *of = (const unit *)__shfl_sync(lanes, (unsigned long long)at, record);
+            move(place + record * (ROW - UNITS), of + place % UNITS);
+        }
+    }
+    __device__ __forceinline__ void load(const T *where) {
+        const unit *at = (const unit *)where;
+        const unsigned lanes = __activemask();
+        if (!together(lanes)) {
+#pragma unroll
+            for (int one = 0; one < UNITS; ++one) units[one] = at[one];
+            return;
+        }
+        unit *staged = tile();
+        moved(lanes, at, [staged](unsigned place, const unit *from) { staged[place] = *from; });
+        __syncwarp(lanes);
+#pragma unroll
+        for (int one = 0; one < UNITS; ++one) units[one] = staged[thread() % 32 * ROW + one];
+        __syncwarp(lanes);
+    }
+    __device__ __forceinline__ void store(T *where) const {
+        unit *at = (unit *)where;
+        const unsigned lanes = __activemask();
+        if (!together(lanes)) {
+#pragma unroll
+            for (int one = 0; one < UNITS; ++one) at[one] = units[one];
+            return;
+        }
+        unit *staged = tile();
+#pragma unroll
+        for (int one = 0; one < UNITS; ++one) staged[thread() % 32 * ROW + one] = units[one];
+        __syncwarp(lanes);
+        moved(lanes, at, [staged](unsigned place, const unit *to) { *(unit *)to = staged[place]; });
+        __syncwarp(lanes);
+    }
+};
+template <int LENGTH, int WARPS, typename T>
+__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS> record_at(const T *at) {
+    record_of_thread<T, LENGTH, WARPS> found;
+    found.load(at);
+    return found;
+}
+template <int LENGTH, int WARPS, typename T>
+__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS> record_for(const T *) {
+    return record_of_thread<T, LENGTH, WARPS>();
+}
+
+"""
+#: What lets others see, or change, elements while a thread holds them; or leaves the statements around.
+_INTERRUPTS = re.compile(
+    r"\b(?:return|break|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
+)
+_NOT_ALWAYS = (
+    "if_statement",
+    "for_statement",
+    "while_statement",
+    "do_statement",
+    "lambda_expression",
+    "switch_statement",
+    "case_statement",
+    "for_range_loop",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """`array[index]` in a statement of a block. always: whether each way through the block makes it. value:
+    what it is assigned, None for a load.
+    """
+
+    node: Node
+    statement: Node
+    array: str
+    index: str
+    always: bool
+    value: Node | None
+
+    @property
+    def op(self) -> str:
+        """As sites have it."""
+        return "load" if self.value is None else "store"
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """Elements of a thread. uses: in order, each with the number of its element."""
+
+    uses: tuple[tuple[int, _Use], ...]
+    length: int
+
+    @property
+    def first(self) -> _Use:
+        """A use of its first element."""
+        return next(use for place, use in self.uses if place == 0)
+
+
+def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+    """The kernel with its records moved by warps, compiled and replayed.
+
+    If that saves a quarter of the needless sectors or more.
+    """
+    edit = _Records(job, before).edit() if source_of(job) is not None else None
+    if edit is None:
+        return ()
+    changed = edit_job(job, edit, job.launch)
+    try:
+        done = Remapped(NAME, before, edit, changed, replay_job(changed))
+    except MemsimError:
+        return ()  # a change that does not compile or run is not proposed
+    saved = total(before, "sectors") - total(done.analysis, "sectors")
+    enough = saved >= BADLY_COALESCED * sum(site.needless_sectors for site in before.sites)
+    known = not any(site.unresolved for site in done.analysis.sites)
+    return (done,) if enough and known else ()
+
+
+class _Records(KernelTree):
+    """A kernel's source, in which records are looked for."""
+
+    def __init__(self, job: Job, before: Analysis) -> None:
+        super().__init__(before, job.kernel.file)
+        self.warps = -(-job.launch.threads // WARP)
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The types of a kernel's parameters, by name."""
+        return {name: kind for kind, name in parameters(self.text, self.title, self.before.trace.kernel)}
+
+    def edit(self) -> Edit | None:
+        """The kernel with all its records moved by warps; None if there is none."""
+        if self.definition is None or PREFIX in self.text:
+            return None
+        found: list[Replacement] = []
+        names = ["blockDim.x"]
+        for number, one in enumerate(self._records(self.definition)):
+            found += self._moved(one, f"{one.first.array}_record{number}")
+            names += [each for each in names_in(one.first.index) if each not in names]
+        if not found:
+            return None
+        head = self.head(self.definition)
+        found.append(Replacement(head, head, TEXT))
+        in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
+        return Edit(self.file, self.text, in_order, names=tuple(names))
+
+    def _moved(self, record: _Record, name: str) -> list[Replacement]:
+        """A record that is loaded before its first use, or stored after its last one."""
+        uses = record.uses
+        address = f"&{record.first.array}[{record.first.index}]"
+        start = with_pragmas(self.text, uses[0][1].statement.start_byte)
+        indent = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, start) + 1 : start])
+        lines = f"\n{indent[0] if indent else ''}"
+        shape = f"<{record.length}, {self.warps}>"
+        places = [
+            Replacement(use.node.start_byte, use.node.end_byte, f"{name}[{place}]") for place, use in uses
+        ]
+        stored = uses[0][1].value is not None
+        how = f"record_for{shape}({record.first.array})" if stored else f"record_at{shape}({address})"
+        opening = f"{'' if stored else 'const '}auto {name} = {how};{lines}"
+        if places[0].start == start:
+            places[0] = replace(places[0], new=opening + places[0].new)
+        else:
+            places.append(Replacement(start, start, opening))
+        if stored:
+            end = uses[-1][1].statement.end_byte
+            places.append(Replacement(end, end, f"{lines}{name}.store({address});"))
+        return places
+
+    def _records(self, definition: Node) -> Iterator[_Record]:
+        """The records in lines that waste sectors."""
+        groups: dict[tuple[int, str, bool], list[_Use]] = {}
+        for use in self._uses(definition):
+            block = use.statement.parent
+            assert block is not None
+            groups.setdefault((block.start_byte, use.array, use.value is None), []).append(use)
+        for uses in groups.values():
+            waiting = uses
+            while waiting:
+                alike, others = self._alike(waiting)
+                made = self._record(alike)
+                if made is not None:
+                    yield made
+                waiting = others
+
+    def _uses(self, definition: Node) -> Iterable[_Use]:
+        """The accesses to arrays of global memory of which some waste sectors."""
+        bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
+        known = {*self._pointers(definition)} - {*self.not_of_global_memory(definition)}
+        found, wasted = [], set()
+        for node in walk(definition):
+            if node.type != "subscript_expression" or self.tree.text(node.children[0]) not in known:
+                continue
+            use = self._use(node, self.tree.text(node.children[0]))
+            if use is None:
+                continue
+            found.append(use)
+            first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
+            for site in bad:
+                named = use.array not in self.types or use.array in site.array.split("|")
+                if first <= site.line <= last and site.op == use.op and named:
+                    wasted.add((use.array, use.op))
+        return (use for use in found if (use.array, use.op) in wasted)
+
+    def _pointers(self, definition: Node) -> Iterator[str]:
+        """The pointers to global memory: parameters, and variables that are made of these."""
+        code = self.tree.text(definition)
+        known = {name for name, kind in self.types.items() if "*" in kind}
+        yield from known
+        for match in re.finditer(
+            r"\*\s*(?:(?:const|__restrict__)\s+)*(\w+)\s*=\s*(?:\([\w\s]+\*\s*\)\s*)?&?\s*(\w+)", code
+        ):
+            if match[2] in known and changes(match[1], code) == 1:
+                known.add(match[1])
+                yield match[1]
+
+    def _use(self, node: Node, array: str) -> _Use | None:
+        """A use of an element; None where its address is taken, or it is changed by what it was."""
+        value, always = None, True
+        around = node.parent
+        if around is None or around.type in (
+            "pointer_expression",
+            "update_expression",
+            "subscript_expression",
+        ):
+            return None
+        if around.type == "assignment_expression" and around.children[0] == node:
+            value = around.children[2]
+            statement = around.parent
+            alone = statement is not None and statement.type == "expression_statement"
+            if around.children[1].type != "=" or not alone:
+                return None
+        elif around.type == "field_expression" and around.parent is not None:
+            changed = around.parent
+            if (
+                changed.type in ("assignment_expression", "update_expression")
+                and changed.children[0] == around
+            ):
+                return None
+        inner, outer = node, node.parent
+        while outer is not None and outer.type != "compound_statement":
+            always &= not (
+                outer.type in _NOT_ALWAYS
+                or (outer.type == "conditional_expression" and inner != outer.children[0])
+                or (
+                    outer.type == "binary_expression"
+                    and outer.children[1].type in ("&&", "||")
+                    and inner != outer.children[0]
+                )
+            )
+            if outer.type in ("function_definition", "lambda_expression"):
+                return None
+            inner, outer = outer, outer.parent
+        if outer is None:
+            return None
+        text = self.tree.text(node)
+        return _Use(node, inner, array, text[text.index("[") + 1 : text.rindex("]")].strip(), always, value)
+
+    def _alike(self, uses: list[_Use]) -> tuple[list[tuple[int, _Use]], list[_Use]]:
+        """The uses that are numbers of elements from the first one, before something that they are made of
+        changes; and the others.
+        """
+        alike, others, first = [(0, uses[0])], [], uses[0]
+        block = first.statement.parent
+        for use in uses[1:]:
+            step = distance(first.index, use.index)
+            between = self.text[first.statement.start_byte : use.node.start_byte]
+            moved = any(changes(name, between) for name in (*names_in(use.index, first.index), use.array))
+            if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
+                others.append(use)
+            else:
+                alike.append((step, use))
+        return alike, others
+
+    def _record(self, alike: list[tuple[int, _Use]]) -> _Record | None:
+        """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
+        always = sorted({place for place, use in alike if use.always})
+        if not always or not alike[0][1].always:
+            return None
+        low, high = always[0], always[-1]
+        uses = [(place - low, use) for place, use in alike if low <= place <= high]
+        first, last = uses[0][1], uses[-1][1]
+        stores = first.value is not None
+        length = high - low + 1
+        if length == 1 and self._is_scalar(first.array):
+            return None
+        code = self.tree.text(first.statement.parent) if first.statement.parent is not None else ""
+        start = first.statement.parent.start_byte if first.statement.parent is not None else 0
+        between = code[first.statement.start_byte - start : last.node.end_byte - start]
+        if _INTERRUPTS.search(between):
+            return None
+        named = len(re.findall(rf"(?<![\w.]){first.array}\b", between))
+        if stores:  # all of it, each once, and nothing else of the array meanwhile
+            whole = len(always) == length == len(uses) == named and all(use.always for _, use in uses)
+            return _Record(tuple(uses), length) if whole else None
+        stored = re.search(rf"\b{first.array}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", between)
+        return None if stored else _Record(tuple(uses), length)
+
+    def _is_scalar(self, array: str) -> bool:
+        """Whether an access moves a whole element, as far as its type is known."""
+        words = re.findall(r"\w+", self.types.get(array, "float"))
+        return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
+
+
+def distance(one: str, two: str) -> int | None:
+    """How much larger an index is than another, whatever the names in both are; None if that differs."""
+    if one == two:
+        return 0
+    one, two = (re.sub(r"\b(\w+)\s*(?:\.|->)\s*(\w+)", r"\1_\2", text) for text in (one, two))
+    names = [open_names(text, {}) for text in (one, two)]
+    if names[0] is None or names[1] is None:
+        return None
+    draw, found = random.Random(1), set()
+    for _ in range(3):
+        known = {name: draw.randrange(3, 500) for name in {*names[0], *names[1]}}
+        values = [evaluate(text, known) for text in (one, two)]
+        if values[0] is None or values[1] is None:
+            return None
+        found.add(values[1] - values[0])
+    step = found.pop()
+    return int(step) if not found and step == int(step) else None

@@ -1,0 +1,103 @@
+"""Records of threads, moved by their warp: what is written, its results, and what is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memsim.api.kernel_file import KernelFile
+from memsim.job import Job
+from memsim.launch import Launch
+from memsim.suggest.other_values import SAME, at_other_values
+from memsim.suggest.prove import differing_results
+from memsim.suggest.records import NAME, distance, records_of_threads
+from memsim.suggest.threads import Remapped
+from tests.suggest.kernels import analyzed
+
+THREADS = 208  # six warps and a half
+TEXT = """
+struct rgb { unsigned char r, g, b; };
+extern "C" __global__ void k(const float *in, float *out, const rgb *colours, const int *order, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    BODY
+}
+"""
+LENGTH = "float x = in[3 * i], y = in[i * 3 + 1], z = in[i * 3 + 2]; out[i] = x * x + y * y + z * z;"
+MOVED = "float x = in[i]; out[3 * i] = x; out[3 * i + 1] = x + 1; x *= 2; out[3 * i + 2] = x;"
+GREY = "out[i] = 0.3f * colours[i].r + 0.6f * colours[i].g + 0.1f * colours[i].b;"
+GATHERED = "int at = order[i]; out[i] = in[3 * at] + in[3 * at + 1] * in[3 * at + 2];"
+LOOP = (
+    "float sum = 0; for (int j = 0; j < 2; ++j) { int at = 3 * (i + j); sum += in[at] * in[at + 1];"
+    " sum += in[at + 2]; } out[i] = sum;"
+)
+
+
+def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
+    """What is written for a kernel with a body; the last elements of each array are a record's last."""
+    (folder / "k.cu").write_text(TEXT.replace("BODY", body))
+    draw = np.random.default_rng(5)
+    args = [
+        draw.random(3 * THREADS + 3).astype(np.float32),
+        np.zeros(3 * THREADS, np.float32),
+        draw.integers(0, 256, 3 * THREADS).astype(np.uint8),
+        draw.permutation(THREADS).astype(np.int32),
+        THREADS,
+    ]
+    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    return job, records_of_threads(job, analyzed(job))
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        (LENGTH, "const auto in_record0 = record_at<3, 7>(&in[3 * i]);"),
+        (MOVED, "out_record0.store(&out[3 * i]);"),
+        (GREY, "0.3f * colours_record0[0].r + 0.6f * colours_record0[0].g"),
+        (GATHERED, "record_at<3, 7>(&in[3 * at]);"),
+        (LOOP, "record_at<3, 7>(&in[at]);"),
+    ],
+)
+def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written: str) -> None:
+    job, (cure,) = cures(tmp_path, body)
+    assert cure.name == NAME
+    assert written in cure.edit.new
+    needless = [sum(site.needless_sectors for site in one.sites) for one in (cure.before, cure.analysis)]
+    assert needless[1] < needless[0] * (0.6 if body == GATHERED else 0.1)
+    assert cure.analysis.conflicts == 0 or body == GATHERED
+    assert differing_results(job, cure.job) == ()
+
+
+@pytest.mark.slow
+def test_other_blocks_compute_the_same(tmp_path: Path) -> None:
+    """More threads than the tile has warps, and fewer."""
+    job, (cure,) = cures(tmp_path, LENGTH)
+    tried = [one for one in at_other_values(job, cure) if one.name == "blockDim.x"]
+    assert {one.outcome for one in tried} == {SAME}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (in[3 * i] > 0.5f) out[i] = in[3 * i + 1];",  # the second element is not always read
+        "out[i] = in[3 * i] > 0.5f ? in[3 * i + 1] : 0;",
+        "out[3 * i] = 1; out[3 * i + 2] = 2;",  # not the whole of it
+        "out[3 * i] = 1; if (i & 1) out[3 * i + 1] = 2;",
+        "out[3 * i] = in[i]; float x = out[3 * i]; out[3 * i + 1] = x;",  # read meanwhile
+        "int at = 3 * i; float x = in[at]; at += 100; out[i] = x + in[at + 1 - 100];",
+        "float x = in[3 * i]; __syncthreads(); out[i] = x + in[3 * i + 1];",
+    ],
+)
+def test_what_may_not_be_moved_is_left_alone(tmp_path: Path, body: str) -> None:
+    assert cures(tmp_path, body)[1] == ()
+
+
+def test_distances() -> None:
+    assert distance("3 * i", "i * 3 + 2") == 2
+    assert distance("(i * n + j) * 3 + 1", "(j + n * i) * 3") == -1
+    assert distance("i", "j") is None
+    assert distance("i", "2 * i") is None
+    assert distance("threadIdx.x * 5", "threadIdx.x * 5 + 4") == 4
