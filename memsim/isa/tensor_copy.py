@@ -40,8 +40,8 @@ from memsim.state.tensors import Tensor, swizzle_address
 
 
 def tensor_operands(before: int, also: frozenset[str] = frozenset()) -> Callable[[Form], str]:
-    """The signature of a form: `before` registers and coordinates, the map's address; of a load, which has two
-    before, the blocks.
+    """The signature of a form: `before` registers and coordinates, the map's address; of a load, which has
+    two before, the blocks.
     """
 
     def text(form: Form) -> str:
