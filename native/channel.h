@@ -21,6 +21,8 @@ enum operation {
   OP_REFUSED,     // the name of a function that is not implemented
   OP_MEMORY,      // -> u64 free, u64 total
   OP_PRODUCT,     // struct product of native/matrix.h -> the product, if it is the program's
+  OP_TEXTURE,     // struct texture -> u64 handle of a texture or a surface
+  OP_FORGET,      // u64 handle
 };
 
 enum kind { DEVICE_MEMORY = 0, HOST_MEMORY = 1, MANAGED_MEMORY = 2 };
@@ -40,6 +42,14 @@ struct function_info {
 
 struct launch {
   uint32_t function, grid[3], block[3], shared, cluster[3], cooperative;
+};
+
+enum texture_kind { ARRAY_TEXTURE = 0, LINEAR_TEXTURE = 1, PITCHED_TEXTURE = 2, ARRAY_SURFACE = 3 };
+struct texture {
+  uint64_t at, pitch, width, height, depth;        // texels; 0: fewer dimensions. depth: of layers their number
+  uint32_t format, channels, flags, kind;          // CUarray_format; CUDA_ARRAY3D_...
+  uint32_t address[3], filter, reading, unused;    // CUaddress_mode, CUfilter_mode, CU_TRSF_...
+  float border[4];
 };
 
 // Connects on first use. 0, or CUDA_ERROR_NO_DEVICE where there is no memsim.

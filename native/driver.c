@@ -280,27 +280,14 @@ API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstrea
 API cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s) { return copy(to, HOST(from), bytes); }
 API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s) { return copy(HOST(to), HOST(from), bytes); }
 
-static char *side(CUmemorytype type, const void *host, CUdeviceptr device) {
-  return type == CU_MEMORYTYPE_HOST ? (char *)host : type == CU_MEMORYTYPE_ARRAY ? NULL : HOST(device);
-}
-static CUresult copy_box(const CUDA_MEMCPY3D *c) {
-  READY;
-  const char *from = side(c->srcMemoryType, c->srcHost, c->srcDevice);
-  char *to = side(c->dstMemoryType, c->dstHost, c->dstDevice);
-  if (!from || !to) return (CUresult)memsim_refuse("copies of CUDA arrays");
-  size_t from_pitch = c->srcPitch ? c->srcPitch : c->WidthInBytes, to_pitch = c->dstPitch ? c->dstPitch : c->WidthInBytes;
-  size_t from_height = c->srcHeight ? c->srcHeight : c->Height, to_height = c->dstHeight ? c->dstHeight : c->Height;
-  for (size_t z = 0; z < c->Depth; z++)
-    for (size_t y = 0; y < c->Height; y++)
-      memmove(to + c->dstXInBytes + ((c->dstZ + z) * to_height + c->dstY + y) * to_pitch,
-              from + c->srcXInBytes + ((c->srcZ + z) * from_height + c->srcY + y) * from_pitch, c->WidthInBytes);
-  return OK;
-}
+#include "arrays.h"
+
 static CUresult copy_rows(const CUDA_MEMCPY2D *c) {
   CUDA_MEMCPY3D box = {
     .srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
-    .srcDevice = c->srcDevice, .srcPitch = c->srcPitch, .dstXInBytes = c->dstXInBytes, .dstY = c->dstY,
-    .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstPitch = c->dstPitch,
+    .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch, .dstXInBytes = c->dstXInBytes, .dstY = c->dstY,
+    .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray,
+    .dstPitch = c->dstPitch,
     .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
   return copy_box(&box);
 }

@@ -372,3 +372,4 @@ API cudaEventQuery(cudaEvent_t event) { START; ANSWER(cuEventQuery(event)); }
 API cudaEventElapsedTime(float *milliseconds, cudaEvent_t a, cudaEvent_t b) { START; ANSWER(cuEventElapsedTime(milliseconds, a, b)); }
 
 #include "runtime_memory.h"
+#include "runtime_arrays.h"

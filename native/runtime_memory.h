@@ -67,16 +67,6 @@ static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pi
   }
   return 0;
 }
-static int copy_box(const struct cudaMemcpy3DParms *p) {
-  if (p->srcArray || p->dstArray) return memsim_refuse("cudaMemcpy3D of a CUDA array");
-  for (size_t z = 0; z < p->extent.depth; z++) {
-    char *to = (char *)p->dstPtr.ptr + p->dstPos.x + ((p->dstPos.z + z) * p->dstPtr.ysize + p->dstPos.y) * p->dstPtr.pitch;
-    char *from = (char *)p->srcPtr.ptr + p->srcPos.x + ((p->srcPos.z + z) * p->srcPtr.ysize + p->srcPos.y) * p->srcPtr.pitch;
-    int failed = copy_rows(to, p->dstPtr.pitch, from, p->srcPtr.pitch, p->extent.width, p->extent.height, p->kind);
-    if (failed) return failed;
-  }
-  return 0;
-}
 API cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { ANSWER(copy(to, from, bytes, kind)); }
 API cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
   ANSWER(copy(to, from, bytes, kind));
@@ -93,8 +83,6 @@ API cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_p
                       enum cudaMemcpyKind kind, cudaStream_t stream) {
   ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
 }
-API cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { ANSWER(copy_box(p)); }
-API cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { ANSWER(copy_box(p)); }
 
 static int fill_box(void *at, size_t pitch, int value, size_t width, size_t height) {
   int failed = start();

@@ -40,6 +40,8 @@ class TextureArgument(ArgumentDocument, tag="texture"):
     normalized: bool = False
     layered: bool = False
     integers: Literal["integers", "normalized"] = "integers"
+    border: tuple[float, ...] = ()
+    cube: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class Texture(Argument):
     dimensions: 1, 2 or 3. memory: "array" (`cudaArray_t`), or "linear": of one dimension the memory that
     `tex1Dfetch` reads, of two pitched memory. filter: "point" or "linear". address: what is outside, "clamp",
     "border", "wrap" or "mirror"; the last two need normalized coordinates. integers: how these are read, as
-    "integers" or as floats from 0 to 1 or -1 to 1 ("normalized").
+    "integers" or as floats from 0 to 1 or -1 to 1 ("normalized"). border: four channels of what is outside,
+    with `address="border"`; none: not known. cube: its layers are the faces of cubes.
 
     Raises:
         MemsimError: something that CUDA has not.
@@ -67,7 +70,11 @@ class Texture(Argument):
     normalized: bool = False
     layered: bool = False
     integers: str = "integers"
+    border: tuple[float, ...] = ()
+    cube: bool = False
 
+    #: Whether fetches return what CUDA documents where nobody has measured what the chip returns.
+    as_documented: ClassVar[bool] = False
     CHOICES: ClassVar[dict[str, tuple[Any, ...]]] = {
         "dimensions": (1, 2, 3),
         "memory": ("array", "linear"),
@@ -91,8 +98,16 @@ class Texture(Argument):
                 f"{name} is no texture of {self.dimensions} dimensions{' and layers' * self.layered}",
                 hint=f"its shape has {axes} axes, and at the end one of 1, 2 or 4 channels",
             )
+        if len(self.border) not in (0, 4):
+            raise MemsimError("a border has four channels", hint="border=(0.0, 0.0, 0.0, 0.0)")
         if str(np.dtype(self.array.dtype)) not in TEXELS or not self.array.nbytes:
             raise MemsimError(f"texels cannot lie over {name}", hint=f"they are made of {', '.join(TEXELS)}")
+        if self.cube and not (
+            self.layered and self.dimensions == 2 and self.layers % 6 == 0 and len({*self.size}) == 1
+        ):
+            raise MemsimError(
+                "a cube map has six square layers, or six for each of its layers", hint="layered=True"
+            )
         if self.memory == "linear" and (self.dimensions == 3 or self.layered):
             raise MemsimError("a texture of 3 dimensions or of layers lies in an array", hint="memory=array")
         if self.memory == "linear" and self.dimensions == 1 and self.filter == "linear":

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.driver.program_textures import ProgramTextures
 from memsim.errors import MemsimError
 from memsim.simt.memory_layout import WORKSPACE
 from memsim.state.address_spaces import GLOBAL_BASE, Buffer, SpaceLayout, align
@@ -53,6 +54,7 @@ class ProgramMemory:
         self.bytes = np.frombuffer(self._mapped, np.uint8)
         self.layout = SpaceLayout("global", GLOBAL_BASE)
         self.kinds: dict[int, MemoryKind] = {}
+        self.textures = ProgramTextures()
         self.used = 0
         self._count = 0
         self._free: dict[int, list[int]] = {}
@@ -190,6 +192,10 @@ class MemoryOfLaunch(Memory):
         self.functions: SystemFunctions | None = None
         self._end = device.layout.end
         self._began = time.perf_counter_ns()
+        for handle, made in device.textures.objects.items():
+            if not made.is_surface:
+                self.textures[handle] = texture = made.over(device.bytes, as_documented=not is_private)
+                self.texture_names[id(texture)] = "texture"
 
     def global_bytes(self, size: int) -> np.ndarray:
         """As `Memory`."""

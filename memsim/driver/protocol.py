@@ -18,6 +18,7 @@ from memsim.driver.execute_launches import Launches, LaunchShape
 from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
+from memsim.driver.program_textures import read_texture
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.model.occupancy import Needs, occupancy
@@ -66,6 +67,8 @@ class Client:
                     self._refused,
                     self._memory,
                     self._product,
+                    self._texture,
+                    self._forget,
                 ),
                 1,
             )
@@ -261,3 +264,16 @@ class Client:
             return (NOT_SUPPORTED if isinstance(error, NotSupported) else INVALID_VALUE), b""
         self.launches.not_modelled[product.name] += 1
         return 0, found
+
+    def _texture(self, data: bytes) -> Answer:
+        try:
+            made = self.memory.textures.add(read_texture(data, self.memory.bytes, self.memory.layout))
+        except MemsimError as error:
+            self.launches.say(str(error))
+            return (NOT_SUPPORTED if "not modelled" in error.message else INVALID_VALUE), b""
+        return 0, struct.pack("<Q", made)
+
+    def _forget(self, data: bytes) -> Answer:
+        (handle,) = struct.unpack("<Q", data)
+        found = self.memory.textures.objects.pop(handle, None)
+        return (INVALID_HANDLE if found is None else 0), b""

@@ -1,9 +1,10 @@
 """Texture fetches: `TEX TXD TLD4`, and `TLD` of linear memory; from their coordinates to the texels that they
 touch.
 
-They report the texels that the lanes of a `memsim.argument_types.Texture` touch. Unfiltered fetches return
-them, with zeros outside of linear memory and unknown values on a border; the values of others are unknown.
-Levels of detail make no difference, because textures have no mipmaps here. Source: docs/model.md.
+They report the texels that the lanes of a `memsim.argument_types.Texture` touch, and return what
+`texel_values.py` says; not known are values of filtered fetches of three dimensions and of cube maps, unless
+the texture takes them as they are documented. Levels of detail make no difference, because textures have no
+mipmaps here. Source: docs/model.md.
 """
 
 from __future__ import annotations
@@ -14,24 +15,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed, texels
+from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed
 from memsim.argument_types import Texture
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run, consecutive_slots
 from memsim.isa.op import Form, Immediate, Operand, Register, Special, Unsupported, operand_of_kind, require
 from memsim.isa.program import Op
+from memsim.isa.texel_values import FAR, PARTS, fetched, mirrored, on_cube, position
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools
 from memsim.state.registers import from_array, to_array
 
-#: A filtered fetch rounds its coordinates to so many parts of a texel.
-PARTS = 256
 #: By how much of its size the chip's rounding of a normalized coordinate may differ from ours.
 ROUNDING = 2.0**-22
-#: Farther outside than any texture is large; floats as large count whole texels.
-FAR = 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +78,14 @@ def texels_at_coordinates(
 
 
 def _axis(texture: Texture, at: np.ndarray, extent: int, gathers: bool) -> _Axis:
-    scale = extent if texture.normalized else 1
-    texel = np.nan_to_num(np.clip(at.astype(np.float64) * scale, -FAR, FAR))
+    takes_two = texture.filter == "linear" or gathers
+    low, part = position(texture, at, extent, takes_two)
     doubtful = np.isnan(at)
-    if texture.filter == "linear" or gathers:
-        parts = (texel - 0.5) * PARTS + 0.5
-        number = np.floor(parts).astype(np.int64)
-        low, two = number // PARTS, (number % PARTS != 0) | gathers
-    else:
-        parts = texel
-        low, two = np.floor(texel).astype(np.int64), np.zeros((1, 1), np.bool_)
     if texture.normalized and extent & (extent - 1):  # else the product is exact
-        near = ROUNDING * extent * np.maximum(np.abs(at), 1) * (PARTS if parts is not texel else 1)
-        doubtful = doubtful | (np.abs(parts - np.round(parts)) < near)
-    found = _addressed(texture, low, two, extent)
+        scale = extent * (PARTS if takes_two else 1)
+        edges = np.clip(at.astype(np.float64), -FAR, FAR) * scale + 0.5 * takes_two
+        doubtful = doubtful | (np.abs(edges - np.round(edges)) < ROUNDING * scale * np.maximum(np.abs(at), 1))
+    found = _addressed(texture, low, (part != 0) | gathers, extent)
     return _Axis(found.first, found.second, found.inside, found.doubtful | doubtful)
 
 
@@ -106,7 +98,7 @@ def _addressed(texture: Texture, low: np.ndarray, two: np.ndarray, extent: int) 
         second = np.where(first == last, NONE, np.where(last == first + 1, NEXT, FIRST))
         return _Axis(first, second, everywhere, sure)
     if texture.address == "mirror":
-        low, high = (_mirrored(one, extent) for one in (low, high))
+        low, high = (mirrored(one, extent) for one in (low, high))
         low, high = np.minimum(low, high), np.maximum(low, high)
     if texture.address != "border" or not texture.normalized:  # unnormalized, the border's texels are fetched
         low, high = np.clip(low, 0, extent - 1), np.clip(high, 0, extent - 1)
@@ -115,11 +107,6 @@ def _addressed(texture: Texture, low: np.ndarray, two: np.ndarray, extent: int) 
     inside = has_low | has_high
     first = np.where(has_low, low, np.where(has_high, high, 0))
     return _Axis(first, np.where(has_low & has_high & (low != high), NEXT, NONE), inside, ~inside)
-
-
-def _mirrored(texel: np.ndarray, extent: int) -> np.ndarray:
-    turned = texel % (2 * extent)
-    return np.where(turned < extent, turned, 2 * extent - 1 - turned)
 
 
 # --- the instructions ------------------------------------------------------------------------
@@ -171,13 +158,14 @@ def build_fetch(form: BoundForm, *operands: Any) -> Run:
     fetch = fetch_of([operand for operand in form.sources if operand is not None])
     handle = operand_of_kind(form.sources[-4], Register)
     require(form.results[0] is None and handle.slot is not None)
-    gathers = form.opcode == "TLD4"
+    component = None
     if form.opcode == "TLD":
         require(form.modifiers == ("LZ",) and fetch.shape == "1D")
-    elif gathers:
+    elif form.opcode == "TLD4":
         require(len(form.modifiers) == 1 and form.given <= {"R", "G", "B", "A"} and fetch.shape == "2D")
+        component = "RGBA".index(form.modifiers[0])
     else:
-        require(form.given <= {"LL", "LZ"} and fetch.shape in ("1D", "2D", "3D", "ARRAY_2D"))
+        require(form.given <= {"LL", "LZ"})
     which = form.binder.pair(handle)
     read = _reader(form, fetch)
     upper, lower = (operand_of_kind(target, Register) for target in form.results[1:])
@@ -194,70 +182,114 @@ def build_fetch(form: BoundForm, *operands: Any) -> Run:
         access = access_of_texture(form.opcode, fetch.shape, texture, len(fetch.channels))
         if access is None:
             machine.uncounted("texture request", active)
-            values = [Poison("a fetch of another kind of texture than its texture object's", op)] * len(slots)
-            _write(machine, op, slots, values, active)
-            return
         if active is False:
-            machine.fetch(op, access, texture, 0, False)
+            if access is not None:
+                machine.fetch(op, access, texture, 0, False)
             return
         try:
-            touched = read(machine, texture, gathers)
+            at = read(machine, texture)
         except Poisoned as unknown:
-            machine.lose_fetch(op, access, texture, unknown.poison, active)
+            if access is not None:
+                machine.lose_fetch(op, access, texture, unknown.poison, active)
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
             return
-        places = touched.places * texture.width if access == "fetch" else touched.places
-        places = np.where(touched.inside, places, NOTHING)
-        if touched.doubtful.any() and both(active, from_bools(touched.doubtful)) is not False:
-            machine.lose_fetch(op, access, texture, Poison(DOUBT, op), active)
+        doubtful = False
+        if access is not None:
+            doubtful = _report(machine, op, access, texture, at, component is not None, active)
+        if not data:
+            return
+        if not _fits(form.opcode, fetch.shape, texture):
+            values: list[Any] = [
+                Poison("a fetch of another kind of texture than its texture object's", op)
+            ] * len(slots)
+        elif not texture.as_documented and (doubtful or not has_measured_values(texture)):
+            values = [Poison("the value of a texture fetch that was not measured", op)] * len(slots)
         else:
-            machine.fetch(op, access, texture, from_array(places), active)
-        if data:
-            _write(machine, op, slots, _values(op, texture, access, touched, fetch.channels), active)
+            values = _values(op, texture, at, fetch.channels, component)
+        _write(machine, op, slots, values, active)
 
     return run
 
 
+class _At(NamedTuple):
+    """Where lanes fetch. number: of linear memory the texel; else there are coordinates and a layer."""
+
+    number: np.ndarray | None
+    coordinates: Sequence[np.ndarray] = ()
+    layer: np.ndarray | int = 0
+
+
 def _reader(form: BoundForm, fetch: Fetch) -> Any:
-    """Reads the coordinates of the lanes and finds the texels that they touch."""
+    """Reads where the lanes fetch."""
     base, binder = operand_of_kind(form.sources[0], Register), form.binder
     operands: list[Operand] = [
         base if base.slot is None else Register(base.slot + i) for i in range(COORDINATES[fetch.shape])
     ]
     if form.opcode == "TLD":
         index = binder.word(operands[0])
-        return lambda machine, texture, gathers: texels_of_numbers(texture, to_array(index(machine.slots)))
-    layered = fetch.shape.startswith("ARRAY")
+        return lambda machine, texture: _At(to_array(index(machine.slots)))
+    layered, is_cube = fetch.shape.startswith("ARRAY"), fetch.shape.endswith("CUBE")
     layer = binder.word(operands[0]) if layered else None
     floats = [binder.single(operand) for operand in operands[layered:]]
 
-    def read(machine: MemoryMachine, texture: Texture, gathers: bool) -> Touched:
-        at = [one(machine.slots) for one in floats[: texture.dimensions]]
+    def read(machine: MemoryMachine, texture: Texture) -> _At:
+        at = [one(machine.slots) for one in floats[: 3 if is_cube else texture.dimensions]]
         which = to_array(layer(machine.slots)) & 0xFFFF if layer is not None else 0
-        return texels_at_coordinates(texture, at, which, gathers)
+        if is_cube:
+            at, face = on_cube(at)
+            which = np.clip(which, 0, texture.layers // 6 - 1) * 6 + face
+        return _At(None, at, which)
 
     return read
 
 
+def _report(
+    machine: MemoryMachine, op: Op, access: str, texture: Texture, at: _At, gathers: bool, active: Mask
+) -> bool:
+    """Reports the texels that lanes touch; whether it is doubtful which."""
+    touched = (
+        texels_at_coordinates(texture, at.coordinates, at.layer, gathers)
+        if at.number is None
+        else texels_of_numbers(texture, at.number)
+    )
+    places = touched.places * texture.width if access == "fetch" else touched.places
+    places = np.where(touched.inside, places, NOTHING)
+    doubtful = bool(touched.doubtful.any()) and both(active, from_bools(touched.doubtful)) is not False
+    if doubtful:
+        machine.lose_fetch(op, access, texture, Poison(DOUBT, op), active)
+    else:
+        machine.fetch(op, access, texture, from_array(places), active)
+    return doubtful
+
+
+def _fits(opcode: str, shape: str, texture: Texture) -> bool:
+    """Whether a fetch is one of this kind of texture.
+
+    A fetch of one dimension is made of one of two, whose second coordinate is 0.
+    """
+    is_numbered = texture.memory == "linear" and texture.dimensions == 1
+    if opcode == "TLD" or is_numbered:
+        return opcode == "TLD" and is_numbered
+    if shape.endswith("CUBE"):
+        return texture.cube and (shape == "ARRAY_CUBE" or texture.layers == 6)
+    layered, dimensions = shape.startswith("ARRAY"), int(shape[-2])
+    return (texture.layered, texture.dimensions) == (layered, dimensions) or (
+        (texture.dimensions, shape) == (1, "2D") and not texture.layered
+    )
+
+
 def access_of_texture(opcode: str, shape: str, texture: Texture, channels: int) -> str | None:
     """What `memsim.model.operations` calls this fetch of so many channels; None if it cannot be one."""
-    linear = texture.memory == "linear"
-    if opcode == "TLD" or (linear and texture.dimensions == 1):
-        return "fetch" if opcode == "TLD" and linear and texture.dimensions == 1 else None
-    dimensions = {"1D": 1, "2D": 2, "3D": 3, "ARRAY_2D": 2}[shape]
-    # A fetch of one dimension is made of one of two, whose second coordinate is 0.
-    if texture.layered != (shape == "ARRAY_2D") or (texture.dimensions, dimensions) not in (
-        (1, 1),
-        (1, 2),
-        (2, 2),
-        (3, 3),
-    ):
+    if not _fits(opcode, shape, texture) or shape in ("ARRAY_1D", "CUBE", "ARRAY_CUBE"):
         return None
+    if opcode == "TLD":
+        return "fetch"
+    linear = texture.memory == "linear"
     if opcode == "TLD4":
         return None if linear else "gather"
     if texture.filter == "point":
         return "point_pitched" if linear else "point"
-    if dimensions == 3:
+    if texture.dimensions == 3:
         return "filtered_3d" if texture.width <= 4 else "filtered_other"
     if texture.width == 16:
         known_ones = {4: "filtered_wide_pitched"} if linear else {4: "filtered_wide", 1: "filtered_wide_one"}
@@ -265,31 +297,33 @@ def access_of_texture(opcode: str, shape: str, texture: Texture, channels: int) 
     return "filtered_pitched" if linear else "filtered"
 
 
-def _values(op: Op, texture: Texture, access: str, touched: Touched, channels: Sequence[int]) -> list[Any]:
-    """What the registers get."""
-    found: list[Any] = [Poison("the value of a filtered fetch of a texture", op)] * len(channels)
-    is_border = access != "fetch" and texture.address == "border"
-    if access in ("fetch", "point", "point_pitched") and not (is_border or touched.doubtful.any()):
-        number = _numbers(texture, touched.places) if access != "fetch" else touched.places
-        of_lanes = texture.texels[np.where(touched.inside, number, 0)]
-        found = [_channel(op, texture, of_lanes, touched.inside, channel) for channel in channels]
-    return found
+def has_measured_values(texture: Texture) -> bool:
+    """Whether it was measured what its fetches return, of lanes inside or with a known border."""
+    return not texture.cube and (texture.filter == "point" or texture.dimensions < 3)
 
 
-def _numbers(texture: Texture, places: np.ndarray) -> np.ndarray:
-    """The texel of each lane, as a number in the texture."""
-    first = texels(places)[0][..., 0, :]
-    x, y, z = (first[..., axis] for axis in range(3))
-    width, height = (*texture.size, 1)[:2]
-    number: np.ndarray = x + width * (y + height * z)
-    return number
+def _values(op: Op, texture: Texture, at: _At, channels: Sequence[int], component: int | None) -> list[Any]:
+    """What the registers get: of lanes outside of linear memory zeros, and on an unknown border nothing."""
+    if at.number is not None:
+        touched = texels_of_numbers(texture, at.number)
+        found = np.where(
+            touched.inside[..., None], texture.texels[touched.places], texture.texels.dtype.type(0)
+        )
+        known = np.ones((1, 1), np.bool_)
+    else:
+        found, known = fetched(texture, at.coordinates, at.layer, component)
+    return [_channel(op, texture, found, known, channel) for channel in channels]
 
 
-def _channel(op: Op, texture: Texture, found: np.ndarray, inside: np.ndarray, channel: int) -> Any:
-    """A channel of texels [..., channels]; zeros outside."""
-    if channel >= texture.channels:
-        return Poison("a channel that the texture has not", op)
-    values = np.where(inside, found[..., channel], found.dtype.type(0))
+def _channel(op: Op, texture: Texture, found: np.ndarray, known: np.ndarray, channel: int) -> Any:
+    """A channel of texels [..., channels]."""
+    if not known.all():
+        return Poison("a texel on the border, whose value is not given", op)
+    if channel >= found.shape[-1]:
+        if not texture.as_documented:
+            return Poison("a channel that the texture has not", op)
+        return 0
+    values = found[..., channel]
     return values if values.dtype == np.float32 else from_array(values.astype(np.int64))
 
 

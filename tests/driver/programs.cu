@@ -287,11 +287,14 @@ static int refused() {
   return cudaIpcGetMemHandle(&handle, a) == cudaErrorNotSupported ? 0 : 1;
 }
 
+#include "texture_programs.h"
+
 int main(int count, char **arguments) {
   struct { const char *name; int (*run)(); } programs[] = {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
-    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy}};
+    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy},
+    {"textures", textures}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {
       int result = each.run();

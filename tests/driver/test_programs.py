@@ -101,6 +101,12 @@ def test_kernels_allocate_and_the_heap_has_bounds(programs: Path) -> None:
     assert "out-of-bounds" in done.said[0] and "malloc of 16 bytes" in done.said[0]
 
 
+def test_textures_are_fetched_and_what_is_none_is_told(programs: Path) -> None:
+    done = Ran(programs, "textures")
+    assert done.code == 0 and sum(kind.times for kind in done.kinds) == 4
+    assert len(done.said) == 1 and "is in no allocation" in done.said[0]
+
+
 def test_launches_made_before_are_remembered(programs: Path) -> None:
     """Those that read a clock are not, nor those that find other memory."""
     done = Ran(programs, "repeated")

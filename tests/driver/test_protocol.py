@@ -23,14 +23,15 @@ from memsim.driver.device_attributes import device_attributes
 from memsim.driver.execute_launches import Launches
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
+from memsim.driver.program_textures import QUESTION
 from memsim.driver.protocol import ANSWER, HEAD, HELLO, LAUNCH, Client
 from memsim.state.address_spaces import GLOBAL_BASE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="exec is for Linux")
 
 (HELLO_OP, MODULE, UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE) = range(1, 9)
-(LAUNCH_OP, OCCUPANCY, REFUSED, MEMORY) = range(9, 13)
-OPERATIONS = (UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE, LAUNCH_OP, OCCUPANCY)
+(LAUNCH_OP, OCCUPANCY, REFUSED, MEMORY, PRODUCT, TEXTURE, FORGET) = range(9, 16)
+OPERATIONS = (UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE, LAUNCH_OP, OCCUPANCY, TEXTURE, FORGET)
 PTX = """
 .version 8.0
 .target sm_90
@@ -104,6 +105,32 @@ def test_a_module_of_ptx_is_launched(asking: Asking) -> None:
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape[:4], 2048, *shape[5:]) + bytes(12)) == (719, b"")
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + bytes(5)) is None
     assert "no question" in asking.said[-1]
+
+
+def test_a_texture_is_what_lies_in_an_allocation(asking: Asking) -> None:
+    """And damaged ones are refused or make sense; by seed."""
+    place = asking.ask(ALLOCATE, struct.pack("<QII", 4096, 0, 0))
+    assert place is not None
+    (address,) = struct.unpack("<Q", place[1])
+    good = [address, 256, 64, 16, 0, 32, 1, 0, 0, 1, 1, 1, 1, 1, 0, 0.0, 0.0, 0.0, 0.0]
+    made = asking.ask(TEXTURE, QUESTION.pack(*good))
+    assert made is not None and made[0] == 0
+    assert asking.ask(FORGET, made[1]) == (0, b"") and asking.ask(FORGET, made[1]) == (400, b"")
+    chance = random.Random(29)
+    accepted = 0
+    for _ in range(300):
+        bad: list[float] = list(good)
+        for _ in range(chance.randrange(1, 4)):
+            field = chance.randrange(1, 15)
+            bad[field] = chance.choice((0, 1, 2, 4, 32, 1 << 20, (1 << 31) + 1, chance.randrange(1 << 32)))
+        answer = asking.ask(TEXTURE, QUESTION.pack(*bad))
+        assert answer is not None and answer[0] in (0, 1, 801)
+        accepted += not answer[0]
+    for made_texture in asking.memory.textures.objects.values():
+        if not made_texture.is_surface:
+            assert made_texture.over(asking.memory.bytes, as_documented=True).texels.nbytes <= 1 << 18
+    assert 0 < accepted < 200
+    assert asking.ask(TEXTURE, b"short") is None
 
 
 @pytest.mark.parametrize(

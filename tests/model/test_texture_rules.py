@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,14 @@ import pytest
 from memsim.arch import SM_90
 from memsim.argument_types import ArrayArg, Texture
 from memsim.errors import MemsimError
-from memsim.isa.texture import Touched, access_of_texture, texels_at_coordinates, texels_of_numbers
+from memsim.isa.texel_values import fetched
+from memsim.isa.texture import (
+    Touched,
+    access_of_texture,
+    has_measured_values,
+    texels_at_coordinates,
+    texels_of_numbers,
+)
 from memsim.model.operations import operation
 from memsim.model.texture_fetches import texture_access, texture_limits
 from tests.validate.conftest import H200, TRACES
@@ -139,6 +147,48 @@ def test_unfiltered_fetches_return_the_texels_that_they_touch() -> None:
         assert np.array_equal(FILE["value"][rows][kept], number[kept])
         checked += np.count_nonzero(kept)
     assert checked > 60_000
+
+
+def contents(texture: Texture) -> np.ndarray:
+    """What the textures held, as the program of the recording (`source`) wrote it."""
+    width, height, depth = (*texture.size, 1, 1)[:3]
+    z, y, x = np.mgrid[: texture.layers if texture.layered else depth, :height, :width]
+    number = (x + width * (y + height * z)).astype(np.uint32)
+    mixed = number * np.uint32(2654435761)
+    mixed ^= mixed >> np.uint32(15)
+    mixed *= np.uint32(2246822519)
+    mixed = (mixed ^ mixed >> np.uint32(13)) & np.uint32(1023)
+    plain = number if texture.element == np.float32 else mixed
+    channels = [plain] if texture.channels == 1 else [x, y, z, mixed][: texture.channels]
+    return np.stack(channels, -1).astype(texture.element).reshape(texture.array.shape)
+
+
+def test_filtered_fetches_return_the_texels_weighted() -> None:
+    """Of one and two dimensions equal, but where the chip rounds a product of a coordinate and a size that is
+    no power of two otherwise; of three the weights are rounded in a way that is not known.
+    """
+    checked = held_out = equal = volumes = turned = 0
+    for rows, texture, op, touched in ALL:
+        if not op.startswith("filtered"):
+            continue
+        known = replace(texture, array=contents(texture), border=(-7.0, -8.0, -9.0, -10.0))
+        at = [FILE["x"][rows].view(np.float32), FILE["y"][rows], FILE["z"][rows]][: texture.dimensions]
+        found, sure = fetched(known, at, FILE["w"][rows].astype(np.int64), None)
+        kept = ACTIVE[rows] & ~(touched.doubtful & touched.inside)
+        value, chip = found[..., 0][kept], FILE["value"][rows][kept]
+        assert sure.all()
+        if has_measured_values(texture):
+            differ = np.count_nonzero(value != chip)
+            assert not differ or (texture.normalized and any(size & (size - 1) for size in texture.size))
+            turned += differ
+            checked += len(value)
+            held_out += np.count_nonzero(kept[FILE["held_out"][rows]])
+        else:
+            spread = float(np.ptp(known.texels[:, 0]))
+            assert np.abs(value - chip).max() < spread / 30
+            volumes += len(value)
+            equal += np.count_nonzero(value == chip)
+    assert (checked, held_out, turned, volumes, equal) == (106_396, 32_865, 3, 20_830, 17_951)
 
 
 def numbers(texture: Texture, places: np.ndarray) -> np.ndarray:
