@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memsim.arch import ARCHS, SM_90, Arch, get_arch, plain_name
+from memsim.arch import SM_90
 from memsim.boundary import Boundary
 from memsim.compile.shown_sources import may_be_shown, shown_text, source_folders
 from memsim.errors import MemsimError
@@ -302,62 +302,20 @@ def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
     return _machine_module(machine, texts_beside(path))
 
 
-def chip_in(path: Path) -> Arch:
-    """The chip whose machine code in a file is taken where nobody says which: sm_90, else the newest known.
-
-    Raises:
-        MemsimError: it holds no machine code.
-    """
-    from memsim.sass.binary import chips_in
-
-    chips = {plain_name(chip) for chip in chips_in(path)}
-    known = [name for name in ARCHS if name in chips]
-    return get_arch(SM_90.name if SM_90.name in known or not known else known[-1])
-
-
-def cubins_for(path: Path, arch: str | None) -> list[tuple[str, bytes]]:
-    """(name, content) of each cubin in a file that `arch` runs; None for `chip_in`.
-
-    Raises:
-        MemsimError: it holds no machine code, or none for that chip.
-    """
-    from memsim.sass.binary import chips_in, cubins_in
-
-    wanted = chip_in(path).name if arch is None else plain_name(arch)
-    fitting = cubins_in(path, lambda chip: plain_name(chip) == wanted)
-    if not fitting and wanted in ARCHS:
-        fitting = cubins_in(path, get_arch(wanted).runs)
-    if not fitting:
-        chips = sorted(chips_in(path))
-        known = [chip for chip in chips if plain_name(chip) in ARCHS]
-        if known:
-            hint = f"its code for {known[-1]} is analyzed by --arch {plain_name(known[-1])}"
-        else:
-            hint = f"compile for one that memsim knows: {', '.join(ARCHS)}; nvcc -arch={SM_90.name}"
-        message = f"{path} holds machine code for {', '.join(chips)}, but not for {wanted}"
-        raise MemsimError(message, hint=hint)
-    return [(name, content) for name, content, _ in fitting]
-
-
 def _from_binary(path: Path, arch: str | None) -> Module:
     """The machine code in a file: a cubin, a fat binary, an object, a library, a program, a wheel."""
-    from memsim.sass.elf import is_relocatable
-    from memsim.sass.machine_code import FEW_KERNELS, read_module
+    from memsim.api.machine_code_file import code_in
 
-    cubins = cubins_for(path, arch)
+    code = code_in(path, arch)
     notes: tuple[str, ...] = ()
-    if any(is_relocatable(content) for _, content in cubins):
+    if code.is_relocatable:
         notes = (f"{path.name} is to be linked (nvcc -dc): addresses that the linker fills in are unknown",)
-    modules = [read_module(content, file=name) for name, content in cubins]
-    machines: dict[str, MachineKernel] = {}
-    for module in reversed(modules):
-        machines |= module.kernels
-    if len(machines) > FEW_KERNELS:  # a library: each is disassembled when it is asked for
-        return Module(machines, {}, notes=notes, sources_of=partial(_sources_of, texts_beside(path)))
-    made = [_machine_module(module, texts_beside(path)) for module in modules]
+    if code.is_library:  # each kernel is disassembled when it is asked for
+        return Module(code, {}, notes=notes, sources_of=partial(_sources_of, texts_beside(path)))
+    made = [_machine_module(module, texts_beside(path)) for module in code.modules]
     sources = {file: text for one in made for file, text in one.sources.items()}
     named = dict.fromkeys(name for one in made for name in one.named)
-    return Module(machines, sources, notes=notes, named=tuple(named))
+    return Module(dict(code), sources, notes=notes, named=tuple(named))
 
 
 def _sources_of(texts: SourceTexts, machine: MachineKernel) -> dict[str, str]:

@@ -49,14 +49,18 @@ def free_path(name: str, suffix: str = "") -> Path:
 
 def say(line: object = "", *, err: bool = False) -> None:
     """Prints a line that may have names and source of others in it."""
-    columns = columns_of(sys.stderr if err else sys.stdout)
-    click.echo(wrapped(plain_line(str(line)), columns), err=err)
+    say_lines([plain_line(str(line))], err)
 
 
 def say_all(text: object, *, err: bool = False) -> None:
     """Prints lines that may have names and source of others in them."""
-    for line in plain(str(text)).split("\n"):
-        say(line, err=err)
+    say_lines(plain(str(text)).split("\n"), err)
+
+
+def say_lines(lines: Iterable[str], err: bool) -> None:
+    """Prints lines that are `plain` already, at once."""
+    columns = columns_of(sys.stderr if err else sys.stdout)
+    click.echo("\n".join(wrapped(line, columns) for line in lines), err=err)
 
 
 def say_code(text: str, *, err: bool = False) -> None:

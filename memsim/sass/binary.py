@@ -64,6 +64,31 @@ def chips_in(path: str | Path) -> list[str]:
     return list(chips)
 
 
+def cubin_called(path: Path, name: str) -> bytes:
+    """The cubin of a file that `cubins_in` gives this name; only it is unpacked.
+
+    Raises:
+        MemsimError: as `cubins_in`; or there is none.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(64)
+        if start.startswith(CONTAINERS) and not _is_cubin(start):
+            found = _extract(path, path, lambda chip: True, _number(name))
+        else:
+            found = _in_file(path, lambda chip: True)
+    except OSError as error:
+        raise _unopened(path, error) from None
+    for called, content, _ in found:
+        if called == name:
+            return content
+    raise MemsimError(f"there is no {name} in it any more", file=str(path), hint="it has changed; try again")
+
+
+def _unopened(path: Path, error: OSError) -> MemsimError:
+    return MemsimError(f"cannot read {path}: {error.strerror}")
+
+
 def _in_file(path: Path, wanted: Callable[[str], bool]) -> list[Found]:
     """The cubins in a file, at least the wanted ones.
 
@@ -88,7 +113,7 @@ def _in_file(path: Path, wanted: Callable[[str], bool]) -> list[Found]:
         else:
             found = []
     except OSError as error:
-        raise MemsimError(f"cannot read {path}: {error.strerror}") from None
+        raise _unopened(path, error) from None
     if not found and not seen:
         raise MemsimError("the file contains no machine code", file=str(path), hint=_advice(start))
     return found
@@ -146,8 +171,10 @@ def _in_member(
                 yield f"{member.filename}: {name}", cubin, chip
 
 
-def _extract(container: Path, path: Path, wanted: Callable[[str], bool]) -> list[Found]:
-    """The wanted cubins in `container`, which errors call `path`."""
+def _extract(
+    container: Path, path: Path, wanted: Callable[[str], bool], only: int | None = None
+) -> list[Found]:
+    """The wanted cubins in `container`, which errors call `path`. only: the one of this number."""
     with container.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
         packed, cut = packed_cubins(data)
         if cut:
@@ -158,7 +185,9 @@ def _extract(container: Path, path: Path, wanted: Callable[[str], bool]) -> list
             if log and NOTHING not in log:
                 raise _unreadable(path, container, 0, tool, log)
             return [_numbered(container, number, cubin, path) for number, cubin in enumerate(cubins, 1)]
-        chosen = {number: one for number, one in enumerate(packed, 1) if wanted(one.chip)}
+        chosen = {
+            number: one for number, one in enumerate(packed, 1) if only in (None, number) and wanted(one.chip)
+        }
         contents = _unpacked(data, list(chosen.values()), container, path)
     return [_numbered(container, number, cubin, path) for number, cubin in zip(chosen, contents)]
 
@@ -204,10 +233,14 @@ def _by_cuobjdump(tool: Path, container: Path) -> tuple[list[bytes], str]:
         done = run_program(command, "cuobjdump", file=str(container), cwd=scratch)
         if done.returncode != 0:
             return [], text_of(done).strip()
-        return [cubin.read_bytes() for cubin in sorted(Path(scratch).glob("*.cubin"), key=_number)], ""
+        return [cubin.read_bytes() for cubin in sorted(Path(scratch).glob("*.cubin"), key=_place)], ""
 
 
-def _number(cubin: Path) -> tuple[int, str]:
+def _place(cubin: Path) -> tuple[int, str]:
+    return _number(cubin.name), cubin.name
+
+
+def _number(name: str) -> int:
     """cuobjdump numbers its files: `libname.12.sm_90.cubin`."""
-    numbers = [part for part in cubin.name.split(".") if part.isdecimal()]
-    return (int(numbers[-1]) if numbers else 0), cubin.name
+    numbers = [part for part in name.split(".") if part.isdecimal()]
+    return int(numbers[-1]) if numbers else 0

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -25,10 +25,6 @@ from memsim.source.kernels import KernelSource, SourceParameter, kernels
 from memsim.source.launches import LaunchSource, Size, Surroundings, launches
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import constants, functions, value_of
-
-if TYPE_CHECKING:
-    from memsim.isa.executable import Parameter
-
 
 #: How the user writes the key of an option: `--grid`, or `grid` in a configuration.
 Spell = Callable[[str], str]
@@ -368,28 +364,19 @@ def listed_code(file: str, options: Sequence[str] = ()) -> list[ListedKernel]:
     path = Path(file)
     if path.suffix in (".ptx", *loading.SOURCE_SUFFIXES):
         machines = loading.load(path, options).machines
-        kernels = {entry: machine.parameters for entry, machine in machines.items()}
+        kernels = {
+            entry: tuple(one.size for one in machine.parameters) for entry, machine in machines.items()
+        }
     else:
-        kernels = _in_binary(path)
+        from memsim.api.machine_code_file import code_in
+
+        kernels = code_in(path, None).sizes
     words = " ".join(map(shlex.quote, (file, *options)))
     found: list[ListedKernel] = []
     for entry, parameters in kernels.items():
-        name, sizes = demangle(entry), ", ".join(f"{parameter.size} B" for parameter in parameters)
+        name, sizes = demangle(entry), ", ".join(f"{size} B" for size in parameters)
         arguments = " ".join("--arg ARG" for _ in parameters)
         chosen = f" --kernel {shlex.quote(name)}" if len(kernels) > 1 else ""
         command = f"memsim analyze {words}{chosen} --grid GRID --block BLOCK {arguments}".rstrip()
         found.append(ListedKernel(name=name, about=f"{name}({sizes})", command=command))
-    return found
-
-
-def _in_binary(path: Path) -> dict[str, tuple[Parameter, ...]]:
-    """The parameters of each kernel by its entry's name."""
-    from memsim.sass.cubin import read_cubin
-
-    found: dict[str, tuple[Parameter, ...]] = {}
-    for name, content in loading.cubins_for(path, None):
-        found = {
-            **{entry: image.parameters for entry, image in read_cubin(content, name).kernels.items()},
-            **found,
-        }
     return found

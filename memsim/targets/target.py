@@ -173,7 +173,9 @@ def file_job(
     name = said.get("name", kernel.name or Path(file).stem)
     job = Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where)
     if "arch" not in said and kind in (BINARY, CATALOGUE) and file_exists(folder / file):
-        job = replace(job, arch=loading.chip_in(folder / file))
+        from memsim.api.machine_code_file import chip_in
+
+        job = replace(job, arch=chip_in(folder / file))
     return vary(job, said)
 
 

@@ -14,14 +14,17 @@ from typing import Any
 import pytest
 
 import memsim
-from memsim.api.loading import cubins_for, load
+from memsim.api import machine_code_file
+from memsim.api.loading import load
+from memsim.api.machine_code_file import cubins_for
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
 from memsim.sass import binary, disassemble
 from memsim.sass.binary import chips_in, cubins_in
 from memsim.sass.fat_binary import LZ4, OF_ONE_CHIP, ZSTD, read_fatbins
-from memsim.sass.machine_code import FEW_KERNELS
+from memsim.sass.machine_code import FEW_KERNELS, MachineModule
+from memsim.targets.offers import listed_code
 
 SOURCE = 'extern "C" __global__ void copy(float *x) { x[threadIdx.x] = x[threadIdx.x + 1]; }\n'
 
@@ -199,6 +202,41 @@ def test_of_a_library_only_the_kernel_asked_for_is_disassembled(
         kernel = module["copy3"]
         assert len(asked) == 1 and list(kernel.sources.values()) == [text]
         assert memsim.analyze(kernel, 1, 32, ["f32[64]"]).sites[0].requests == 1
+
+
+def test_the_index_of_a_library_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuobjdump: None
+) -> None:
+    """Another time only the cubin of the kernel asked for is read; a library that changed is read anew."""
+    texts = [
+        "".join(SOURCE.replace("copy", f"{name}{number}") for number in range(FEW_KERNELS)) for name in "ab"
+    ]
+    first, second = (compile_cubin(text).cubin for text in texts)
+    path = tmp_path / "library.so"
+    path.write_bytes(fatbin((literals(first), LZ4, len(first)), (literals(second), LZ4, len(second))))
+    read = list[str]()
+    read_module = machine_code_file.read_module
+
+    def noted(content: bytes, file: str) -> MachineModule:
+        read.append(file)
+        return read_module(content, file=file)
+
+    monkeypatch.setattr(machine_code_file, "read_module", noted)
+    listed, both = listed_code(str(path)), [f"library.{number}.sm_90.cubin" for number in (1, 2)]
+    assert read == both and len(listed) == 2 * FEW_KERNELS and "a0(8 B)" in {one.about for one in listed}
+    read.clear()
+    assert listed_code(str(path)) == listed and read == []
+    module = load(path)
+    assert set(module) == {f"{name}{number}" for name in "ab" for number in range(FEW_KERNELS)}
+    for _ in range(2):
+        assert memsim.analyze(module["b7"], 1, 32, ["f32[64]"]).sites[0].requests == 1
+    assert read == both[1:]
+    path.write_bytes(fatbin(plain(second), plain(SM_90)))
+    read.clear()
+    assert "copy" in load(path) and "a0" not in load(path).kernels and read == both
+    path.write_bytes(fatbin(plain(SM_90)))
+    with pytest.raises(MemsimError, match=r"no library\.2\.sm_90\.cubin in it any more"):
+        binary.cubin_called(path, both[1])
 
 
 @pytest.mark.slow
