@@ -147,6 +147,13 @@ API cuCtxGetStreamPriorityRange(int *least, int *greatest) {
   if (greatest) *greatest = -5;
   return OK;
 }
+#if CUDA_VERSION >= 13000
+API cuLogsRegisterCallback(CUlogsCallback function, void *data, CUlogsCallbackHandle *handle) {
+  if (handle) *handle = NULL;  // there is no log
+  return OK;
+}
+API cuLogsUnregisterCallback(CUlogsCallbackHandle handle) { return OK; }
+#endif
 API cuProfilerStart(void) { return OK; }
 API cuProfilerStop(void) { return OK; }
 

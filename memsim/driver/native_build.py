@@ -118,7 +118,10 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
     driver = libraries / "libcuda.so.1"
     for version, folder in sorted(headers.items(), reverse=True):
         work = scratch / str(version)
-        work.mkdir()
+        (work / "nv").mkdir(parents=True)
+        (
+            work / "nv" / "target"
+        ).touch()  # cuBLAS's headers include it; in C it says nothing, and PyTorch lacks it
         if version == newest:
             _write_driver(folder, work)
             _link(compiler, work, folder, ("channel", "driver"), driver, ["-ldl", "-lpthread"])
