@@ -1,7 +1,7 @@
 """Ten classic accesses, and a page of them that needs no server: they are answered before, and their cures.
 
-Other states need memsim: the page then says the command, and its links carry the same state as those of
-`memsim play`.
+Other states are answered by Python in the browser where the site has it; where not, the page says the
+command, and its links carry the same state as those of `memsim play`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,19 @@ GALLERY: Mapping[str, Question] = {
 
 def page() -> str:
     """The page of `memsim play`."""
-    return _with_data(None)
+    return _with_data(None, None)
 
 
-def static_page() -> str:
-    """A page of the gallery alone, in one file, which asks nobody."""
+def static_page(worker: str | None = None) -> str:
+    """A page of the gallery, in one file, which asks nobody but a worker of its own.
+
+    worker: where `worker.js` lies, beside the files that it loads; None where they are not on the site.
+    """
     answers = {address(question): msgspec.to_builtins(found) for question, found in answers_of_gallery()}
     script = (HERE / "page.js").read_text("utf-8")
-    return _with_data(answers).replace('<script src="page.js"></script>', f"<script>\n{script}</script>")
+    return _with_data(answers, worker).replace(
+        '<script src="page.js"></script>', f"<script>\n{script}</script>"
+    )
 
 
 def answers_of_gallery() -> Iterator[tuple[Question, Answer]]:
@@ -62,7 +67,8 @@ def address(question: Question) -> str:
     return urlencode(structs.asdict(question), safe="*")  # as a browser writes it
 
 
-def _with_data(answers: Mapping[str, object] | None) -> str:
+def _with_data(answers: Mapping[str, object] | None, worker: str | None) -> str:
     gallery = {title: structs.asdict(question) for title, question in GALLERY.items()}
-    data = json.dumps({"first": structs.asdict(Question()), "gallery": gallery, "answers": answers})
+    parts = {"first": structs.asdict(Question()), "gallery": gallery, "answers": answers, "worker": worker}
+    data = json.dumps(parts)
     return (HERE / "page.html").read_text("utf-8").replace("{{ data }}", data.replace("<", "\\u003c"))

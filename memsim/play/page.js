@@ -1,6 +1,7 @@
 "use strict";
-// first: the fields at the start. answers: by address, of a page that asks nobody; null if memsim answers.
-const { first: FIRST, gallery: GALLERY, answers: ANSWERS } = JSON.parse(document.getElementById("data").textContent);
+// first: the fields at the start. answers: by address, of a page of the site; null if memsim's server answers.
+// worker: where Python in the browser answers the rest; null if nobody does.
+const { first: FIRST, gallery: GALLERY, answers: ANSWERS, worker: WORKER } = JSON.parse(document.getElementById("data").textContent);
 const form = document.getElementById("question");
 const part = (name) => document.getElementById(name);
 let asked = 0, last = null, before = null;
@@ -37,18 +38,42 @@ function draw() {
 
 function known(fields) {
   const address = String(new URLSearchParams(fields));
-  return ANSWERS[address] || { error: `This page has the answers of its examples and their cures only. memsim play '#${address}'\nopens this state, once memsim is installed on your machine.` };
+  return ANSWERS[address] || (WORKER ? null : { error: `This page has the answers of its examples and their cures only. memsim play '#${address}'\nopens this state, once memsim is installed on your machine.` });
+}
+
+let python = null, sent = 0;
+const waits = new Map();
+
+function started() {
+  const worker = new Worker(WORKER, { type: "module" });
+  part("status").textContent = "Python is being loaded: 18 MB, once …";
+  worker.onmessage = ({ data: { ready, error, number, good, content } }) => {
+    if (ready !== undefined) part("status").textContent = ready ? "" : `Python could not be loaded: ${error}`;
+    else { waits.get(number)({ good, content }); waits.delete(number); }
+  };
+  worker.onerror = () => { part("status").textContent = "Python could not be loaded; this page has to come from a web server"; };
+  return worker;
+}
+
+async function replied(asked, body) {
+  if (!ANSWERS) {
+    const reply = await fetch(asked, { method: "POST", body });
+    return { good: reply.ok, content: await reply.text() };
+  }
+  python ??= started();
+  const number = ++sent, bytes = new Uint8Array(await new Blob([body]).arrayBuffer());
+  return new Promise((resolve) => { waits.set(number, resolve); python.postMessage({ number, asked, body: bytes }); });
 }
 
 async function answered(fields) {
-  const reply = await fetch("answer", { method: "POST", body: JSON.stringify({ ...fields, vector: Number(fields.vector) }) });
-  return reply.json();
+  const reply = await replied("answer", JSON.stringify({ ...fields, vector: Number(fields.vector) }));
+  return JSON.parse(reply.content);
 }
 
 async function ask() {
   const number = ++asked, fields = state();
   history.replaceState(null, "", `#${new URLSearchParams(fields)}`);
-  const found = ANSWERS ? known(fields) : await answered(fields);
+  const found = (ANSWERS && known(fields)) || await answered(fields);
   if (number !== asked) return; // a newer question is on its way
   part("error").textContent = found.error || "";
   part("cures").replaceChildren(...(found.cures || []).map((cure) =>
@@ -60,10 +85,10 @@ async function ask() {
 
 part("gallery").append(...Object.entries(GALLERY).map(([title, fields]) => button(title, () => { before = null; show(fields); })));
 part("keep").addEventListener("click", () => { before = last; if (last) draw(); });
-async function report(path, body) {
-  const reply = await fetch(path, { method: "POST", body });
-  if (reply.ok) location.href = URL.createObjectURL(new Blob([await reply.text()], { type: "text/html" }));
-  else part("error").textContent = (await reply.json()).error;
+async function report(asked, body) {
+  const { good, content } = await replied(asked, body);
+  if (good) location.href = URL.createObjectURL(new Blob([content], { type: "text/html" }));
+  else part("error").textContent = JSON.parse(content).error;
 }
 
 async function inBase64(file) {
@@ -73,7 +98,8 @@ async function inBase64(file) {
   return btoa(text);
 }
 
-part("saved").hidden = Boolean(ANSWERS);
+part("saved").hidden = Boolean(ANSWERS && !WORKER);
+part("folder").hidden = Boolean(ANSWERS); // a launch is executed, with numbers of 64 bits
 part("trace").addEventListener("change", (event) => report("trace", event.target.files[0]));
 part("launch").addEventListener("change", async (event) => {
   const files = {};

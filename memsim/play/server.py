@@ -6,32 +6,21 @@ was led to has another name) and comes from its own page, keeps nothing, and exe
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import msgspec
-
-from memsim.analysis import analyze_trace
-from memsim.api.running import trace_job
 from memsim.boundary import boundary_of, confined_to
-from memsim.captured.saved_launch import LAUNCH
 from memsim.errors import MemsimError
 from memsim.play.gallery import page
-from memsim.play.question import Question, answer
+from memsim.play.replies import REPLIES, reply
 from memsim.programs import within_time_limit
-from memsim.targets.target import read_job
-from memsim.trace.trace import Trace
-from memsim.views.report import report_page
 
 LOCAL = "127.0.0.1"
 HERE = Path(__file__).parent
 LARGEST = 64 << 20  # bytes of what is sent
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_+=-][\w.+=-]{0,99}", re.ASCII)
 POLICY = "default-src 'self'; style-src 'unsafe-inline'; img-src data:; script-src 'self' blob:"
 
 
@@ -68,23 +57,13 @@ class Playground(BaseHTTPRequestHandler):
         if not self._is_ours():
             return
         length = self.headers.get("Content-Length", "")
-        answers: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
-            "/answer": ("application/json", _answered),
-            "/trace": ("text/html", _reported),
-            "/launch": ("text/html", _launch_reported),
-        }
-        if self.path not in answers or not length.isdecimal() or int(length) > LARGEST:
+        asked = self.path.removeprefix("/")
+        if asked not in REPLIES or not length.isdecimal() or int(length) > LARGEST:
             self.send_error(HTTPStatus.BAD_REQUEST)
             return
-        kind, work = answers[self.path]
-        try:
-            self._send(HTTPStatus.OK, kind, work(self.rfile.read(int(length))))
-        except (MemsimError, msgspec.ValidationError, msgspec.DecodeError) as error:
-            self._send(
-                HTTPStatus.UNPROCESSABLE_ENTITY,
-                "application/json",
-                json.dumps({"error": str(error)}).encode(),
-            )
+        good, content = reply(asked, self.rfile.read(int(length)), _guarded)
+        kind = "text/html" if good and asked != "answer" else "application/json"
+        self._send(HTTPStatus.OK if good else HTTPStatus.UNPROCESSABLE_ENTITY, kind, content)
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing is logged."""
@@ -115,31 +94,8 @@ class Playground(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def _answered(body: bytes) -> bytes:
-    return msgspec.json.encode(answer(msgspec.json.decode(body, type=Question)))
-
-
-def _reported(body: bytes) -> bytes:
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "trace.npz"
-        path.write_bytes(body)
-        return report_page(analyze_trace(Trace.load(path))).encode()
-
-
-def _launch_reported(body: bytes) -> bytes:
-    """body: the files of a folder that `memsim capture` or `--save-launch` wrote, by name, as base64."""
-    files = msgspec.json.decode(body, type=dict[str, bytes])
-    if LAUNCH not in files:
-        raise MemsimError(f"there is no {LAUNCH} in this folder", hint="choose the folder of one launch")
-    with TemporaryDirectory() as name:
-        folder = Path(name).resolve()
-        for relative, content in files.items():
-            parts = relative.split("/")
-            if not all(map(PLAIN_NAME.fullmatch, parts)):
-                raise MemsimError(f"{relative!r} is no name of a saved launch")
-            path = folder.joinpath(*parts)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        with confined_to(boundary_of(folder)), within_time_limit(LAUNCH):
-            job = read_job(str(folder / LAUNCH), {})
-            return report_page(analyze_trace(trace_job(job), job.arch)).encode()
+@contextmanager
+def _guarded(folder: Path) -> Iterator[None]:
+    """Inside, no file outside of the folder is trusted, and it ends in time."""
+    with confined_to(boundary_of(folder)), within_time_limit("the answer"):
+        yield

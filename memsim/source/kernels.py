@@ -6,6 +6,7 @@ Kernels defined by macros are not found.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -127,12 +128,15 @@ def template_constants(text: str, instance: str) -> dict[str, int]:
 def template_arguments(text: str, instance: str) -> dict[str, str]:
     """The template arguments, by parameter name, of an instance.
 
-    `instance`: as demangled, `tile<float, 32>`; {} unless it is an instance of a template of the source.
+    `instance`: as demangled, `tile<float, 32>`; {} unless it is an instance of a template of the source, and
+    in a browser, for which nobody builds the parser.
     """
     name, _, inside = instance.partition("<")
+    if not inside or sys.platform == "emscripten":
+        return {}
     plain = name.rpartition("::")[2]
     found = next((one for one in kernels(text) if one.plain == plain and one.template), None)
-    if found is None or not inside:
+    if found is None:
         return {}
     arguments = split(inside[: inside.rfind(">")])
     return {parameter.name: argument.strip() for parameter, argument in zip(found.template, arguments)}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from shutil import copytree
 from threading import Thread
 
 import pytest
@@ -11,8 +14,11 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
+import memsim
+from docs.playground import FILES
 from memsim.cli import main
-from memsim.play.gallery import static_page
+from memsim.play.gallery import HERE, static_page
+from memsim.play.replies import reply
 from memsim.play.server import server
 from tests.browser.conftest import Page
 
@@ -27,8 +33,8 @@ def address() -> Iterator[str]:
         listening.shutdown()
 
 
-def shows(browser: Chrome, text: str, where: str = "answers") -> None:
-    WebDriverWait(browser, 20).until(lambda b: text in b.find_element(By.ID, where).text)
+def shows(browser: Chrome, text: str, where: str = "answers", seconds: int = 20) -> None:
+    WebDriverWait(browser, seconds).until(lambda b: text in b.find_element(By.ID, where).text)
 
 
 def test_a_conflict_is_typed_cured_and_kept_in_the_address(browser: Chrome, address: str) -> None:
@@ -98,3 +104,39 @@ def test_the_folder_of_a_saved_launch_becomes_a_report(browser: Chrome, address:
     browser.find_element(By.ID, "launch").send_keys(str(tmp_path / "run"))
     WebDriverWait(browser, 20).until(lambda b: b.current_url.startswith("blob:"))
     assert browser.find_element(By.ID, "verdict").text.startswith("Worst is the load")
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    """The address of the gallery on a site with Python for the browser."""
+    if not FILES.is_dir():
+        pytest.skip("needs the files that `python docs/playground.py` fetches")
+    copytree(FILES, tmp_path / "playground")
+    (tmp_path / "playground" / "worker.js").write_bytes((HERE / "worker.js").read_bytes())
+    (tmp_path / "gallery.html").write_text(static_page("playground/worker.js"), "utf-8")
+    handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as listening:
+        Thread(target=listening.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{listening.server_address[1]}/gallery.html"
+        listening.shutdown()
+
+
+def test_the_site_answers_everything_by_python_in_the_browser(
+    browser: Chrome, site: str, tmp_path: Path
+) -> None:
+    browser.get(site)
+    shows(browser, "32-way bank conflict")
+    assert not browser.find_element(By.ID, "folder").is_displayed()
+    field = browser.find_element(By.NAME, "load")
+    field.clear()
+    field.send_keys("x, 2 * y % 32")
+    shows(browser, "tile[x, 2 * y % 32].load()", seconds=300)
+    field.clear()
+    field.send_keys("x, y + 1")
+    shows(browser, "outside of tile", "error")
+    memsim.catalog()["transpose_naive"].trace((64, 64)).save(tmp_path / "t.npz")
+    browser.find_element(By.ID, "trace").send_keys(str(tmp_path / "t.npz"))
+    WebDriverWait(browser, 60).until(lambda b: b.current_url.startswith("blob:"))
+    native = reply("trace", (tmp_path / "t.npz").read_bytes())[1].decode()
+    shown = browser.execute_async_script("fetch(location.href).then(r => r.text()).then(arguments[0])")
+    assert shown == native

@@ -9,7 +9,9 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from memsim.play.gallery import GALLERY, address, static_page
+from memsim.play.in_browser import reply_to_page
 from memsim.play.question import Question, answer
+from memsim.play.replies import reply
 
 
 def test_the_static_page_has_the_answers_of_all_examples_and_of_their_cures() -> None:
@@ -26,6 +28,25 @@ def test_the_static_page_has_the_answers_of_all_examples_and_of_their_cures() ->
             cured += 1
     assert len(GALLERY) == 10 and cured and len(answers) <= 10 + cured
     assert "http://" not in page.replace("http://www.w3.org", "") and "src=" not in page.split("<body>")[1]
+
+
+def test_the_page_names_a_worker_where_the_site_has_one() -> None:
+    for worker, named in (
+        (None, '"worker": null'),
+        ("playground/worker.js", '"worker": "playground/worker.js"'),
+    ):
+        assert named in static_page(worker)
+
+
+def test_the_worker_of_the_browser_gets_what_the_server_says() -> None:
+    class Sent(bytes):
+        def to_bytes(self) -> bytes:
+            return bytes(self)
+
+    for body in (b"{}", b'{"load": "x +"}'):
+        good, content = reply_to_page("answer", Sent(body))
+        assert (good, content.encode()) == reply("answer", body)
+        assert good == (body == b"{}")
 
 
 def test_an_address_is_read_back_as_its_question() -> None:
