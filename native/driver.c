@@ -24,6 +24,11 @@ static __thread int is_current;
 
 #define READY do { if (!is_initialized) return CUDA_ERROR_NOT_INITIALIZED; if (broken) return broken; } while (0)
 
+struct graph;  // native/graphs.h: what is asked for on a stream that is captured becomes a node
+static struct graph *captured_by(CUstream stream);
+static CUresult capture_copy(struct graph *graph, const CUDA_MEMCPY3D *box);
+static CUresult capture_fill(struct graph *graph, CUDA_MEMSET_NODE_PARAMS fill);
+
 // --- the device and its context: there is one of each
 
 API cuInit(unsigned flags) {
@@ -268,9 +273,16 @@ static CUresult copy(void *to, const void *from, size_t bytes) {
   if (bytes) memmove(to, from, bytes);
   return OK;
 }
+static CUresult copy_on(void *to, const void *from, size_t bytes, CUstream stream) {
+  struct graph *graph = captured_by(stream);
+  if (!graph) return copy(to, from, bytes);
+  CUDA_MEMCPY3D box = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = (CUdeviceptr)from, .dstMemoryType = CU_MEMORYTYPE_UNIFIED,
+                       .dstDevice = (CUdeviceptr)to, .WidthInBytes = bytes, .Height = 1, .Depth = 1};
+  return capture_copy(graph, &box);
+}
 #define COPY(name, to_type, to, from_type, from) \
   API name(to_type a, from_type b, size_t bytes) { return copy(to, from, bytes); } \
-  API name##Async(to_type a, from_type b, size_t bytes, CUstream stream) { return copy(to, from, bytes); }
+  API name##Async(to_type a, from_type b, size_t bytes, CUstream stream) { return copy_on(to, from, bytes, stream); }
 #undef cuMemcpy
 #undef cuMemcpyAsync
 #undef cuMemcpyHtoD
@@ -283,26 +295,28 @@ COPY(cuMemcpy, CUdeviceptr, HOST(a), CUdeviceptr, HOST(b))
 API cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t bytes) { return copy(HOST(to), from, bytes); }
 API cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t bytes) { return copy(to, HOST(from), bytes); }
 API cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes) { return copy(HOST(to), HOST(from), bytes); }
-API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream s) { return copy(HOST(to), from, bytes); }
-API cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s) { return copy(to, HOST(from), bytes); }
-API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s) { return copy(HOST(to), HOST(from), bytes); }
+API cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t bytes, CUstream s) { return copy_on(HOST(to), from, bytes, s); }
+API cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t bytes, CUstream s) { return copy_on(to, HOST(from), bytes, s); }
+API cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream s) { return copy_on(HOST(to), HOST(from), bytes, s); }
 
 #include "arrays.h"
 
-static CUresult copy_rows(const CUDA_MEMCPY2D *c) {
-  CUDA_MEMCPY3D box = {
+static CUDA_MEMCPY3D box_of(const CUDA_MEMCPY2D *c) {
+  return (CUDA_MEMCPY3D){
     .srcXInBytes = c->srcXInBytes, .srcY = c->srcY, .srcMemoryType = c->srcMemoryType, .srcHost = c->srcHost,
     .srcDevice = c->srcDevice, .srcArray = c->srcArray, .srcPitch = c->srcPitch, .dstXInBytes = c->dstXInBytes, .dstY = c->dstY,
     .dstMemoryType = c->dstMemoryType, .dstHost = c->dstHost, .dstDevice = c->dstDevice, .dstArray = c->dstArray,
-    .dstPitch = c->dstPitch,
-    .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
-  return copy_box(&box);
+    .dstPitch = c->dstPitch, .WidthInBytes = c->WidthInBytes, .Height = c->Height, .Depth = 1};
 }
-API cuMemcpy2D(const CUDA_MEMCPY2D *c) { return copy_rows(c); }
-API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *c) { return copy_rows(c); }
-API cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream) { return copy_rows(c); }
+static CUresult copy_box_on(CUDA_MEMCPY3D box, CUstream stream) {
+  struct graph *graph = captured_by(stream);
+  return graph ? capture_copy(graph, &box) : copy_box(&box);
+}
+API cuMemcpy2D(const CUDA_MEMCPY2D *c) { return copy_box_on(box_of(c), NULL); }
+API cuMemcpy2DUnaligned(const CUDA_MEMCPY2D *c) { return copy_box_on(box_of(c), NULL); }
+API cuMemcpy2DAsync(const CUDA_MEMCPY2D *c, CUstream stream) { return copy_box_on(box_of(c), stream); }
 API cuMemcpy3D(const CUDA_MEMCPY3D *c) { return copy_box(c); }
-API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box(c); }
+API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box_on(*c, stream); }
 
 #define FILL(suffix, type) \
   static CUresult fill_##suffix(CUdeviceptr at, type value, size_t count) { \
@@ -311,7 +325,11 @@ API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box(c
     return OK; \
   } \
   API cuMemset##suffix(CUdeviceptr at, type value, size_t count) { return fill_##suffix(at, value, count); } \
-  API cuMemset##suffix##Async(CUdeviceptr at, type value, size_t count, CUstream s) { return fill_##suffix(at, value, count); }
+  API cuMemset##suffix##Async(CUdeviceptr at, type value, size_t count, CUstream s) { \
+    struct graph *graph = captured_by(s); \
+    return graph ? capture_fill(graph, (CUDA_MEMSET_NODE_PARAMS){at, count * sizeof value, value, sizeof value, count, 1}) \
+                 : fill_##suffix(at, value, count); \
+  }
 #define FILL_ROWS(suffix, type) \
   static CUresult fill_rows_##suffix(CUdeviceptr at, size_t pitch, type value, size_t width, size_t height) { \
     READY; \
@@ -322,7 +340,9 @@ API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box(c
     return fill_rows_##suffix(at, pitch, value, width, height); \
   } \
   API cuMemsetD2##suffix##Async(CUdeviceptr at, size_t pitch, type value, size_t width, size_t height, CUstream s) { \
-    return fill_rows_##suffix(at, pitch, value, width, height); \
+    struct graph *graph = captured_by(s); \
+    return graph ? capture_fill(graph, (CUDA_MEMSET_NODE_PARAMS){at, pitch, value, sizeof value, width, height}) \
+                 : fill_rows_##suffix(at, pitch, value, width, height); \
   }
 FILL(D8, unsigned char)
 FILL(D16, unsigned short)
@@ -357,11 +377,11 @@ API cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void
 
 // --- streams and events
 
-struct stream { unsigned flags; int priority; };
+struct stream { unsigned flags; int priority; struct capture *capture; };
 API cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority) {
   READY;
   struct stream *made = malloc(sizeof *made);
-  *made = (struct stream){flags, priority};
+  *made = (struct stream){flags, priority, NULL};
   *stream = (CUstream)made;
   return OK;
 }
@@ -369,7 +389,6 @@ API cuStreamCreate(CUstream *stream, unsigned flags) { return cuStreamCreateWith
 API cuStreamDestroy(CUstream stream) { if ((uintptr_t)stream > 2) free(stream); return OK; }
 API cuStreamSynchronize(CUstream stream) { READY; return OK; }
 API cuStreamQuery(CUstream stream) { READY; return OK; }
-API cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) { READY; return OK; }
 API cuStreamGetPriority(CUstream stream, int *priority) {
   *priority = (uintptr_t)stream > 2 ? ((struct stream *)stream)->priority : 0;
   return OK;
@@ -380,10 +399,6 @@ API cuStreamGetFlags(CUstream stream, unsigned *flags) {
 }
 API cuStreamGetId(CUstream stream, unsigned long long *number) { *number = (uintptr_t)stream; return OK; }
 API cuStreamGetCtx(CUstream stream, CUcontext *context) { *context = (CUcontext)&the_context; return OK; }
-API cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status) {
-  *status = CU_STREAM_CAPTURE_STATUS_NONE;
-  return OK;
-}
 API cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode) { *mode = CU_STREAM_CAPTURE_MODE_GLOBAL; return OK; }
 API cuStreamAttachMemAsync(CUstream stream, CUdeviceptr at, size_t bytes, unsigned flags) { return OK; }
 API cuStreamSetAttribute(CUstream stream, CUstreamAttrID attribute, const CUstreamAttrValue *value) { return OK; }
@@ -392,9 +407,8 @@ API cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data, 
   function(stream, OK, data);
   return OK;
 }
-API cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data) { READY; function(data); return OK; }
 
-struct event { int is_recorded; struct timespec when; };
+struct event { int is_recorded; struct timespec when; struct capture *capture; };
 API cuEventCreate(CUevent *event, unsigned flags) {
   READY;
   *event = (CUevent)calloc(1, sizeof(struct event));
@@ -405,6 +419,7 @@ API cuEventRecord(CUevent event, CUstream stream) {
   READY;
   struct event *e = (struct event *)event;
   if (!e) return CUDA_ERROR_INVALID_HANDLE;
+  e->capture = captured_by(stream) ? ((struct stream *)stream)->capture : NULL;
   e->is_recorded = 1;
   clock_gettime(CLOCK_MONOTONIC, &e->when);
   return OK;
@@ -412,6 +427,12 @@ API cuEventRecord(CUevent event, CUstream stream) {
 API cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) { return cuEventRecord(event, stream); }
 API cuEventSynchronize(CUevent event) { READY; return event ? OK : CUDA_ERROR_INVALID_HANDLE; }
 API cuEventQuery(CUevent event) { READY; return event ? OK : CUDA_ERROR_INVALID_HANDLE; }
+API cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags) {
+  READY;
+  struct event *e = (struct event *)event;  // of a stream that is captured: this one is, too, from now on
+  if (e && e->capture && (uintptr_t)stream > 2) ((struct stream *)stream)->capture = e->capture;
+  return OK;
+}
 static CUresult elapsed(float *milliseconds, CUevent start, CUevent end) {
   READY;
   struct event *a = (struct event *)start, *b = (struct event *)end;
@@ -472,3 +493,4 @@ API cuGetExportTable(const void **table, const CUuuid *which) {
 }
 
 #include "driver_code.h"
+#include "graphs.h"

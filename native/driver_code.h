@@ -190,14 +190,15 @@ API cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction f, CUoccu
   return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, f, shared_of, shared, limit, 0);
 }
 
-static CUresult launch(struct launch *how, struct function *f, void **values, void **extra) {
+// The bytes of a launch's parameters, which the caller frees.
+static CUresult pack_launch(struct launch *how, struct function *f, void **values, void **extra, char **packed) {
   READY;
   if (!f) return CUDA_ERROR_INVALID_HANDLE;
   int most;
   get_attribute(&most, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, f);
   if (how->shared > (uint32_t)most) return CUDA_ERROR_INVALID_VALUE;
   how->function = f->info.number;
-  char *bytes = calloc(1, f->info.bytes + 1);
+  char *bytes = *packed = calloc(1, f->info.bytes + 1);
   if (values)
     for (uint32_t i = 0; i < f->info.parameters; i++)
       memcpy(bytes + f->parameters[i].offset, values[i], f->parameters[i].size);
@@ -210,23 +211,36 @@ static CUresult launch(struct launch *how, struct function *f, void **values, vo
     }
     if (from) memcpy(bytes, from, size < f->info.bytes ? size : f->info.bytes);
   }
+  return OK;
+}
+static CUresult send_launch(const struct launch *how, struct function *f, const char *bytes) {
   fflush(stdout);  // what a kernel prints comes after what the program has printed
   CUresult result = (CUresult)memsim_ask(OP_LAUNCH, how, sizeof *how, bytes, f->info.bytes, NULL, 0, NULL);
-  free(bytes);
   if (result >= CUDA_ERROR_ILLEGAL_ADDRESS && result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES &&
       result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && result <= CUDA_ERROR_LAUNCH_FAILED)
     broken = result;
   return result;
 }
+static CUresult capture_launch(struct graph *graph, const struct launch *how, struct function *f, char *bytes);
+static CUresult launch(struct launch *how, struct function *f, void **values, void **extra, CUstream stream) {
+  char *bytes;
+  CUresult result = pack_launch(how, f, values, extra, &bytes);
+  if (result) return result;
+  struct graph *graph = captured_by(stream);
+  if (graph) return capture_launch(graph, how, f, bytes);
+  result = send_launch(how, f, bytes);
+  free(bytes);
+  return result;
+}
 API cuLaunchKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    CUstream stream, void **values, void **extra) {
   struct launch how = {0, {gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}, 0};
-  return launch(&how, (void *)f, values, extra);
+  return launch(&how, (void *)f, values, extra, stream);
 }
 API cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                               unsigned shared, CUstream stream, void **values) {
   struct launch how = {0, {gx, gy, gz}, {bx, by, bz}, shared, {0, 0, 0}, 1};
-  return launch(&how, (void *)f, values, NULL);
+  return launch(&how, (void *)f, values, NULL, stream);
 }
 API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **values, void **extra) {
   struct launch how = {0, {c->gridDimX, c->gridDimY, c->gridDimZ}, {c->blockDimX, c->blockDimY, c->blockDimZ}, c->sharedMemBytes,
@@ -235,5 +249,5 @@ API cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **values, void 
     if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) memcpy(how.cluster, &c->attrs[i].value.clusterDim, 12);
     if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) how.cooperative = (uint32_t)c->attrs[i].value.cooperative;
   }
-  return launch(&how, (void *)f, values, extra);
+  return launch(&how, (void *)f, values, extra, c->hStream);
 }

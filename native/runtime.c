@@ -331,27 +331,6 @@ API cudaStreamGetPriority(cudaStream_t stream, int *priority) { ANSWER(cuStreamG
 API cudaStreamGetFlags(cudaStream_t stream, unsigned *flags) { ANSWER(cuStreamGetFlags(stream, flags)); }
 API cudaStreamGetId(cudaStream_t stream, unsigned long long *number) { ANSWER(cuStreamGetId(stream, number)); }
 API cudaStreamGetDevice(cudaStream_t stream, int *device) { *device = 0; return cudaSuccess; }
-API cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *status) {
-  *status = cudaStreamCaptureStatusNone;
-  return cudaSuccess;
-}
-#if CUDART_VERSION >= 13000
-API cudaStreamGetCaptureInfo(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *number,
-                             cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count) {
-  return cudaStreamIsCapturing(stream, status);
-}
-#else
-API cudaStreamGetCaptureInfo_v2(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *number,
-                                cudaGraph_t *graph, const cudaGraphNode_t **nodes, size_t *count) {
-  return cudaStreamIsCapturing(stream, status);
-}
-#if CUDART_VERSION >= 12030
-API cudaStreamGetCaptureInfo_v3(cudaStream_t stream, enum cudaStreamCaptureStatus *status, unsigned long long *number,
-                                cudaGraph_t *graph, const cudaGraphNode_t **nodes, const cudaGraphEdgeData **edges, size_t *count) {
-  return cudaStreamIsCapturing(stream, status);
-}
-#endif
-#endif
 API cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode) { *mode = cudaStreamCaptureModeGlobal; return cudaSuccess; }
 API cudaStreamAttachMemAsync(cudaStream_t stream, void *at, size_t bytes, unsigned flags) { return cudaSuccess; }
 API cudaStreamSetAttribute(cudaStream_t stream, cudaStreamAttrID attribute, const cudaStreamAttrValue *value) { return cudaSuccess; }
@@ -373,3 +352,4 @@ API cudaEventElapsedTime(float *milliseconds, cudaEvent_t a, cudaEvent_t b) { ST
 
 #include "runtime_memory.h"
 #include "runtime_arrays.h"
+#include "runtime_graphs.h"

@@ -66,9 +66,7 @@ static CUDA_MEMCPY3D box_of(const void *to, cudaArray_const_t to_array, const vo
     .dstMemoryType = to_array ? CU_MEMORYTYPE_ARRAY : CU_MEMORYTYPE_UNIFIED, .dstDevice = DEVICE(to), .dstArray = (CUarray)to_array,
     .Height = 1, .Depth = 1};
 }
-static int copy_box(const struct cudaMemcpy3DParms *p) {
-  int failed = start();
-  if (failed) return failed;
+static CUDA_MEMCPY3D box_of_parameters(const struct cudaMemcpy3DParms *p) {
   CUDA_MEMCPY3D box = box_of(p->dstPtr.ptr, p->dstArray, p->srcPtr.ptr, p->srcArray);
   CUDA_ARRAY3D_DESCRIPTOR how;
   size_t texel = 1;  // with an array, widths are in its texels, and so are places in it
@@ -79,10 +77,15 @@ static int copy_box(const struct cudaMemcpy3DParms *p) {
   box.srcPitch = p->srcPtr.pitch, box.srcHeight = p->srcPtr.ysize;
   box.dstPitch = p->dstPtr.pitch, box.dstHeight = p->dstPtr.ysize;
   box.WidthInBytes = p->extent.width * texel, box.Height = p->extent.height, box.Depth = p->extent.depth;
-  return box.WidthInBytes && box.Height && box.Depth ? (int)cuMemcpy3D(&box) : 0;
+  return box;
 }
-API cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { ANSWER(copy_box(p)); }
-API cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { ANSWER(copy_box(p)); }
+static int copy_box(const struct cudaMemcpy3DParms *p, cudaStream_t stream) {
+  CUDA_MEMCPY3D box = box_of_parameters(p);
+  int failed = start();
+  return !failed && box.WidthInBytes && box.Height && box.Depth ? (int)cuMemcpy3DAsync(&box, stream) : failed;
+}
+API cudaMemcpy3D(const struct cudaMemcpy3DParms *p) { ANSWER(copy_box(p, NULL)); }
+API cudaMemcpy3DAsync(const struct cudaMemcpy3DParms *p, cudaStream_t stream) { ANSWER(copy_box(p, stream)); }
 static int copy_plane(CUDA_MEMCPY3D box, size_t to_x, size_t to_y, size_t to_pitch, size_t from_x, size_t from_y, size_t from_pitch,
                       size_t width, size_t height) {
   int failed = start();

@@ -53,59 +53,61 @@ API cudaPointerGetAttributes(struct cudaPointerAttributes *a, const void *pointe
   return cudaSuccess;
 }
 
-static int copy(void *to, const void *from, size_t bytes, int kind) {
+static int copy_on(void *to, const void *from, size_t bytes, int kind, cudaStream_t stream) {
   int failed = start();
   if (failed) return failed;
   if (kind < 0 || kind > 4) return cudaErrorInvalidMemcpyDirection;
-  return bytes ? (int)cuMemcpy(DEVICE(to), DEVICE(from), bytes) : (int)cuCtxSynchronize();
+  return bytes ? (int)cuMemcpyAsync(DEVICE(to), DEVICE(from), bytes, stream) : (int)cuCtxSynchronize();
 }
-static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind) {
+static int copy(void *to, const void *from, size_t bytes, int kind) { return copy_on(to, from, bytes, kind, NULL); }
+static int copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+                     cudaStream_t stream) {
   if (to_pitch < width || from_pitch < width) return cudaErrorInvalidPitchValue;
-  for (size_t y = 0; y < height; y++) {
-    int failed = copy((char *)to + y * to_pitch, (const char *)from + y * from_pitch, width, kind);
-    if (failed) return failed;
-  }
-  return 0;
+  int failed = start();
+  CUDA_MEMCPY2D box = {.srcMemoryType = CU_MEMORYTYPE_UNIFIED, .srcDevice = DEVICE(from), .srcPitch = from_pitch,
+                       .dstMemoryType = CU_MEMORYTYPE_UNIFIED, .dstDevice = DEVICE(to), .dstPitch = to_pitch,
+                       .WidthInBytes = width, .Height = height};
+  return failed || !width || !height ? failed : (int)cuMemcpy2DAsync(&box, stream);
 }
 API cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind) { ANSWER(copy(to, from, bytes, kind)); }
 API cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream) {
-  ANSWER(copy(to, from, bytes, kind));
+  ANSWER(copy_on(to, from, bytes, kind, stream));
 }
 API cudaMemcpyPeer(void *to, int a, const void *from, int b, size_t bytes) { ANSWER(copy(to, from, bytes, 4)); }
 API cudaMemcpyPeerAsync(void *to, int a, const void *from, int b, size_t bytes, cudaStream_t stream) {
-  ANSWER(copy(to, from, bytes, 4));
+  ANSWER(copy_on(to, from, bytes, 4, stream));
 }
 API cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                  enum cudaMemcpyKind kind) {
-  ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
+  ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind, NULL));
 }
 API cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
                       enum cudaMemcpyKind kind, cudaStream_t stream) {
-  ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind));
+  ANSWER(copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream));
 }
 
-static int fill_box(void *at, size_t pitch, int value, size_t width, size_t height) {
+static int fill_box(void *at, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
   int failed = start();
-  return failed ? failed : (int)cuMemsetD2D8(DEVICE(at), pitch, (unsigned char)value, width, height);
+  return failed ? failed : (int)cuMemsetD2D8Async(DEVICE(at), pitch, (unsigned char)value, width, height, stream);
 }
-API cudaMemset(void *at, int value, size_t bytes) { ANSWER(fill_box(at, 0, value, bytes, 1)); }
-API cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream) { ANSWER(fill_box(at, 0, value, bytes, 1)); }
+API cudaMemset(void *at, int value, size_t bytes) { ANSWER(fill_box(at, bytes, value, bytes, 1, NULL)); }
+API cudaMemsetAsync(void *at, int value, size_t bytes, cudaStream_t stream) { ANSWER(fill_box(at, bytes, value, bytes, 1, stream)); }
 API cudaMemset2D(void *at, size_t pitch, int value, size_t width, size_t height) {
-  ANSWER(fill_box(at, pitch, value, width, height));
+  ANSWER(fill_box(at, pitch, value, width, height, NULL));
 }
 API cudaMemset2DAsync(void *at, size_t pitch, int value, size_t width, size_t height, cudaStream_t stream) {
-  ANSWER(fill_box(at, pitch, value, width, height));
+  ANSWER(fill_box(at, pitch, value, width, height, stream));
 }
-static int fill_boxes(struct cudaPitchedPtr p, int value, struct cudaExtent extent) {
+static int fill_boxes(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream) {
   for (size_t z = 0; z < extent.depth; z++) {
-    int failed = fill_box((char *)p.ptr + z * p.pitch * p.ysize, p.pitch, value, extent.width, extent.height);
+    int failed = fill_box((char *)p.ptr + z * p.pitch * p.ysize, p.pitch, value, extent.width, extent.height, stream);
     if (failed) return failed;
   }
   return 0;
 }
-API cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent extent) { ANSWER(fill_boxes(p, value, extent)); }
+API cudaMemset3D(struct cudaPitchedPtr p, int value, struct cudaExtent extent) { ANSWER(fill_boxes(p, value, extent, NULL)); }
 API cudaMemset3DAsync(struct cudaPitchedPtr p, int value, struct cudaExtent extent, cudaStream_t stream) {
-  ANSWER(fill_boxes(p, value, extent));
+  ANSWER(fill_boxes(p, value, extent, stream));
 }
 
 static int symbol_at(const void *host, CUdeviceptr *address, size_t *bytes) {
@@ -115,30 +117,30 @@ static int symbol_at(const void *host, CUdeviceptr *address, size_t *bytes) {
   failed = (int)cuModuleGetGlobal(address, bytes, symbol->module->loaded, symbol->name);
   return failed == CUDA_ERROR_NOT_FOUND ? cudaErrorInvalidSymbol : failed;
 }
-static int copy_symbol(const void *symbol, void *host, size_t bytes, size_t offset, int is_write) {
+static int copy_symbol(const void *symbol, void *host, size_t bytes, size_t offset, int is_write, cudaStream_t stream) {
   CUdeviceptr address;
   size_t size;
   int failed = symbol_at(symbol, &address, &size);
   if (failed) return failed;
   if (offset > size || bytes > size - offset) return cudaErrorInvalidValue;
   void *at = (char *)(uintptr_t)address + offset;
-  return is_write ? copy(at, host, bytes, 4) : copy(host, at, bytes, 4);
+  return is_write ? copy_on(at, host, bytes, 4, stream) : copy_on(host, at, bytes, 4, stream);
 }
 API cudaGetSymbolAddress(void **address, const void *symbol) { ANSWER(symbol_at(symbol, (CUdeviceptr *)address, NULL)); }
 API cudaGetSymbolSize(size_t *bytes, const void *symbol) { CUdeviceptr at; ANSWER(symbol_at(symbol, &at, bytes)); }
 API cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
-  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1));
+  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1, NULL));
 }
 API cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1));
+  ANSWER(copy_symbol(symbol, (void *)from, bytes, offset, 1, stream));
 }
 API cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind) {
-  ANSWER(copy_symbol(symbol, to, bytes, offset, 0));
+  ANSWER(copy_symbol(symbol, to, bytes, offset, 0, NULL));
 }
 API cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, enum cudaMemcpyKind kind,
                               cudaStream_t stream) {
-  ANSWER(copy_symbol(symbol, to, bytes, offset, 0));
+  ANSWER(copy_symbol(symbol, to, bytes, offset, 0, stream));
 }
 
 // Every page is where it is: hints have no effect. Pools: there is one, which keeps nothing.

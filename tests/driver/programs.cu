@@ -287,6 +287,7 @@ static int refused() {
   return cudaIpcGetMemHandle(&handle, a) == cudaErrorNotSupported ? 0 : 1;
 }
 
+#include "graph_programs.h"
 #include "texture_programs.h"
 
 int main(int count, char **arguments) {
@@ -294,7 +295,7 @@ int main(int count, char **arguments) {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
     {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy},
-    {"textures", textures}};
+    {"textures", textures}, {"captured", captured}, {"graphs", graphs}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {
       int result = each.run();

@@ -61,6 +61,8 @@ class Ran:
         ("attributes", 2),
         ("streams", 0),
         ("clocks", 1),
+        ("captured", 7),
+        ("graphs", 5),
     ],
 )
 def test_a_program_passes(programs: Path, name: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
