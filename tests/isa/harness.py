@@ -164,7 +164,9 @@ def compare(
         if isinstance(result, (bool, Part)):
             found = [bool(x) for x in flat(to_bools(result))]
         else:
-            found = [int(x) & 0xFFFFFFFF for x in flat(to_array(ints(result)))]
+            whole = to_array(ints(result))
+            assert (whole == whole.astype(np.int32)).all(), f"{text}, {how}: more than 32 bits"
+            found = [int(x) & 0xFFFFFFFF for x in flat(whole)]
         for lane, value in enumerate(found):
             wanted = expected[lane][place]
             same = value == wanted or (alike is not None and alike(value, wanted))

@@ -72,6 +72,29 @@ def test_a_fetch_writes_a_register_for_each_channel(channels: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("shape", "coordinates"),
+    [("1D", 1), ("2D", 2), ("3D", 3), ("ARRAY_1D", 2), ("ARRAY_2D", 3), ("CUBE", 3), ("ARRAY_CUBE", 4)],
+)
+def test_a_fetch_reads_a_register_for_each_coordinate(shape: str, coordinates: int) -> None:
+    """A cube's face is found by three; of layers, the layer comes first."""
+    meaning = meaning_of_text(f"TEX.LL R20, R18, R4, R9, UR6, 0x0, {shape}")
+    assert slots_of(meaning.reads) == [*range(4, 4 + coordinates), 9, UNIFORM + 6, UNIFORM + 7]
+
+
+def test_what_a_wait_reads_decides_how_the_program_goes_on() -> None:
+    """Not so the data of a store: there the address alone matters for what is accessed."""
+    wait = meaning_of_text("SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR4+0x8], R3")
+    assert slots_of(wait.addresses) == [3, UNIFORM + 4]
+    assert slots_of(meaning_of_text("STS [R2], R3").addresses) == [2]
+    assert slots_of(meaning_of_text("LDG.E R4, desc[UR6][R2.64+UR8]").addresses) == [
+        2,
+        3,
+        UNIFORM + 8,
+        UNIFORM + 9,
+    ]
+
+
+@pytest.mark.parametrize(
     ("text", "results"),
     [("FLO.U32 R0, R1", 3), ("FLO.U32 R0, P0, R1", (3, True))],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.isa.op import PREDICATE
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
 from memsim.state.partial import Partial
 from memsim.state.poison import Poison
@@ -74,6 +75,35 @@ def test_an_atomic_on_an_unknown_word_is_unknown_in_its_lanes() -> None:
     assert unknown_words(machine, "global", 8) == [5]
     assert unknown_lanes(machine.slots[4]) == [lane for lane in range(LANES) if lane % 8 == 5]
     assert machine.slots[4].poison.reason == "not loaded"
+
+
+def test_a_generic_atomic_with_an_unknown_operand_was_made_all_the_same() -> None:
+    machine = Machine()
+    low, high = pointers([4 * (lane % 8) for lane in range(LANES)])
+    text = "ATOM.E.ADD.F16x2.RN.STRONG.GPU P0, R4, desc[UR4][R2.64], R8"
+    machine.run(text, R2=low, R3=high, R8=but([1], each([0] * LANES)))
+    assert machine.slots[PREDICATE] is True
+    assert unknown_lanes(machine.slots[4]) == [lane for lane in range(LANES) if lane % 8 == 1]
+
+
+def test_whether_a_swap_was_made_is_unknown_where_its_operand_is() -> None:
+    machine = Machine()
+    low, _ = pointers([4 * lane for lane in range(LANES)], SHARED_BASE)
+    text = "ATOMS.CAST.SPIN P0, [R2], R8, R10"
+    machine.run(text, R2=low, R8=but([6], each([1] * LANES)), R10=5)
+    assert unknown_lanes(machine.slots[PREDICATE]) == [6]
+    assert unknown_words(machine, "shared", 32) == [6]
+
+
+@pytest.mark.parametrize(
+    "text", ["TLD.LZ R10, R8, R4, R6, 0x0, 1D, 0x7", "TEX.LL R10, R8, R4, R9, R6, 0x0, 2D"]
+)
+def test_a_fetch_of_an_unknown_texture(text: str) -> None:
+    machine = Machine().run(text, R4=0, R5=0, R6=WHY, R7=0, R9=0, R11=3)
+    channels = [8, 9, 10] if text.startswith("TLD") else [8, 9, 10, 11]
+    assert all(unknown_lanes(machine.slots[slot]) == list(range(LANES)) for slot in channels)
+    assert machine.touched == [("texture request", "", 0)]
+    assert text.startswith("TEX") or machine.slots[11] == 3
 
 
 def test_what_an_unknown_word_meets_in_wider_operands_becomes_unknown() -> None:
