@@ -28,7 +28,7 @@ from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapsho
 from memsim.captured.session import replaced_attributes
 from memsim.captured.tensor_map_bits import decode_tensor_map
 from memsim.errors import MemsimError
-from memsim.sass.fat_binary import HEADER, read_fatbins
+from memsim.sass.fat_binary import HEADER, packed_cubins, unpack
 
 SUCCESS, NO_DRIVER, UNKNOWN = 0, 35, 999  # cudaError of driver_types.h
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension
@@ -74,10 +74,11 @@ class Runtime:
     def load(self, library: int, code: int) -> int:
         """_cudaLibraryLoadData: a fat binary by address."""
         size = c_uint64.from_address(code + 8).value
-        found = read_fatbins(ctypes.string_at(code, HEADER + size)).cubins
-        if not found:
+        data = ctypes.string_at(code, HEADER + size)
+        found = next(filter(None, (unpack(data, one) for one in packed_cubins(data)[0])), None)
+        if found is None:
             return UNKNOWN
-        self._codes.append(found[0])
+        self._codes.append(found)
         c_uint64.from_address(library).value = len(self._codes)
         return SUCCESS
 

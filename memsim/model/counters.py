@@ -18,26 +18,19 @@ ELSEWHERE = frozenset(("constant memory request", "bulk copy request"))
 #: Calls of the driver's functions, whose code no file has. They leave the kernel's own arrays alone.
 CALLS = frozenset(("printf call", "malloc call", "free call"))
 
-EXACT = "exact on every pattern recorded"
-ARBITRATION = (
-    "exact for one warp; in whole kernels arbitration between warps adds up to about 6 %,"
-    " different in each run"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Counter:
     """One ncu metric: the sum of `quantity` over `ops` in `space`.
 
-    accuracy: the result of the comparison with hardware. unsettled: operations whose share in this metric was
-    not measured; a kernel that uses one gets no total under this name.
+    unsettled: operations whose share in this metric was not measured; a kernel that uses one gets no total
+    under this name.
     """
 
     metric: str
     space: str
     quantity: str
     ops: tuple[str, ...]
-    accuracy: str = EXACT
     unsettled: tuple[str, ...] = ()
     seldom: bool = False
 
@@ -75,7 +68,7 @@ def _traffic(space: str) -> tuple[Counter, ...]:
 
 COUNTERS = (
     Counter(f"{_SHARED_WAVEFRONTS}ld.sum", "shared", "wavefronts", _LOADS),
-    Counter(f"{_SHARED_WAVEFRONTS}st.sum", "shared", "wavefronts", _STORES, ARBITRATION),
+    Counter(f"{_SHARED_WAVEFRONTS}st.sum", "shared", "wavefronts", _STORES),
     Counter(
         f"{_SHARED_WAVEFRONTS}atom.sum",
         "shared",
@@ -84,7 +77,7 @@ COUNTERS = (
         unsettled=("cluster_atomic", "cluster_atomic_cas"),
     ),
     Counter(f"{_SHARED_CONFLICTS}ld.sum", "shared", "conflicts", _LOADS),
-    Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES, ARBITRATION),
+    Counter(f"{_SHARED_CONFLICTS}st.sum", "shared", "conflicts", _STORES),
     Counter(f"{_SHARED_CONFLICTS}atom.sum", "shared", "conflicts", _ATOMICS),
     Counter(f"{_SHARED_CONFLICTS}ldgsts.sum", "shared", "conflicts", names_in("shared", "ldgsts")),
     *_traffic("global"),

@@ -34,14 +34,6 @@ class PackedCubin:
     is_compressed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Fatbins:
-    """`unread`: cubins that are damaged or whose compression is not supported here."""
-
-    cubins: tuple[bytes, ...]
-    unread: int
-
-
 def packed_cubins(data: bytes | mmap) -> tuple[list[PackedCubin], int]:
     """The cubins of all fat binaries found anywhere in `data`, and how many of these are cut off."""
     found: list[PackedCubin] = []
@@ -71,14 +63,6 @@ def _packed(data: bytes | mmap, entry: int, whole: int) -> PackedCubin:
     (flags,) = struct.unpack_from("<Q", data, entry + 40)
     suffix = "a" if flags & OF_ONE_CHIP else "f" if flags & OF_FAMILY else ""
     return PackedCubin(f"sm_{number}{suffix}", entry, whole, bool(flags & (LZ4 | ZSTD)))
-
-
-def read_fatbins(data: bytes) -> Fatbins:
-    """The cubins of all fat binaries found anywhere in `data`."""
-    packed, cut = packed_cubins(data)
-    images = [unpack(data, one) for one in packed]
-    cubins = tuple(image for image in images if image is not None)
-    return Fatbins(cubins, cut + len(images) - len(cubins))
 
 
 def fat_binary_of(data: bytes | mmap, cubins: Iterable[PackedCubin]) -> bytes:

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import pytest
 
+from memsim.analysis import Range, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.budget import parse_budget
 from memsim.guard.evaluate import check
@@ -255,6 +256,24 @@ def test_an_edit_of_what_is_accepted_is_no_change_at_the_same_cost() -> None:
     (finding,) = checked("baseline", of, "sites(load)").findings
     assert (finding.kind, finding.breaks) == ("unknown", False)
     assert finding.reason.startswith("its array was other; it could not be analyzed then")
+
+
+def test_an_acceptance_leaves_counts_with_limits_at_their_worse_end() -> None:
+    """It is for what is not known at all: then nothing takes the place of the unknown count."""
+    limits = {"max_ways": Range("the order of its lanes is not known", 1, 7)}
+    of = subject(shared(CLEAN, LOAD))
+    (site,) = of.analysis.sites
+    limited = replace(site, max_ways=None, unresolved=None, ranges=limits)
+    lost = replace(limited, unresolved="it depends on a call")
+
+    def judged(row: SiteCounts, *accepted: str) -> list[tuple[str, int | None]]:
+        kernel = replace(of, analysis=replace(of.analysis, sites=(row,)))
+        found = checked("ways <= 4", kernel, *accepted).findings
+        return [(finding.kind, finding.site.max_ways) for finding in found]
+
+    assert judged(limited) == judged(limited, "sites(load)") == [("broken", 7)]
+    assert judged(lost) == [("broken", 7)]
+    assert judged(lost, "sites(load)") == []
 
 
 def test_growing_waste_breaks_the_baseline() -> None:

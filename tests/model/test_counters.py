@@ -58,7 +58,6 @@ def test_names_quantities_and_ops_are_real() -> None:
         assert counter.quantity in QUANTITIES[counter.space]
         assert {(counter.space, op) for op in counter.ops} <= measured
         assert not set(counter.unsettled) & set(counter.ops)
-        assert counter.accuracy
 
 
 def test_ops_add_up_and_nothing_is_zero() -> None:

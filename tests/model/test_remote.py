@@ -11,7 +11,7 @@ from lab.experiments import HOPPER
 from lab.hopper.lane_rules import GLOBAL, OF_GLOBAL
 from memsim import MemsimError
 from memsim.model.coalescing import global_access
-from memsim.model.remote import global_atomic_access, is_same_anywhere, remote_access
+from memsim.model.remote import global_atomic_access, is_same_anywhere, limits_anywhere, remote_access
 from tests.validate.conftest import TRACES
 
 OP = "cluster_async_store"
@@ -129,6 +129,33 @@ def test_where_no_place_is_in_two_lines_the_counts_of_global_atomics_do_not_depe
             assert counts == {measured}
             sure_ones += 1
     assert sure_ones >= 20
+
+
+@given(lanes)
+def test_wherever_an_array_lies_its_lines_and_sectors_are_within_the_limits(
+    row: list[int | None],
+) -> None:
+    addresses = np.array([[0 if lane is None else lane * 4 for lane in row]])
+    active = np.array([[lane is not None for lane in row]])
+    limits = [(int(few[0]), int(most[0])) for few, most in limits_anywhere(addresses, 4, 1, active)]
+    for start in np.random.default_rng(1).integers(0, 1 << 20, 6) * 128:
+        cost = remote_access(addresses + start, 4, OP, active)
+        for (few, most), count in zip(limits, (int(cost.sectors[0]), int(cost.lines[0]))):
+            assert few <= count <= most
+
+
+def test_lanes_at_one_place_of_many_lines_may_each_be_served_alone() -> None:
+    """Lane 0 has the place; each of the four others may have to wait for one before it."""
+    addresses, active = np.zeros((1, 32), int), np.zeros((1, 32), np.bool_)
+    addresses[0, :5], active[0, :5] = np.arange(5) * 128, True
+    (sectors, lines) = limits_anywhere(addresses, 4, 1, active)
+    assert [int(count[0]) for count in (*sectors, *lines)] == [5, 5, 5, 5]
+    addresses[0, :5] = 0  # the same word
+    (sectors, lines) = limits_anywhere(addresses, 4, 1, active)
+    assert [int(count[0]) for count in (*sectors, *lines)] == [5, 5, 5, 5]
+    addresses[0, :5] = 0, 4, 128, 132, 8
+    (sectors, lines) = limits_anywhere(addresses, 4, 1, active)
+    assert [int(count[0]) for count in (*sectors, *lines)] == [2, 3, 2, 3]
 
 
 def test_what_is_not_modelled_is_refused() -> None:

@@ -184,7 +184,8 @@ def test_cycles_of_matrix_products() -> None:
     asked = {
         "HMMA.16816.F32": 6, "HMMA.1688.F32": 4, "HMMA.1688.F32.TF32": 6, "IMMA.16832.S8": 6,
         "DMMA.8x8x4": 16, "HGMMA.64x128x16.F32": 64, "HGMMA.SP.64x128x16": None, "HGMMA.64x8x16.SP": None,
-        "HGMMA.64x8": None, "QGMMA.64x8x32": 4, "HMMA": None, "HGMMA": None, "HFMA2.MMA": 2,
+        "HGMMA.64x8": None, "HGMMA.64x8x16x2": None, "HGMMA.64xNx16": None,
+        "QGMMA.64x8x32": 4, "HMMA": None, "HGMMA": None, "HFMA2.MMA": 2,
     }  # fmt: skip
     for form, cycles in asked.items():
         opcode, *modifiers = form.split(".")

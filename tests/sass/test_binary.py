@@ -22,7 +22,7 @@ from memsim.compile.toolkit import find_tool
 from memsim.errors import MemsimError
 from memsim.sass import binary, disassemble
 from memsim.sass.binary import chips_in, cubins_in
-from memsim.sass.fat_binary import LZ4, OF_ONE_CHIP, ZSTD, read_fatbins
+from memsim.sass.fat_binary import LZ4, OF_ONE_CHIP, ZSTD, packed_cubins, unpack
 from memsim.sass.machine_code import FEW_KERNELS, MachineModule
 from memsim.targets.offers import listed_code
 
@@ -94,20 +94,26 @@ def test_a_wheel(tmp_path: Path, cuobjdump: None) -> None:
     ]
 
 
+def unpacked(data: bytes) -> tuple[list[bytes | None], int]:
+    """The cubins of fat binaries, None for one that cannot be read; and how many are cut off."""
+    packed, cut = packed_cubins(data)
+    return [unpack(data, one) for one in packed], cut
+
+
 def test_a_fat_binary_within_something_else() -> None:
     container = b"junk \x50\xed\x55\xba junk" + fatbin(plain(SM_80)) + b"more" + fatbin(plain(SM_90))
-    assert [cubin[:4] for cubin in read_fatbins(container).cubins] == [b"\x7fELF"] * 2
-    assert read_fatbins(container).unread == 0
+    cubins, cut = unpacked(container)
+    assert [cubin and cubin[:4] for cubin in cubins] == [b"\x7fELF"] * 2 and not cut
 
 
 def test_lz4() -> None:
     repeated = bytes([0x35]) + b"abc" + struct.pack("<H", 3) + b"\x50" + b"12345"
     text = b"abc" + b"abcabcabc" + b"12345"
     images = [(literals(SM_80), LZ4, len(SM_80)), (repeated, LZ4, len(text))]
-    assert read_fatbins(fatbin(*images)).cubins == (SM_80, text)
+    assert unpacked(fatbin(*images)) == ([SM_80, text], 0)
 
 
-def test_what_is_not_read_is_counted() -> None:
+def test_what_cannot_be_read_is_told() -> None:
     far = bytes([0x35]) + b"abc" + struct.pack("<H", 9) + b"\x50" + b"12345"
     for image in (
         (b"(\xb5/\xfd", ZSTD, 100),
@@ -115,9 +121,9 @@ def test_what_is_not_read_is_counted() -> None:
         (literals(SM_80)[:-9], LZ4, len(SM_80)),
         (b"\xff", LZ4, 9),
     ):
-        assert read_fatbins(fatbin(plain(SM_90), image)).unread == 1
-    for cut in (20, 90, 1000):
-        assert read_fatbins(fatbin(plain(SM_90))[:cut]).cubins == ()
+        assert unpacked(fatbin(plain(SM_90), image)) == ([SM_90, None], 0)
+    for end in (20, 90, 1000):
+        assert unpacked(fatbin(plain(SM_90))[:end])[0] == []
 
 
 def test_a_compressed_file_without_cuobjdump(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
