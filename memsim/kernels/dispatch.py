@@ -182,6 +182,15 @@ class Dispatcher:
             return (self._piece(sizes, 0),)
         return (self._piece({**sizes, ROWS: cut}, 0), self._piece({**sizes, ROWS: sizes[ROWS] - cut}, cut))
 
+    def alternatives(self, size: Size = None) -> tuple[Piece, ...]:
+        """Each kernel that could be launched for all of a size, K divided as it would be for that kernel.
+
+        Raises:
+            MemsimError: as `Spec.sizes`.
+        """
+        sizes = self.family.named(size, self.name)
+        return tuple(replace(self, choices=(one,))._piece(sizes, 0) for one in self._fitting(sizes))
+
     def _piece(self, sizes: Mapping[str, int], first: int) -> Piece:
         _, parts, choice = self._best(sizes)
         spec = choice.spec

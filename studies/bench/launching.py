@@ -6,6 +6,7 @@ The shipped PTX is compiled by the driver, which keeps its source lines.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,17 @@ def launcher(cupy: Any, job: Job, arrays: Mapping[str, Any]) -> Callable[[], Non
             kind = "f" if isinstance(value, float) else "i"
             arguments.append(np.dtype(f"{kind}{parameter.size}").type(value))
 
-    function = cupy.RawModule(path=str(ptx_path(spec))).get_function(spec.entry)
+    function = _module(cupy, str(ptx_path(spec))).get_function(spec.entry)
     shape = job.launch
     if shape.shared_bytes > STATIC_SHARED_BYTES:
         function.max_dynamic_shared_size_bytes = shape.shared_bytes
     return lambda: function(shape.grid, shape.block, tuple(arguments), shared_mem=shape.shared_bytes)
+
+
+@cache
+def _module(cupy: Any, path: str) -> Any:
+    """The driver takes a while to compile one."""
+    return cupy.RawModule(path=path)
 
 
 def _spec(job: Job) -> Spec:

@@ -70,7 +70,7 @@ def measure_speed(plan: Mapping[Size, Sequence[Entry]], progress: Progress = Non
     done, total = 0, sum(map(len, plan.values()))
     timed: dict[str, Spec] = {}
     for size, entries in plan.items():
-        bench = _Bench(cupy, cublas, size, entries[0])
+        bench = Bench(cupy, cublas, size, entries[0])
         cublas_times = [bench.time_cublas()]
         kernels: list[Timing] = []
         for entry in entries:
@@ -118,7 +118,7 @@ def _timing(
     return Timing(first.spec.name, size, times, beside, first.parts, *rest)
 
 
-class _Bench:
+class Bench:
     """The matrices of one size on the GPU: random ones to time with, small integers to check with."""
 
     def __init__(self, cupy: Any, cublas: CuBlas, size: Size, entry: Entry) -> None:
@@ -143,14 +143,14 @@ class _Bench:
                 self._busy,
             )
 
-    def time_kernel(self, pieces: Sequence[Piece]) -> tuple[float, ...] | None:
+    def time_kernel(self, pieces: Sequence[Piece], budget_ms: float = BUDGET_MS) -> tuple[float, ...] | None:
         """Milliseconds of all launches of the pieces; None if they compute something wrong."""
         with refusals(self._cupy, pieces[0].spec.name, self._size):
             self._exact["C"].fill(np.nan)  # so that an element that the kernel leaves out is seen
             self._all(pieces, self._exact)()
             if not bool((self._exact["C"] == self._expected).all()):
                 return None
-            return time_launches(self._cupy, self._all(pieces, self._random), BUDGET_MS, self._busy)
+            return time_launches(self._cupy, self._all(pieces, self._random), budget_ms, self._busy)
 
     def _all(self, pieces: Sequence[Piece], arrays: Mapping[str, Any]) -> Callable[[], None]:
         launches = [launch for piece in pieces for launch in self._launches(piece, arrays)]

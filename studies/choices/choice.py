@@ -1,0 +1,100 @@
+"""A choice that could be made for a problem, what was estimated of it, and what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
+
+from memsim.data import data_folder
+from memsim.validate.device import (
+    Date,
+    Device,
+    Natural,
+    Positive,
+    Sha256,
+    Text,
+    check_record,
+    read_record,
+    write_record,
+)
+from studies.choices import FOLDER
+
+SCHEMA = 1
+ESTIMATES = Path(__file__).with_name("estimates.json")
+TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"
+
+Milliseconds = Annotated[float, Meta(gt=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to solve a problem. kind: of `TILES` and `CONFIGURATIONS`. problem: a size, or a kernel's name.
+    code: SHA-256 of the PTX that is launched, of machine code from Triton.
+    """
+
+    kind: Text
+    problem: Text
+    choice: Text
+    code: Sha256
+
+
+@dataclass(frozen=True, slots=True)
+class EstimatedChoice:
+    """Elapsed cycles of all its launches, by the L2 cache before them; None: it was not estimated."""
+
+    choice: Choice
+    cold: Natural | None
+    warm: Natural
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What was estimated, by the code of the repository at a time (UTC, ISO 8601)."""
+
+    date: Date
+    choices: tuple[EstimatedChoice, ...]
+
+    def save(self) -> None:
+        """Write the file."""
+        write_record({"schema": SCHEMA, **asdict(self)}, ESTIMATES, replaces=True)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredChoice:
+    """Milliseconds by CUDA events: cold with L2 flushed before each launch, as Triton's autotuner measures
+    (none of tiles); warm of launches that follow each other.
+    """
+
+    choice: Choice
+    cold_ms: tuple[Milliseconds, ...]
+    warm_ms: Annotated[tuple[Milliseconds, ...], Meta(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRecording:
+    """What a GPU took. max_clock_mhz: of its multiprocessors. wrong: choices that computed something else."""
+
+    device: Device
+    date: Date
+    max_clock_mhz: Positive
+    choices: tuple[MeasuredChoice, ...]
+    wrong: tuple[Text, ...] = ()
+
+    def save(self, path: Path) -> None:
+        """Write a file."""
+        write_record({"schema": SCHEMA, **asdict(self)}, path)
+
+
+def load_estimates() -> Estimates:
+    """Those of the file."""
+    return check_record(read_record(ESTIMATES), SCHEMA, Estimates, str(ESTIMATES))
+
+
+def load_recordings(traces: Path | None = None) -> list[ChoiceRecording]:
+    """All, by the name of the GPU's folder."""
+    files: Iterable[Path] = sorted((traces or data_folder("traces")).glob(f"*/{FOLDER}/*.json"))
+    return [check_record(read_record(path), SCHEMA, ChoiceRecording, str(path)) for path in files]
