@@ -135,6 +135,8 @@ def measure(
             }
         told.setdefault("cpu", []).append(round(_cpu() - started, 2))
         told.setdefault("wall", []).append(round(time.monotonic() - wall, 2))
+        told.setdefault("needs no edit", found.needs_no_edit)
+        told.setdefault("pays", []).append(found.pays)
         if found.taken is None:
             told.setdefault("why", found.unproven)
             told["shown"] = shown(found)

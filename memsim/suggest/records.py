@@ -2,8 +2,8 @@
 
 `x = p[3 * i]; y = p[3 * i + 1]; z = p[3 * i + 2];` moves each sector three times. The edit moves the records
 of a warp's lanes through a tile of shared memory: neighbouring lanes access neighbouring elements, and each
-sector is moved once. It needs no barrier of the block and no other launch; where not the first lanes of a
-warp are active, or a block has more threads than this launch's, each thread moves its own elements as before.
+sector is moved once. It needs no barrier of the block and no other launch; where a warp's first lane is not
+active, or a block has more threads than this launch's, each thread moves its own elements as before.
 
 What is read lies between the first and the last element that a thread reads anyway, on each way through the
 statements around; what is written is all written anyway. Elements that are structures are records of one.
@@ -23,9 +23,9 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES, evaluate, open_names
-from memsim.source.kernels import parameters
-from memsim.source.values import changes
-from memsim.suggest.c_text import names_in
+from memsim.source.kernels import parameters, template_constants
+from memsim.source.values import changes, constants, value_of
+from memsim.suggest.c_text import names_in, plus
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
@@ -59,16 +59,19 @@ struct record_of_thread {
         __shared__ unit all[WARPS][32 * ROW];
         return all[thread() / 32];
     }
-    // Whether the first lanes of a warp are active, so that no others use its tile.
+    // Whether a warp's active lanes have its tile to themselves: others have no lane 0.
     static __device__ __forceinline__ bool together(unsigned lanes) {
-        return (lanes & (lanes + 1)) == 0 && thread() / 32 < WARPS;
+        return (lanes & 1) && thread() / 32 < WARPS;
+    }
+    // A lane's number among the active ones.
+    static __device__ __forceinline__ unsigned number(unsigned lanes) {
+        return __popc(lanes & ((1u << thread() % 32) - 1));
     }
     template <typename MOVE>
     static __device__ __forceinline__ void moved(unsigned lanes, const unit *at, MOVE move) {
-        const unsigned count = __popc(lanes), lane = thread() % 32;
+        const unsigned count = __popc(lanes), lane = number(lanes);
         const unit *first = (const unit *)__shfl_sync(lanes, (unsigned long long)at, 0);
-        const bool dense = __all_sync(lanes, at == first + lane * UNITS);
-        if (dense) {
+        if (__all_sync(lanes, at == first + lane * UNITS)) {
 #pragma unroll
             for (unsigned step = 0; step < UNITS; ++step) {
                 const unsigned place = step * count + lane;
@@ -76,11 +79,14 @@ struct record_of_thread {
             }
             return;
         }
+        __shared__ const unit *others[WARPS][32];
+        const unit **starts = others[thread() / 32];
+        starts[lane] = at;
+        __syncwarp(lanes);
 #pragma unroll
         for (unsigned step = 0; step < UNITS; ++step) {
             const unsigned place = step * count + lane, record = place / UNITS;
-            const unit *of = (const unit *)__shfl_sync(lanes, (unsigned long long)at, record);
-            move(place + record * (ROW - UNITS), of + place % UNITS);
+            move(place + record * (ROW - UNITS), starts[record] + place % UNITS);
         }
     }
     __device__ __forceinline__ void load(const T *where) {
@@ -91,11 +97,11 @@ struct record_of_thread {
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
             return;
         }
-        unit *staged = tile();
+        unit *staged = tile(), *own = staged + number(lanes) * ROW;
         moved(lanes, at, [staged](unsigned place, const unit *from) { staged[place] = *from; });
         __syncwarp(lanes);
 #pragma unroll
-        for (int one = 0; one < UNITS; ++one) units[one] = staged[thread() % 32 * ROW + one];
+        for (int one = 0; one < UNITS; ++one) units[one] = own[one];
         __syncwarp(lanes);
     }
     __device__ __forceinline__ void store(T *where) const {
@@ -106,9 +112,9 @@ struct record_of_thread {
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];
             return;
         }
-        unit *staged = tile();
+        unit *staged = tile(), *own = staged + number(lanes) * ROW;
 #pragma unroll
-        for (int one = 0; one < UNITS; ++one) staged[thread() % 32 * ROW + one] = units[one];
+        for (int one = 0; one < UNITS; ++one) own[one] = units[one];
         __syncwarp(lanes);
         moved(lanes, at, [staged](unsigned place, const unit *to) { *(unit *)to = staged[place]; });
         __syncwarp(lanes);
@@ -140,12 +146,19 @@ _NOT_ALWAYS = (
     "case_statement",
     "for_range_loop",
 )
+_ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
+_CHANGES = ("assignment_expression", "update_expression")
+_COUNTED = re.compile(
+    r"for\s*\(\s*(?:unsigned\s+int|unsigned|int|size_t|short)\s+(?P<name>\w+)\s*=\s*(?P<start>\w+)\s*;"
+    r"\s*(?P<tested>\w+)\s*<\s*(?P<end>\w+)\s*;\s*(?:\+\+\s*(?P<before>\w+)|(?P<after>\w+)\s*\+\+)\s*\)"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """`array[index]` in a statement of a block. always: whether each way through the block makes it. value:
-    what it is assigned, None for a load.
+    """`array[index]` in a statement of a block. always: whether each way through the block makes it. stores:
+    whether it is assigned. span: of how many elements, from that of the index on, in a loop over them;
+    variable: the loop's, from how many on.
     """
 
     node: Node
@@ -153,12 +166,21 @@ class _Use:
     array: str
     index: str
     always: bool
-    value: Node | None
+    stores: bool
+    span: int = 1
+    variable: tuple[str, int] = ("", 0)
+
+    def place(self, number: int) -> str:
+        """Which element of a record it is, where `number` is that of the index."""
+        variable, start = self.variable
+        if not variable:
+            return f"{number}"
+        return variable if number == start else plus(variable, number - start).replace("+ -", "- ")
 
     @property
     def op(self) -> str:
         """As sites have it."""
-        return "load" if self.value is None else "store"
+        return "store" if self.stores else "load"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +252,10 @@ class _Records(KernelTree):
         lines = f"\n{indent[0] if indent else ''}"
         shape = f"<{record.length}, {self.warps}>"
         places = [
-            Replacement(use.node.start_byte, use.node.end_byte, f"{name}[{place}]") for place, use in uses
+            Replacement(use.node.start_byte, use.node.end_byte, f"{name}[{use.place(number)}]")
+            for number, use in uses
         ]
-        stored = uses[0][1].value is not None
+        stored = uses[0][1].stores
         how = f"record_for{shape}({record.first.array})" if stored else f"record_at{shape}({address})"
         opening = f"{'' if stored else 'const '}auto {name} = {how};{lines}"
         if places[0].start == start:
@@ -250,7 +273,7 @@ class _Records(KernelTree):
         for use in self._uses(definition):
             block = use.statement.parent
             assert block is not None
-            groups.setdefault((block.start_byte, use.array, use.value is None), []).append(use)
+            groups.setdefault((block.start_byte, use.array, use.stores), []).append(use)
         for uses in groups.values():
             waiting = uses
             while waiting:
@@ -293,45 +316,70 @@ class _Records(KernelTree):
 
     def _use(self, node: Node, array: str) -> _Use | None:
         """A use of an element; None where its address is taken, or it is changed by what it was."""
-        value, always = None, True
-        around = node.parent
-        if around is None or around.type in (
-            "pointer_expression",
-            "update_expression",
-            "subscript_expression",
-        ):
+        stores, always, around = False, True, node.parent
+        if around is None or around.type in _ADDRESS_OR_MORE:
             return None
         if around.type == "assignment_expression" and around.children[0] == node:
-            value = around.children[2]
-            statement = around.parent
-            alone = statement is not None and statement.type == "expression_statement"
+            stores = True
+            alone = around.parent is not None and around.parent.type == "expression_statement"
             if around.children[1].type != "=" or not alone:
                 return None
         elif around.type == "field_expression" and around.parent is not None:
             changed = around.parent
-            if (
-                changed.type in ("assignment_expression", "update_expression")
-                and changed.children[0] == around
-            ):
+            if changed.type in _CHANGES and changed.children[0] == around:
                 return None
+        text = self.tree.text(node)
+        index, span, variable = text[text.index("[") + 1 : text.rindex("]")].strip(), 1, ("", 0)
         inner, outer = node, node.parent
-        while outer is not None and outer.type != "compound_statement":
-            always &= not (
-                outer.type in _NOT_ALWAYS
-                or (outer.type == "conditional_expression" and inner != outer.children[0])
-                or (
-                    outer.type == "binary_expression"
-                    and outer.children[1].type in ("&&", "||")
-                    and inner != outer.children[0]
-                )
-            )
+        while outer is not None and not self._is_block(outer, index if always and span == 1 else ""):
             if outer.type in ("function_definition", "lambda_expression"):
                 return None
+            counted = self._counted(outer) if outer.type == "for_statement" and span == 1 else None
+            if counted is not None and always and _grows_by_one(index, counted[0]):
+                name, start, span = counted
+                index, variable = with_value(index, name, start), (name, start)
+            elif counted is None or stores or not self._is_same_in(outer, index):
+                always &= not _may_be_left_out(outer, inner)
             inner, outer = outer, outer.parent
         if outer is None:
             return None
-        text = self.tree.text(node)
-        return _Use(node, inner, array, text[text.index("[") + 1 : text.rindex("]")].strip(), always, value)
+        ahead = self.text[inner.start_byte : node.start_byte]
+        if any(changes(name, ahead) for name in names_in(index)):
+            return None
+        return _Use(node, inner, array, index, always, stores, span, variable)
+
+    def _is_block(self, node: Node, index: str) -> bool:
+        """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
+        if node.type != "compound_statement":
+            return False
+        counted = self._counted(node.parent) if node.parent is not None and index else None
+        if counted is None or node.parent is None:
+            return True
+        return not _grows_by_one(index, counted[0]) and not self._is_same_in(node.parent, index)
+
+    def _is_same_in(self, loop: Node, index: str) -> bool:
+        """Whether an index is the same in all iterations of a loop."""
+        code = self.tree.text(loop)
+        return not any(changes(name, code) for name in names_in(index))
+
+    def _counted(self, loop: Node) -> tuple[str, int, int] | None:
+        """The variable of a loop that counts by one, where it starts, and how often; None without numbers."""
+        if loop.type != "for_statement":
+            return None
+        head = self.tree.text(loop).partition("{")[0]
+        match = _COUNTED.match(head)
+        if (
+            match is None
+            or match["name"] != match["tested"]
+            or match["name"] != (match["before"] or match["after"])
+        ):
+            return None
+        known = {**constants(self.text), **template_constants(self.text, self.before.trace.kernel)}
+        start, end = (value_of(match[part], known) for part in ("start", "end"))
+        body = loop.child_by_field_name("body")
+        if start is None or end is None or body is None or changes(match["name"], self.tree.text(body)):
+            return None
+        return (match["name"], start, end - start) if 1 < end - start <= MOST else None
 
     def _alike(self, uses: list[_Use]) -> tuple[list[tuple[int, _Use]], list[_Use]]:
         """The uses that are numbers of elements from the first one, before something that they are made of
@@ -341,7 +389,7 @@ class _Records(KernelTree):
         block = first.statement.parent
         for use in uses[1:]:
             step = distance(first.index, use.index)
-            between = self.text[first.statement.start_byte : use.node.start_byte]
+            between = self.text[first.statement.end_byte : use.node.start_byte]
             moved = any(changes(name, between) for name in (*names_in(use.index, first.index), use.array))
             if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
                 others.append(use)
@@ -351,24 +399,25 @@ class _Records(KernelTree):
 
     def _record(self, alike: list[tuple[int, _Use]]) -> _Record | None:
         """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
-        always = sorted({place for place, use in alike if use.always})
-        if not always or not alike[0][1].always:
+        always = sorted({place + more for place, use in alike if use.always for more in range(use.span)})
+        block = alike[0][1].statement.parent
+        if not alike[0][1].always or block is None:
             return None
         low, high = always[0], always[-1]
-        uses = [(place - low, use) for place, use in alike if low <= place <= high]
+        uses = [(place - low, use) for place, use in alike if low <= place <= place + use.span - 1 <= high]
         first, last = uses[0][1], uses[-1][1]
-        stores = first.value is not None
         length = high - low + 1
-        if length == 1 and self._is_scalar(first.array):
+        if length > MOST or (length == 1 and self._is_scalar(first.array)):
             return None
-        code = self.tree.text(first.statement.parent) if first.statement.parent is not None else ""
-        start = first.statement.parent.start_byte if first.statement.parent is not None else 0
-        between = code[first.statement.start_byte - start : last.node.end_byte - start]
-        if _INTERRUPTS.search(between):
+        between = self.text[first.statement.start_byte : last.statement.end_byte]
+        if _INTERRUPTS.search(between) or not any(place == 0 for place, _ in uses):
             return None
-        named = len(re.findall(rf"(?<![\w.]){first.array}\b", between))
-        if stores:  # all of it, each once, and nothing else of the array meanwhile
-            whole = len(always) == length == len(uses) == named and all(use.always for _, use in uses)
+        if first.stores:  # all of it, each once, and nothing else of the array meanwhile
+            named = len(re.findall(rf"(?<![\w.]){first.array}\b", between))
+            each = sum(use.span for _, use in uses)
+            whole = (
+                len(always) == length == each and named == len(uses) and all(use.always for _, use in uses)
+            )
             return _Record(tuple(uses), length) if whole else None
         stored = re.search(rf"\b{first.array}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", between)
         return None if stored else _Record(tuple(uses), length)
@@ -377,6 +426,23 @@ class _Records(KernelTree):
         """Whether an access moves a whole element, as far as its type is known."""
         words = re.findall(r"\w+", self.types.get(array, "float"))
         return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
+
+
+def _may_be_left_out(node: Node, part: Node) -> bool:
+    """Whether a part of a statement or expression is not always executed."""
+    if node.type == "binary_expression":
+        return node.children[1].type in ("&&", "||") and part != node.children[0]
+    return node.type in _NOT_ALWAYS or (node.type == "conditional_expression" and part != node.children[0])
+
+
+def with_value(index: str, name: str, value: int) -> str:
+    """An index where a variable has a value."""
+    return re.sub(rf"(?<![\w.]){name}\b", str(value), index)
+
+
+def _grows_by_one(index: str, name: str) -> bool:
+    """Whether an index is that of the next element where a variable is one more."""
+    return distance(with_value(index, name, 0), with_value(index, name, 1)) == 1
 
 
 def distance(one: str, two: str) -> int | None:

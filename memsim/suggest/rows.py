@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
+from memsim.arch.units import WORD
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.expressions import evaluate, open_names
@@ -128,22 +129,32 @@ def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     If that saves a quarter of the needless sectors or more, and the bound is not higher.
     """
-    edit = _Rows(before, job.kernel.file).edit() if source_of(job) is not None else None
-    if edit is None:
+    if source_of(job) is None:
         return ()
-    changed = edit_job(job, edit, job.launch)
-    try:
-        done = Remapped(NAME, before, edit, changed, replay_job(changed))
-    except MemsimError:
-        return ()  # a change that does not compile or run is not proposed
-    saved = total(before, "sectors") - total(done.analysis, "sectors")
-    enough = saved >= BADLY_COALESCED * sum(site.needless_sectors for site in before.sites)
-    cheaper = done.analysis.bound.cycles <= before.bound.cycles
-    return (done,) if enough and cheaper and done.helps else ()
+    tried: list[Edit] = []
+    for least in (min(WIDTHS), WORD):  # where narrow elements cost more than they save, the wide ones alone
+        edit = _Rows(before, job.kernel.file, least).edit()
+        if edit is None or edit in tried:
+            continue
+        tried.append(edit)
+        changed = edit_job(job, edit, job.launch)
+        try:
+            done = Remapped(NAME, before, edit, changed, replay_job(changed))
+        except MemsimError:
+            continue  # a change that does not compile or run is not proposed
+        saved = total(before, "sectors") - total(done.analysis, "sectors")
+        enough = saved >= BADLY_COALESCED * sum(site.needless_sectors for site in before.sites)
+        if enough and done.analysis.bound.cycles <= before.bound.cycles and done.helps:
+            return (done,)
+    return ()
 
 
 class _Rows(KernelTree):
-    """A kernel's source, in which such accesses are looked for."""
+    """A kernel's source, in which such accesses are looked for, of elements of `least` bytes or more."""
+
+    def __init__(self, before: Analysis, file: str, least: int) -> None:
+        super().__init__(before, file)
+        self.least = least
 
     def edit(self) -> Edit | None:
         """The kernel with all such accesses changed; None if there is none."""
@@ -189,7 +200,11 @@ class _Rows(KernelTree):
             if self.tree.text(node.children[0]) in others:
                 continue
             first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
-            ops = {site.op for site in bad if first <= site.line <= last and site.width in WIDTHS}
+            ops = {
+                site.op
+                for site in bad
+                if first <= site.line <= last and self.least <= site.width <= max(WIDTHS)
+            }
             made = self._access(node) if ops else None
             if made is not None and ("load" if made.value is None else "store") in ops:
                 yield made

@@ -33,6 +33,8 @@ from memsim.time.quick_estimate import estimate
 
 #: The share of the estimated time below which a change does not pay.
 WORTH_AN_EDIT = 0.02
+#: Units whose work is sectors, or the lines they are in.
+SECTOR_UNITS = ("l1_tags", "l1_data", "l2", "dram")
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,19 @@ class Suggestions:
         if before is None or after is None or before.elapsed is None or after.elapsed is None:
             return self.taken is not None
         return after.elapsed <= (1 - WORTH_AN_EDIT) * before.elapsed
+
+    @property
+    def sectors_are_free(self) -> bool:
+        """Whether no unit that moves sectors makes the lower bound: most are found in the L1 cache."""
+        bound = self.analysis.bound
+        return not bound.lacks and bool(bound.units) and bound.units[0].key not in SECTOR_UNITS
+
+    @property
+    def needs_no_edit(self) -> bool:
+        """Whether what is taken does not pay, or, where nothing is, only sectors that are free are wasted."""
+        if self.taken is not None:
+            return not self.pays
+        return self.sectors_are_free and not any(entry.conflicts for entry in self.advice)
 
     @property
     def order(self) -> Callable[[Analysis], tuple[int, int]]:

@@ -33,6 +33,7 @@ LOOP = (
     "float sum = 0; for (int j = 0; j < 2; ++j) { int at = 3 * (i + j); sum += in[at] * in[at + 1];"
     " sum += in[at + 2]; } out[i] = sum;"
 )
+COPIED = "for (int c = 0; c < 3; c++) { out[3 * i + c] = in[3 * i + c] + in[3 * i]; }"
 
 
 def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
@@ -59,6 +60,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (GREY, "0.3f * colours_record0[0].r + 0.6f * colours_record0[0].g"),
         (GATHERED, "record_at<3, 7>(&in[3 * at]);"),
         (LOOP, "record_at<3, 7>(&in[at]);"),
+        (COPIED, "out_record0[c] = in_record1[c] + in_record1[0];"),
     ],
 )
 def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written: str) -> None:
@@ -88,6 +90,8 @@ def test_other_blocks_compute_the_same(tmp_path: Path) -> None:
         "out[3 * i] = 1; if (i & 1) out[3 * i + 1] = 2;",
         "out[3 * i] = in[i]; float x = out[3 * i]; out[3 * i + 1] = x;",  # read meanwhile
         "int at = 3 * i; float x = in[at]; at += 100; out[i] = x + in[at + 1 - 100];",
+        "for (int c = 0; c < n / 70; c++) out[3 * i + c] = in[3 * i + c];",  # who knows how many
+        "for (int c = 0; c < 3; c++) { if (c == 1) break; out[3 * i + c] = 1; }",
         "float x = in[3 * i]; __syncthreads(); out[i] = x + in[3 * i + 1];",
     ],
 )

@@ -9,8 +9,6 @@ from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.suggest.by_hand import by_hand
 
-#: Units whose work is sectors, or the lines they are in.
-SECTOR_UNITS = ("l1_tags", "l1_data", "l2", "dram")
 _LEAST = f"{100 // LEAST_SAVED} %"
 
 
@@ -59,10 +57,9 @@ def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
 
 def _where_they_cost_nothing(found: Suggestions) -> str:
     """Says so where no unit that moves sectors makes the lower bound: most are found in the L1 cache."""
-    bound = found.analysis.bound
-    if bound.lacks or not bound.units or bound.units[0].key in SECTOR_UNITS:
+    if not found.sectors_are_free:
         return ""
-    return f", without which the lower bound, by {bound.units[0].name}, would be the same"
+    return f", without which the lower bound, by {found.analysis.bound.units[0].name}, would be the same"
 
 
 def _counted(proof: Proof) -> dict[str, int]:

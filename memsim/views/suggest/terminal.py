@@ -11,6 +11,7 @@ from memsim.arch.units import BANKS
 from memsim.estimated_time import time_change
 from memsim.pictures.proposal_banks import BeforeAndAfter, picture
 from memsim.suggest.edit import Edit
+from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.suggestions import Suggestions
@@ -301,6 +302,8 @@ def _ending(found: Suggestions, names: Names) -> Iterator[str]:
             f"{found.analysis.excess_wavefronts:,} shared wavefronts above the ideal are not conflicts; "
             "another arrangement of the lanes could save them, but no layout can."
         )
+    if found.taken is None and found.needs_no_edit and any(map(is_badly_coalesced, found.analysis.sites)):
+        yield "Sectors that are not needed do not make the lower bound: they are not worth an edit."
     yield from _least_cycles(found)
 
 
