@@ -112,7 +112,8 @@ class Operands:
         given = {key: value for key, value in launch_said(self.ctx).items() if key in kind_of(target).keys}
         self.used |= set(given)
         spelt = partial(spell, self.ctx)
-        return read_job(target, {**given, "name": name}, folder=folder, where="--arg", spell=spelt)
+        said = {**given, "name": name}
+        return read_job(target, said, folder=folder, where="--arg", spell=spelt, verb="compare")
 
     def known_targets(self) -> Mapping[str, Job]:
         """The files that the project guards, by name; none if there is no project here."""

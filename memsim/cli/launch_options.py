@@ -188,12 +188,34 @@ def job_of(ctx: click.Context, target: str, *, beside: bool = False) -> Job:
     if beside:
         given = {key: value for key, value in given.items() if key in kind.keys}
     if project is None:
-        job = read_job(target, given, where="--arg", spell=partial(spell, ctx))
+        job = read_job(target, given, where="--arg", spell=partial(spell, ctx), verb=ctx.info_name or "")
         if is_source(target) and "args" not in given and job.args:
             say(f"note: launch taken from the source: {_in_words(job)}", err=True)
         return job
     check_keys(kind, given, partial(spell, ctx))
     return vary(project, given)
+
+
+def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | MemsimError]]:
+    """The launches that a CUDA file makes, in the source's words, or why one cannot be read; none where the
+    command line says more of the launch than its kernel and values of names, or TARGET is something else.
+
+    Raises:
+        MemsimError: as `read_job`.
+    """
+    given = launch_said(ctx)
+    if not is_source(target) or {"grid", "block", "args", "shared_bytes", "cluster"} & given.keys():
+        return []
+    from memsim.compile.cuda_source import read_launching_text
+    from memsim.targets.completed import complete_launches
+    from memsim.targets.source_launch import describe_offer
+
+    text, spelt = read_launching_text(Path(target), given.get("options", ())), partial(spell, ctx)
+    found: list[tuple[str, Job | MemsimError]] = []
+    for offer, said in complete_launches(target, text, given, spelt, ctx.info_name or ""):
+        job = said if isinstance(said, MemsimError) else read_job(target, said, where="--arg", spell=spelt)
+        found.append((describe_offer(offer), job))
+    return found
 
 
 def _in_words(job: Job) -> str:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from memsim.api.sanitizing import sanitize_job
-from memsim.cli.launch_options import job_of, options_of_target
+from memsim.cli.launch_options import each_launch, job_of, options_of_target
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, progress_bar, say
 from memsim.cli.project import path_here
 from memsim.cli.untrusted import allow_named
 from memsim.errors import MemsimError
-from memsim.sanitizer.hazards import TOOLS, Allowance, read_allowance
+from memsim.job import Job
+from memsim.sanitizer.hazards import TOOLS, Sanitized, read_allowance
 from memsim.views import sanitize_text
 
 
@@ -61,7 +63,8 @@ def sanitize(
     Each finding has the source lines, the threads, the array, the index, and what to do. Like a sanitizer it
     goes on after a finding. Exit code 0: none; 1: findings; 2: none, but not all could be judged.
 
-    TARGET and its options are the same as for `memsim analyze`; without one, all targets of the project.
+    TARGET and its options are the same as for `memsim analyze`; without one, all targets of the project. A
+    CUDA file: each launch that it makes, one after the other.
 
     \b
     Examples:
@@ -71,14 +74,18 @@ def sanitize(
     """
     allowances = [read_allowance(text) for text in allowed]
     chosen = TOOLS if "all" in tools else tools
+    judge = partial(sanitize_job, tools=chosen, allowances=allowances, unwritten=unwritten)
     if target is None:
         if as_json:
             raise click.UsageError("--json needs a TARGET", ctx)
         if unwritten:
             raise click.UsageError("--unwritten needs a TARGET", ctx)
-        return _all_targets(ctx, chosen, allowances)
+        return _several(judge, "targets", ((job.name, job_of(ctx, job.name)) for job in _targets()))
+    launches = [] if as_json else each_launch(ctx, target)
+    if len(launches) > 1:
+        return _several(judge, "launches", launches)
     with progress_bar(target) as report:
-        found = sanitize_job(job_of(ctx, target), report, chosen, allowances, unwritten=unwritten)
+        found = judge(job_of(ctx, target), report)
     if as_json:
         echo_json(sanitize_text.to_dict(found))
     else:
@@ -86,26 +93,36 @@ def sanitize(
     return found.exit_code
 
 
-def _all_targets(ctx: click.Context, tools: Collection[str], allowances: Sequence[Allowance]) -> int:
-    """The findings of each target of the project here; the greatest exit code, where 1 is before 2."""
+def _targets() -> Sequence[Job]:
+    """Those of the project here."""
     from memsim.targets.project import read_project
 
     path = path_here()
     if path is None:
         raise MemsimError("there is no TARGET, and no memsim.toml here", hint="memsim init writes one")
+    return read_project(path).targets
+
+
+def _several(
+    judge: Callable[..., Sanitized], what: str, jobs: Iterable[tuple[str, Job | MemsimError]]
+) -> int:
+    """The findings of each of several launches; the greatest exit code, where 1 is before 2."""
     codes = []
-    for job in read_project(path).targets:
+    for name, job in jobs:
         try:
-            with progress_bar(job.name) as report:
-                found = sanitize_job(job_of(ctx, job.name), report, tools, allowances)
+            if isinstance(job, MemsimError):
+                raise job
+            with progress_bar(name) as report:
+                found = judge(job, report)
         except MemsimError as error:
-            say(f"{job.name}: not judged: {error}", err=True)
+            say(f"{name}: not judged: {error}", err=True)
             codes.append(2)
             continue
         if found.errors:
-            sanitize_text.write(found, sys.stdout)
+            sanitize_text.write(found, sys.stdout, name)
+            say()
         else:
-            say(f"{job.name}: {sanitize_text.headline(found)}")
+            say(f"{name}: {sanitize_text.headline(found)}")
         codes.append(found.exit_code)
-    say(f"{len(codes)} targets: findings in {codes.count(1)}, not all judged in {codes.count(2)}")
+    say(f"{len(codes)} {what}: findings in {codes.count(1)}, not all judged in {codes.count(2)}")
     return 1 if 1 in codes else max(codes, default=0)

@@ -179,7 +179,7 @@ def _launches_in(tree: Tree, file: _File, line: int, start: int = 0) -> Iterator
     waiting = [tree.root]
     while waiting:
         node = waiting.pop()
-        waiting += node.children
+        waiting += reversed(node.children)
         if node.type == "kernel_call_syntax" and node.start_byte >= start and node.parent is not None:
             function = node.parent.child_by_field_name("function")
             arguments = node.parent.child_by_field_name("arguments")

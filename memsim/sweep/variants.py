@@ -130,7 +130,7 @@ def variants(
     for combination in product(*(choice.values for choice in choices)):
         chosen = dict(zip((choice.label for choice in choices), combination))
         name, said = _said(choices, combination)
-        job = read_job(name, said, where="--arg", spell=spell)
+        job = read_job(name, said, where="--arg", spell=spell, verb="sweep")
         values = {choice.label: chosen[choice.label] for choice in varying}
         found.append(Variant(values, job, _key(name, said, job, timed)))
     return found

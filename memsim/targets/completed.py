@@ -17,6 +17,7 @@ from memsim.targets.offers import (
     Spell,
     Word,
     command_line,
+    every_launch,
     generic_name,
     instance_of,
     offer_of,
@@ -24,12 +25,14 @@ from memsim.targets.offers import (
 )
 
 
-def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Spell = str) -> dict[str, Any]:
+def complete_launch(
+    file: str, text: str, said: Mapping[str, Any], spell: Spell = str, verb: str = "analyze"
+) -> dict[str, Any]:
     """The launch options, completed with kernel, grid, block, shared bytes and arguments of the source's
     launch.
 
     Arguments only if all their values are known and the user passed none. `let` has values of names that the
-    source leaves open.
+    source leaves open. verb: of the command lines in hints.
 
     Raises:
         MemsimError: everything that is still missing, with a command line to start from, or a name that the
@@ -38,7 +41,7 @@ def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Spell 
     said = dict(said)
     values: dict[str, Number] = said.pop("let", None) or {}
     _check_names(file, text, values, spell)
-    given, offer, missing = _filled_in(file, text, said, values, spell)
+    given, offer, missing = _filled_in(file, text, said, values, spell, verb)
     for name, value in values.items():
         others = {other: one for other, one in values.items() if other != name}
         variants = (others, {**values, name: 2 * value + 1})
@@ -49,15 +52,50 @@ def complete_launch(file: str, text: str, said: Mapping[str, Any], spell: Spell 
                 hint=f"remove it; {', '.join(others) or 'no name'} is enough" if not missing else "remove it",
             )
     if offer is not None and missing:
-        raise MemsimError(
-            f"{offer.kernel.signature} needs {', '.join(missing)}",
-            file=offer.kernel.file or file,
-            line=offer.kernel.line,
-            hint=command_line(
-                file, _with_shape(offer, given), given=values, options=said.get("options") or ()
-            ),
-        )
+        raise _lacking(file, offer, given, missing, values, verb)
     return given
+
+
+def complete_launches(
+    file: str, text: str, said: Mapping[str, Any], spell: Spell = str, verb: str = "analyze"
+) -> list[tuple[Offer, dict[str, Any] | MemsimError]]:
+    """As `complete_launch`, each different launch that the source makes, or what is missing of it.
+
+    Raises:
+        MemsimError: a value is given for a name that the source does not leave open.
+    """
+    said = dict(said)
+    values: dict[str, Number] = said.pop("let", None) or {}
+    _check_names(file, text, values, spell)
+    wanted = said.get("kernel")
+    wanted = None if wanted is None else instance_of(text, wanted, values)
+    found: dict[tuple[str, ...], tuple[Offer, dict[str, Any] | MemsimError]] = {}
+    for offer in every_launch(text, values):
+        if offer.launch is None or not _means(offer, wanted):
+            continue
+        name = {} if offer.alone or _is_open(offer) else {"kernel": offer.name}
+        given, missing = _filled(offer, {**said, **name}, values, spell)
+        error = _lacking(file, offer, given, missing, values, verb) if missing else None
+        found.setdefault(offer.command, (offer, error or given))
+    return [*found.values()]
+
+
+def _lacking(
+    file: str,
+    offer: Offer,
+    given: Mapping[str, Any],
+    missing: Sequence[str],
+    values: Mapping[str, Number],
+    verb: str,
+) -> MemsimError:
+    """What a launch still needs, with a command line to start from."""
+    options = given.get("options") or ()
+    return MemsimError(
+        f"{offer.kernel.signature} needs {', '.join(missing)}",
+        file=offer.kernel.file or file,
+        line=offer.kernel.line,
+        hint=command_line(file, _with_shape(offer, given), verb, values, options),
+    )
 
 
 def _says_the_same(
@@ -65,14 +103,14 @@ def _says_the_same(
 ) -> bool:
     """Whether other values of names lead to the same options, of which the same are missing."""
     try:
-        given, _, missing = _filled_in(file, text, said, values, spell)
+        given, _, missing = _filled_in(file, text, said, values, spell, "")
     except MemsimError:
         return False
     return (given, missing) == found
 
 
 def _filled_in(
-    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell
+    file: str, text: str, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell, verb: str
 ) -> tuple[dict[str, Any], Offer | None, list[str]]:
     """(the launch options, the offer of the source that they are from, what they still lack).
 
@@ -96,8 +134,15 @@ def _filled_in(
     if len(chosen) != 1:
         if said.get("grid") is not None and said.get("block") is not None:
             return dict(said), None, []  # the code tells which kernels there are
-        raise _undecided(file, chosen or known, said, spell)
-    (offer,) = chosen
+        raise _undecided(file, chosen or known, said, spell, verb)
+    given, missing = _filled(chosen[0], said, values, spell)
+    return given, chosen[0], missing
+
+
+def _filled(
+    offer: Offer, said: Mapping[str, Any], values: Mapping[str, Number], spell: Spell
+) -> tuple[dict[str, Any], list[str]]:
+    """(the launch options, what they still lack)."""
     given = dict(said)
     if (
         given.get("kernel") is None
@@ -117,7 +162,7 @@ def _filled_in(
             given["shared_bytes"] = launch.shared.value
     if given.get("args") is None and (launch or values) and not any(word.asked for word in offer.arguments):
         given["args"] = [word.text for word in offer.arguments]
-    return given, offer, list(_missing(offer, given, spell))
+    return given, list(_missing(offer, given, spell))
 
 
 def _with_shape(offer: Offer, given: Mapping[str, Any]) -> Offer:
@@ -166,7 +211,9 @@ def _is_open(offer: Offer) -> bool:
     return bool(offer.kernel.template) and offer.name == generic_name(offer.kernel)
 
 
-def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Spell) -> MemsimError:
+def _undecided(
+    file: str, known: Sequence[Offer], said: Mapping[str, Any], spell: Spell, verb: str
+) -> MemsimError:
     wanted = said.get("kernel")
     if not known:
         return MemsimError(
@@ -183,7 +230,7 @@ def _undecided(file: str, known: Sequence[Offer], said: Mapping[str, Any], spell
         missing = [spell(key) for key in ("kernel", "grid", "block") if said.get(key) is None]
         about = f"it has {len(known)} kernels; choose one by {', '.join(missing)}"
     options = said.get("options") or ()
-    lines = (command_line(file, offer, options=options) for offer in known)
+    lines = (command_line(file, offer, verb, options=options) for offer in known)
     return MemsimError(about, file=file, hint="\n".join(lines))
 
 

@@ -107,17 +107,25 @@ def offers(text: str, given: Mapping[str, Number] | None = None) -> tuple[Offer,
 
     given: values of names that the source leaves open.
     """
+    found: dict[tuple[KernelSource, str], Offer] = {}
+    for offer in every_launch(text, given):
+        found.setdefault((offer.kernel, offer.name), offer)
+    return tuple(found.values())
+
+
+def every_launch(text: str, given: Mapping[str, Number] | None = None) -> tuple[Offer, ...]:
+    """One for each launch of each kernel that the source makes, and for each kernel that it does not launch.
+
+    given: as for `offers`.
+    """
     found: list[Offer] = []
     values = dict(given or {})
     made = launches(text, tuple(values.items()))
     for kernel in kernels(text):
         own = [launch for launch in made if launch.plain == kernel.plain]
-        named: dict[str, LaunchSource] = {}
-        for launch in own:
-            if not kernel.template or (launch.template and not launch.unknown):
-                named.setdefault(_instance(kernel, launch), launch)
+        named = [one for one in own if not kernel.template or (one.template and not one.unknown)]
         if named:
-            found += [offer_of(text, kernel, name, launch, values) for name, launch in named.items()]
+            found += [offer_of(text, kernel, _instance(kernel, one), one, values) for one in named]
         else:
             found.append(offer_of(text, kernel, generic_name(kernel), own[0] if own else None, values))
     return tuple(found)

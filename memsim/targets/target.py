@@ -105,7 +105,13 @@ def file_of(target: str) -> str:
 
 
 def read_job(
-    target: str, said: Mapping[str, Any], *, folder: Path = Path(), where: str = "args", spell: Spell = str
+    target: str,
+    said: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    where: str = "args",
+    spell: Spell = str,
+    verb: str = "analyze",
 ) -> Job:
     """The job of a target.
 
@@ -115,12 +121,13 @@ def read_job(
         folder: the folder that file names are relative to.
         where: the source of the arguments, in errors.
         spell: how the user spells a key.
+        verb: of the command lines that hints offer.
 
     Raises:
         MemsimError: a key that does not apply, an invalid value, no such kernel, or no launch.
     """
     if is_file(target):
-        return file_job(target, said, folder=folder, where=where, spell=spell)
+        return file_job(target, said, folder=folder, where=where, spell=spell, verb=verb)
     return catalogue_job(target, said, spell=spell)
 
 
@@ -139,7 +146,13 @@ def catalogue_job(
 
 
 def file_job(
-    file: str, said: Mapping[str, Any], *, folder: Path = Path(), where: str = "args", spell: Spell = str
+    file: str,
+    said: Mapping[str, Any],
+    *,
+    folder: Path = Path(),
+    where: str = "args",
+    spell: Spell = str,
+    verb: str = "analyze",
 ) -> Job:
     """The job of a kernel in a file with any suffix, or in a folder of Triton's cache; as `read_job`."""
     kind = kind_of(file)
@@ -159,7 +172,7 @@ def file_job(
         return launched_job(read_launch(folder / file), said, spell)
     unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")
     if said.get("let") or any(said.get(key) is None for key in unsaid):
-        said = _with_source_launch(file, said, folder, spell)
+        said = _with_source_launch(file, said, folder, spell, verb)
     kernel = kernel_file.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
@@ -217,7 +230,9 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)
 
 
-def _with_source_launch(file: str, said: Mapping[str, Any], folder: Path, spell: Spell) -> Mapping[str, Any]:
+def _with_source_launch(
+    file: str, said: Mapping[str, Any], folder: Path, spell: Spell, verb: str
+) -> Mapping[str, Any]:
     """The options, completed from the source's own launch."""
     path = folder / file
     if Path(file).suffix in loading.SOURCE_SUFFIXES and file_exists(path):
@@ -227,7 +242,7 @@ def _with_source_launch(file: str, said: Mapping[str, Any], folder: Path, spell:
 
         try:
             options = absolute_paths(said.get("options") or (), folder)
-            return complete_launch(file, read_launching_text(path, options), said, spell)
+            return complete_launch(file, read_launching_text(path, options), said, spell, verb)
         except MemsimError as error:
             if spell is not str:
                 raise

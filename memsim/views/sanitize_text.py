@@ -25,10 +25,10 @@ NAMES = {
 }
 
 
-def write(found: Sanitized, stream: TextIO) -> None:
-    """Prints the findings, worst first, then what was not judged."""
+def write(found: Sanitized, stream: TextIO, name: str = "") -> None:
+    """Prints the findings, worst first, then what was not judged. name: of the launch, for the kernel's."""
     screen = Screen(stream)
-    screen.say(f"{found.kernel}: {headline(found)}", "bold")
+    screen.say(f"{name or found.kernel}: {headline(found)}", "bold")
     for number, one in enumerate(found.errors, 1):
         screen.say()
         screen.say(f"{number}. {title(one)}", "bold")

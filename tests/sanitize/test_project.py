@@ -38,7 +38,7 @@ def test_without_a_target_all_of_the_project_are_looked_at(
     (here / "memsim.toml").write_text(WITHOUT + WITH)
     assert main(["sanitize"]) == 1
     said = capsys.readouterr().out.splitlines()
-    assert said[0] == "k: 1 race" and said[-2] == "whole: no error found"
+    assert said[0] == "without: 1 race" and said[-2] == "whole: no error found"
     assert said[-1] == "2 targets: findings in 1, not all judged in 0"
     (here / "memsim.toml").write_text(WITH)
     assert main(["sanitize"]) == 0
@@ -54,3 +54,46 @@ def test_a_target_that_does_not_compile_is_not_judged(here: Path, capsys: pytest
 def test_without_a_project_a_target_is_asked_for(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sanitize"]) == 2
     assert "there is no TARGET, and no memsim.toml here" in capsys.readouterr().err
+
+
+LAUNCHES = """
+__global__ void k(int *o, int n) { __shared__ int s[64]; int t = threadIdx.x;
+s[t] = t;
+if (n > 32) __syncthreads();
+o[t] = s[t ^ 1]; }
+__global__ void copy(int *o, const int *p) { o[threadIdx.x] = p[threadIdx.x]; }
+int main(int argc, char **argv) { int *o, *p; cudaMalloc(&o, 256); cudaMalloc(&p, 256);
+int m = atoi(argv[1]);
+copy<<<1, 64>>>(o, p); copy<<<1, 96>>>(o, p);
+copy<<<1, 64>>>(o, p);
+copy<<<m, 64>>>(o, p);
+k<<<1, 64>>>(o, 64); }
+"""
+
+
+def test_each_launch_of_a_file_is_looked_at(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "many.cu").write_text(LAUNCHES)
+    assert main(["sanitize", "many.cu", "--let", "m=1"]) == 1
+    said = capsys.readouterr().out
+    assert "copy<<<1, 64>>>(i32[64], i32[64]): no error found\n" in said
+    assert "copy<<<1, 96>>>(i32[64], i32[64]): 2 accesses out of bounds" in said
+    assert said.endswith("3 launches: findings in 1, not all judged in 0\n")
+    assert main(["sanitize", "many.cu"]) == 1  # findings are worse than what is not judged
+    said, not_judged = capsys.readouterr()
+    assert "4 launches: findings in 1, not all judged in 1" in said
+    assert "copy<<<m, 64>>>(i32[64], i32[64]): not judged" in not_judged and "needs --let m" in not_judged
+    assert "hint: memsim sanitize many.cu --kernel copy" in not_judged
+    assert main(["sanitize", "many.cu", "--kernel", "k"]) == 0
+    assert "launches" not in capsys.readouterr().out
+    assert main(["sanitize", "many.cu", "--tool", "race"]) == 2
+
+
+@pytest.mark.parametrize("verb", ["bound", "explain", "time", "suggest"])
+def test_a_hint_has_the_verb_that_was_typed(
+    here: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "many.cu").write_text(LAUNCHES)
+    assert main([verb, "many.cu"]) == 2
+    said = capsys.readouterr().err
+    assert f"hint: memsim {verb} many.cu --kernel k " in said and "memsim analyze" not in said
+    assert main([verb, "many.cu", "--kernel", "k", "--grid", "1", "--block", "64"]) == 0
