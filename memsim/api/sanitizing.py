@@ -24,6 +24,7 @@ from memsim.sanitizer.hazards import (
     allow,
     by_lines,
 )
+from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
@@ -75,6 +76,7 @@ def sanitize_job(
         met = (said.meeting(pair, one) for pair, one in races.met.items())
         found += [one for one in met if one is not None]
         found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
+        found += [said.absent_lanes(*one) for one in ears.masks.found.items()]
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
     blocks = launch.blocks if chosen is None else len(chosen)
@@ -102,8 +104,9 @@ def _run(
     of_global = GlobalRaces(kernel.executable.program, job.launch)
     never_written = UnwrittenMemory(kernel.executable.program, unwritten)
     registers = ProductRegisters(kernel.executable.program)
-    ears = Ears(races, of_global, never_written, registers, kernel.sources)
-    order = Listeners(races, of_global, never_written)
+    masks = LaneMasks(kernel.executable.program)
+    ears = Ears(races, of_global, never_written, registers, masks, kernel.sources)
+    order = Listeners(races, of_global, never_written, masks)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
     try:

@@ -105,6 +105,9 @@ class OrderListener:
     def meet(self, lanes: Sequence[tuple[int, Mask]]) -> None:
         """Lanes that wait at several instructions, by their indices, are released as by one barrier."""
 
+    def name_lanes(self, instruction: int, named: np.ndarray, mask: Mask) -> None:
+        """Lanes come to wait for those of their warps that are named, as bits by lane [rows or 1, T or 1]."""
+
     def arrive_cluster(self, mask: Mask) -> None:
         """Warps arrive at the barrier of their cluster."""
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from memsim.arch.units import WARP
 from memsim.isa.memory_access import bytes_of_piece, register_count
-from memsim.isa.op import Trait
+from memsim.isa.op import Flow, Trait
 from memsim.isa.program import LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_races import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
+from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
@@ -232,7 +234,22 @@ class Description:
         """Lanes that wait forever."""
         access = FoundAccess(stuck.by.op, "waits", stuck.by.block, stuck.by.thread)
         cure = "all threads that are waited for have to arrive"
+        if stuck.by.op.flow is Flow.WARP_SYNC:
+            cure = "a mask of the lanes that come here, such as __ballot_sync() of the condition before it"
         return Hazard(SYNC, stuck.message, access, None, "", "", "", 0, 0, stuck.by.count, cure)
+
+    def absent_lanes(self, absent: AbsentLanes, example: Example) -> Hazard:
+        """Lanes that a mask does not name, or that a shuffle reads from and that do not execute it."""
+        op = self.ops[absent.instruction]
+        cure, doubt = "a mask that names each lane that executes it", ""
+        kind = "lanes come to it that its mask does not name"
+        if not absent.unnamed:
+            lanes = f"lane {example.later % WARP} reads from lane {example.earlier % WARP}"
+            kind = f"a shuffle reads from lanes that do not execute it: {lanes}"
+            cure = "all lanes that are read from have to execute it"
+            doubt = "what it returns is undefined in these lanes; the code may not use it"
+        access = FoundAccess(op, "synchronizes" if absent.unnamed else "reads", example.block, example.later)
+        return Hazard(SYNC, kind, access, None, "", "", "", 0, 0, example.count, cure, doubt)
 
     def element(self, byte: int, width: int) -> tuple[str, str, int]:
         """(array, `tile[3][0]`, byte in the array) of a byte of the kernel's shared memory."""

@@ -13,6 +13,7 @@ from memsim.access import AccessSide, Chunk, Site
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
 from memsim.sanitizer.global_races import GlobalRaces
+from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
@@ -39,7 +40,7 @@ class Ears:
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
     another shared array (by name) than the only one that the source line names. unjudged, limits: in words.
-    registers: of products.
+    registers: of products. masks: of lanes.
     """
 
     def __init__(
@@ -48,10 +49,11 @@ class Ears:
         of_global: GlobalRaces,
         unwritten: UnwrittenMemory,
         registers: ProductRegisters,
+        masks: LaneMasks,
         sources: Mapping[str, str],
     ) -> None:
         self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
-        self.registers = registers
+        self.registers, self.masks = registers, masks
         self.unjudged: set[str] = set()
         self.limits: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
@@ -148,6 +150,8 @@ class Ears:
         """Lanes execute these instructions."""
         if self.registers.is_used:
             self.registers.executed(start, stop, mask)
+        if self.masks.is_used:
+            self.masks.executed(start, stop, mask)
 
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""

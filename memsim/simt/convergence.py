@@ -7,6 +7,7 @@ kernels (docs/model.md).
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -107,7 +108,10 @@ class Convergence:
             others = self.machine.words_of(self.machine.alive) & ~self.machine.words_of(active)
             if (others.astype(bool) & to_bools(active)).any():
                 self.machine.listener.uncertain(f"which lanes reconverge after {op.name} at {op.where}")
-        return self._meet(op, op.index + 1, active, rest, self.machine.lane_words(value))
+        members = self.machine.lane_words(value)
+        if value != -1:
+            self.machine.order.name_lanes(op.index, members, active)
+        return self._meet(op, op.index + 1, active, rest, members)
 
     def give_way(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """YIELD: the other lanes of these warps run first, and until then BSYNC does not wait for these."""
@@ -260,9 +264,23 @@ class Convergence:
         return found
 
     def deadlock(self) -> MemsimError:
-        """The error for lanes that wait for others that never arrive."""
-        meeting = next(iter(self.waiting.values()))
+        """The error for lanes that wait for others that never arrive; for those of a mask, if there are."""
+        meetings = [one for one in self.waiting.values() if not one.returning]
+        meeting = min(meetings, key=lambda one: one.op.flow is not Flow.WARP_SYNC)
+        machine = self.machine
+        missing = meeting.members & machine.words_of(machine.alive) & ~machine.words_of(meeting.mask)
+        row, thread = (int(one[0]) for one in np.nonzero(machine.full(meeting.mask)))
+        absent = int(np.broadcast_to(missing, machine.shape)[row, thread])
+        named = " of the mask" if meeting.op.flow is Flow.WARP_SYNC else ""
         return Deadlock(
-            f"deadlock: {self.machine.places(meeting.mask)} wait forever at {meeting.op.text}",
-            self.machine.wrong(meeting.op, meeting.mask),
+            f"deadlock: {machine.places(meeting.mask)} wait forever at {meeting.op.text} for lanes"
+            f"{named} that do not come: {lanes_in_words(absent)}",
+            machine.wrong(meeting.op, meeting.mask),
         )
+
+
+def lanes_in_words(lanes: int) -> str:
+    """Lanes of a warp as bits: `0, 16 to 31`."""
+    bits = f"{lanes:032b}"[::-1]
+    runs = [(one.start(), one.end() - 1) for one in re.finditer("1+", bits)]
+    return ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in runs)

@@ -17,6 +17,8 @@ from memsim.errors import MemsimError
 from memsim.sanitizer.hazards import BOUNDS, INIT, SYNC, Sanitized, read_allowance
 from tests.simt.cuda import HOPPER, machine_kernel
 
+ALL, LOW = "~0u", "0xffff"
+
 
 def sanitized(body: str, tool: str, block: Any = 64, grid: Any = 1, head: str = "") -> Sanitized:
     text = f"{head}\n__global__ void k(float *o, float *p) {{ int t = threadIdx.x;\n{body}\n}}"
@@ -79,6 +81,74 @@ def test_threads_that_meet_at_different_barriers_are_found() -> None:
     assert sorted((one.first.thread, one.second.thread)) == [0, 32]
     assert "never reach" in sanitized(body.replace("{0}", "40"), SYNC).findings[0].kind
     assert not sanitized(body.replace("{0}", "64"), SYNC).findings
+
+
+#: Warp functions, the mask that is wrong, what is said of it, how many threads, and a mask that is not.
+MASKS = [
+    (
+        "if (t < 16) o[t] = __shfl_sync({0}, p[t], t ^ 1);",
+        ALL,
+        "of the mask that do not come: 16 to 31",
+        16,
+        LOW,
+    ),
+    (
+        "if (p[t] > 3) o[t] = __ballot_sync({0}, t);",
+        ALL,
+        "of the mask that do not come: 0 to 3",
+        28,
+        "0xfffffff0",
+    ),
+    ("if (t < 16) { o[t] = 1; __syncwarp({0}); p[t ^ 1] = 2; }", ALL, "that do not come: 16 to 31", 16, LOW),
+    ("if (t < 16) { o[t] = 1; __syncwarp({0}); p[t ^ 1] = 2; }", "0xff", "its mask does not name", 8, LOW),
+    ("if (t < 16) o[t] = __any_sync({0}, p[t]);", "0xfe", "its mask does not name", 9, LOW),
+    ("if (t == 5) return; o[t] = 1; __syncwarp({0}); p[t ^ 1] = 2;", "~8", "its mask does not name", 1, ALL),
+]
+
+
+@pytest.mark.parametrize(("body", "mask", "kind", "count", "good"), MASKS)
+def test_a_mask_names_the_lanes_that_come_and_no_others(
+    body: str, mask: str, kind: str, count: int, good: str
+) -> None:
+    """A mask may name lanes that have exited: no others wait for them (PTX ISA, `bar.warp.sync`)."""
+    text = f"__global__ void k(float *o, float *p) {{ int t = threadIdx.x;\n{body}\np[t + 32] = 4;\n}}"
+    args = [np.zeros(64, np.float32), np.arange(64, dtype=np.float32)]
+
+    def found(mask: str) -> Sanitized:
+        kernel = machine_kernel(text.replace("{0}", f"unsigned({mask})"))
+        return sanitize_job(job_of(kernel, 2, 32, args), tools=(SYNC,))
+
+    (one,) = found(mask).findings
+    assert kind in one.kind and one.count == 2 * count and not one.doubt
+    assert found(good).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "lanes", "count"),
+    [
+        ("if (t < 16) o[t] = __shfl_down_sync(0xffff, p[t], 8);", (8, 16), 8),
+        ("if (t < 16) o[t] = __shfl_down_sync(0xffff, p[t], 8, 16);", None, 0),  # beyond its end itself
+        ("if (t > 3) return; o[t] = __shfl_xor_sync(~0u, p[t], 4);", (0, 4), 4),
+        ("if (t > 3) return; o[t] = __shfl_xor_sync(~0u, p[t], 2);", None, 0),
+        ("if (t & 1) o[t] = __shfl_sync(0xaaaaaaaa, p[t], 0);", (1, 0), 16),
+        ("if (t & 1) o[t] = __shfl_sync(0xaaaaaaaa, p[t], 31);", None, 0),
+        ("o[t] = __shfl_up_sync(~0u, p[t], 1);", None, 0),
+    ],
+)
+def test_a_shuffle_reads_from_lanes_that_execute_it(
+    body: str, lanes: tuple[int, int] | None, count: int
+) -> None:
+    found = sanitized(body if "return" in body else f"t &= 31;\n{body}", SYNC, 64, 3).findings
+    assert len(found) == (lanes is not None)
+    if lanes is not None:
+        assert f"lane {lanes[0]} reads from lane {lanes[1]}" in found[0].kind and found[0].doubt
+        assert found[0].count == count * 3 * (1 if "return" in body else 2)
+
+
+def test_a_shuffle_reads_from_no_lane_that_there_is_not() -> None:
+    body = "o[t] = __shfl_xor_sync(~0u, p[t], {0});"
+    assert [one.count for one in sanitized(body.replace("{0}", "16"), SYNC, 16).findings] == [16]
+    assert not sanitized(body.replace("{0}", "8"), SYNC, 16).findings
 
 
 @pytest.mark.parametrize(
