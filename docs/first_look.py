@@ -28,12 +28,12 @@ def analyze() -> str:
 
 
 def suggest() -> str:
-    """The best proposal with its code, and what the changed kernel then costs."""
+    """The best proposal with its code, and what it changes."""
     command = "memsim suggest transpose_naive"
     parts = paragraphs(printed(command))
     best = next(part for part in parts if part.startswith("1. "))
     code = next(part for part in parts if " - " in part.splitlines()[0])
-    return fenced(command, "\n".join([CUT, best, code, CUT, parts[-1].splitlines()[-1]]) + "\n")
+    return fenced(command, "\n".join([CUT, best, code, CUT]) + "\n")
 
 
 def picture() -> str:

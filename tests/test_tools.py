@@ -18,5 +18,6 @@ def test_a_tool_finds_what_it_imports(path: Path, monkeypatch: pytest.MonkeyPatc
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, spec.name, module)  # dataclasses look their module up
+    monkeypatch.syspath_prepend(path.parent)  # as when it is run
     spec.loader.exec_module(module)
     assert module.__doc__

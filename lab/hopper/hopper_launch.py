@@ -137,7 +137,7 @@ class AddressListener:
         least = fewest_sectors(operation(space, kind), length // UNIT)
         self.sectors += int(np.where(length > 0, np.maximum(sectors, least), 0).sum())
 
-    def operands(self, op: Any, width: int, active: Any) -> None:
+    def operands(self, op: Any, width: int, active: Any, stretches: Any, commits: bool) -> None:
         self.width = width
 
     def write(self, slot: int, value: Any, active: Any) -> None:

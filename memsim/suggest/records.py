@@ -184,7 +184,7 @@ class _Use:
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
+class _MovedRecord:
     """Elements of a thread. uses: in order, each with the number of its element."""
 
     uses: tuple[tuple[int, _Use], ...]
@@ -243,7 +243,7 @@ class _Records(KernelTree):
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
         return Edit(self.file, self.text, in_order, names=tuple(names))
 
-    def _moved(self, record: _Record, name: str) -> list[Replacement]:
+    def _moved(self, record: _MovedRecord, name: str) -> list[Replacement]:
         """A record that is loaded before its first use, or stored after its last one."""
         uses = record.uses
         address = f"&{record.first.array}[{record.first.index}]"
@@ -267,7 +267,7 @@ class _Records(KernelTree):
             places.append(Replacement(end, end, f"{lines}{name}.store({address});"))
         return places
 
-    def _records(self, definition: Node) -> Iterator[_Record]:
+    def _records(self, definition: Node) -> Iterator[_MovedRecord]:
         """The records in lines that waste sectors."""
         groups: dict[tuple[int, str, bool], list[_Use]] = {}
         for use in self._uses(definition):
@@ -397,7 +397,7 @@ class _Records(KernelTree):
                 alike.append((step, use))
         return alike, others
 
-    def _record(self, alike: list[tuple[int, _Use]]) -> _Record | None:
+    def _record(self, alike: list[tuple[int, _Use]]) -> _MovedRecord | None:
         """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
         always = sorted({place + more for place, use in alike if use.always for more in range(use.span)})
         block = alike[0][1].statement.parent
@@ -418,9 +418,9 @@ class _Records(KernelTree):
             whole = (
                 len(always) == length == each and named == len(uses) and all(use.always for _, use in uses)
             )
-            return _Record(tuple(uses), length) if whole else None
+            return _MovedRecord(tuple(uses), length) if whole else None
         stored = re.search(rf"\b{first.array}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", between)
-        return None if stored else _Record(tuple(uses), length)
+        return None if stored else _MovedRecord(tuple(uses), length)
 
     def _is_scalar(self, array: str) -> bool:
         """Whether an access moves a whole element, as far as its type is known."""
