@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memsim.isa.definitions import DEFINITIONS
-from memsim.isa.op import UNIFORM, Effect
+from memsim.isa.op import UNIFORM, Effect, slots_of
 from memsim.isa.program import ALL_SPACES, Op, spaces_read, spaces_written
 from memsim.sass.decode import decode, meaning_of_text
 from memsim.sass.listing import Listing, ListingLine
@@ -144,3 +144,18 @@ def test_a_form_without_a_result_that_all_known_ones_have_may_do_anything(known:
     """A new chip may write something else first, which would keep its value if it were taken to be read."""
     assert meaning_of_text(known).definition.known
     assert not meaning_of_text(form).definition.known
+
+
+@pytest.mark.parametrize(
+    ("form", "registers"),
+    [
+        ("SULD.D.BA.2D.U8.STRONG.SM.IGN", 1),
+        ("SULD.D.BA.2D.STRONG.SM.TRAP", 1),
+        ("SULD.D.BA.2D.64.STRONG.SM.TRAP", 2),
+        ("SULD.D.BA.3D.128.STRONG.SM", 4),
+        ("SULD.P.2D.STRONG.SM.TRAP", 4),
+    ],
+)
+def test_a_surface_s_load_writes_as_many_registers_as_it_says(form: str, registers: int) -> None:
+    """Else the loop around it has no counter: ptxas keeps it in the register behind."""
+    assert slots_of(op(f"{form} R8, [R4], UR4, 0x0").writes) == list(range(8, 8 + registers))
