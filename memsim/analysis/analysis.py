@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from memsim.analysis.sites import rows_of_trace, site_counts
-from memsim.analysis.swap_costs import with_loops
+from memsim.analysis.sites import rows_of_trace
+from memsim.analysis.swap_costs import counts_of_rows
 from memsim.analysis.totals import totals_of
 from memsim.analysis.verdict import verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
@@ -163,20 +163,20 @@ class Analysis:
     @cached_property
     def instructions(self) -> tuple[tuple[InstructionCounts, ...], ...]:
         """For each row of `sites`, its machine instructions by address."""
-        trace = self.trace
-        found = []
-        for members, requests in rows_of_trace(trace):
-            rows = [
-                InstructionCounts(
-                    trace.sites[i].address,
-                    trace.sites[i].instruction,
-                    site_counts(trace, [trace.sites[i]], requests[trace.site[requests] == i], self.arch),
-                )
-                for i in members
-                if trace.sites[i].address >= 0
-            ]
-            found.append(tuple(sorted(rows, key=lambda row: row.address)))
-        return tuple(found)
+        trace, rows = self.trace, rows_of_trace(self.trace)
+        alone = [
+            ([number], requests[trace.site[requests] == number])
+            for members, requests in rows
+            for number in members
+        ]
+        counts = {
+            number: InstructionCounts(trace.sites[number].address, trace.sites[number].instruction, counted)
+            for ([number], _), counted in zip(alone, counts_of_rows(trace, alone, self.arch), strict=True)
+        }
+        by_address = [
+            sorted((counts[i] for i in members), key=lambda one: one.address) for members, _ in rows
+        ]
+        return tuple(tuple(one for one in found if one.address >= 0) for found in by_address)
 
     def to_pandas(self) -> DataFrame:
         """The rows as a `pandas.DataFrame`, a column for each field of `SiteCounts`; NA: does not apply.
@@ -264,10 +264,6 @@ def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:
     """
     made_for = "" if trace.origin is None else trace.origin.arch
     chip = arch_of_code(made_for) if arch is None else get_arch(arch)
-    rows = rows_of_trace(trace)
-    counted = [
-        site_counts(trace, [trace.sites[i] for i in members], requests, chip) for members, requests in rows
-    ]
-    sites = with_loops(trace, [members for members, _ in rows], counted, chip)
+    sites = counts_of_rows(trace, rows_of_trace(trace), chip)
     totals, ranges = totals_of(trace, sites, chip)
     return Analysis(trace, chip, sites, totals, verdict_of(trace, sites, chip), ranges)

@@ -9,12 +9,13 @@ each warp: with U updates by W warps there are at most U * W rounds.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from memsim.analysis.sites import site_counts
 from memsim.arch import Arch
-from memsim.counts import NO_WAVEFRONTS, Range, SiteCounts, total
+from memsim.counts import NO_WAVEFRONTS, Count, Range, SiteCounts, total
 from memsim.model.operations import operation
 from memsim.model.shared import SWAP_WIDTHS, costliest_round, rounds_of_one_warp
 from memsim.trace.trace import Trace
@@ -34,15 +35,12 @@ Ranges = dict[str, Range]
 LANES = "lanes"
 
 
-def with_loops(
-    trace: Trace, rows: Sequence[Sequence[int]], counts: Sequence[SiteCounts], arch: Arch
+def counts_of_rows(
+    trace: Trace, rows: Iterable[tuple[Sequence[int], np.ndarray]], arch: Arch
 ) -> tuple[SiteCounts, ...]:
-    """The rows of an analysis, whose sites are `rows`, with limits of such loops, or numbers."""
+    """The counts of rows, given as their sites and their requests; of such loops limits, or numbers."""
     of_sites = ranges_of_sites(trace, arch)
-    return tuple(
-        _with_ranges(trace, row, members, of_sites) if not of_sites.keys().isdisjoint(members) else row
-        for members, row in zip(rows, counts, strict=True)
-    )
+    return tuple(_counted(trace, members, requests, of_sites, arch) for members, requests in rows)
 
 
 def ranges_of_sites(trace: Trace, arch: Arch) -> dict[int, Ranges]:
@@ -100,17 +98,25 @@ def _load_of(trace: Trace, swap: AccessSite) -> int | None:
     return None
 
 
-def _with_ranges(
-    trace: Trace, row: SiteCounts, members: Sequence[int], of_sites: dict[int, Ranges]
+def _counted(
+    trace: Trace, members: Sequence[int], requests: np.ndarray, of_sites: dict[int, Ranges], arch: Arch
 ) -> SiteCounts:
-    """A row whose sites all belong to such loops; another one stays as it is executed, and says so."""
-    if any(number not in of_sites for number in members):
-        return row if row.unresolved else row.with_counts(dict.fromkeys(NO_COUNTS), WHY, {})
-    limits = {
-        name: total(of_sites[number][name] for number in members)
-        for name in of_sites[members[0]]
-        if name not in ("max_ways", LANES)
+    """One row, of whose sites some belong to such loops, or none."""
+    row = site_counts(trace, [trace.sites[number] for number in members], requests, arch)
+    loops = [of_sites[number] for number in members if number in of_sites]
+    if not loops:
+        return row
+    others = [number for number in members if number not in of_sites]
+    counts: dict[str, list[Count]] = {
+        name: [one[name] for one in loops] for name in loops[0] if name not in ("max_ways", LANES)
     }
+    if others:
+        apart = requests[np.isin(trace.site[requests], others)]
+        rest = site_counts(trace, [trace.sites[number] for number in others], apart, arch)
+        if rest.unresolved:
+            return row if row.unresolved else row.with_counts(dict.fromkeys(NO_COUNTS), WHY, {})
+        counts = {name: [*of_loops, rest.count(name)] for name, of_loops in counts.items()}
+    limits = {name: total(parts) for name, parts in counts.items()}
     ranges = {name: count for name, count in limits.items() if isinstance(count, Range)}
     numbers = {name: count for name, count in limits.items() if isinstance(count, int)}
     if ranges:

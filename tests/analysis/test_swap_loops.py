@@ -208,3 +208,29 @@ def test_a_store_of_another_warp_that_no_barrier_orders_makes_the_rounds_uncerta
     found = memsim.analyze(machine_kernel(text), 1, 64, [np.zeros(64, np.float32), keys])
     assert any("__syncthreads() missing" in why for why in found.trace.uncertain)
     assert histogram(keys).trace.uncertain == ()
+
+
+def test_a_load_in_the_loop_s_line_is_counted_beside_it() -> None:
+    on_one_line = HISTOGRAM.replace(";\n", "; ")
+    assert on_one_line != HISTOGRAM
+    lanes = np.arange(64, dtype=np.int32)
+    for keys, least, most in (
+        (lanes, 4, 4),
+        (lanes // 9, 18 + 2, 64 * 2 + 2),
+    ):  # 2: what is loaded in the end
+        found = memsim.analyze(machine_kernel(on_one_line), 1, 64, [np.zeros(64, np.float32), keys])
+        counted = found.undecided.get(LOADS) or Range("", found.totals[LOADS], found.totals[LOADS])
+        assert (counted.least, counted.most) == (least, most)
+
+
+def test_instructions_of_a_loop_have_the_limits_of_its_rows() -> None:
+    keys = np.arange(128, dtype=np.int32) % 64
+    loads = [
+        one.counts
+        for row in histogram(keys).instructions
+        for one in row
+        if one.text.startswith("LDS") and one.counts.space == "shared"
+    ]
+    assert sorted((one.wavefronts, one.count("wavefronts")) for one in loads if not one.ranges) == [(2, 2)]
+    (in_loop,) = (one for one in loads if one.ranges)
+    assert in_loop.wavefronts is None and in_loop.ranges["wavefronts"].most == 128 * 4
