@@ -8,7 +8,7 @@ busy all the time. Latencies, arbitration between warps, and repeated DRAM trans
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from memsim.arch import ASSUMED, SM_90, Arch
-from memsim.counts import SiteCounts
+from memsim.counts import SiteCounts, unknown_accesses
 from memsim.document import Count, DocumentPart, Line, Texts, plain
 from memsim.launch import Launch, Natural
 from memsim.least_work import (
@@ -134,7 +134,8 @@ class Bound:
 
     units: those with work, the busiest first. has_instructions: instruction counts are known; else only
     accesses are counted. multiprocessors: how many the launch can use. whole_blocks: all blocks execute the
-    same, and the busiest multiprocessor's count. not_counted: which requests have unknown work, in words.
+    same, and the busiest multiprocessor's count. not_counted: what has
+    unknown work, in words.
     unknown: opcodes whose work is not included. lacks: why it is not a bound of the whole launch, or an
     estimate; empty if it is one. occupancy: None if registers are unknown. cliffs: the smallest reductions
     that make more blocks resident. room: the most registers and the most shared memory that leave as many;
@@ -147,7 +148,7 @@ class Bound:
     chip: str
     multiprocessors: int
     whole_blocks: bool
-    not_counted: str
+    not_counted: tuple[str, ...]
     unknown: tuple[str, ...]
     lacks: tuple[str, ...]
     conflicts: int
@@ -211,8 +212,7 @@ class Bound:
             return "the work of the launch is unknown"
         first, *others = self.units
         estimate = "an estimate: " if self.lacks else ""
-        parts = [self.not_counted] if self.not_counted else []
-        parts.append(f"{estimate}at least {self.cycles:,} cycles, bound by {first.name}")
+        parts = [*self.not_counted, f"{estimate}at least {self.cycles:,} cycles, bound by {first.name}"]
         busy = [unit for unit in others if unit.cycles >= WORTH_A_WORD * self.cycles]
         if busy:
             parts.append(", ".join(f"{unit.name} {percent(unit.cycles / self.cycles)}" for unit in busy))
@@ -232,6 +232,7 @@ def bound_of(
     parts are omitted.
     """
     launch, share = trace.launch, trace.blocks_replayed / trace.launch.blocks
+    not_counted = tuple(_not_counted(trace, rows))
     use = pipe_use(executed_forms(trace), chip.clocked)
     whole = trace.blocks_alike and share == 1 and len(trace.executed) > 0
     wavefronts = least_wavefronts(trace, rows)
@@ -255,9 +256,12 @@ def bound_of(
         chip=chip.chip,
         multiprocessors=multiprocessors,
         whole_blocks=whole,
-        not_counted=trace.not_counted,
+        not_counted=not_counted,
         unknown=use.unknown,
-        lacks=_lacks(trace, rows, chip),
+        lacks=(
+            *_assumptions(trace, chip),
+            *(f"{what}, so the true bound is higher" for what in not_counted),
+        ),
         conflicts=conflicts,
         without_conflicts=ceil((wavefronts - conflicts) / share / multiprocessors),
         occupancy=held,
@@ -333,28 +337,26 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def _lacks(trace: Trace, rows: Sequence[SiteCounts], chip: Arch) -> tuple[str, ...]:
-    """Why it is not a bound of the whole launch, in words."""
-    found = []
+def _assumptions(trace: Trace, chip: Arch) -> Iterator[str]:
+    """What is taken for granted, in words."""
     if not len(trace.executed):
-        found.append("instruction counts are unknown, so only memory accesses are counted")
+        yield "instruction counts are unknown, so only memory accesses are counted"
     if trace.blocks_replayed < trace.launch.blocks:
-        found.append(
+        yield (
             f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks were replayed; the others are "
             "assumed to do the same"
         )
     if chip.rates == ASSUMED:
-        found.append(f"pipe rates were not measured on {chip}; those of {SM_90} are used")
-    unknown = sum(row.unresolved is not None for row in rows)
-    if unknown:
-        found.append(
-            f"{unknown} access{'es' * (unknown > 1)} could not be analyzed, so the true bound is higher"
-        )
+        yield f"pipe rates were not measured on {chip}; those of {SM_90} are used"
+
+
+def _not_counted(trace: Trace, rows: Sequence[SiteCounts]) -> Iterator[str]:
+    """What makes work that is in no unit's, in words."""
     if trace.not_counted:
-        found.append(f"{trace.not_counted}, so the true bound is higher")
+        yield trace.not_counted
+    yield from unknown_accesses(rows)
     if any(row.space == "texture" for row in rows):
-        found.append("the work of texture units is not included, so the true bound is higher")
-    return tuple(found)
+        yield "the work of texture units is not included"
 
 
 def _needs(trace: Trace) -> Needs:

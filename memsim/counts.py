@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -187,3 +187,13 @@ class InstructionCounts:
 def known(count: int | None) -> int:
     """A count for a sum: 0 where it does not apply or is not known."""
     return count or 0
+
+
+def unknown_accesses(rows: Iterable[SiteCounts]) -> Iterator[str]:
+    """How many rows have no counts, and how many have limits, in words."""
+    unresolved = [row for row in rows if row.unresolved is not None]
+    limited = sum(bool(row.ranges) for row in unresolved)
+    if lost := len(unresolved) - limited:
+        yield f"{lost} access{'es' * (lost > 1)} could not be analyzed"
+    if limited:
+        yield f"of {limited} access{'es' * (limited > 1)} only limits are known"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from memsim.arch import ASSUMED, BY_CLOCK, PUBLISHED, SM_90, Arch, plain_name
-from memsim.counts import SiteCounts, known
+from memsim.counts import SiteCounts, known, unknown_accesses
 from memsim.trace.trace import Trace
 
 # With shared accesses, the verdict mentions global memory only if this share of the sectors is unneeded.
@@ -15,7 +15,7 @@ BADLY_COALESCED = 0.25
 
 def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
     """The first line of every report: what is not counted, what is worst, how much of the whole it wastes."""
-    unresolved = sum(site.unresolved is not None for site in sites)
+    unresolved = any(site.unresolved is not None for site in sites)
     rest = "the rest is " if trace.not_counted else ""
     answers = [
         _shared_answer(sites, not unresolved, rest),
@@ -27,13 +27,7 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
         answers = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
     races = len(trace.races)
     found = f"{races} race{'s' * (races > 1)} in shared memory" if races else ""
-    parts = [trace.not_counted, found, *answers]
-    limited = sum(bool(site.unresolved and site.ranges) for site in sites)
-    if unresolved > limited:
-        lost = unresolved - limited
-        parts.append(f"{lost} access{'es' * (lost > 1)} could not be analyzed")
-    if limited:
-        parts.append(f"of {limited} access{'es' * (limited > 1)} only limits are known")
+    parts = [trace.not_counted, found, *answers, *unknown_accesses(sites)]
     if trace.uncertain:
         parts.append("some counts are uncertain")
     if trace.origin is not None and trace.origin.doubt:

@@ -147,9 +147,12 @@ class Arch:
         return tuple(width for e in self.rules if (e.space, e.op) == (space, op) for width in e.widths)
 
     def basis(self, space: str, op: str, width: int) -> str:
-        """How well the rule for an access is supported: MEASURED, BY_CLOCK, PUBLISHED or ASSUMED."""
+        """How well the rule for an access is supported: MEASURED, BY_CLOCK, PUBLISHED or ASSUMED.
+
+        An access without a rule of its own, which has limits, is served by the others.
+        """
         found = (e.basis for e in self.rules if (e.space, e.op) == (space, op) and width in e.widths)
-        return next(found, ASSUMED)
+        return next(found, MEASURED if self.is_measured else ASSUMED)
 
     @property
     def memory(self) -> MemoryRates | None:

@@ -17,7 +17,7 @@ from lab.experiments import RATES
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import ARCHS, SM_90, get_arch
-from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, percent
+from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, bound_of, percent
 from memsim.cli import cli
 from memsim.data import data_folder
 from memsim.kernels import catalog
@@ -309,3 +309,15 @@ def test_the_first_line_begins_with_what_is_not_counted() -> None:
     assert textured.verdict == f"{told}; an estimate: {certain.verdict}"
     assert textured.lacks == (f"{told}, so the true bound is higher",) and certain.lacks == ()
     assert textured.cycles == certain.cycles
+
+
+def test_the_first_line_names_accesses_and_units_without_a_count() -> None:
+    whole = catalog()["transpose_naive"].trace((64, 64))
+    site = replace(whole.sites[0], unresolved="its address is unknown")
+    told = "1 access could not be analyzed"
+    unknown = analyze_trace(replace(whole, sites=(site, *whole.sites[1:]))).bound
+    assert unknown.verdict.startswith(f"{told}; an estimate: at least ")
+    assert unknown.lacks == (f"{told}, so the true bound is higher",)
+    of_textures = replace(analyze_trace(whole).sites[0], space="texture")
+    fetched = bound_of(whole, [of_textures], {})
+    assert fetched.verdict.startswith("the work of texture units is not included; an estimate: ")

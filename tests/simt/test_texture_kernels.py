@@ -141,7 +141,7 @@ def test_what_is_served_in_pairs_of_lanes_has_limits() -> None:
     assert found.totals[METRIC.format("requests")] == 8 and found.totals[METRIC.format("sectors")] is None
     total = found.undecided[METRIC.format("sectors")]
     assert (total.least, total.most) == (96, 128)
-    assert "of 1 access only limits are known" in found.verdict
+    assert "of 1 access only limits are known" in found.verdict and "assumed" not in found.verdict
     assert "takes at least 96, at most 128 sectors" in render(found)
     assert (
         count_or_limits(row, "sectors", "?") == "96 to 128" and count_or_limits(row, "requests", "?") == "8"
