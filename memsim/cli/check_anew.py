@@ -101,7 +101,7 @@ def _cure(outcome: Outcome, targets: Sequence[Job], cache: Path | None) -> str:
         found = suggest(analyze_trace(trace_of(job, cache, None, apart=True), job.arch), job)
     except MemsimError:
         return ""  # the check has said what is wrong
-    return "" if found.taken is None else f"\n\n{as_comment(job.name, found.taken)}"
+    return f"\n\n{as_comment(job.name, found.taken)}" if found.taken is not None and found.pays else ""
 
 
 def _writer(form: str) -> Callable[[Outcome, Locate], str]:

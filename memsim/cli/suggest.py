@@ -14,6 +14,7 @@ from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, progress_bar, say, say_all, say_code
 from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
+from memsim.estimated_time import time_change
 from memsim.files import write_text
 from memsim.job import Job
 from memsim.kernels import Spec
@@ -21,6 +22,7 @@ from memsim.suggest import landing
 from memsim.suggest.edit import Edit
 from memsim.suggest.other_values import OtherValue, at_other_values, guarded, touched
 from memsim.suggest.prove import Proof, differing_results, edit_job, source_of
+from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
 from memsim.targets.analyze_targets import timed
@@ -83,7 +85,8 @@ def suggest(
     and loads of the array together. The best of each become source edits, which are compiled and
     replayed, and their counts are shown next to the forecast. Your file is not changed unless you give
     --apply: then both versions run on the same arguments, at other values of the constants that the edit
-    touches too, and the edit is written only if every array is bit-for-bit identical. Also considers
+    touches too, and the edit is written only if every array is bit-for-bit identical. A change that is
+    estimated slower, or not worth an edit, is written only with --take. Also considers
     remapping threads, wider global accesses, staging through shared memory, and structures of arrays.
 
     TARGET and its options are the same as for `memsim analyze`.
@@ -115,6 +118,8 @@ def suggest(
         )
     if measured is not None and not holds(measured):
         raise MemsimError("the GPU's counters differ from the prediction", exit_code=1)
+    if lands and not take:
+        _refuse_what_gains_nothing(found)
     if run or lands:
         edit, tried = _run(found.taken, job, as_json)
     if not lands:
@@ -139,6 +144,23 @@ def _measured(taken: Proof | Remapped, before: Analysis, job: Job) -> Verified:
     """What was taken, before and after, on this machine's GPU."""
     with progress_bar("measuring") as report:
         return measure_both(job, before, taken.job, taken.analysis, report)
+
+
+def _refuse_what_gains_nothing(found: Suggestions) -> None:
+    """A change that is not worth an edit is written only if its number is given.
+
+    Raises:
+        MemsimError: what comes first is not worth an edit.
+    """
+    gain = found.verdict
+    if gain is not None and not found.pays:
+        change = time_change(*found.times)
+        numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
+        raise MemsimError(
+            f"nothing is written: the best change is {gain.value}{f' ({change})' if change else ''}",
+            hint=f"{numbers} writes it all the same",
+            exit_code=1,
+        )
 
 
 def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:

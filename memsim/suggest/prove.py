@@ -7,7 +7,7 @@ hold: the compiler may merge or split accesses differently.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -24,11 +24,10 @@ from memsim.launch import Launch
 from memsim.suggest.edit import Edit
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
+from memsim.suggest.ranking import quickest_first
 from memsim.time.quick_estimate import estimate
 
 _INCLUDE = re.compile(r"\s*#\s*include\s*[\"<]([^\">]+)[\">]")
-#: Of an estimated time. Less than that from the shortest decides nothing, as the estimate has an error.
-ALIKE = 0.05
 MOST_TRIES = 4  # the most edits that are compiled
 
 
@@ -84,19 +83,6 @@ def replay_job(job: Job) -> Analysis:
     """
     trace = running.trace_job(job)
     return replace(analyze_trace(trace, job.arch), estimate=estimate(job, trace))
-
-
-def quickest_first(analyses: Iterable[Analysis]) -> Callable[[Analysis], tuple[int, int]]:
-    """Sort key of these: estimated time if all have one, in steps of `ALIKE`; then the lower bound."""
-    times = [None if one.estimate is None else one.estimate.elapsed for one in analyses]
-    known = [time for time in times if time is not None]
-    shortest = min(known) if known and len(known) == len(times) else 0
-
-    def key(analysis: Analysis) -> tuple[int, int]:
-        time = analysis.estimate.elapsed if shortest and analysis.estimate is not None else None
-        return (0 if time is None else int((time / shortest - 1) / ALIKE)), analysis.bound.cycles
-
-    return key
 
 
 @dataclass(frozen=True)

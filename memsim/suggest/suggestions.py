@@ -14,7 +14,8 @@ from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
-from memsim.suggest.prove import Proof, macros_of, prove, prove_best, quickest_first, source_of
+from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
+from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.suggestions_document import (
@@ -31,8 +32,6 @@ from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumbe
 from memsim.suggest.transposed import edit_name, transposed
 from memsim.time.quick_estimate import estimate
 
-#: The share of the estimated time below which a change does not pay.
-WORTH_AN_EDIT = 0.02
 #: Units whose work is sectors, or the lines they are in.
 SECTOR_UNITS = ("l1_tags", "l1_data", "l2", "dram")
 
@@ -93,12 +92,26 @@ class Suggestions:
         return self.analysis.estimate, None if self.taken is None else self.taken.analysis.estimate
 
     @property
+    def verdict(self) -> Verdict | None:
+        """Whether `taken` is worth an edit; None if nothing is taken."""
+        return None if self.taken is None else self.verdict_of(self.taken)
+
+    def verdict_of(self, way: Proof | Remapped) -> Verdict:
+        """Whether a change that was compiled and replayed is worth an edit."""
+        return verdict(self.analysis, way.analysis)
+
+    @property
     def pays(self) -> bool:
-        """Whether `taken` is estimated to be quicker by `WORTH_AN_EDIT`, if the times of both are known."""
-        before, after = self.times
-        if before is None or after is None or before.elapsed is None or after.elapsed is None:
-            return self.taken is not None
-        return after.elapsed <= (1 - WORTH_AN_EDIT) * before.elapsed
+        """Whether something is taken that is worth an edit."""
+        return self.verdict is Verdict.WORTH
+
+    @property
+    def taken_numbers(self) -> tuple[int, ...]:
+        """The numbers by which reports know what is taken."""
+        if isinstance(self.taken, Remapped):
+            return (len(self.proposals) + 1 + [id(each) for each in self.remapped].index(id(self.taken)),)
+        chosen = {id(each) for each in self.taken.proposals} if self.taken is not None else ()
+        return tuple(number for number, each in enumerate(self.proposals, 1) if id(each) in chosen)
 
     @property
     def sectors_are_free(self) -> bool:
@@ -195,19 +208,14 @@ def suggest(
         remap = found.remapped[chosen[0] - proposals - 1]
         return replace(found, taken=remap, unproven="another proposal was selected")
     proven = _proven(found, job, [_numbered(found, number) for number in chosen])
-    return proven if chosen else replace(proven, taken=_lowest(proven))
+    return proven if chosen else replace(proven, taken=_first(proven))
 
 
-def _lowest(found: Suggestions) -> Proof | Remapped | None:
-    """The quickest one by estimated time, else by the lowest bound in cycles; on a tie the layout change.
-
-    Of those that do not move twice the sectors of another: the bound takes what sectors cost for less than it
-    is, as parts of sectors that are written are read first.
-    """
+def _first(found: Suggestions) -> Proof | Remapped | None:
+    """What comes first of what was compiled and replayed; of equal ones the layout change."""
     ways = [way for way in (found.proof, *found.remapped) if way is not None]
-    sectors = [total(way.analysis, "sectors") for way in ways]
-    few = [way for way, moved in zip(ways, sectors) if moved < 2 * max(min(sectors), 1)]
-    return min(few or ways, key=lambda way: found.order(way.analysis), default=None)
+    chosen = best(found.analysis, (way.analysis for way in ways))
+    return next((way for way in ways if way.analysis is chosen), None)
 
 
 def _splits(analysis: Analysis, advice: Iterable[Advice]) -> Iterator[Split]:

@@ -32,7 +32,7 @@ def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
     first, *_, proof, verdict, bounds, time, worth = done.out.splitlines()
     assert first == (
         "kernel_v4_colmajor: 64 of 1,728 shared wavefronts are bank conflicts; "
-        "another layout of s_a saves all of them"
+        "another layout of s_a saves all of them, not worth an edit"
     )
     assert "  + __shared__ __align__(16) float s_a[BK][BM + 4];" in done.out
     numbers = [line[0] for line in done.out.splitlines() if line[:3] in ("1. ", "2. ", "3. ")]
@@ -43,7 +43,7 @@ def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
     )
     assert bounds == "Lower bound of the launch (memsim bound): 2,628 -> 2,628 cycles."
     assert time.startswith("Estimated time (memsim time): about ") and "within their error of " in time
-    assert worth == "By that estimate the change does not pay: it is not worth an edit."
+    assert worth == "It is not worth an edit: --apply writes it only with --take 1."
     assert verdict.startswith("kernel_v4_colmajor: conflict-free: 1,664 shared wavefronts")
 
 
@@ -115,6 +115,38 @@ def test_apply_writes_the_change_that_was_proven_and_run(memsim: Run, tile: Path
     again = memsim("suggest", tile, LAUNCH, "--apply")
     assert again.code == 1
     assert again.err == "error: there is no proven change to apply or run\nhint: there is nothing to prove\n"
+
+
+ROW_SUM = """
+__global__ void sums(const float *in, float *out, int n) {
+    int row = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < n; ++k) sum += in[row * n + k];
+    out[row] = sum;
+}
+"""
+
+
+def test_what_is_estimated_slower_is_written_only_if_asked_for(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """16 bytes at a time, rows need a fourth of the sectors, and more time for what collects them."""
+    monkeypatch.chdir(tmp_path)
+    Path("sums.cu").write_text(ROW_SUM)
+    launch = "--grid 4 --block 128 --arg 'f32[32768]' --arg 'f32[512]' --arg 64"
+    done = memsim("suggest sums.cu", launch, "--apply")
+    assert done.code == 1
+    first, *_, last = done.out.splitlines()
+    assert "28,672 of 32,832 global sectors are not needed" in first and "16 bytes" not in first
+    assert last == "It is estimated slower, and not worth an edit: --apply writes it only with --take 1."
+    assert done.err.startswith("error: nothing is written: the best change is estimated slower (about ")
+    assert done.err.endswith("hint: --take 1 writes it all the same\n")
+    assert Path("sums.cu").read_text() == ROW_SUM
+
+    asked = memsim("suggest sums.cu", launch, "--apply --take 1")
+    assert asked.code == 0
+    assert asked.out.endswith("Written: sums.cu\n")
+    assert "in_row0(&in[row * n + k]" in Path("sums.cu").read_text()
 
 
 @pytest.mark.slow

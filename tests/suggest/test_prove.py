@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.analysis import analyze_trace
 from memsim.api import kernel_file, running
 from memsim.argument_types import ArrayArg, Pointers
 from memsim.compile.libraries import Library
 from memsim.errors import MemsimError
-from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.suggest import prove, suggest
 from memsim.suggest.count import count
 from memsim.suggest.maps import Padding, XorSwizzle
-from memsim.suggest.prove import differing_results, quickest_first
-from memsim.time.quick_estimate import estimate
+from memsim.suggest.prove import differing_results
 from memsim.trace.trace import Trace
 from memsim.views.suggest.terminal import render
 from tests.simt.cuda import machine_kernel
@@ -337,37 +334,3 @@ def test_what_can_be_written_is_counted_though_others_are_cheaper(
 
     found = suggest(analysis)
     assert [each.edit is not None for each in found.proposals].count(True) == 2
-
-
-def test_the_quickest_comes_first_and_what_differs_less_than_an_estimate_can_tell_by_the_bound() -> None:
-    names = ("transpose_padded", "transpose_naive")
-    small, large = (analyze_trace(catalog()[name].trace((64, 64))) for name in names)
-    assert small.bound.cycles < large.bound.cycles
-
-    def ordered(of_small: int | None, of_large: int | None) -> bool:
-        """Whether the one with the smaller bound comes first, with these estimated cycles."""
-        ones = [
-            replace(one, estimate=EstimatedTime(elapsed=time))
-            for one, time in ((small, of_small), (large, of_large))
-        ]
-        return min(ones[::-1], key=quickest_first(ones)) is ones[0]
-
-    assert not ordered(2000, 1000) and ordered(1000, 2000)
-    assert ordered(1040, 1000)  # within 5 % the bound decides
-    assert ordered(2000, None) and ordered(None, None)  # not all are known
-
-
-def test_a_change_that_is_hardly_quicker_does_not_pay(tmp_path: Path) -> None:
-    job = transpose("float tile[32][32]").job(tmp_path)
-    found = suggest(analyzed(job), job)
-    assert found.taken is not None
-    times = found.times
-    assert times[0] == estimate(job) and times[1] is not None and times[1].cycles
-    for after, pays in ((9_790, True), (9_810, False), (12_000, False)):
-        before, now = (EstimatedTime(1, cycles, cycles / 1e9, error=0.1) for cycles in (10_000, after))
-        taken = replace(found.taken, analysis=replace(found.taken.analysis, estimate=now))
-        changed = replace(found, analysis=replace(found.analysis, estimate=before), taken=taken)
-        assert changed.pays is pays
-        assert ("does not pay" in render(changed)) is not pays
-    unknown = replace(found, analysis=replace(found.analysis, estimate=None))
-    assert unknown.pays and "Estimated" not in render(unknown)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from memsim.analysis import BADLY_COALESCED
 from memsim.suggest.proposals import LEAST_SAVED
 from memsim.suggest.prove import Proof
+from memsim.suggest.ranking import Verdict
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.suggest.by_hand import by_hand
@@ -22,7 +23,7 @@ def headline(found: Suggestions) -> str:
     said = [(conflicts / max(wavefronts, 1), _of_shared(found, conflicts, wavefronts))] if conflicts else []
     if needless and (needless >= BADLY_COALESCED * sectors or not conflicts):
         said.append((needless / max(sectors, 1), _of_global(found, needless, sectors)))
-    others = [_saved_by_threads(each) for each in found.remapped if each.sectors[0] <= each.sectors[1]]
+    others = [_saved_by_threads(each, found) for each in found.remapped if each.sectors[0] <= each.sectors[1]]
     if not said:
         said.append((0.0, "no bank conflict, so no other layout saves a wavefront"))
     ordered = [text for _, text in sorted(said, key=lambda each: -each[0])]
@@ -38,15 +39,25 @@ def _of_shared(found: Suggestions, conflicts: int, wavefronts: int) -> str:
     whole = sum(saved.values())
     all_of = "all of them" if whole == conflicts else f"{whole:,} of them"
     saves = f"saves {all_of}" if proven else f"would save {all_of}, by forecast"
-    return f"{of}; another layout of {' and '.join(saved)} {saves}"
+    gain = found.verdict_of(found.proof) if proven and found.proof is not None else Verdict.WORTH
+    if gain is Verdict.SLOWER:
+        return f"{of}; a layout that saves {all_of} is {gain.value}"
+    return f"{of}; another layout of {' and '.join(saved)} {saves}{_unless_worth(gain)}"
+
+
+def _unless_worth(gain: Verdict) -> str:
+    """`, not worth an edit`."""
+    return "" if gain is Verdict.WORTH else f", {gain.value}"
 
 
 def _of_global(found: Suggestions, needless: int, sectors: int) -> str:
     of = f"{needless:,} of {sectors:,} global sectors are not needed{_where_they_cost_nothing(found)}"
     threads = [each for each in found.remapped if each.sectors[1] < each.sectors[0]]
     cures = [each for each in by_hand(found) if each.unit == "global sectors"]
-    if threads:
-        return f"{of}; {_saved_by_threads(min(threads, key=lambda each: each.sectors[1]))}"
+    quicker = [each for each in threads if found.verdict_of(each) is not Verdict.SLOWER]
+    if quicker or (threads and not cures):
+        fewest = min(quicker or threads, key=lambda each: each.sectors[1])
+        return f"{of}; {_saved_by_threads(fewest, found)}"
     if cures:
         best = cures[0]
         saved = f"{'about ' * best.scaled}{best.saved:,} of them"
@@ -79,8 +90,12 @@ def _forecast(found: Suggestions) -> dict[str, int]:
     return saved
 
 
-def _saved_by_threads(found: Remapped) -> str:
-    (sectors, sectors_now), (wavefronts, wavefronts_now) = found.sectors, found.wavefronts
-    if sectors_now < sectors:
-        return f"{sectors - sectors_now:,} of them are saved with {found.name}"
-    return f"{wavefronts - wavefronts_now:,} of {wavefronts:,} shared wavefronts are saved with {found.name}"
+def _saved_by_threads(change: Remapped, found: Suggestions) -> str:
+    (sectors, sectors_now), (wavefronts, wavefronts_now) = change.sectors, change.wavefronts
+    saved, of = sectors - sectors_now, "of them"
+    if saved <= 0:
+        saved, of = wavefronts - wavefronts_now, f"of {wavefronts:,} shared wavefronts"
+    gain = found.verdict_of(change)
+    if gain is Verdict.SLOWER:
+        return f"what saves {saved:,} {of}, {change.name}, is {gain.value}"
+    return f"{saved:,} {of} are saved with {change.name}{_unless_worth(gain)}"

@@ -14,6 +14,7 @@ from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
 from memsim.suggest.prove import Proof
+from memsim.suggest.ranking import Verdict, verdict
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, count, file_names
@@ -26,8 +27,8 @@ MOST_LINES = 24  # changed lines that are shown of a proposal
 MOST_SITES = 12  # rows of the table before and after
 HALF = BANKS // 2  # banks that a line of the picture has: all of them are wider than a terminal
 
-# What is known of a proposal, in the order in which proposals are shown.
-PROVEN, FORECAST, DISPROVEN = range(3)
+# What is known of a proposal, in the order in which proposals are shown. Slower by its estimated time.
+PROVEN, FORECAST, SLOWER, DISPROVEN = range(4)
 
 _LEAST = f"{100 // LEAST_SAVED} %"
 
@@ -53,7 +54,8 @@ def render(found: Suggestions) -> str:
     """The whole answer: the first line says what can be saved, the last what was proven.
 
     What was proven by replay comes first, the quickest before the others, then what is only
-    forecast, then what replay disproved; each with the number by which `--take` knows it.
+    forecast, then what is estimated slower, then what replay disproved; each with the number by which
+    `--take` knows it.
     """
     lines = [headline(found)]
     if found.analysis.estimate is not None:
@@ -63,7 +65,8 @@ def render(found: Suggestions) -> str:
     names = _names(found)
     texts = [_advised(entry, found, names) for entry in found.advice]
     for number, remap in enumerate(found.remapped, len(found.proposals) + 1):
-        texts.append(((PROVEN, found.order(remap.analysis)), ["", *_remapped(remap, number, names)]))
+        known = SLOWER if found.verdict_of(remap) is Verdict.SLOWER else PROVEN
+        texts.append(((known, found.order(remap.analysis)), ["", *_remapped(remap, number, names)]))
     texts += [((FORECAST, (0,)), ["", *cure]) for cure in parts(found)]
     for _, part in sorted(texts, key=itemgetter(0)):
         lines += part
@@ -103,10 +106,12 @@ def _names(found: Suggestions) -> Names:
 
 
 def _known(each: Proposal, found: Suggestions) -> int:
-    counted = found.replayed(each)
-    if counted is None:
+    proof = found.proof_of(each)
+    if proof is None:
         return FORECAST
-    return PROVEN if counted < each.now.most else DISPROVEN
+    if proof.counted[each.tile.name] >= each.now.most:
+        return DISPROVEN
+    return SLOWER if found.verdict_of(proof) is Verdict.SLOWER else PROVEN
 
 
 def _place(each: Proposal, found: Suggestions) -> int:
@@ -127,7 +132,7 @@ def _advised(entry: Advice, found: Suggestions, names: Names) -> tuple[Rank, lis
         else:
             lines += ["", *_proposal(each, number, found, names, whole=each is best_first[0])]
     known = min((_known(each, found) for each in best_first), default=FORECAST)
-    if known == PROVEN and found.proof is not None:
+    if known in (PROVEN, SLOWER) and found.proof is not None:
         return (known, found.order(found.proof.analysis)), lines
     return (known, (min((each.cost.most - each.now.most for each in best_first), default=0),)), lines
 
@@ -308,28 +313,28 @@ def _ending(found: Suggestions, names: Names) -> Iterator[str]:
 
 
 def _least_cycles(found: Suggestions) -> Iterator[str]:
-    """What the change that is taken does to the lower bound."""
+    """What the change that is taken does to the lower bound and to the estimated time."""
+    taken, change = found.taken, time_change(*found.times)
+    which = f" with {taken.name}" if isinstance(taken, Remapped) else ""
     if found.least_cycles is not None:
         before, after = found.least_cycles
-        which = f" with {found.taken.name}" if isinstance(found.taken, Remapped) else ""
         yield f"Lower bound of the launch{which} (memsim bound): {before:,} {ARROW} {after:,} cycles."
-        fewer = isinstance(found.taken, Remapped) and 2 * found.taken.sectors[1] <= found.taken.sectors[0]
-        change = time_change(*found.times)
-        if change:
-            yield f"Estimated time{which} (memsim time): {change}."
-            if not found.pays:
-                yield "By that estimate the change does not pay: it is not worth an edit."
-        elif after >= before and fewer:
+        fewer = isinstance(taken, Remapped) and 2 * taken.sectors[1] <= taken.sectors[0]
+        if after >= before and fewer and not change:
             yield "The bound counts sectors that are written in part for less than they cost: see --verify."
-        elif after >= before:
-            yield "By that bound no change that was compiled gains anything: this is not worth an edit."
+    if change:
+        yield f"Estimated time{which} (memsim time): {change}."
+    if found.taken is not None and not found.pays:
+        numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
+        said = "estimated slower, and " if found.verdict is Verdict.SLOWER else ""
+        yield f"It is {said}{Verdict.NOT_WORTH.value}: --apply writes it only with {numbers}."
 
 
 def _time(before: Analysis, after: Analysis) -> Iterator[str]:
-    """How the estimated times differ, if both are known."""
-    change = time_change(before.estimate, after.estimate)
+    """How the estimated times differ, if both are known, and whether that is worth an edit."""
+    change, gain = time_change(before.estimate, after.estimate), verdict(before, after)
     if change:
-        yield f"   {change}"
+        yield f"   {change}{'' if gain is Verdict.WORTH else f': {gain.value}'}"
 
 
 def _proof(proof: Proof, found: Suggestions, names: Names) -> Iterator[str]:

@@ -1,0 +1,78 @@
+"""Which of several changes comes first, and which is worth an edit: the only rule for both.
+
+The estimated time decides where it can, and the lower bound where two estimates differ by less than their
+error. A kernel that was changed is judged against the kernel as it is by the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+
+from memsim.analysis import Analysis
+
+#: By how much the estimated change of a time may be off: published steps of optimisation are off by less in
+#: nine of ten cases (docs/time.md, "Is it faster?"). Smaller differences decide nothing.
+MARGIN = 0.09
+
+
+class Verdict(Enum):
+    """What a change does to a launch's time, in words."""
+
+    WORTH = "worth an edit"
+    NOT_WORTH = "not worth an edit"
+    SLOWER = "estimated slower"
+
+
+def verdict(before: Analysis, after: Analysis) -> Verdict:
+    """Of a change: what its estimated time says, or where that is within `MARGIN`, the bound.
+
+    Where neither is known, nothing speaks against the change. Half the sectors are worth an edit where no
+    time is estimated, as the bound takes sectors that are written in part for less than they cost.
+    """
+    times = _elapsed(before), _elapsed(after)
+    if times[0] and times[1]:
+        change = times[1] / times[0] - 1
+        if abs(change) > MARGIN:
+            return Verdict.SLOWER if change > 0 else Verdict.WORTH
+        if change > 0:
+            return Verdict.NOT_WORTH
+    elif before.bound.lacks or 2 * _sectors(after) <= _sectors(before):
+        return Verdict.WORTH
+    if before.bound.lacks:
+        return Verdict.NOT_WORTH
+    return Verdict.WORTH if after.bound.cycles < before.bound.cycles else Verdict.NOT_WORTH
+
+
+def quickest_first(analyses: Iterable[Analysis]) -> Callable[[Analysis], tuple[int, int]]:
+    """Sort key of these: estimated time if all have one, in steps of `MARGIN`; then the lower bound."""
+    times = [_elapsed(one) for one in analyses]
+    known = [time for time in times if time is not None]
+    shortest = min(known) if known and len(known) == len(times) else 0
+
+    def key(analysis: Analysis) -> tuple[int, int]:
+        time = _elapsed(analysis) if shortest else None
+        return (0 if time is None else int((time / shortest - 1) / MARGIN)), analysis.bound.cycles
+
+    return key
+
+
+def best(before: Analysis, changed: Iterable[Analysis]) -> Analysis | None:
+    """The change that comes first; of equal ones the first that is given.
+
+    Of those that are not estimated slower, and that do not move twice the sectors of another: the bound takes
+    what sectors cost for less than it is, as parts of sectors that are written are read first.
+    """
+    every = list(changed)
+    ways = [one for one in every if verdict(before, one) is not Verdict.SLOWER] or every
+    least = min((_sectors(one) for one in ways), default=0)
+    few = [one for one in ways if _sectors(one) < 2 * max(least, 1)]
+    return min(few or ways, key=quickest_first(every), default=None)
+
+
+def _elapsed(analysis: Analysis) -> int | None:
+    return None if analysis.estimate is None else analysis.estimate.elapsed
+
+
+def _sectors(analysis: Analysis) -> int:
+    return sum(site.sectors or 0 for site in analysis.sites)
