@@ -273,6 +273,7 @@ def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
         place, _, low, high, words = issue.words
         source, length = wide(low, high), (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
+        machine.order.bulk_global(op.index, "bulk_load", source, length, issue.block, issue.warp)
         starts, lengths, whose = cut(source, length, place)
         if ranks is None:
             machine.stretches(
@@ -310,6 +311,7 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
         machine.stretches(op, "bulk_load", "shared", source, length, from_blocks, issue.warp)
         if in_global:
             at, rows, owners = wide(first, second), np.zeros_like(issue.block), issue.block
+            machine.order.bulk_global(op.index, access, at, length, issue.block, issue.warp)
             starts, lengths, whose = cut(at, length, place)
         else:
             rows, at = machine.in_cluster(issue.block, first)

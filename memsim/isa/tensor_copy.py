@@ -70,6 +70,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
         report_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
+        machine.order.bulk_global(op.index, "bulk_load", *_inside(issue, tensors, corners))
 
         def write(i: int, block: int, first: int) -> None:
             space = machine.memory.space
@@ -105,6 +106,7 @@ def to_tensor(
         tensors, corners = boxes(machine, op, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
         report_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
+        machine.order.bulk_global(op.index, touches[0][0], *_inside(issue, tensors, corners))
         sizes = np.array([one.bytes for one in tensors])
         machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
         stores = machine.memory.space("global"), machine.memory.space("shared")
@@ -196,6 +198,19 @@ def report_boxes(
         multicast(machine, op, issue, (start, length, whose), ranks)
     else:
         machine.stretches(op, access, "global", start, length, issue.block[whose], issue.warp[whose])
+
+
+def _inside(
+    issue: Issue, tensors: list[Tensor], corners: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(first byte, bytes, block, warp) of what of each row of boxes is in their tensors."""
+    pieces = []
+    for one, corner, block, warp in zip(tensors, corners, issue.block, issue.warp):
+        address, first, last = one.rows(tuple(corner.tolist()))
+        by = (np.full_like(first, who) for who in (block, warp))
+        pieces.append(np.stack([address + first, last - first, *by])[:, last > first])
+    start, length, blocks, warps = np.concatenate(pieces, 1)
+    return start, length, blocks, warps
 
 
 def _is_measured(one: Tensor, ranks: np.ndarray | None) -> bool:

@@ -149,6 +149,17 @@ class OrderListener:
         those by `cp.async`.
         """
 
+    def bulk_global(
+        self,
+        instruction: int,
+        access: str,
+        start: np.ndarray,
+        length: np.ndarray,
+        rows: np.ndarray,
+        warps: np.ndarray,
+    ) -> None:
+        """Copies [n] in bulk by warps of blocks access bytes of global memory. access: as of their sites."""
+
     def async_store(
         self,
         instruction: int,

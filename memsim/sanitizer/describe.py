@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from memsim.arch.units import WARP
 from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.op import Flow, Trait
-from memsim.isa.program import LOCAL, SHARED, Op, Program
+from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
 from memsim.sanitizer.ears import Stray
-from memsim.sanitizer.global_races import GlobalPair
+from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.product_registers import EarlyAccess
@@ -30,13 +30,14 @@ DOES = {
     "UBLKCP": "copies",
     "UTMALDG": "copies to",
     "UTMASTG": "copies from",
-    "ATOM": "updates",
-    "RED": "updates",
+    **dict.fromkeys(("ATOM", "RED", "UBLKRED", "UTMAREDG"), "updates"),
     "LDGSTS": "copies to",
     **dict.fromkeys(PRODUCTS, "multiplies"),
     "LD": "loads",
     "ST": "stores",
 }
+#: The same in global memory, where it differs.
+IN_GLOBAL = {"UTMALDG": "copies from", "UTMASTG": "copies to"}
 #: Copies that complete at an mbarrier.
 PHASED = (("bulk_store", SHARED), ("cluster_bulk_store", SHARED))
 
@@ -108,8 +109,13 @@ class Description:
         cure = f"a flag: {FLAG}; grid.sync(); an atomic; or another launch"
         if pair.seen:
             cure = f"__threadfence() between what has seen it and {later.where}"
-        elif pair.same_block and not pair.together:
+        elif pair.together:
+            cure = "one thread that stores, or an atomic"
+        elif pair.same_block:
             cure = f"__syncthreads() between {earlier.where} and {later.where}"
+        if example.earlier < 0 and not pair.together:
+            wait = f"cp.async.bulk.wait_group (without .read) behind {earlier.where}"
+            cure = f"{wait}, then {'__syncthreads()' if pair.same_block else cure}"
         if self.constants.are_same(earlier, later):
             doubt = SAME
         width = min(_width(earlier), _width(later))
@@ -117,9 +123,9 @@ class Description:
         return Hazard(
             RACE,
             kind,
-            FoundAccess(earlier, _does(earlier), example.other, example.earlier),
-            FoundAccess(later, _does(later), example.block, example.later),
-            "global",
+            FoundAccess(earlier, _does(earlier, GLOBAL), example.other, example.earlier),
+            FoundAccess(later, _does(later, GLOBAL), example.block, example.later),
+            GLOBAL,
             name,
             f"{name}[{example.place // width}]",
             example.place,
@@ -154,7 +160,7 @@ class Description:
         hazard = Hazard(
             INIT,
             "nobody has written it",
-            FoundAccess(op, _does(op), example.block, example.later),
+            FoundAccess(op, _does(op, read.space), example.block, example.later),
             None,
             read.space,
             read.array,
@@ -177,13 +183,13 @@ class Description:
         offset = 0 if place is None else int(place[1]) if place[1] else -int(place[2])
         kind = f"{lanes.where.strip(', ')} is misaligned for {lanes.width} bytes"
         if not misaligned and place is None:
-            kind = f"out of bounds{lanes.where}"
+            kind = f"out of bounds{lanes.where}" if lanes.where else fault.message
         elif not misaligned and place is not None:
             by = offset + lanes.width - int(place[4]) if offset >= 0 else -offset
             end = "the end of" if offset >= 0 else "the beginning of"
             kind = f"{by} bytes beyond {end} {name}, which has {int(place[4]):,} bytes"
         cure = f"an address that is a multiple of {lanes.width}" if misaligned else "a check of the index"
-        access = FoundAccess(lanes.op, _does(lanes.op), lanes.block, lanes.thread)
+        access = FoundAccess(lanes.op, _does(lanes.op, lanes.space), lanes.block, lanes.thread)
         hint = "" if fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
         return Hazard(
             BOUNDS, kind, access, None, lanes.space, name, name, offset, lanes.width, count, cure + hint
@@ -315,8 +321,9 @@ PARTIAL = "the launch has more fences and flags than are followed"
 FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
 
 
-def _does(op: Op) -> str:
-    return next((said for begin, said in DOES.items() if op.form.opcode.startswith(begin)), "accesses")
+def _does(op: Op, space: str = SHARED) -> str:
+    said = {**DOES, **(IN_GLOBAL if space == GLOBAL else {})}
+    return next((said[begin] for begin in said if op.form.opcode.startswith(begin)), "accesses")
 
 
 def _width(op: Op) -> int:

@@ -39,7 +39,7 @@ class Ears:
     """A listener to accesses.
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
-    another shared array (by name) than the only one that the source line names. unjudged, limits: in words.
+    another shared array (by name) than the only one that the source line names. unjudged: in words.
     registers: of products. masks: of lanes.
     """
 
@@ -55,7 +55,6 @@ class Ears:
         self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
         self.registers, self.masks = registers, masks
         self.unjudged: set[str] = set()
-        self.limits: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
         self.strayed: dict[tuple[Op, str, str], Stray] = {}
         self.deadlock: Deadlock | None = None
@@ -130,14 +129,6 @@ class Ears:
             self.of_global.scattered(site, address, lanes, self._chunk)
         self.unwritten.scattered(site, address, lanes, self._chunk)
 
-    def stretches(
-        self, site: Site, arrays: Any, start: Any, length: Any, block: np.ndarray, warp: Any
-    ) -> None:
-        """Copies in bulk: those in shared memory are told as events of order."""
-        if site.space == GLOBAL and site.access not in ("bulk_load", "bulk_multicast") and len(block):
-            self.limits.add("what TMA writes to global memory")
-            self.unwritten.stretches(site, start, length)
-
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Lanes access unknown addresses."""
         if site.space != LOCAL:
@@ -156,5 +147,5 @@ class Ears:
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""
 
-    #: A branch that is passed by decides no access and no barrier.
-    issued = uncounted = noted = uncertain = passed_by = ignore
+    #: Copies in bulk are events of order. A branch that is passed by decides no access and no barrier.
+    stretches = issued = uncounted = noted = uncertain = passed_by = ignore

@@ -5,14 +5,15 @@ by an atomic or another strong access, as one number (`memsim.order.global_order
 age (`BlockOrder`). Two accesses are ordered if one warp makes both, if both are of one block with a block
 barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
 fences, a named barrier, an mbarrier, or the barrier of a cluster. A strong read counts if its value decides
-an access or a branch: a thread that does not look at a flag has not waited for it.
+an access or a branch: a thread that does not look at a flag has not waited for it. What a copy in bulk
+writes, its warp has written when it has waited for it (bulk_writes.py); what one reads is compared with the
+writes before it, not with those behind it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,8 @@ from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
 from memsim.order.order_listener import OrderListener
 from memsim.sanitizer.block_order import KNOWN, SEEN, BlockOrder
+from memsim.sanitizer.bulk_writes import BulkWrites, Write, copies_of
+from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair
 from memsim.sanitizer.shared_races import Example
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
@@ -33,62 +36,16 @@ from memsim.state.parts import Mask
 from memsim.state.predicates import ScatteredLanes, to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
+from memsim.state.tensors import Tensor
 
 #: Accesses of lanes to arrays that the launch writes, after which no more are followed; bytes of such arrays.
 MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
 #: Bits of a number for the thread in its warp, and for the thread and the barriers in the block.
-_LANE, _THREAD, _IN_BLOCK = WARP - 1, (1 << BARRIERS) - 1, (1 << BLOCK) - 1
+_LANE, _NUMBER, _IN_BLOCK = WARP - 1, (1 << 10) - 1, (1 << BLOCK) - 1
 #: What makes a load or a store strong (PTX ISA 8.4).
 STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
-#: In global memory a copy only reads.
+#: In global memory `cp.async` only reads.
 WRITES = frozenset(("store", "update"))
-
-
-class GlobalPair(NamedTuple):
-    """Two instructions that race on an array; of one block, or of several; together: in one execution; seen:
-    by a flag, but no fence is behind that.
-    """
-
-    earlier: int
-    later: int
-    array: str
-    same_block: bool
-    together: bool
-    seen: bool
-
-
-class _Cells:
-    """The last accesses to the cells of an array: who, at which age, and by which instruction."""
-
-    def __init__(self, count: int) -> None:
-        self.who = np.zeros(count, np.int64)
-        self.age, self.by = np.zeros((2, count), np.int32)
-
-    def put(self, cells: np.ndarray, who: np.ndarray, age: np.ndarray, by: np.ndarray | int) -> None:
-        """Accesses to cells [n]."""
-        self.who[cells], self.age[cells], self.by[cells] = who, age, by
-
-
-@dataclass(frozen=True, slots=True)
-class _CellLanes:
-    """Lanes of an access as columns, once for each cell: their row, who they are, their age, the cell among
-    those of its array, and its number among all.
-    """
-
-    rows: np.ndarray
-    who: np.ndarray
-    ages: np.ndarray
-    cells: np.ndarray
-    numbers: np.ndarray
-
-    def __getitem__(self, at: np.ndarray) -> _CellLanes:
-        return _CellLanes(*(getattr(self, name)[at] for name in self.__slots__))
-
-    @property
-    def warps(self) -> np.ndarray:
-        """In their blocks."""
-        found: np.ndarray = (self.who & _THREAD) // WARP
-        return found
 
 
 class GlobalRaces(OrderListener):
@@ -101,12 +58,14 @@ class GlobalRaces(OrderListener):
             op for op in program.ops if any(space in ("global", "generic") for _, space in op.touches)
         ]
         self.unit = min((bytes_of_piece(op.form) for op in self._ops), default=4)
+        self._bulk = BulkWrites()
         self._writers = [
             op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
         ]
+        self._copies = {op.index for op in self._ops if op.form.opcode.startswith("U")}
         self._of_block = np.array([_is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
-        self._cells: dict[str, tuple[Buffer, tuple[_Cells, ...]]] | None = None
+        self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
         self._order = BlockOrder(launch.blocks, launch.warps)
         #: Whether what waits besides block barriers may matter.
         self._is_ordered = False
@@ -122,13 +81,26 @@ class GlobalRaces(OrderListener):
         self._threads, self._memory = threads, memory
         self._barriers = np.zeros((len(threads.blocks), 1), np.int64)
         self._order.start(threads.blocks)
+        self._bulk = BulkWrites()
 
     def block_barrier(self, mask: Mask = True) -> None:
         here: np.ndarray = np.broadcast_to(np.any(to_bools(mask), axis=1), len(self._barriers))
         self._barriers = self._barriers + here[:, None]
         self._order.pass_barrier(here)
 
+    def commit(self, mask: Mask) -> None:
+        for place in self._places(mask) if self._bulk.are_begun else ():
+            self._bulk.commit(place)
+
+    def wait(self, mask: Mask, left: int) -> None:
+        for place in self._places(mask) if self._bulk.are_begun else ():
+            self._bulk.wait(place, left)
+
     def fence_memory(self, mask: Mask, releases: bool) -> None:
+        for row, warp in self._places(mask) if self._bulk.are_waited else ():
+            now = accesses_by(self._threads.blocks[row], self._barriers[row, 0], np.int64(warp * WARP))
+            for marks, cells in self._bulk.complete((row, warp)):
+                marks.who[cells], marks.age[cells] = now, self._order.ages[row]
         if self._is_followed_order:
             self._order.fence(*self._warps(mask), releases)
 
@@ -176,6 +148,10 @@ class GlobalRaces(OrderListener):
         rows, warps = np.nonzero(np.broadcast_to(self._threads.warps_of(mask), (blocks, threads // WARP)))
         return rows, warps
 
+    def _places(self, mask: Mask) -> list[tuple[int, int]]:
+        rows, warps = self._warps(mask)
+        return [*zip(rows.tolist(), warps.tolist())]
+
     def _clusters(self, rows: np.ndarray) -> Iterable[tuple[str, int]]:
         return (("cluster", first) for first in self._threads.peers[rows].min(1).tolist())
 
@@ -186,25 +162,63 @@ class GlobalRaces(OrderListener):
         if self._left < 0 or active is False or not self._is_followed(site):
             return
         rows, columns, places = lanes_of(address, active, chunk)
-        self._left -= len(rows)
-        if self._left < 0:
-            self.limits.add("races in global memory (more accesses than are compared; --blocks N runs fewer)")
-            return
-        self._lanes(site, places, rows, columns, chunk)
+        if self._has_left(len(rows)):
+            self._lanes(site, places, rows, columns, chunk)
 
     def scattered(self, site: Site, address: np.ndarray, lanes: ScatteredLanes, chunk: Chunk) -> None:
         """The same of some lanes."""
-        if self._left >= 0 and self._is_followed(site):
-            self._left -= len(lanes.lanes)
+        if self._left >= 0 and self._is_followed(site) and self._has_left(len(lanes.lanes)):
             self._lanes(site, address, *np.divmod(lanes.lanes, chunk.threads), chunk)
 
-    def _is_followed(self, site: Site) -> bool:
-        """Whether an access is to an array that the launch writes."""
+    def bulk_global(
+        self,
+        instruction: int,
+        access: str,
+        start: np.ndarray,
+        length: np.ndarray,
+        rows: np.ndarray,
+        warps: np.ndarray,
+    ) -> None:
+        first = start // self.unit
+        counts = -(-(start + length) // self.unit) - first
+        if self._left < 0 or not self._followed or not self._has_left(int(counts.sum())):
+            return
+        whose = np.repeat(np.arange(len(start)), counts)
+        cells = first[whose] + np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
+        blocks, rows, warps = self._threads.blocks[rows][whose], rows[whose], warps[whose]
+        who = accesses_by(blocks, self._barriers[rows, 0], warps * WARP)
+        verb, age = operation("global", access).verb, self._bulk.new_age()
+        for buffer, marks, lanes in self._by_array(cells, rows, who, self._order.ages[rows]):
+            mine = self._compare(buffer, marks, instruction, verb, verb == "update", lanes)
+            if verb == "load":
+                continue
+            copies = copies_of(lanes.who >> BLOCK, lanes.warps)
+            mine.put(lanes.cells, copies, np.full(len(copies), age), instruction)
+            if verb == "store":
+                self._compare_winners(buffer, mine, instruction, lanes, copies)
+            for row, warp in {*zip(lanes.rows.tolist(), lanes.warps.tolist())}:
+                own = (lanes.rows == row) & (lanes.warps == warp)
+                self._bulk.add((row, warp), Write(mine, lanes.cells[own], age))
+
+    def _has_left(self, count: int) -> bool:
+        """Whether so many accesses more are compared."""
+        self._left -= count
+        if self._left < 0:
+            self.limits.add("races in global memory (more accesses than are compared; --blocks N runs fewer)")
+        return self._left >= 0
+
+    @property
+    def _followed(self) -> Mapping[str, tuple[Buffer, tuple[Cells, ...]]]:
+        """The arrays that the launch writes."""
         if self._cells is None:
             self._cells = {one.name: self._new(one) for one in self._written()}
             self._is_ordered = self._are_shared([*self._cells])
-        origins = self._origins(site.instruction)
-        return any(one.name in self._cells for one in origins) if origins else bool(self._cells)
+        return self._cells
+
+    def _is_followed(self, site: Site) -> bool:
+        """Whether an access is to such an array."""
+        followed, origins = self._followed, self._origins(site.instruction)
+        return any(one.name in followed for one in origins) if origins else bool(followed)
 
     @property
     def _is_followed_order(self) -> bool:
@@ -219,8 +233,10 @@ class GlobalRaces(OrderListener):
     def _written(self) -> list[Buffer]:
         layout = self._memory.layouts["global"]
         found: list[Buffer] = []
+        tensors = [one.base for one in self._memory.tensors.values() if isinstance(one, Tensor)]
+        mapped = [one for one in (layout.find(at, at + 1) for at in tensors) if one is not None]
         for op in self._writers:
-            found += self._origins(op) or layout.buffers
+            found += self._origins(op) or (mapped if op.form.opcode.startswith("UTMA") else layout.buffers)
         written = [*dict.fromkeys(found)]
         if sum(one.end - one.start for one in written) > MOST_BYTES * self.unit // 32:
             self.limits.add("races in global memory (the arrays that are written are too large)")
@@ -232,9 +248,9 @@ class GlobalRaces(OrderListener):
         origins = [{one.name for one in self._origins(op)} or {*written} for op in self._ops]
         return any(sum(name in names for names in origins) > 1 for name in written)
 
-    def _new(self, buffer: Buffer) -> tuple[Buffer, tuple[_Cells, ...]]:
+    def _new(self, buffer: Buffer) -> tuple[Buffer, tuple[Cells, ...]]:
         count = -(-(buffer.end - buffer.start) // self.unit)
-        return buffer, tuple(_Cells(count) for _ in range(4))
+        return buffer, tuple(Cells(count) for _ in range(4))
 
     def _lanes(
         self, site: Site, places: np.ndarray, rows: np.ndarray, columns: np.ndarray, chunk: Chunk
@@ -253,20 +269,31 @@ class GlobalRaces(OrderListener):
             cells = (cells[:, None] + np.arange(each)).ravel()
             who, rows, ages = (np.repeat(one, each) for one in (who, rows, ages))
         is_strong = verb == "update" or not STRONG.isdisjoint(op.form.modifiers)
-        for buffer, marks in self._cells.values():
+        for buffer, marks, lanes in self._by_array(cells, rows, who, ages):
+            self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
+            if is_strong and are_blocks and not self._of_block[op.index]:
+                sees = bool(op.writes) and self._threads.bounds.of_program.dataflow.decides(op.index)
+                writes = verb in WRITES
+                self._order.strong(lanes.rows, lanes.warps, lanes.numbers, sees, writes, verb == "update")
+
+    def _by_array(
+        self, cells: np.ndarray, rows: np.ndarray, who: np.ndarray, ages: np.ndarray
+    ) -> Iterator[tuple[Buffer, tuple[Cells, ...], CellLanes]]:
+        """Accesses [n] to each array that is followed."""
+        for buffer, marks in self._followed.values():
             first = buffer.start // self.unit
             here = np.flatnonzero((cells >= first) & (cells < first + len(marks[0].who)))
             if len(here):
-                lanes = _CellLanes(rows[here], who[here], ages[here], cells[here] - first, cells[here])
-                self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
-                if is_strong and are_blocks and not self._of_block[op.index]:
-                    sees = bool(op.writes) and self._threads.bounds.of_program.dataflow.decides(op.index)
-                    writes = verb in WRITES
-                    self._order.strong(lanes.rows, lanes.warps, lanes.numbers, sees, writes, verb == "update")
+                yield (
+                    buffer,
+                    marks,
+                    CellLanes(rows[here], who[here], ages[here], cells[here] - first, cells[here]),
+                )
 
-    def _of_array(
-        self, buffer: Buffer, marks: Sequence[_Cells], op: int, verb: str, is_strong: bool, lanes: _CellLanes
-    ) -> None:
+    def _compare(
+        self, buffer: Buffer, marks: Sequence[Cells], op: int, verb: str, is_strong: bool, lanes: CellLanes
+    ) -> Cells:
+        """Report the accesses before that are not ordered; returns the marks that this one belongs to."""
         written, strong, read, read_too = marks
         writes, cells, who = verb in WRITES, lanes.cells, lanes.who
         for one in (written, strong, *((read, read_too) if writes else ())):
@@ -280,8 +307,15 @@ class GlobalRaces(OrderListener):
             if late.any():
                 at = np.flatnonzero(late)
                 self._report(buffer, op, one, lanes[at])
+        return strong if is_strong else written if writes else read
+
+    def _of_array(
+        self, buffer: Buffer, marks: Sequence[Cells], op: int, verb: str, is_strong: bool, lanes: CellLanes
+    ) -> None:
+        mine = self._compare(buffer, marks, op, verb, is_strong, lanes)
+        writes, cells, who = verb in WRITES, lanes.cells, lanes.who
+        read, read_too = marks[2:]
         before = read.who[cells], read.age[cells], read.by[cells]
-        mine = strong if is_strong else written if writes else read
         mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op)
         if mine is read:  # of several readers that are not ordered two are kept
             ops = np.full(len(who), op)
@@ -290,16 +324,24 @@ class GlobalRaces(OrderListener):
                 (_are_apart(read.who[cells], who), (who, lanes.ages, ops)),
             ):
                 read_too.put(cells[apart], *(column[apart] for column in kept))
-        if writes and (not is_strong or self._of_block[op]):
-            winners = mine.who[cells]
-            others = winners >> BLOCK != who >> BLOCK
-            if not is_strong:
-                in_warp = winners & ~np.int64(_LANE) == who & ~np.int64(_LANE)
-                others = (winners != who) & (_are_apart(winners, who) | in_warp)
+        if writes and is_strong and self._of_block[op]:
+            others = mine.who[cells] >> BLOCK != who >> BLOCK
             if others.any():
-                self._report(buffer, op, mine, lanes[np.flatnonzero(others)], not is_strong)
+                self._report(buffer, op, mine, lanes[np.flatnonzero(others)])
+        if writes and not is_strong:
+            self._compare_winners(buffer, mine, op, lanes, who)
 
-    def _unordered(self, earlier: _Cells, lanes: _CellLanes) -> np.ndarray:
+    def _compare_winners(
+        self, buffer: Buffer, mine: Cells, op: int, lanes: CellLanes, who: np.ndarray
+    ) -> None:
+        """Report the lanes of one store, known as `who` [n], whose cells others of it have, too."""
+        winners = mine.who[lanes.cells]
+        in_warp = winners & ~np.int64(_LANE) == who & ~np.int64(_LANE)
+        others = (winners != who) & (_are_apart(winners, who) | in_warp)
+        if others.any():
+            self._report(buffer, op, mine, lanes[np.flatnonzero(others)], True)
+
+    def _unordered(self, earlier: Cells, lanes: CellLanes) -> np.ndarray:
         """Where there was an access that is not ordered with that of a lane."""
         late = _are_apart(earlier.who[lanes.cells], lanes.who)
         if self._order.is_used and late.any():
@@ -307,15 +349,16 @@ class GlobalRaces(OrderListener):
             late[at] = ~self._knows(KNOWN, earlier, lanes[at])
         return late
 
-    def _knows(self, kind: int, earlier: _Cells, lanes: _CellLanes) -> np.ndarray:
+    def _knows(self, kind: int, earlier: Cells, lanes: CellLanes) -> np.ndarray:
         """Whether lanes know of what was there before, or have seen that."""
         who = earlier.who[lanes.cells]
         blocks, barriers = (who >> BLOCK) - 1, (who & _IN_BLOCK) >> BARRIERS
-        others, ages = (who & _THREAD) // WARP, earlier.age[lanes.cells]
+        others = np.minimum((who & THREAD) // WARP, self._order.shape[1] - 2)  # copies are no warps
+        ages = earlier.age[lanes.cells]
         return self._order.knows(kind, lanes.rows, lanes.warps, blocks, barriers, others, ages)
 
     def _report(
-        self, buffer: Buffer, op: int, marks: _Cells, lanes: _CellLanes, together: bool = False
+        self, buffer: Buffer, op: int, marks: Cells, lanes: CellLanes, together: bool = False
     ) -> None:
         earlier, by, who = marks.who[lanes.cells], marks.by[lanes.cells], lanes.who
         by = np.where(by < 0, ~by, by)
@@ -327,14 +370,11 @@ class GlobalRaces(OrderListener):
             one = at[0]
             pair = GlobalPair(kind >> 2, op, buffer.name, bool(kind & 1), together, bool(kind & 2))
             if pair not in self.found:
-                self.found[pair] = Example(
-                    int(who[one] >> BLOCK) - 1,
-                    int(earlier[one] & 1023),
-                    int(who[one] & 1023),
-                    int(lanes.cells[one]) * self.unit,
-                    0,
-                    other=int(earlier[one] >> BLOCK) - 1,
-                )
+                thread = -1 if pair.earlier in self._copies else int(earlier[one] & _NUMBER)
+                later = -1 if op in self._copies else int(who[one] & _NUMBER)
+                block, other = (int(by[one] >> BLOCK) - 1 for by in (who, earlier))
+                place = int(lanes.cells[one]) * self.unit
+                self.found[pair] = Example(block, thread, later, place, 0, other=other)
             self.found[pair].count += len(at)
 
 

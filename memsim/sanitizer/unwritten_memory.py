@@ -85,12 +85,29 @@ class UnwrittenMemory(OrderListener):
         if self._is_followed(site, chunk):
             self._lanes(site, *np.divmod(lanes.lanes, chunk.threads), address, chunk)
 
-    def stretches(self, site: Site, start: np.ndarray, length: np.ndarray) -> None:
-        """Copies in bulk write to global memory."""
+    def bulk_global(
+        self,
+        instruction: int,
+        access: str,
+        start: np.ndarray,
+        length: np.ndarray,
+        rows: np.ndarray,
+        warps: np.ndarray,
+    ) -> None:
+        verb = operation(GLOBAL, access).verb
         for buffer, written in self._arrays or ():
-            for first, size in zip((start - buffer.start).tolist(), length.tolist()):
-                if 0 <= first < buffer.end - buffer.start:
-                    written[first // self.unit : (first + size) // self.unit] = True
+            first = start - buffer.start
+            for at in np.flatnonzero((first >= 0) & (first < buffer.end - buffer.start)).tolist():
+                units = slice(first[at] // self.unit, (first[at] + length[at]) // self.unit)
+                never = ~written[units]
+                if verb != "store" and never.any():
+                    name = short_name(buffer.name)
+                    key = NeverWritten(instruction, GLOBAL, name, not bool(never.all()))
+                    place = int(units.start + never.argmax()) * self.unit
+                    block = int(self._blocks[rows[at]])
+                    self.found.setdefault(key, Example(block, -1, -1, place, 0)).count += 1
+                if verb != "load":
+                    written[units] = True
 
     def _is_followed(self, site: Site, chunk: Chunk) -> bool:
         if site.space == GLOBAL:

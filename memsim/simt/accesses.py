@@ -18,7 +18,7 @@ from memsim.order.order_listener import OrderListener
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
-from memsim.simt.faults import KernelFault, place_in_source
+from memsim.simt.faults import KernelFault, WrongLanes, place_in_source
 from memsim.simt.listener import Again, Listener, Sites
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
@@ -279,10 +279,9 @@ class Accesses(Lanes):
             found = buffers.find(lowest, highest)
             owners = buffers.owners(start, 1)
             ends = np.array([buffer.end for buffer in buffers.buffers], np.int64)
-            if found is None and space == "global" and ((owners < 0) | (start + length > ends[owners])).any():
-                raise KernelFault(
-                    f"out-of-bounds {op.name}: it copies from or to memory outside of every array", "address"
-                )
+            wrong = (owners < 0) | (start + length > ends[owners])
+            if found is None and space == "global" and wrong.any():
+                raise self._stray_copy(op, int(start[wrong][0]), int(length[wrong][0]), int(block[wrong][0]))
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
         site = self.sites.site(op, access, space, STRETCH)
@@ -291,6 +290,16 @@ class Accesses(Lanes):
             self.order.bulk_load(op.index, block, start, length, warp)
         base = SHARED_BASE if space == "shared" else 0
         self.listener.stretches(site, names, start - base, length, block, warp)
+
+    def _stray_copy(self, op: Op, start: int, length: int, block: int) -> KernelFault:
+        """The error for a copy outside of every array in global memory, whose first such bytes these are."""
+        where, _ = self.bounds.where(op, "global", start)
+        where = where.rstrip(",")
+        return KernelFault(
+            f"out-of-bounds {op.name}: it copies from or to memory outside of every array{where}",
+            "address",
+            WrongLanes(op, int(self.blocks[block]), -1, 1, "global", length, where),
+        )
 
     def issued(self, op: Op, lanes: int) -> None:
         """So many lanes executed a copy by TMA."""

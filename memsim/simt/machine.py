@@ -13,13 +13,13 @@ import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.isa.op import SLOTS, slots_of
-from memsim.isa.program import Op
+from memsim.isa.program import GLOBAL, Op
 from memsim.isa.readers import Registers
 from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
 from memsim.simt.active_lanes import Rows, special_register
 from memsim.simt.bounds import Origins
-from memsim.simt.faults import place_in_source
+from memsim.simt.faults import KernelFault, place_in_source
 from memsim.simt.listener import Listener
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
@@ -128,8 +128,9 @@ class Machine(Accesses):
         self.slots[slot] = fit(from_array(members), 32)
 
     def at(self, error: MemsimError, op: Op) -> MemsimError:
-        """Add an instruction's place to an error that has none."""
-        return MemsimError(error.message, hint=error.hint, **place_in_source(op))
+        """An error of a copy, with its instruction's place and a lane that makes it."""
+        by = (error.by if isinstance(error, KernelFault) else None) or self.wrong(op, self.mask, GLOBAL)
+        return KernelFault(error.message, "address", by, hint=error.hint, **place_in_source(op))
 
     def texture(self, handle: Any, active: Mask) -> Any:
         """The texture object of a handle in the active lanes; any one if there are none.

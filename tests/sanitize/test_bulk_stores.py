@@ -1,0 +1,151 @@
+"""What TMA writes to global memory, and reads of it: races, bounds, unwritten memory; beside good twins."""
+
+# ruff: noqa: E501 (lines of PTX)
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim import TensorMap
+from memsim.api.running import job_of
+from memsim.api.sanitizing import sanitize_job
+from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, Hazard
+from tests.sanitize.test_hopper_races import STORE
+from tests.simt.cuda import HOPPER, machine_kernel
+
+ADD = """
+__device__ void add(void *to, const void *from, u32 n) {
+    asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%0], [%1], %2;\\n"
+                 "cp.async.bulk.commit_group;" :: "l"(to), "r"(at(from)), "r"(n) : "memory"); }
+__device__ void box(const Map *m, const void *from, int x, int y) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%1, %2}], [%3];\\n"
+                 "cp.async.bulk.commit_group;" :: "l"(m), "r"(x), "r"(y), "r"(at(from)) : "memory"); }
+__device__ void fetch(const Map *m, void *to, int x, int y, u32 b) {
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+                 " [%0], [%1, {%2, %3}], [%4];" :: "r"(at(to)), "l"(m), "r"(x), "r"(y), "r"(b) : "memory"); }
+#define WRITTEN asm volatile("cp.async.bulk.wait_group 0;" ::: "memory")
+#define LEFT(n) asm volatile("cp.async.bulk.wait_group " #n ";" ::: "memory")
+"""
+#: A block's 64 numbers in shared memory, which TMA may read.
+FILLED = """
+__shared__ alignas(128) float s[64];
+s[t] = o[t + 512]; FENCE; __syncthreads();
+"""
+
+
+def sanitized(
+    body: str, grid: int = 1, tool: str = RACE, block: int = 64, unwritten: Any = (), tensor: Any = None
+) -> tuple[Hazard, ...]:
+    """The findings in global memory, or of the bounds."""
+    text = f"{HOPPER}{STORE}{ADD}\n__global__ void k(float *o, const __grid_constant__ Map m, unsigned *f) {{"
+    kernel = machine_kernel(f"{text}\nint t = threadIdx.x, b = blockIdx.x;\n{FILLED}{body}\n}}")
+    array = np.zeros((16, 64), np.float32)
+    maps = TensorMap(array, (4, 16)) if tensor is None else tensor
+    job = job_of(kernel, grid, block, [np.zeros(1024, np.float32), maps, np.zeros(4, np.uint32)])
+    found = sanitize_job(job, tools=(tool,), unwritten=unwritten)
+    assert not found.limits and (found.findings or not found.unjudged)
+    return tuple(one for one in found.findings if one.space == "global")
+
+
+@pytest.mark.parametrize(
+    ("wait", "count"),
+    [
+        ("if (t == 0) WRITTEN; __syncthreads();", 0),
+        ("if (t == 0) DONE; __syncthreads();", 64),  # it has only read
+        ("__syncthreads(); if (t == 0) WRITTEN;", 32),  # the other warp does not wait
+        ("__syncthreads();", 64),
+    ],
+)
+def test_who_reads_what_tma_writes_waits_for_it(wait: str, count: int) -> None:
+    found = sanitized(f"if (t == 0) put(o, s, 256);\n{wait}\no[t + 256] = o[t];")
+    assert [one.count for one in found] == [count] * bool(count)
+    if count:
+        (one,) = found
+        assert (one.array, one.element, one.first.does, one.second.does) == (
+            "o",
+            one.element,
+            "copies",
+            "loads",
+        )
+        assert one.first.thread == -1 and one.cure.startswith("cp.async.bulk.wait_group (without .read)")
+
+
+def test_a_wait_may_leave_the_latest_groups() -> None:
+    body = "if (t == 0) {{ put(o, s, 256); put(o + 64, s, 256); LEFT({0}); }}\n__syncthreads();\no[t + 256] = {1};"
+    assert not sanitized(body.format(1, "o[t]"))
+    assert [one.count for one in sanitized(body.format(1, "o[t + 64]"))] == [64]
+    assert not sanitized(body.format(0, "o[t] + o[t + 64]"))
+
+
+def test_two_copies_to_one_place_are_not_ordered() -> None:
+    body = "if (t == 0) {{ put(o, s, 256); {0}; put(o + {1}, s, 128); }}"
+    assert [one.count for one in sanitized(body.format("DONE", 32))] == [32]
+    assert not sanitized(body.format("WRITTEN", 32)) and not sanitized(body.format("DONE", 64))
+
+
+def test_blocks_copy_to_places_of_their_own() -> None:
+    body = "if (t == 0) {{ {0}(o + {1}, s, 256); WRITTEN; }}"
+    assert not sanitized(body.format("put", "64 * b"), 3)
+    assert [one.count for one in sanitized(body.format("put", "32 * b"), 3)] == [64]
+    (one,) = sanitized(body.format("put", "0"), 2)
+    assert one.first.block != one.second.block and one.array == "o"
+    assert not sanitized(body.format("add", "0"), 3)  # atomically
+    plain = "if (b == 1) o[t] = 1;\n" + body.format("add", "0")
+    assert sanitized(plain, 3) and not sanitized(plain.replace("o[t] = 1", "atomicAdd(o + t, 1)"), 3)
+
+
+FLAG = """
+if (b == 0 && t == 0) { put(o, s, 256); {0}; __threadfence(); atomicExch(f, 1u); }
+if (b == 1) { if (t == 0) { while (atomicAdd(f, 0u) == 0); __threadfence(); } __syncthreads(); o[t + 256] = o[t]; }
+"""
+
+
+def test_a_flag_tells_of_a_copy_that_was_waited_for() -> None:
+    assert not sanitized(FLAG.replace("{0}", "WRITTEN"), 2)
+    assert [one.count for one in sanitized(FLAG.replace("{0}", ""), 2)] == [64]
+
+
+BOX = "if (t == 0) {{ box(&m, s, {0}, {1}); {2}; }}\n"
+
+
+def test_boxes_of_a_tensor_are_written_where_they_lie() -> None:
+    own = BOX.format("16 * b", "0", "WRITTEN")
+    assert not sanitized(own, 4)
+    assert [one.count for one in sanitized(BOX.format("12 * b", "0", "WRITTEN"), 4)] == [3 * 4 * 4]
+    assert not sanitized(BOX.format("48", "b ? 16 : 0", "WRITTEN"), 2)  # all of the second is outside
+    (one,) = sanitized(BOX.format("0", "4 * (b / 2)", "WRITTEN"), 4)
+    assert (one.array, one.first.does, one.second.does) == (
+        "m",
+        "copies to",
+        "copies to",
+    ) and one.count == 128
+
+
+def test_what_tma_reads_was_written_before() -> None:
+    load = """
+__shared__ alignas(128) float q[64]; __shared__ alignas(8) u64 w;
+if (t == 0) {{ init(at(&w)); {0}; {1}; }}
+__syncthreads();
+if (t == 0) {{ expect(at(&w), 256); fetch(&m, q, 0, {2}, at(&w)); }}
+wait(at(&w)); o[t] = q[t];"""
+    box = "box(&m, s, 0, 0)"
+    assert not sanitized(load.format(box, "WRITTEN", 0)) and not sanitized(load.format(box, "DONE", 4))
+    (one,) = sanitized(load.format(box, "DONE", 0))
+    assert (one.first.does, one.second.does, one.count) == ("copies to", "copies from", 64)
+    assert not sanitized(load.format(box, "WRITTEN", 0), tool=INIT, unwritten=["m"])
+    (one,) = sanitized(load.format(box, "WRITTEN", 4), tool=INIT, unwritten=["m"])
+    assert one.array == "m" and one.offset == 4 * 64 * 4 and one.first.does == "copies from" and not one.doubt
+
+
+def test_a_box_that_a_chip_refuses_and_a_copy_beyond_its_array_are_out_of_bounds() -> None:
+    assert not sanitized(BOX.format(16, 12, "DONE"), tool=BOUNDS)
+    assert not sanitized(BOX.format(56, 14, "DONE"), tool=BOUNDS)  # what is outside is dropped
+    (one,) = sanitized(BOX.format(3, 0, "DONE"), tool=BOUNDS)
+    assert "an H200 rejects boxes" in one.kind
+    put = "if (t == 0) {{ put(o + {0}, s, 256); DONE; }}"
+    assert not sanitized(put.format(960), tool=BOUNDS)
+    (one,) = sanitized(put.format(992), tool=BOUNDS)
+    assert one.array == "o" and one.kind == "128 bytes beyond the end of o, which has 4,096 bytes"
