@@ -1,19 +1,20 @@
 """Estimates all choices: `python -m studies.choices.estimate [triton|tiles]` adds those that are missing to
-estimates.json, without a GPU. It needs Triton for its kernels.
+estimates.json, without a GPU. It needs Triton for its kernels. Tiles are estimated by all processors.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 
 import numpy as np
 
 import memsim
 from memsim.argument_types import ArrayArg
-from memsim.job import Job
 from memsim.time.predict_time import COLD, WARM, PreparedTime
 from memsim.validate.device import now
+from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
     ESTIMATES,
@@ -26,18 +27,24 @@ from studies.choices.code import code_of_cubin
 from studies.choices.tiles import choice_of, tiles_at
 from studies.sizes import SIZES
 
-Made = Iterator[tuple[Choice, list[Job]]]
+
+def tiles(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
+    """Each tile that is not known, small sizes first."""
+    asked = [(size, number) for size in SIZES for number, _ in enumerate(tiles_at(size))]
+    missing = [one for one in asked if choice_of(one[0], tiles_at(one[0])[one[1]]) not in known]
+    with ProcessPoolExecutor() as pool:
+        made = [pool.submit(_tile, *one) for one in sorted(missing, key=lambda one: np.prod(one[0]))]
+        yield from (one.result() for one in as_completed(made))
 
 
-def tiles() -> Made:
-    """The launches of each tile, small sizes first."""
-    for size in sorted(SIZES, key=np.prod):
-        for piece in tiles_at(size):
-            yield choice_of(size, piece), [spec.job(asked) for spec, asked in piece.launches]
+def _tile(size: Size, number: int) -> EstimatedChoice:
+    piece = tiles_at(size)[number]
+    prepared = [PreparedTime(spec.job(asked)) for spec, asked in piece.launches]
+    return EstimatedChoice(choice_of(size, piece), None, sum(one.predict(WARM).elapsed for one in prepared))
 
 
-def configurations() -> Made:
-    """The launch of each configuration of Triton's kernels, which is compiled here."""
+def configurations(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
+    """Each configuration of Triton's kernels that is not known; they are compiled here."""
     from studies.choices.triton_kernels import KERNELS
 
     for kernel in KERNELS:
@@ -46,23 +53,22 @@ def configurations() -> Made:
             with memsim.capture("sm_90") as launches:
                 compiled = kernel.launch(arrays, one)
             code = code_of_cubin(compiled.asm["cubin"])
-            yield Choice(CONFIGURATIONS, kernel.name, str(one), code), [launches[0].job()]
+            choice = Choice(CONFIGURATIONS, kernel.name, str(one), code)
+            if choice in known:
+                continue
+            prepared = PreparedTime(launches[0].job())
+            yield EstimatedChoice(choice, prepared.predict(COLD).elapsed, prepared.predict(WARM).elapsed)
 
 
 def main(kinds: list[str]) -> None:
-    """Those that are missing, one after the other."""
+    """Those that are missing."""
     found = list(load_estimates().choices) if ESTIMATES.exists() else []
     known = {one.choice for one in found}
     for kind in kinds or ["triton", "tiles"]:
-        for choice, jobs in configurations() if kind == "triton" else tiles():
-            if choice in known:
-                continue
-            prepared = [PreparedTime(job) for job in jobs]
-            cold = sum(one.predict(COLD).elapsed for one in prepared) if kind == "triton" else None
-            estimated = EstimatedChoice(choice, cold, sum(one.predict(WARM).elapsed for one in prepared))
-            found.append(estimated)
+        for one in configurations(known) if kind == "triton" else tiles(known):
+            found.append(one)
             Estimates(now(), tuple(found)).save()
-            print(choice.problem, choice.choice, estimated.cold, estimated.warm, flush=True)
+            print(one.choice.problem, one.choice.choice, one.cold, one.warm, flush=True)
 
 
 if __name__ == "__main__":

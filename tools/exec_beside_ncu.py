@@ -1,0 +1,186 @@
+"""Are the counts of `memsim exec --analyze` those of a GPU that runs the same programs?
+
+    python tools/exec_beside_ncu.py count PROGRAMS COUNTS.json
+    python tools/exec_beside_ncu.py measure PROGRAMS COUNTS.json MEASURED.json
+    python tools/exec_beside_ncu.py compare COUNTS.json MEASURED.json
+
+PROGRAMS is a folder `SUITE/NAME` of what `tools/exec_suites.py --keep PROGRAMS` built; each runs with the
+arguments that docs/exec_programs.json has. `count` needs no GPU, `measure` one with ncu. Of each kernel the
+first launch is counted. `compare` prints what differs, and a row for each suite.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from argparse import ArgumentParser
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from memsim.validate.profiler import find_profiler, read_code_report  # noqa: E402
+
+#: Of a program, here and on the GPU.
+SECONDS = 120
+#: The first launch of each kernel, by its mangled name.
+FIRST = ("--kernel-name-base", "mangled", "--kernel-id", "::regex:.*:1")
+Record = dict[str, Any]
+
+
+def main() -> None:
+    """Counts, measures or compares."""
+    reader = ArgumentParser(description=__doc__)
+    steps = reader.add_subparsers(dest="step", required=True)
+    for step, files in {
+        "count": ("programs", "counts"),
+        "count-one": ("program", "counts"),
+        "measure": ("programs", "counts", "measured"),
+        "compare": ("counts", "measured"),
+    }.items():
+        taken = steps.add_parser(step)
+        for file in files:
+            taken.add_argument(file, type=Path)
+        if step == "count-one":
+            taken.add_argument("arguments", nargs="*")
+    given = reader.parse_args()
+    if given.step == "count":
+        _write(given.counts, list(counted_programs(given.programs)))
+    elif given.step == "count-one":
+        _write(given.counts, counted(given.program, given.arguments))
+    elif given.step == "measure":
+        found = [{**one, "launches": measured(given.programs, one)} for one in _read(given.counts)]
+        _write(given.measured, {"tool": f"ncu {find_profiler().version}", "programs": found})
+    else:
+        print(compared(_read(given.counts), _read(given.measured)["programs"]))
+
+
+def counted_programs(folder: Path) -> Iterator[Record]:
+    """Those of a folder that end, with the counts of their launches."""
+    for one in _read(ROOT / "docs" / "exec_programs.json"):
+        program = folder / one["suite"] / one["name"]
+        if not program.exists():
+            continue
+        arguments = one["arguments"].split()
+        with tempfile.TemporaryDirectory() as scratch:
+            result = Path(scratch, "counts.json")
+            command = [sys.executable, __file__, "count-one", str(program.resolve()), str(result), *arguments]
+            with suppress(subprocess.TimeoutExpired):
+                subprocess.run(command, cwd=scratch, stdout=subprocess.DEVNULL, timeout=SECONDS, check=False)
+            launches = _read(result) if result.exists() else []
+        print(one["name"], len(launches), flush=True)
+        if launches:
+            yield {
+                "suite": one["suite"],
+                "name": one["name"],
+                "arguments": one["arguments"],
+                "launches": launches,
+            }
+
+
+def counted(program: Path, arguments: list[str]) -> list[Record]:
+    """The first launch of each kernel with what memsim counts; a count that it leaves open is not there."""
+    from memsim.arch import SM_90
+    from memsim.driver.execute_launches import Launches
+    from memsim.driver.run_program import run_program
+
+    launches = Launches(SM_90, lambda line: print(line, file=sys.stderr), analyze=True)
+    code = run_program([str(program), *arguments], launches)
+    found: dict[str, Record] = {}
+    for (_, kernel, shape), kind in launches.kinds.items():
+        totals = kind.analysis.totals if kind.analysis is not None else {}
+        counts = {name: value for name, value in totals.items() if value is not None}
+        found.setdefault(
+            kernel, {"kernel": kernel, "grid": shape.grid, "block": shape.block, "counts": counts}
+        )
+    return list(found.values()) if code == 0 else []
+
+
+def measured(folder: Path, one: Record) -> list[Record]:
+    """The launches of a program as a GPU counts them."""
+    names = sorted({name for launch in one["launches"] for name in launch["counts"]})
+    program = folder / one["suite"] / one["name"]
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch, "report.ncu-rep")
+        options = ("--clock-control", "none", "--metrics", ",".join(names), "--export", str(report))
+        command = [
+            str(find_profiler().path),
+            *options,
+            *FIRST,
+            str(program.resolve()),
+            *one["arguments"].split(),
+        ]
+        program.chmod(0o755)  # what copied it here may have lost that
+        try:
+            done = subprocess.run(
+                command, cwd=scratch, capture_output=True, text=True, errors="replace", timeout=SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            print(one["name"], "takes too long under ncu", flush=True)
+            return []
+        if not report.exists():
+            print(one["name"], (done.stdout + done.stderr)[-300:], flush=True)
+            return []
+        profiles = read_code_report(report, *names)
+    print(one["name"], len(profiles), "launches, exit code", done.returncode, flush=True)
+    return [
+        {
+            "kernel": profile.kernel,
+            "grid": profile.grid,
+            "block": profile.block,
+            "counts": {name: profile.counters[name].value for name in names if name in profile.counters},
+        }
+        for profile in profiles
+    ]
+
+
+def compared(counts: list[Record], programs: list[Record]) -> str:
+    """What differs, and a row for each suite."""
+    found: dict[str, Counter[str]] = {}
+    lines = []
+    for one, other in zip(counts, programs, strict=True):
+        row = found.setdefault(one["suite"], Counter())
+        on_gpu = {
+            (launch["kernel"], *launch["grid"], *launch["block"]): launch for launch in other["launches"]
+        }
+        row["programs"] += bool(on_gpu)
+        for launch in one["launches"]:
+            same = on_gpu.get(_key(launch))
+            if same is None:
+                lines.append(f"{one['name']} {launch['kernel']}: not measured")
+                continue
+            pairs = {
+                name: (value, same["counts"][name])
+                for name, value in launch["counts"].items()
+                if name in same["counts"]
+            }
+            wrong = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
+            lines += [f"{one['name']} {launch['kernel']}: {name} {pair}" for name, pair in wrong.items()]
+            row["launches"] += 1
+            row["without a difference"] += not wrong
+            row["figures"] += len(pairs)
+            row["equal"] += len(pairs) - len(wrong)
+            row["left open"] += len(same["counts"]) - len(pairs)
+    return "\n".join([*lines, *(f"{suite}: {dict(row)}" for suite, row in found.items())])
+
+
+def _key(launch: Record) -> tuple[Any, ...]:
+    return launch["kernel"], *launch["grid"], *launch["block"]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text("utf-8"))
+
+
+def _write(path: Path, found: Any) -> None:
+    path.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
