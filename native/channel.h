@@ -42,6 +42,7 @@ struct function_info {
 
 struct launch {
   uint32_t function, grid[3], block[3], shared, cluster[3], cooperative;
+  uint32_t writes;  // of the program so far, by calls, to the memory of the device
 };
 
 enum texture_kind { ARRAY_TEXTURE = 0, LINEAR_TEXTURE = 1, PITCHED_TEXTURE = 2, ARRAY_SURFACE = 3 };

@@ -19,6 +19,7 @@
 
 static int is_initialized;
 static CUresult broken;  // after a fault in a kernel every call fails, as on a GPU
+static uint32_t writes;  // to the memory of the device, by calls
 static char the_context, the_pool;
 static __thread int is_current;
 
@@ -267,10 +268,16 @@ API cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUde
 API cuMemHostRegister(void *host, size_t bytes, unsigned flags) { READY; return host && bytes ? OK : CUDA_ERROR_INVALID_VALUE; }
 API cuMemHostUnregister(void *host) { READY; return host ? OK : CUDA_ERROR_INVALID_VALUE; }
 
+// Device memory is written by these calls and by kernels alone, so memsim need not look whether it has changed.
+static void has_written(const void *to) {
+  const struct hello *device = memsim_device();
+  if ((uint64_t)to - device->base < device->bytes) __atomic_add_fetch(&writes, 1, __ATOMIC_SEQ_CST);
+}
 static CUresult copy(void *to, const void *from, size_t bytes) {
   READY;
   if (bytes && (!to || !from)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes) memmove(to, from, bytes);
+  has_written(to);
   return OK;
 }
 static CUresult copy_on(void *to, const void *from, size_t bytes, CUstream stream) {
@@ -322,6 +329,7 @@ API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box_o
   static CUresult fill_##suffix(CUdeviceptr at, type value, size_t count) { \
     READY; \
     for (size_t i = 0; i < count; i++) ((type *)HOST(at))[i] = value; \
+    has_written(HOST(at)); \
     return OK; \
   } \
   API cuMemset##suffix(CUdeviceptr at, type value, size_t count) { return fill_##suffix(at, value, count); } \

@@ -214,8 +214,10 @@ static CUresult pack_launch(struct launch *how, struct function *f, void **value
   return OK;
 }
 static CUresult send_launch(const struct launch *how, struct function *f, const char *bytes) {
+  struct launch now = *how;
+  now.writes = __atomic_load_n(&writes, __ATOMIC_SEQ_CST);
   fflush(stdout);  // what a kernel prints comes after what the program has printed
-  CUresult result = (CUresult)memsim_ask(OP_LAUNCH, how, sizeof *how, bytes, f->info.bytes, NULL, 0, NULL);
+  CUresult result = (CUresult)memsim_ask(OP_LAUNCH, &now, sizeof now, bytes, f->info.bytes, NULL, 0, NULL);
   if (result >= CUDA_ERROR_ILLEGAL_ADDRESS && result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES &&
       result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && result <= CUDA_ERROR_LAUNCH_FAILED)
     broken = result;

@@ -215,13 +215,15 @@ def trace_with(
     )
 
 
-def run_job(job: Job, progress: Progress | None = None, memory: Memory | None = None) -> None:
+def run_job(
+    job: Job, progress: Progress | None = None, memory: Memory | None = None, listener: Deaf | None = None
+) -> None:
     """Executes all of a job; array arguments are written in place. `memory`: as `execute_program`.
 
     Raises:
         MemsimError: as `run`.
     """
-    execute_job(job, _Deaf(), progress, everything=True, memory=memory)
+    execute_job(job, listener or Deaf(), progress, everything=True, memory=memory)
 
 
 def execute_job(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Memory:
@@ -261,7 +263,7 @@ def blocks_of(job: Job) -> np.ndarray | None:
     return np.array_split(chosen, parts)[number]
 
 
-class _Deaf:
+class Deaf:
     """A listener for those who want results only."""
 
     def ignore(self, *event: Any) -> None:

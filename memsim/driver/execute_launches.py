@@ -162,7 +162,7 @@ class Launches:
         if "malloc" in called_by(job.loaded):
             device.make_heap()
         memory.functions = KernelCalls(device, self.write)
-        run = partial(run_job, job, memory=memory)
+        run = partial(run_job, job, None, memory)
         try:
             kind.remembered += self.remembered.execute(job, device, memory.constants, run)
         finally:

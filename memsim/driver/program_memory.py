@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Protocol
@@ -44,7 +44,10 @@ class OutOfDeviceMemory(Exception):
 
 
 class ProgramMemory:
-    """`size`: bytes of the device. `layout`: what is allocated; `kinds`: by the start of an allocation."""
+    """`size`: bytes of the device. `layout`: what is allocated; `kinds`: by the start of an allocation.
+    contents: of allocations that only calls and kernels write, by their start, what is known of their bytes:
+    as long as it is the same object, these are the same.
+    """
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -54,6 +57,7 @@ class ProgramMemory:
         self.bytes = np.frombuffer(self._mapped, np.uint8)
         self.layout = SpaceLayout("global", GLOBAL_BASE)
         self.kinds: dict[int, MemoryKind] = {}
+        self.contents: dict[int, object] = {}
         self.textures = ProgramTextures()
         self.used = 0
         self._count = 0
@@ -90,6 +94,8 @@ class ProgramMemory:
         self.layout.add(name or f"allocation {self._count}", start, size)
         self._count += 1
         self.kinds[start] = kind
+        if kind is MemoryKind.DEVICE and not name:  # a variable may be managed
+            self.contents[start] = object()
         self.used += taken
         return start
 
@@ -100,6 +106,7 @@ class ProgramMemory:
             return False
         self.layout.remove(buffer)
         del self.kinds[start]
+        self.contents.pop(start, None)
         taken = align(max(buffer.end - buffer.start, 1), ALIGNMENT)
         self.used -= taken
         self._free.setdefault(taken, []).append(start)
@@ -143,6 +150,13 @@ class ProgramMemory:
         """Reserves the heap of kernels; its bytes are in no allocation until a kernel asks for them."""
         if not self._heap and self.layout.end + HEAP - GLOBAL_BASE < self.size:
             self._heap = self._heap_next = self.layout.reserve(HEAP, ALIGNMENT, ALIGNMENT)
+
+    def lose(self, names: Container[str] | None = None) -> None:
+        """Allocations of these names, or all, have changed."""
+        for start in self.contents:
+            buffer = self.layout.at(start)
+            if names is None or (buffer is not None and buffer.name in names):
+                self.contents[start] = object()
 
     def find(self, address: int) -> Buffer | None:
         """The allocation that an address is in."""

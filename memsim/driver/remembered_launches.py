@@ -5,66 +5,213 @@ effect can be remembered. Programs that measure themselves launch the same again
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from hashlib import blake2b
+from typing import Any
 
 import numpy as np
 
-from memsim.driver.program_memory import CLOCKS, ProgramMemory
+from memsim.api.running import Deaf
+from memsim.driver.program_memory import ALIGNMENT, CLOCKS, ProgramMemory
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.op import Flow
 from memsim.job import Job
 from memsim.kernel import Kernel
-from memsim.state.address_spaces import GLOBAL_BASE, align
+from memsim.simt.accesses import only_reads
+from memsim.simt.memory_layout import WORKSPACE
+from memsim.state.address_spaces import Buffer, align
 
-#: Memory in use up to which launches are remembered, in bytes: looking at it takes longer than most launches.
+#: Bytes that a launch accesses, in whole allocations, up to which it is remembered.
 MOST_MEMORY = 1 << 28
-#: Bytes of changed memory that are kept in all.
+#: Bytes that are kept in all; what was not used for the longest time goes first.
 MOST_KEPT = 1 << 30
-PAGE = 4096
+#: Executions of a launch after which it is not looked at any more, if none found memory as one before it.
+PATIENCE = 8
+#: Bytes that are compared at once: they and their copy are in the processor's cache.
+PIECE = 1 << 19
 #: Functions of the driver with effects of their own.
 EFFECTS = frozenset({"vprintf", "malloc", "free"})
 
-#: Pages of memory that a launch changed, uint8 [n, PAGE], and their numbers.
-Changed = tuple[np.ndarray, np.ndarray]
+
+class Footprint(Deaf):
+    """Listens which allocations a launch accesses, and writes, by their names. is_whole: it may be any."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.written: set[str] = set()
+        self.is_whole = False
+
+    def access(self, *event: Any) -> None:
+        """Allocations in global memory; a texture does not say which one it is in."""
+        site, _, _, _, arrays, *_ = event
+        if site.space == "global":
+            self.names |= arrays
+            if not only_reads(site.access, site.space):
+                self.written |= arrays
+        elif site.space == "texture":
+            self.is_whole = True
+
+    def any_memory(self, *event: Any) -> None:
+        """Accesses to places that are not known, and copies by TMA, whose description may be in memory."""
+        self.is_whole = True
+
+    scattered = stretches = unknown = uncounted = any_memory
+
+    def allocations(self, memory: ProgramMemory) -> list[Buffer]:
+        """What it accessed of a program's memory."""
+        return [
+            one
+            for one in memory.layout.buffers
+            if (self.is_whole or one.name in self.names) and one.name != WORKSPACE
+        ]
+
+
+@dataclass
+class Part:
+    """An allocation that a launch accesses: its bytes before, the places of those that it changed, in units
+    of ALIGNMENT, and these after it.
+
+    was, becomes: what `ProgramMemory.contents` has for it before and after.
+    """
+
+    start: int
+    end: int
+    before: np.ndarray
+    changed: np.ndarray
+    after: np.ndarray
+    was: object | None
+    becomes: object | None
+
+    def is_in(self, memory: ProgramMemory) -> bool:
+        """Whether it is in memory as it was before."""
+        contents = memory.contents.get(self.start)
+        if contents is not None and contents is self.was:
+            return True
+        there = memory.layout.at(self.start)
+        if there is None or there.end != self.end:
+            return False
+        now = whole(memory, there)
+        is_same = all(
+            np.array_equal(now[i : i + PIECE].view(np.uint64), self.before[i : i + PIECE].view(np.uint64))
+            for i in range(0, len(now), PIECE)
+        )
+        if is_same:
+            self.was = contents
+        return is_same
+
+    def restore(self, memory: ProgramMemory) -> None:
+        """Changes it as the launch did."""
+        if len(self.changed):
+            units(memory.view(self.start, self.before.size))[self.changed] = self.after
+            if self.becomes is not None:
+                memory.contents[self.start] = self.becomes
+
+
+@dataclass
+class Known:
+    """What is known of a launch. effects: by what it finds; misses: executions since one was found."""
+
+    footprint: Footprint
+    effects: list[tuple[Part, ...]] = field(default_factory=list)
+    misses: int = 0
+
+    @property
+    def kept(self) -> int:
+        """Bytes of it."""
+        return sum(part.before.size + part.after.size for effect in self.effects for part in effect)
 
 
 class RememberedLaunches:
-    """The effects of launches, by what decides them.
+    """The effects of launches, by what decides them: what they access, in whole allocations.
 
-    The first launch with its parameters is not looked at: most are made once. The second is remembered, and
-    those after it are not executed if memory is as it was before that one.
+    The first launch with its parameters tells what that is: most are made once. The second is remembered, and
+    those after it are not executed if they find what it found.
     """
 
     def __init__(self) -> None:
-        self._seen: set[bytes] = set()
-        self._effects: dict[bytes, Changed] = {}
+        self._known: dict[bytes, Known] = {}
         self._kept = 0
 
     def execute(
-        self, job: Job, memory: ProgramMemory, constants: Mapping[int, bytes], run: Callable[[], None]
+        self,
+        job: Job,
+        memory: ProgramMemory,
+        constants: Mapping[int, bytes],
+        run: Callable[[Footprint], None],
     ) -> bool:
         """Executes a launch by `run`, or does what it did before; whether it did that."""
-        used = align(memory.layout.end - GLOBAL_BASE, PAGE)
         said = (job.loaded.key, job.loaded.name, job.launch, list(map(bytes, job.args)), constants)
         launch = blake2b(repr(said).encode()).digest()
-        if launch not in self._seen or used > MOST_MEMORY or not is_function_of_memory(job.loaded):
-            self._seen.add(launch)
-            run()
+        known = self._known.pop(launch, None)
+        if known is None:
+            footprint = execute(run, memory)
+            if is_function_of_memory(job.loaded):
+                self._known[launch] = Known(footprint)
             return False
-        before = memory.bytes[: min(used, memory.size)]
-        key = launch + blake2b(before.data).digest()
-        if key in self._effects:
-            pages, contents = self._effects[key]
-            before.reshape(-1, PAGE)[pages] = contents
-            return True
-        old = before.copy()
-        run()
-        differ = (old.view(np.uint64) != before.view(np.uint64)).reshape(-1, PAGE // 8)
-        changed = differ.any(axis=1).nonzero()[0]
-        if self._kept + len(changed) * PAGE <= MOST_KEPT:
-            self._kept += len(changed) * PAGE
-            self._effects[key] = changed, before.reshape(-1, PAGE)[changed].copy()
+        self._known[launch] = known  # it was used last
+        for effect in known.effects:
+            if all(part.is_in(memory) for part in effect):
+                for part in effect:
+                    part.restore(memory)
+                known.misses = 0
+                return True
+        buffers = known.footprint.allocations(memory)
+        if known.misses > PATIENCE or sum(one.end - one.start for one in buffers) > MOST_MEMORY:
+            self._kept -= known.kept
+            known.effects = []
+            execute(run, memory)
+            return False
+        known.misses += 1
+        before = [(one, whole(memory, one).copy(), memory.contents.get(one.start)) for one in buffers]
+        footprint = execute(run, memory)
+        if set(footprint.allocations(memory)) <= set(buffers):
+            self._keep(known, tuple(changed(memory, footprint, *one) for one in before))
+        known.footprint = footprint
         return False
+
+    def _keep(self, known: Known, effect: tuple[Part, ...]) -> None:
+        """Adds an effect; what was not used for the longest time makes room for it."""
+        self._kept -= known.kept
+        known.effects = [effect, *known.effects[: PATIENCE - 1]]
+        self._kept += known.kept
+        for other in self._known.values():
+            if self._kept <= MOST_KEPT:
+                break
+            self._kept -= other.kept
+            other.effects = []
+
+
+def execute(run: Callable[[Footprint], None], memory: ProgramMemory) -> Footprint:
+    """Executes a launch: what it accessed."""
+    footprint = Footprint()
+    try:
+        run(footprint)
+    finally:
+        memory.lose(None if footprint.is_whole else footprint.written)
+    return footprint
+
+
+def whole(memory: ProgramMemory, buffer: Buffer) -> np.ndarray:
+    """An allocation's bytes in place, up to the next one's alignment, uint8."""
+    return memory.view(buffer.start, align(buffer.end - buffer.start, ALIGNMENT))
+
+
+def units(array: np.ndarray) -> np.ndarray:
+    """Bytes as rows of ALIGNMENT."""
+    return array.reshape(-1, ALIGNMENT)
+
+
+def changed(
+    memory: ProgramMemory, footprint: Footprint, buffer: Buffer, before: np.ndarray, was: object | None
+) -> Part:
+    """What a launch did to an allocation that had these bytes before."""
+    after, places = units(whole(memory, buffer)), np.zeros(0, np.int64)
+    if footprint.is_whole or buffer.name in footprint.written:
+        places = (after.view(np.uint64) != units(before).view(np.uint64)).any(axis=1).nonzero()[0]
+    if not len(places) and was is not None:
+        memory.contents[buffer.start] = was
+    becomes = memory.contents.get(buffer.start)
+    return Part(buffer.start, buffer.end, before, places, after[places], was, becomes)
 
 
 def called_by(kernel: Kernel) -> frozenset[str]:

@@ -246,6 +246,17 @@ static int repeated() {
   }
   for (int k = 0; k < 4; k++) fill<<<1, 32>>>(a, 3), a[5] = k;
   fill<<<1, 32>>>(a, 3);
+  float *other;
+  CHECK(cudaMallocManaged(&other, 128));
+  for (int k = 0; k < 3; k++) fill<<<1, 32>>>(a, 3), other[5] = k;
+  float *device, back[32];
+  CHECK(cudaMalloc(&device, 128));
+  for (int k = 0; k < 6; k++) {
+    if (k == 4) CHECK(cudaMemset(device, 0, 128));
+    fill<<<1, 32>>>(device, 5);
+    CHECK(cudaMemcpy(back, device, 128, cudaMemcpyDeviceToHost));
+    if (back[31] != 5) return 3;
+  }
   return a[5] == 3 && a[31] == 3 ? 0 : 2;
 }
 

@@ -110,11 +110,11 @@ def test_textures_are_fetched_and_what_is_none_is_told(programs: Path) -> None:
 
 
 def test_launches_made_before_are_remembered(programs: Path) -> None:
-    """Those that read a clock are not, nor those that find other memory."""
+    """Those that find other memory are not; what they do not access may change."""
     done = Ran(programs, "repeated")
     assert done.code == 0
     fill, grow = sorted(done.kinds, key=lambda kind: kind.kernel)
-    assert (fill.kernel, fill.times) == ("fill", 14) and fill.remembered == 8
+    assert (fill.kernel, fill.times) == ("fill", 23) and fill.remembered == 14
     assert (grow.kernel, grow.times, grow.remembered) == ("grow", 9, 0)
 
 

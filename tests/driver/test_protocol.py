@@ -97,7 +97,7 @@ def test_a_module_of_ptx_is_launched(asking: Asking) -> None:
     place = asking.ask(ALLOCATE, struct.pack("<QII", 128, 0, 0))
     assert place is not None
     (address,) = struct.unpack("<Q", place[1])
-    shape = (number, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0)
+    shape = (number, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0)
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + struct.pack("<QI", address, 7)) == (0, b"")
     assert (asking.memory.view(address, 128).view(np.uint32) == 7).all()
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + struct.pack("<QI", address + 4, 7)) == (700, b"")
