@@ -33,7 +33,7 @@ PIECE = 1 << 19
 EFFECTS = frozenset({"vprintf", "malloc", "free"})
 
 
-class Footprint(Deaf):
+class AllocationListener(Deaf):
     """Listens which allocations a launch accesses, and writes, by their names. is_whole: it may be any."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Footprint(Deaf):
 
 
 @dataclass
-class Part:
+class AllocationEffect:
     """An allocation that a launch accesses: its bytes before, the places of those that it changed, in units
     of ALIGNMENT, and these after it.
 
@@ -111,8 +111,8 @@ class Part:
 class Known:
     """What is known of a launch. effects: by what it finds; misses: executions since one was found."""
 
-    footprint: Footprint
-    effects: list[tuple[Part, ...]] = field(default_factory=list)
+    accessed: AllocationListener
+    effects: list[tuple[AllocationEffect, ...]] = field(default_factory=list)
     misses: int = 0
 
     @property
@@ -137,16 +137,16 @@ class RememberedLaunches:
         job: Job,
         memory: ProgramMemory,
         constants: Mapping[int, bytes],
-        run: Callable[[Footprint], None],
+        run: Callable[[AllocationListener], None],
     ) -> bool:
         """Executes a launch by `run`, or does what it did before; whether it did that."""
         said = (job.loaded.key, job.loaded.name, job.launch, list(map(bytes, job.args)), constants)
         launch = blake2b(repr(said).encode()).digest()
         known = self._known.pop(launch, None)
         if known is None:
-            footprint = execute(run, memory)
+            accessed = execute(run, memory)
             if is_function_of_memory(job.loaded):
-                self._known[launch] = Known(footprint)
+                self._known[launch] = Known(accessed)
             return False
         self._known[launch] = known  # it was used last
         for effect in known.effects:
@@ -155,7 +155,7 @@ class RememberedLaunches:
                     part.restore(memory)
                 known.misses = 0
                 return True
-        buffers = known.footprint.allocations(memory)
+        buffers = known.accessed.allocations(memory)
         if known.misses > PATIENCE or sum(one.end - one.start for one in buffers) > MOST_MEMORY:
             self._kept -= known.kept
             known.effects = []
@@ -163,13 +163,13 @@ class RememberedLaunches:
             return False
         known.misses += 1
         before = [(one, whole(memory, one).copy(), memory.contents.get(one.start)) for one in buffers]
-        footprint = execute(run, memory)
-        if set(footprint.allocations(memory)) <= set(buffers):
-            self._keep(known, tuple(changed(memory, footprint, *one) for one in before))
-        known.footprint = footprint
+        accessed = execute(run, memory)
+        if set(accessed.allocations(memory)) <= set(buffers):
+            self._keep(known, tuple(changed(memory, accessed, *one) for one in before))
+        known.accessed = accessed
         return False
 
-    def _keep(self, known: Known, effect: tuple[Part, ...]) -> None:
+    def _keep(self, known: Known, effect: tuple[AllocationEffect, ...]) -> None:
         """Adds an effect; what was not used for the longest time makes room for it."""
         self._kept -= known.kept
         known.effects = [effect, *known.effects[: PATIENCE - 1]]
@@ -181,14 +181,14 @@ class RememberedLaunches:
             other.effects = []
 
 
-def execute(run: Callable[[Footprint], None], memory: ProgramMemory) -> Footprint:
+def execute(run: Callable[[AllocationListener], None], memory: ProgramMemory) -> AllocationListener:
     """Executes a launch: what it accessed."""
-    footprint = Footprint()
+    accessed = AllocationListener()
     try:
-        run(footprint)
+        run(accessed)
     finally:
-        memory.lose(None if footprint.is_whole else footprint.written)
-    return footprint
+        memory.lose(None if accessed.is_whole else accessed.written)
+    return accessed
 
 
 def whole(memory: ProgramMemory, buffer: Buffer) -> np.ndarray:
@@ -202,16 +202,20 @@ def units(array: np.ndarray) -> np.ndarray:
 
 
 def changed(
-    memory: ProgramMemory, footprint: Footprint, buffer: Buffer, before: np.ndarray, was: object | None
-) -> Part:
+    memory: ProgramMemory,
+    accessed: AllocationListener,
+    buffer: Buffer,
+    before: np.ndarray,
+    was: object | None,
+) -> AllocationEffect:
     """What a launch did to an allocation that had these bytes before."""
     after, places = units(whole(memory, buffer)), np.zeros(0, np.int64)
-    if footprint.is_whole or buffer.name in footprint.written:
+    if accessed.is_whole or buffer.name in accessed.written:
         places = (after.view(np.uint64) != units(before).view(np.uint64)).any(axis=1).nonzero()[0]
     if not len(places) and was is not None:
         memory.contents[buffer.start] = was
     becomes = memory.contents.get(buffer.start)
-    return Part(buffer.start, buffer.end, before, places, after[places], was, becomes)
+    return AllocationEffect(buffer.start, buffer.end, before, places, after[places], was, becomes)
 
 
 def called_by(kernel: Kernel) -> frozenset[str]:
