@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,14 +166,12 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
     """A file that needs another launch than it has would be broken by the change.
 
     Raises:
-        MemsimError: the change needs another block.
+        MemsimError: the change needs more dynamic shared memory, which the file does not give.
     """
-    bytes_only = replace(taken.job.launch, shared_bytes=job.launch.shared_bytes) == job.launch
-    if taken.job.launch != job.launch and not (bytes_only and taken.edit.brings_bytes):
-        x, y, z = taken.job.launch.block
+    if taken.job.launch != job.launch and not taken.edit.brings_bytes:
         raise MemsimError(
-            f"the changed kernel needs another launch: a block of {x} x {y} x {z} and "
-            f"{taken.job.launch.shared_bytes:,} B of dynamic shared memory",
+            f"the changed kernel needs a launch with {taken.job.launch.shared_bytes:,} B of dynamic shared "
+            "memory",
             hint="change the kernel and its launch together, by hand",
         )
 
@@ -216,6 +213,8 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
             hint="--take another proposal, or make the change by hand where no other value can occur",
             exit_code=1,
         )
+    for condition in safe.conditions[len(taken.edit.conditions) :]:
+        say(f"The change asserts what it is for: {condition}", err=as_json)
     if safe is not taken.edit and differing_results(job, edit_job(job, safe, taken.job.launch)):
         raise MemsimError("the change with its assertions computes something else", exit_code=1)
     return safe, tried

@@ -35,6 +35,12 @@ class KernelTree:
                 return node.parent if of_template else node
         return None
 
+    def opening(self, definition: Node) -> int:
+        """The place behind the brace that opens a definition's body."""
+        whole = definition.type == "template_declaration"
+        body = (definition.children[-1] if whole else definition).child_by_field_name("body")
+        return definition.start_byte if body is None else body.start_byte + 1
+
     def not_of_global_memory(self, definition: Node) -> Iterator[str]:
         """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
         for node in walk(definition):

@@ -26,7 +26,8 @@ from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.prove import Proof, macros_of, results_of, source_of, with_text
 from memsim.suggest.threads import Remapped
 
-MOST_JUDGED = 3  # values of a name at which an edit is judged
+# Further values of a name at which an edit is judged; a constant with fewer is bound to those it has.
+LEAST_JUDGED, MOST_JUDGED = 2, 3
 BLOCKS = 2  # of a launch at another value
 
 SAME, REFUSED = "the results are the same", "refused by its static_assert"
@@ -179,24 +180,25 @@ def _launches(launch: Launch, what: Knob, value: int) -> Iterator[Launch]:
 def _launch_of(taken: Proof | Remapped, launch: Launch) -> Launch:
     """The launch of the edited kernel, for a launch of the original."""
     if isinstance(taken, Remapped):
-        exchanged = taken.job.launch.block != taken.before.trace.launch.block
-        x, y, z = launch.block
-        return replace(launch, block=(y, x, z)) if exchanged else launch
+        return launch
     grown = [each.change for each in taken.proposals if each.more_dynamic]
     more = sum(change.size(launch.shared_bytes) - launch.shared_bytes for change in grown)
     return replace(launch, shared_bytes=launch.shared_bytes + more)
 
 
 def guarded(edit: Edit, tried: Sequence[OtherValue], names: Sequence[Knob]) -> Edit | None:
-    """The edit with a `static_assert` for each name of which another value makes it wrong: that it has one of
-    the values that were tried. None if it is no constant.
+    """The edit with a `static_assert` for each constant of which another value makes it wrong, or that could
+    be judged at fewer than `LEAST_JUDGED` others: that it has one of the values at which it is right. None if
+    another value of what is no constant makes it wrong.
     """
     for each in names:
         of_name = [one for one in tried if one.name == each.name]
-        if not any(one.is_wrong for one in of_name):
+        wrong = any(one.is_wrong for one in of_name)
+        if not wrong and sum(bool(one.outcome) for one in of_name) >= LEAST_JUDGED:
             continue
-        if not each.is_constant:
+        if each.is_constant:
+            right = sorted({each.value, *(one.value for one in of_name if one.outcome == SAME)})
+            edit = edit.asserting(" || ".join(f"{each.name} == {value}" for value in right))
+        elif wrong:
             return None
-        right = sorted({each.value, *(one.value for one in of_name if one.outcome == SAME)})
-        edit = edit.asserting(" || ".join(f"{each.name} == {value}" for value in right))
     return edit

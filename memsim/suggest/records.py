@@ -241,7 +241,8 @@ class _Records(KernelTree):
         head = self.head(self.definition)
         found.append(Replacement(head, head, TEXT))
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
-        return Edit(self.file, self.text, in_order, names=tuple(names))
+        inside = self.opening(self.definition)
+        return Edit(self.file, self.text, in_order, names=tuple(names), declared=inside)
 
     def _moved(self, record: _MovedRecord, name: str) -> list[Replacement]:
         """A record that is loaded before its first use, or stored after its last one."""

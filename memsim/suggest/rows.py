@@ -188,7 +188,8 @@ class _Rows(KernelTree):
         head = self.head(self.definition)
         found.append(Replacement(head, head, TEXT))
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
-        return Edit(self.file, self.text, in_order, names=tuple(names))
+        inside = self.opening(self.definition)
+        return Edit(self.file, self.text, in_order, names=tuple(names), declared=inside)
 
     def _accesses(self, definition: Node) -> Iterator[_Access]:
         """The accesses along rows, in lines that waste sectors."""

@@ -92,7 +92,7 @@ class Renumbering:
             if self.order[first:end] == AS_IT_IS[first:end]:
                 continue
             old = f"threadIdx.{axis}"
-            higher = launch.block["xy".index(axis)] > 1 << end - first
+            higher = axis == "y" or in_row == BITS  # in other blocks, if not in this one
             kept = [f"({old} & ~{(1 << end - first) - 1})"] if higher else []
             moved = [_piece(*piece) for piece in _pieces(self.order, first, end, in_row)]
             found[axis] = f"({' | '.join([*kept, *moved])})"
@@ -191,19 +191,17 @@ def _piece(axis: str, start: int, length: int, to: int) -> str:
     return f"{taken} << {to}" if to else taken
 
 
-ROLE = re.compile(r"\b(threadIdx|blockDim)\b(?:\s*\.\s*([xyz])\b)?")
-EXCHANGED = {
-    f"{variable}.{axis}": f"{variable}.{other}"
-    for variable in ("threadIdx", "blockDim")
-    for axis, other in ("xy", "yx")
-}
+ROLE = re.compile(r"\bthreadIdx\b(?:\s*\.\s*([xyz])\b)?")
+_NUMBER = "(threadIdx.y * blockDim.x + threadIdx.x)"
+#: Right for every block, square or not: neighbouring threads become neighbours in y.
+EXCHANGED = {"threadIdx.x": f"({_NUMBER} / blockDim.y)", "threadIdx.y": f"({_NUMBER} % blockDim.y)"}
 
 
 @dataclass(frozen=True)
 class Remapped:
     """A kernel whose threads do each other's work. name: how. before, analysis: both counts.
 
-    job: of the edited kernel, with the block that it needs.
+    job: of the edited kernel.
     """
 
     name: str
@@ -243,26 +241,30 @@ def exchange(job: Job, before: Analysis) -> Remapped | None:
     needless = sectors - total(before, "ideal_sectors")
     if min(block[:2]) == 1 or not sectors or needless < BADLY_COALESCED * sectors:
         return None
-    launch = replace(job.launch, block=(block[1], block[0], block[2]))
-    return _replayed("x and y of the threads exchanged", job, before, EXCHANGED, launch)
+    return _replayed("x and y of the threads exchanged", job, before, EXCHANGED)
 
 
 def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
+    """Lanes in another order, in blocks whose rows are as long as this one's; in others as they are."""
     instead = lanes.instead(job.launch)
     if instead is None:
         return None
-    named = {f"threadIdx.{axis}": expression for axis, expression in instead.items()}
-    return _replayed(lanes.name, job, lanes.before, named, job.launch)
+    width = job.launch.block[0]
+    holds = f"blockDim.x == {width} && blockDim.y % {WARP // width} == 0" if width < WARP else ""
+    holds = holds or f"blockDim.x % {WARP} == 0"
+    named = {
+        f"threadIdx.{axis}": f"({holds} ? {expression} : threadIdx.{axis})"
+        for axis, expression in instead.items()
+    }
+    return _replayed(lanes.name, job, lanes.before, named)
 
 
-def _replayed(
-    name: str, job: Job, before: Analysis, instead: Mapping[str, str], launch: Launch
-) -> Remapped | None:
+def _replayed(name: str, job: Job, before: Analysis, instead: Mapping[str, str]) -> Remapped | None:
     """The kernel with other expressions for its thread indices; None if it cannot be built."""
     edit = rewrite_thread_indices(before, job, instead) if source_of(job) is not None else None
     if edit is None:
         return None
-    changed = edit_job(job, edit, launch)
+    changed = edit_job(job, edit, job.launch)
     try:
         return Remapped(name, before, edit, changed, replay_job(changed))
     except MemsimError:
@@ -280,18 +282,21 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     code = without_comments(text)
     body = body_of(code, before.trace.kernel.partition("<")[0].rpartition("::")[2])
     places = list(ROLE.finditer(code))
-    if body is None or not places or any(match[2] is None for match in places):
+    if body is None or not places or any(match[1] is None for match in places):
         return None
     inside = [match for match in places if body[0] <= match.start() < body[1]]
     alone = len(re.findall(r"\b__global__\b", code)) == 1
     if len(inside) < len(places) and not alone and re.search(r"\b__device__\b", code):
         return None
     new = tuple(
-        Replacement(*match.span(), instead[f"{match[1]}.{match[2]}"])
+        Replacement(*match.span(), instead[f"threadIdx.{match[1]}"])
         for match in (places if alone else inside)
-        if f"{match[1]}.{match[2]}" in instead
+        if f"threadIdx.{match[1]}" in instead
     )
-    return Edit(job.kernel.file, text, new) if new else None
+    axes = "xy" if job.launch.block[1] > 1 else "x"
+    names = tuple(f"blockDim.{axis}" for axis in axes)
+    opening = code.index("{", body[0]) + 1
+    return Edit(job.kernel.file, text, new, names=names, declared=opening) if new else None
 
 
 def body_of(code: str, kernel: str) -> tuple[int, int] | None:

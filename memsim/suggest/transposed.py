@@ -111,6 +111,7 @@ def _edit(job: Job, before: Analysis, staged: Staging) -> Edit | None:
             ),
         ),
         names=("blockDim.x", "blockDim.y", *(name for name in names if name in types)),
+        declared=code.index("{", body[0]) + 1,
     )
 
 

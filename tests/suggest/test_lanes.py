@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,16 @@ from memsim.analysis import analyze_trace
 from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.suggest import suggest
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
-from memsim.suggest.threads import Renumbering, renumber, trace_with_renumbered_lanes, work_of
+from memsim.suggest.threads import (
+    Renumbering,
+    _renumbered,
+    renumber,
+    trace_with_renumbered_lanes,
+    work_of,
+)
 from memsim.views.suggest.terminal import render
 from tests.model import oracle
 from tests.suggest.kernels import Case, analyzed
@@ -104,6 +113,43 @@ def test_the_lanes_of_a_product_are_renumbered_as_forecast(kernel: str) -> None:
     assert remap.sectors[0] == remap.sectors[1]
     assert found.lanes is None  # it is proven, and not said again
     assert differing_results(job, remap.job) == ()
+
+
+# A float4 for each of 8 columns, which four lanes of a row of 8 threads ask for; rows that wrap at any width.
+PAIRS = Case(
+    """
+extern "C" __global__ void k(const float4 *in, float4 *out) {
+    __shared__ float4 tile[512];
+    int t = threadIdx.y * blockDim.x + threadIdx.x;
+    for (int i = t; i < 512; i += blockDim.x * blockDim.y) tile[i] = in[i];
+    __syncthreads();
+    for (int i = 0; i < 8; ++i) out[i * blockDim.x * blockDim.y + t] = tile[threadIdx.x % 16 * 4 + i];
+}
+""",
+    (32, 2),
+    ((4096, "float32"), (65536, "float32")),
+)
+
+
+def test_lanes_are_renumbered_in_blocks_with_such_rows_and_left_alone_in_others(tmp_path: Path) -> None:
+    """Rows of 16 threads are half a warp, rows of 48 have no order of five bits, and rows of 64 have six."""
+    job = PAIRS.job(tmp_path)
+    before = analyzed(job)
+    order = (1, 2, 3, 4, 0)
+    found = _renumbered(job, Renumbering(before, order))
+    assert found is not None
+    assert "(blockDim.x % 32 == 0 ? ((threadIdx.x & ~31) | " in found.edit.new  # a row may be two warps
+    tried = list(at_other_values(job, found))
+    assert {one.value for one in tried if one.name == "blockDim.x" and one.outcome == SAME} >= {16, 48, 64}
+    assert not any(one.is_wrong for one in tried)
+    text = found.edit.new.replace("blockDim.x % 32 == 0 ?", "true ?")
+    assert text != found.edit.new
+    careless = Edit(found.edit.file, found.edit.text, _whole(found.edit.text, text), names=found.edit.names)
+    assert any(one.is_wrong for one in at_other_values(job, replace(found, edit=careless)))
+
+
+def _whole(old: str, new: str) -> tuple[Replacement, ...]:
+    return (Replacement(0, len(old), new),)
 
 
 @pytest.mark.slow

@@ -132,6 +132,23 @@ def test_what_is_no_constant_cannot_be_asserted(tmp_path: Path) -> None:
     proof = proof_of(job, Padding)
     names = touched(job, proof.edit)
     assert [(each.name, each.kind) for each in names] == [("SIDE", "source"), ("n", "argument")]
-    tried = [OtherValue("SIDE", 32, SAME), OtherValue("n", 8, "out came out different")]
-    assert guarded(proof.edit, tried, names) is None
-    assert guarded(proof.edit, tried[:1], names) is proof.edit
+    tried = [OtherValue("SIDE", value, SAME) for value in (32, 8)]
+    assert guarded(proof.edit, [*tried, OtherValue("n", 8, "out came out different")], names) is None
+    assert guarded(proof.edit, tried, names) is proof.edit
+
+
+def test_a_constant_that_is_not_judged_at_two_others_is_bound_to_those_it_has(
+    tmp_path: Path,
+) -> None:
+    job = job_of(tmp_path, SQUARE, (16, 1, 1))
+    proof = proof_of(job, Padding)
+    names = touched(job, proof.edit)
+    for tried, condition in (
+        ([OtherValue("SIDE", value, "") for value in (32, 8)], "SIDE == 16"),
+        ([OtherValue("SIDE", 32, SAME), OtherValue("SIDE", 8, "")], "SIDE == 16 || SIDE == 32"),
+    ):
+        bound = guarded(proof.edit, tried, names)
+        assert bound is not None
+        assert f'    static_assert({condition}, "of this layout");\n' in bound.new
+    judged = [OtherValue("SIDE", 32, SAME), OtherValue("SIDE", 8, REFUSED)]
+    assert guarded(proof.edit, judged, names) is proof.edit

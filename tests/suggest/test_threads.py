@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from memsim.kernels import catalog
 from memsim.suggest import suggest
+from memsim.suggest.other_values import SAME, at_other_values, guarded, touched
 from memsim.suggest.prove import differing_results
-from memsim.suggest.threads import EXCHANGED, rewrite_thread_indices
+from memsim.suggest.threads import EXCHANGED, exchange, rewrite_thread_indices
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import Case, analyzed
 
@@ -30,20 +32,37 @@ extern "C" __global__ void k(const float *in, float *out) {
 def test_a_copy_down_columns_becomes_one_along_rows(tmp_path: Path) -> None:
     job = COLUMNS.job(tmp_path)
     found = suggest(analyzed(job), job)
-    (exchange,) = found.remapped
-    assert exchange.sectors == (2 * 8 * 32, 2 * 8 * 4)
-    assert exchange.job.launch.block == (8, 32, 1)
-    assert found.taken is exchange
-    (line, second) = exchange.edit.lines
+    exchanged = found.remapped[0]
+    assert exchanged.sectors == (2 * 8 * 32, 2 * 8 * 4)
+    assert exchanged.job.launch == job.launch
+    assert found.taken is exchanged
+    (line,) = exchanged.edit.lines
     assert line.new.endswith(
-        "int row = threadIdx.y + blockDim.y * blockIdx.x, column = threadIdx.x;  // not threadIdx.y + 1"
+        "int row = ((threadIdx.y * blockDim.x + threadIdx.x) / blockDim.y) + blockDim.x * blockIdx.x, "
+        "column = ((threadIdx.y * blockDim.x + threadIdx.x) % blockDim.y);  // not threadIdx.y + 1"
     )
-    assert second.new == "    out[row * blockDim.x + column] = in[row * blockDim.x + column];"
-    assert differing_results(job, exchange.job) == ()
-    assert (
-        "   512 -> 64 global sectors; compiled and replayed\n   Launch it with a block of 8 x 32 x 1."
-        in render(found)
-    )
+    assert differing_results(job, exchanged.job) == ()
+    assert "   512 -> 64 global sectors; compiled and replayed\n" in render(found)
+
+
+def test_an_exchange_is_right_for_blocks_of_other_shapes(tmp_path: Path) -> None:
+    """Also where this launch's block is a square, in which the names alone could change places."""
+    text = COLUMNS.text.replace("= in[", "= 2 * in[")
+    arrays = ((1024, "float32"), (1024, "float32"))
+    for case in (Case(text, COLUMNS.block, arrays), Case(text, (16, 16), arrays)):
+        job = case.job(tmp_path)
+        found = exchange(job, analyzed(job))
+        assert found is not None
+        tried = list(at_other_values(job, found))
+        judged = [name for name in ("blockDim.x", "blockDim.y") for one in tried if one.name == name]
+        assert {name: judged.count(name) >= 2 for name in judged} == {"blockDim.x": True, "blockDim.y": True}
+        assert {one.outcome for one in tried} <= {SAME, ""}
+    careless = {"threadIdx.x": "threadIdx.y", "threadIdx.y": "threadIdx.x"}
+    edit = rewrite_thread_indices(analyzed(job), job, careless)
+    assert edit is not None
+    tried = list(at_other_values(job, replace(found, edit=edit)))
+    assert any(one.is_wrong for one in tried)
+    assert guarded(edit, tried, touched(job, edit)) is None
 
 
 @pytest.mark.parametrize(
@@ -53,9 +72,9 @@ def test_a_naive_product_becomes_its_coalesced_twin(kernel: str, other: str) -> 
     spec = catalog()[kernel].pick()
     job = spec.job((64, 64, 32))
     found = suggest(analyzed(job), job)
-    (exchange,) = found.remapped
+    (exchanged,) = found.remapped
     twin = catalog()[other].analyze(size=(64, 64, 32))
-    assert exchange.sectors[1] == sum(site.sectors or 0 for site in twin.sites)
+    assert exchanged.sectors[1] == sum(site.sectors or 0 for site in twin.sites)
 
 
 @pytest.mark.slow
@@ -91,4 +110,4 @@ def test_only_the_kernel_itself_is_changed(tmp_path: Path) -> None:
     edit = rewrite_thread_indices(analyzed(job), job, EXCHANGED)
     assert edit is not None
     assert edit.new.startswith(other)
-    assert "row = threadIdx.y + blockDim.y" in edit.new
+    assert "row = ((threadIdx.y * blockDim.x + threadIdx.x) / blockDim.y) + blockDim.x" in edit.new

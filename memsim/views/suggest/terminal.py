@@ -283,9 +283,6 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
     if not found.before.bound.lacks:
         yield f"   bound {found.before.bound.cycles:,} {ARROW} {found.analysis.bound.cycles:,} cycles"
     yield from _time(found.before, found.analysis)
-    block = found.job.launch.block
-    if block != found.before.trace.launch.block:
-        yield f"   Launch it with a block of {block[0]} x {block[1]} x {block[2]}."
     yield ""
     yield from (f"   {line}" for line in _lines(found.edit, names))
 
