@@ -120,7 +120,9 @@ def sum_of_pieces(form: BoundForm, *operands: Operand) -> Compute:
     return compute
 
 
-@executes("IMAD UIMAD", "W <- WWW", "MOV U32 SHL IADD X")
+@executes(
+    "IMAD UIMAD", "W <- WWW", "MOV U32 SHL IADD X", traits=dict.fromkeys(("MOV", "SHL"), Trait.MOVES_BITS)
+)
 def multiply_add(form: BoundForm, x: IntReader, y: IntReader, z: IntReader) -> Compute:
     a, b, _ = form.sources
     if isinstance(a, Register) and a.slot is None and not a.inverted:  # IMAD.MOV: a move

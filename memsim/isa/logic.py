@@ -80,8 +80,8 @@ def _minterms(table: int, x: Any, y: Any, z: Any, nothing: Any) -> Any:
     return nothing
 
 
-@executes("LOP3 ULOP3", "W <- VWWI P?", "LUT")
-@executes("LOP3 ULOP3", "PW <- VWWI P?", "LUT", traits={"": Trait.TESTS})
+@executes("LOP3 ULOP3", "W <- VWWI P?", "LUT", traits={"": Trait.MOVES_BITS})
+@executes("LOP3 ULOP3", "PW <- VWWI P?", "LUT", traits={"": Trait.TESTS, "LUT": Trait.MOVES_BITS})
 def bitwise(
     form: BoundForm, a: Operand, y: IntReader, z: IntReader, lut: int, other: PredicateReader | None
 ) -> Compute:
@@ -134,7 +134,7 @@ def predicate_by_table(table: int, a: bool | Part, b: bool | Part, c: bool | Par
     return found
 
 
-@executes("SHF USHF", "W <- WWW", "L R W U32 S32 U64 S64 HI")
+@executes("SHF USHF", "W <- WWW", "L R W U32 S32 U64 S64 HI", traits={"": Trait.MOVES_BITS})
 def funnel_shift(form: BoundForm, lo: IntReader, by: IntReader, hi: IntReader) -> Compute:
     """A 64-bit shift of {third, first} by the second operand; the result is one of the two words."""
     given = form.given

@@ -60,10 +60,11 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
             if slot is None:
                 continue
             at = plus(address, i * size)
-            lost = store.lost(at, element, active)
+            unused = op.unused[i] if op.unused else 0
+            lost = store.lost(at, element, active, unused)
             known = active if lost is False else both(active, invert(lost))
             if known is not False:
-                found = store.load(at, element, known)
+                found = store.load(at, element, known, unused)
                 value: Any = as_register(found) if size == 4 else from_array(found.astype(np.int64))
                 machine.write(slot, value, known)
             if lost is not False:

@@ -40,6 +40,7 @@ class Trait(Enum):
     SELECTS = "selects"  # one of two words
     PASSES = "passes"  # a word from lane to lane
     PICKS_BYTES = "picks bytes"  # of two words
+    MOVES_BITS = "moves bits"  # or combines them, each with one of another word
     APPROXIMATES = "approximates"  # a function of a float, in its last bits as the chip does
     RECIPROCAL = "reciprocal"  # ... this one, of float32
     ROOT = "root"  # ... the reciprocal of a root

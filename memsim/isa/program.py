@@ -21,7 +21,8 @@ class Op(Instruction):
     index: its number in the program. reads, writes: slots, as bit sets. A guarded write leaves the register
     unchanged in lanes whose guard is false. addresses: slots read for an address, a predicate or the guard,
     not as data. targets: indices of the targets of a branch, call or barrier. meaning: what is known of its
-    form. spills: the slots of the words of the stack that it loads or stores (`memsim.isa.stack`).
+    form. spills: the slots of the words of the stack that it loads or stores (`memsim.isa.stack`). unused: of
+    each word that it loads, the bytes on which nothing depends, as bits of the word.
     """
 
     index: int
@@ -34,6 +35,7 @@ class Op(Instruction):
     targets: tuple[int, ...]
     meaning: Meaning
     spills: tuple[int, ...] = ()
+    unused: tuple[int, ...] = ()
 
     @property
     def form(self) -> Form:

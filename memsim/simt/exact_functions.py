@@ -50,7 +50,7 @@ def begins_exact_division(
         return False
     readers = [
         reader
-        for reader in _readers(graph, live, op, result.slot)
+        for reader in readers_of(graph, live, op, result.slot)
         if reached is None or reader.index in reached
     ]
     if function in _CORRECTS:
@@ -61,7 +61,7 @@ def begins_exact_division(
     )
 
 
-def _readers(graph: ControlGraph, live: dict[int, int], op: Op, slot: int) -> Iterator[Op]:
+def readers_of(graph: ControlGraph, live: dict[int, int], op: Op, slot: int) -> Iterator[Op]:
     """Instructions that may read what `op` leaves in a slot."""
     ends = dict(graph.basic_blocks)
     start = max(first for first in ends if first <= op.index)
@@ -89,7 +89,7 @@ def _begins_16_bits(graph: ControlGraph, live: dict[int, int], op: Op) -> bool:
     product = op.form.operands[0]
     if Trait.MULTIPLIES not in op.traits or not isinstance(product, Register) or product.slot is None:
         return False
-    readers = list(_readers(graph, live, op, product.slot))
+    readers = list(readers_of(graph, live, op, product.slot))
     return bool(readers) and all(_adds(reader, (Immediate(2),)) for reader in readers)
 
 

@@ -31,6 +31,7 @@ from memsim.simt.pointer_roots import (
     VARIABLE_BITS,
     roots_of_symbols,
 )
+from memsim.simt.unused_bytes import with_unused_bytes
 from memsim.simt.unused_halves import without_unused_halves
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Buffer
 from memsim.state.launch_memory import Memory
@@ -71,7 +72,7 @@ def code_of_launch(
 def _dataflow_of(kernel: Executable) -> Dataflow:
     chip = ARCHS.get(plain_name(kernel.made_for))
     measured = chip is not None and chip.functions == MEASURED
-    return Dataflow(without_unused_halves(kernel.program), measured)
+    return Dataflow(with_unused_bytes(without_unused_halves(kernel.program)), measured)
 
 
 def _parameters(

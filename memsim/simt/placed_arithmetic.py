@@ -253,7 +253,8 @@ class Influence:
 
 def _computed(op: Op, words: PlacedOperands) -> Results:
     """The results of arithmetic; none if it is not told how they depend on what is read."""
-    form, values = _renamed(op, words)
+    form, operands = renamed(op)
+    values = {slot: words.word(operand, more) for slot, (operand, more) in operands.items()}
     placed = [(slot, getattr(value, "known", 0)) for slot, value in values.items() if value is not None]
     influences = _influences(form, tuple(values), tuple(placed))
     if not influences:
@@ -283,13 +284,14 @@ def _result(influence: Influence, values: Mapping[int, Value]) -> Value:
     return upper_part(carried, total) if carried else total
 
 
-def _renamed(op: Op, words: PlacedOperands) -> tuple[Form, dict[int, Value]]:
-    """The form with its n-th source from register 4n on, or in predicate register n; what is in these.
+def renamed(op: Op) -> tuple[Form, dict[int, tuple[Operand, int]]]:
+    """The form with its n-th source from register 4n on, or in predicate register n; by slot, which word of
+    which operand is there.
 
     So most instructions are alike, and constants are read from registers.
     """
     operands: list[Operand] = []
-    values: dict[int, Value] = {}
+    words: dict[int, tuple[Operand, int]] = {}
     for _, one in op.meaning.results:
         if isinstance(one, (Register, Predicate)):
             operands.append(one if one.slot is None else replace(one, slot=0))
@@ -305,10 +307,10 @@ def _renamed(op: Op, words: PlacedOperands) -> tuple[Form, dict[int, Value]]:
             operands.append(Register(first, **signs))
         else:
             operands.append(one)
-            values |= {slot: words.state.get(slot) for slot in slots_of(token.slots(one))}
+            words |= {slot: (Register(slot), 0) for slot in slots_of(token.slots(one))}
             continue
-        values |= {first + more: words.word(one, more) for more in range(token.span)}
-    return Form(op.form.opcode, op.form.modifiers, tuple(operands)), values
+        words |= {first + more: (one, more) for more in range(token.span)}
+    return Form(op.form.opcode, op.form.modifiers, tuple(operands)), words
 
 
 @lru_cache(maxsize=1 << 14)
@@ -338,6 +340,24 @@ def _influences(
     except (Unsupported, Poisoned):
         return None
     return found
+
+
+@lru_cache(maxsize=1 << 12)
+def bits_changed(form: Form, slots: tuple[int, ...], own: tuple[int, ...]) -> tuple[int, ...]:
+    """For each bit of a word, in `own` of the slots from which a form computes one word: which bits of that
+    change with it.
+    """
+    chance = np.random.default_rng(0)
+    samples = {slot: chance.integers(0, 1 << 32, SAMPLES) for slot in slots} | dict.fromkeys(
+        own, chance.integers(0, 1 << 32, SAMPLES)
+    )
+    compute = meaning_of(form).bind(Binder({}))
+    (before,) = _words_of(form, compute, samples)
+    found = []
+    for bit in range(32):
+        (after,) = _words_of(form, compute, samples | {slot: samples[slot] ^ 1 << bit for slot in own})
+        found.append(int(np.bitwise_or.reduce(before ^ after)))
+    return tuple(found)
 
 
 def _samples(chance: np.random.Generator, immediates: Sequence[int]) -> np.ndarray:

@@ -33,8 +33,8 @@ class ConstantBytes:
         self.content = np.frombuffer(content + parameters, np.uint8)
         self.unknown = Poison("outside of the known part of the constant bank", None)
 
-    def lost(self, address: Int, dtype: type, active: Mask) -> Mask:
-        """The lanes that read unknown bytes."""
+    def lost(self, address: Int, dtype: type, active: Mask, unused: int = 0) -> Mask:
+        """The lanes that read unknown bytes, used or not."""
         inside, _ = self._places(address, np.dtype(dtype).itemsize)
         return both(active, from_bools(~inside))
 
@@ -42,7 +42,7 @@ class ConstantBytes:
         """Why the values read by these lanes are unknown."""
         return self.unknown
 
-    def load(self, address: Int, dtype: type, active: Mask) -> np.ndarray:
+    def load(self, address: Int, dtype: type, active: Mask, unused: int = 0) -> np.ndarray:
         """The value read by each lane.
 
         Raises:

@@ -132,13 +132,14 @@ class SpaceBytes:
             return np.arange(blocks)[:, None]
         return np.arange(blocks * threads).reshape(blocks, threads)
 
-    def load(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray:
-        """The value read by each thread, in the smallest shape.
+    def load(self, address: int | Sum, dtype: type, active: bool | Part, unused: int = 0) -> np.ndarray:
+        """The value read by each thread, in the smallest shape. unused: bits of it, of whole bytes, that may
+        be any.
 
         Raises:
             Poisoned: a value is unknown.
         """
-        self.check(address, dtype, active)
+        self.check(address, dtype, active, unused)
         if self.rows == "one" and isinstance(active, Part) and min(active.shape) > 1:
             return self._load_some(address, dtype, active)
         if self.rows == "one" and (found := self._load_rows(address, dtype, active)) is not None:
@@ -169,9 +170,9 @@ class SpaceBytes:
         found.reshape(-1)[lanes] = self.view(dtype)[0][index]
         return found
 
-    def check(self, address: int | Sum, dtype: type, active: bool | Part) -> None:
+    def check(self, address: int | Sum, dtype: type, active: bool | Part, unused: int = 0) -> None:
         """Raise Poisoned if a thread reads something unknown."""
-        lost = self.lost(address, dtype, active)
+        lost = self.lost(address, dtype, active, unused)
         if lost is not False:
             raise Poisoned(self.why(address, dtype, lost))
 
@@ -180,8 +181,8 @@ class SpaceBytes:
         """Whether no byte is unknown."""
         return self.poison is None and self.unknown is None
 
-    def lost(self, address: int | Sum, dtype: type, active: bool | Part) -> bool | Part:
-        """The threads that read something unknown."""
+    def lost(self, address: int | Sum, dtype: type, active: bool | Part, unused: int = 0) -> bool | Part:
+        """The threads that read something unknown, but for bits `unused` of it."""
         if self.poison:
             return active
         if self.unknown is None:
@@ -191,7 +192,10 @@ class SpaceBytes:
             self.unknown = None  # everything has been overwritten
             return False
         marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
-        return both(active, from_bools(self._read(marks, self.positions(address, dtype, active)) != 0))
+        found = self._read(marks, self.positions(address, dtype, active))
+        if unused:
+            found = found & ~marks.dtype.type(unused)
+        return both(active, from_bools(found != 0))
 
     def why(self, address: int | Sum, dtype: type, lost: bool | Part) -> Poison:
         """Why the values read by these threads are unknown."""

@@ -125,7 +125,8 @@ class Op:
     def __init__(self, name: str, touches: tuple[tuple[str, str], ...] = ()) -> None:
         self.name = self.text = name
         self.touches = touches
-        self.where, self.source, self.index, self.spills = "address 0x0", None, 0, ()
+        self.where, self.source, self.index = "address 0x0", None, 0
+        self.spills = self.unused = ()
 
 
 def each(values: list[int]) -> Any:
