@@ -19,6 +19,7 @@ from tempfile import TemporaryDirectory
 
 from memsim.compile.toolkit import crt_folders, find_tools, header_folders
 from memsim.data import data_folder
+from memsim.driver.native_arithmetic import LIBRARY
 from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
 from memsim.store import cache_folder
@@ -114,6 +115,8 @@ def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
 def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
     libraries = scratch / "libraries"
     libraries.mkdir()
+    arithmetic = data_folder("native") / "arithmetic.c"
+    _run([compiler, "-O3", "-fPIC", "-shared", arithmetic, "-o", libraries / LIBRARY, "-lm"])
     newest = max(headers)
     driver = libraries / "libcuda.so.1"
     for version, folder in sorted(headers.items(), reverse=True):

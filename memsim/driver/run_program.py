@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from memsim.driver.execute_launches import Launches
+from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import ProgramMemory, memory_of_this_machine
 from memsim.driver.protocol import Client
@@ -35,6 +36,7 @@ def run_program(command: Sequence[str], launches: Launches, folder: Path | None 
         MemsimError: there is no such program, or memsim's libraries cannot be built.
     """
     found = libraries(command[0])
+    use_processor(found)
     size = memory_of_this_machine()
     with tempfile.TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
         path = str(Path(scratch, "driver"))

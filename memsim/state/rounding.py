@@ -17,6 +17,7 @@ import numpy as np
 from memsim.state.parts import select
 
 Array = np.ndarray[Any, Any]
+Fused = Callable[[Array, Array, Array], Array]
 
 #: Of PTX's rounding modifiers those that do not round to nearest (`rn`, ties to even).
 _TOWARDS = {"rz": 0.0, "rm": -np.inf, "rp": np.inf}
@@ -28,6 +29,10 @@ _EXACT: dict[str, Callable[..., Fraction]] = {
     "mul": lambda a, b: a * b,
     "fma": lambda a, b, c: a * b + c,
 }
+
+
+#: What computes `fma32` and `fma64` with the same results, by type, where there is machine code for it.
+IN_MACHINE_CODE: dict[type, Fused] = {}
 
 
 def two_sum(x: Array, y: Array) -> tuple[Array, Array]:
@@ -98,6 +103,8 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
     The product is exact in f64. So is the sum's rounding, unless the f64 sum is halfway between two f32
     numbers, or too small for a normal one; these few are rounded to odd first.
     """
+    if np.float32 in IN_MACHINE_CODE:
+        return IN_MACHINE_CODE[np.float32](a, b, c)
     total = np.multiply(a, b, dtype=np.float64)
     total = total + c if c.shape != total.shape else np.add(total, c, out=total)
     found: Array = total.astype(np.float32)
@@ -115,6 +122,8 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
 
 def fma64(a: Array, b: Array, c: Array) -> Array:
     """a * b + c in f64, by the algorithm of Boldo and Melquiond (see above)."""
+    if np.float64 in IN_MACHINE_CODE:
+        return IN_MACHINE_CODE[np.float64](a, b, c)
     high, low = two_product(a, b)
     upper, rest = two_sum(c, low)
     total, error = two_sum(high, upper)
