@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from memsim.arch import ASSUMED, SM_90, Arch
-from memsim.counts import SiteCounts, unknown_accesses
+from memsim.counts import SiteCounts, assumed_of_copies, unknown_accesses
 from memsim.document import Count, DocumentPart, Line, Texts, plain
 from memsim.launch import Launch, Natural
 from memsim.least_work import (
@@ -260,6 +260,7 @@ def bound_of(
         unknown=use.unknown,
         lacks=(
             *_assumptions(trace, chip),
+            *assumed_of_copies(rows),
             *(f"{what}, so the true bound is higher" for what in not_counted),
         ),
         conflicts=conflicts,

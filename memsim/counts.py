@@ -189,6 +189,12 @@ def known(count: int | None) -> int:
     return count or 0
 
 
+def assumed_of_copies(rows: Iterable[SiteCounts]) -> Iterator[str]:
+    """What the counts of rows take for granted that have a number beside their limits, in words."""
+    if any(row.ranges and row.unresolved is None for row in rows):
+        yield "conflicts of cp.async are counted for data in the L1 cache"
+
+
 def unknown_accesses(rows: Iterable[SiteCounts]) -> Iterator[str]:
     """How many rows have no counts, and how many have limits, in words."""
     unresolved = [row for row in rows if row.unresolved is not None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from memsim.arch import ASSUMED, BY_CLOCK, PUBLISHED, SM_90, Arch, plain_name
-from memsim.counts import SiteCounts, known, unknown_accesses
+from memsim.counts import SiteCounts, assumed_of_copies, known, unknown_accesses
 from memsim.trace.trace import Trace
 
 # With shared accesses, the verdict mentions global memory only if this share of the sectors is unneeded.
@@ -27,7 +27,7 @@ def verdict_of(trace: Trace, sites: Sequence[SiteCounts], chip: Arch) -> str:
         answers = ["no shared or global access was " + ("analyzed" if unresolved else "made")]
     races = len(trace.races)
     found = f"{races} race{'s' * (races > 1)} in shared memory" if races else ""
-    parts = [trace.not_counted, found, *answers, *unknown_accesses(sites)]
+    parts = [trace.not_counted, found, *answers, *assumed_of_copies(sites), *unknown_accesses(sites)]
     if trace.uncertain:
         parts.append("some counts are uncertain")
     if trace.origin is not None and trace.origin.doubt:

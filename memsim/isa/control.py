@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
-from memsim.isa.memory_access import of_size
+from memsim.isa.memory_access import register_count
 from memsim.isa.op import UNIFORM_PREDICATE, Barrier, Effect, Flow, Form, Operand, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
@@ -113,12 +113,16 @@ def _group_fragment(form: Form) -> str:
     return f"R{words} <- V4 V{words} V{words}"
 
 
+def _of_surface(form: Form) -> str:
+    """Bytes as they are (`.D`) or the channels of a texel."""
+    return f"P?R{register_count(form) if 'D' in form.modifiers else 4} <-"
+
+
 # --- memory ---------------------------------------------------------------------------------
 
 define("BGMMA", _group_fragment, None, touches=(("wgmma", "shared"),))
 define("LDGMC", "R4 <- A", None, touches=(("load", "global"),))
-define("SULD", "P?R4 <-", None, touches=(("surface_load", "global"),))
-define("SULD.D", of_size("P?R# <-"), None, touches=(("surface_load", "global"),))
+define("SULD", _of_surface, None, touches=(("surface_load", "global"),))
 define("SUST", "<-", None, touches=(("surface_store", "global"),))
 define("SURED", "<-", None, touches=(("surface_reduction", "global"),))
 define("SUATOM", "P?R2 <-", None, touches=(("surface_atomic", "global"),))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memsim.api.running import analyze
 from memsim.errors import MemsimError
 from memsim.model import bypass_access, copy_access, copy_source_page, shared_access
 from memsim.model.checked_requests import CHUNK
@@ -14,6 +15,7 @@ from memsim.model.cp_async import is_certain, overlaps
 from memsim.model.service import serve_copies
 from tests.model import oracle
 from tests.model.test_against_oracle import LANES, requests
+from tests.simt.cuda import machine_kernel
 
 
 @st.composite
@@ -122,3 +124,27 @@ def test_bad_copies_are_refused() -> None:
         with pytest.raises(MemsimError, match="2 bytes per lane"):
             call(LANES * 4, LANES * 4, 2)
         call(LANES * 4, LANES * 4 + 2, 4, read=LANES < 0)  # nobody reads there
+
+
+SCATTERED = """
+extern "C" __global__ void k(float *o, const float *a, int n) {
+    __shared__ float s[1024];
+    unsigned to = __cvta_generic_to_shared(&s[threadIdx.x * n % 1024]);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(to), "l"(a + threadIdx.x * APART));
+    asm volatile("cp.async.commit_group;\\n cp.async.wait_group 0;");
+    __syncthreads();
+    o[threadIdx.x] = s[threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize(("apart", "certain"), [(1, True), (3, False)])
+def test_first_lines_say_that_copies_are_counted_as_hits(apart: int, certain: bool) -> None:
+    k = machine_kernel(SCATTERED.replace("APART", str(apart)))
+    found = analyze(k, 1, 32, [np.zeros(1024, np.float32), np.zeros(4096, np.float32), 16])
+    (copy,) = (site for site in found.sites if site.op == "cp_async" and site.space == "shared")
+    told = "conflicts of cp.async are counted for data in the L1 cache"
+    assert copy.conflicts and bool(copy.ranges) is not certain
+    assert (told in found.verdict) is not certain
+    assert found.bound.lacks == (() if certain else (told,))
+    assert found.bound.verdict.startswith("at least" if certain else "an estimate: at least")
