@@ -29,7 +29,7 @@ from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
-from memsim.simt.faults import Deadlock, KernelFault
+from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 
 #: Threads that run at once where the blocks differ so much that what is kept of each would not fit.
@@ -61,6 +61,10 @@ def sanitize_job(
         raise MemsimError("the blocks of this launch need more shared memory than can be followed")
     said = Description(kernel.executable.program, kernel.sources, races.layout)
     found: list[Hazard] = []
+    faults = {
+        tool: [one for one in ears.faults.values() if (one[0].kind == MBARRIER) == (tool == SYNC)]
+        for tool in (BOUNDS, SYNC)
+    }
     if RACE in tools:
         found += [said.race(pair, one) for pair, one in races.found.items() if isinstance(pair, Pair)]
         found += [said.early_access(one, example) for one, example in ears.registers.found.items()]
@@ -70,13 +74,14 @@ def sanitize_job(
         found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
         found += [said.never_written(*one) for one in ears.unwritten.found.items()]
     if BOUNDS in tools:
-        found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in ears.faults.values()]
+        found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in faults[BOUNDS]]
         found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
     if SYNC in tools:
         met = (said.meeting(pair, one) for pair, one in races.met.items())
         found += [one for one in met if one is not None]
         found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
         found += [said.absent_lanes(*one) for one in ears.masks.found.items()]
+        found += [said.wrong_mbarrier(fault, lanes) for fault, lanes, _ in faults[SYNC]]
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
     blocks = launch.blocks if chosen is None else len(chosen)

@@ -54,6 +54,7 @@ _COUNTS: dict[str, tuple[Any, Any]] = {
 }
 #: Wavefronts of no counter here, one each, wherever the objects lie. Source: docs/model.md.
 NOTED = "mbarrier operations"
+INITIALIZES = "SYNCS.EXCH.64"
 Reader = Callable[[list[Any]], Any]
 
 
@@ -70,7 +71,7 @@ def unknown_operation(form: BoundForm, place: Reader, _: object = None) -> Run:
     return _run(form, place, act)
 
 
-@synchronizes("SYNCS.EXCH.64", "D? <- aD")
+@synchronizes(INITIALIZES, "D? <- aD")
 def exchange(form: BoundForm, place: Reader, read: Reader) -> Run:
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
@@ -150,13 +151,18 @@ class MbarrierLanes:
     """
 
     def __init__(self, machine: MemoryMachine, address: Int, active: Mask) -> None:
-        self.active = active
+        self.active, self.place = active, address
         self.mask = machine.full(active)
         self.block, self.address = machine.of_shared(address, self.mask)
         row, thread = np.nonzero(self.mask)
         self.warp = row * self.mask.shape[1] + thread // WARP
         self.lane = thread % WARP
         self.own = row, thread // WARP
+
+    def use(self, machine: MemoryMachine, op: Op, initializes: bool = False) -> None:
+        """Tell of the access, if it is to objects in the lanes' own blocks."""
+        if (self.block == self.own[0]).all():
+            machine.order.use_mbarrier(op.index, self.place, self.active, initializes)
 
     def column(self, value: Any) -> np.ndarray:
         """A register's value in these lanes."""
@@ -199,7 +205,9 @@ def _run(form: BoundForm, place: Reader, act: Act) -> Run:
         objects: Mbarriers = machine.mbarriers
         given = None
         try:
-            given = act(machine, op, MbarrierLanes(machine, place(machine.slots), active))
+            lanes = MbarrierLanes(machine, place(machine.slots), active)
+            lanes.use(machine, op, op.form.name == INITIALIZES)
+            given = act(machine, op, lanes)
         except Poisoned as unknown:
             objects.forget(unknown.poison.through(op))
         except MemsimError as error:

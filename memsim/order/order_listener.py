@@ -126,6 +126,9 @@ class OrderListener:
     def pass_phase(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
         """Warps [n] of blocks [n] have waited for a phase of an mbarrier."""
 
+    def use_mbarrier(self, instruction: int, address: Int, active: Mask, initializes: bool) -> None:
+        """Lanes initialize mbarriers of their own blocks, or arrive or wait there."""
+
     def copy_to_phase(self, column: int, row: int, warp: int) -> None:
         """The copies that follow complete at an mbarrier; a warp makes them."""
 

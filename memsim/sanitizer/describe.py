@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 
 from memsim.arch.units import WARP
+from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
@@ -32,6 +33,8 @@ DOES = {
     "UTMASTG": "copies from",
     **dict.fromkeys(("ATOM", "RED", "UBLKRED", "UTMAREDG"), "updates"),
     "LDGSTS": "copies to",
+    INITIALIZES: "initializes",
+    "SYNCS": "uses",
     **dict.fromkeys(PRODUCTS, "multiplies"),
     "LD": "loads",
     "ST": "stores",
@@ -244,6 +247,12 @@ class Description:
             cure = "a mask of the lanes that come here, such as __ballot_sync() of the condition before it"
         return Hazard(SYNC, stuck.message, access, None, "", "", "", 0, 0, stuck.by.count, cure)
 
+    def wrong_mbarrier(self, fault: KernelFault, lanes: WrongLanes) -> Hazard:
+        """What must not be done with an mbarrier."""
+        access = FoundAccess(lanes.op, "uses an mbarrier", lanes.block, lanes.thread)
+        cure = "mbarrier.init and a barrier before it, with the number of arrivals of a phase"
+        return Hazard(SYNC, fault.message, access, None, "", "", "", 0, 0, lanes.count, cure)
+
     def absent_lanes(self, absent: AbsentLanes, example: Example) -> Hazard:
         """Lanes that a mask does not name, or that a shuffle reads from and that do not execute it."""
         op = self.ops[absent.instruction]
@@ -323,7 +332,7 @@ FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfe
 
 def _does(op: Op, space: str = SHARED) -> str:
     said = {**DOES, **(IN_GLOBAL if space == GLOBAL else {})}
-    return next((said[begin] for begin in said if op.form.opcode.startswith(begin)), "accesses")
+    return next((said[begin] for begin in said if op.form.name.startswith(begin)), "accesses")
 
 
 def _width(op: Op) -> int:

@@ -43,8 +43,10 @@ from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
-from memsim.state.sums import Int
+from memsim.state.registers import plus, to_array
+from memsim.state.sums import Int, low_bits
 
+MBARRIER_BYTES = 8
 #: The agents and the groups of products of warpgroups.
 PRODUCTS = "products"
 WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
@@ -124,6 +126,20 @@ class RaceListener(ClockListener):
 
         again()
         return again
+
+    def use_mbarrier(self, instruction: int, address: Int, active: Mask, initializes: bool) -> None:
+        """An mbarrier is a word that is stored where it is initialized, and then changed by atomics."""
+        self._at_once()
+        way, place = WRITES if initializes else UPDATES, plus(low_bits(address, 24), -self._base)
+        if initializes:  # lanes of a warp with one address do it once
+            lanes = self.threads.full(active)
+            rows, threads = np.nonzero(lanes)
+            places = np.broadcast_to(to_array(place), lanes.shape)[lanes]
+            _, first = np.unique([rows, threads // WARP, places], axis=1, return_index=True)
+            once = np.zeros(lanes.shape, np.bool_)
+            once[rows[first], threads[first]] = True
+            active = from_bools(once)
+        self._races.access(way, instruction, place, MBARRIER_BYTES, active)
 
     def block_barrier(self, mask: Mask = True) -> None:
         """What a warp accessed that has exited since, a barrier of the others does not order."""

@@ -16,10 +16,13 @@ from memsim.names.demangle import demangle
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
 
+#: The kind of a fault: what is done with an mbarrier.
+MBARRIER = "mbarrier"
+
 
 class KernelFault(MemsimError):
-    """An error for which a GPU stops the kernel. kind: "address", "alignment", "assert", "trap", or
-    "endless". by: the access that is wrong, if it is one.
+    """An error for which a GPU stops the kernel. kind: "address", "alignment", "mbarrier", "assert", "trap",
+    or "endless". by: the access that is wrong, if it is one.
     """
 
     def __init__(self, message: str, kind: str, by: WrongLanes | None = None, **more: Any) -> None:

@@ -19,10 +19,10 @@ from memsim.launch import Launch
 from memsim.simt.accesses import Accesses
 from memsim.simt.active_lanes import Rows, special_register
 from memsim.simt.bounds import Origins
-from memsim.simt.faults import KernelFault, place_in_source
+from memsim.simt.faults import MBARRIER, KernelFault, place_in_source
 from memsim.simt.listener import Listener
 from memsim.state.launch_memory import Memory
-from memsim.state.mbarriers import Mbarriers
+from memsim.state.mbarriers import MbarrierError, Mbarriers
 from memsim.state.partial import Partial, merge_lanes, on_known_lanes
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
@@ -130,7 +130,8 @@ class Machine(Accesses):
     def at(self, error: MemsimError, op: Op) -> MemsimError:
         """An error of a copy, with its instruction's place and a lane that makes it."""
         by = (error.by if isinstance(error, KernelFault) else None) or self.wrong(op, self.mask, GLOBAL)
-        return KernelFault(error.message, "address", by, hint=error.hint, **place_in_source(op))
+        kind = MBARRIER if isinstance(error, MbarrierError) else "address"
+        return KernelFault(error.message, kind, by, hint=error.hint, **place_in_source(op))
 
     def texture(self, handle: Any, active: Mask) -> Any:
         """The texture object of a handle in the active lanes; any one if there are none.

@@ -32,25 +32,36 @@ from memsim.state.sums import Int
 class ClusterBarriers(WaitingLanes[Waiting]):
     """The barriers of the clusters that are running.
 
-    arrivals: of each thread, int64 [B, T]; 0 before the first.
+    arrivals: of each thread, int64 [B, T]; 0 before the first. waits: likewise. They take turns (PTX ISA,
+    `barrier.cluster`).
     """
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         super().__init__(machine, code, groups)
         self.arrivals: np.ndarray | int = 0
+        self.waits: np.ndarray | int = 0
 
     def start(self) -> None:
         super().start()
-        self.arrivals = 0
+        self.arrivals = self.waits = 0
+
+    def _check_turn(self, op: Op, active: Mask, arrived: bool, how: str) -> None:
+        wrong = both(active, from_bools(np.atleast_2d(self.arrivals - self.waits != arrived)))
+        if wrong is not False:
+            at = f"{self.machine.places(wrong)} are at {op.text} of a cluster's barrier, and have not"
+            raise Deadlock(f"{at} {how}", self.machine.wrong(op, wrong))
 
     def arrive(self, op: Op, active: Mask, rest: Mask) -> int:
         """Lanes `active` arrive without waiting."""
+        self._check_turn(op, active, False, "waited since they arrived")
         self.machine.order.arrive_cluster(active)
         self.arrivals = self.arrivals + self.machine.full(active).astype(np.int64)
         return op.index + 1
 
     def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
         """Lanes `active` wait for those of their cluster; the rest of the group continues."""
+        self._check_turn(op, active, True, "arrived there")
+        self.waits = self.waits + self.machine.full(active).astype(np.int64)
         over = self.over()
         staying = both(active, invert(over))
         self.machine.order.pass_cluster(both(active, over))
@@ -144,6 +155,7 @@ class PhaseWaits(WaitingLanes[WaitingForPhase]):
         except Poisoned as unknown:
             raise unknown_branch(op, unknown.poison) from None
         entry = WaitingForPhase(op, active, address, parity)
+        MbarrierLanes(machine, address, active).use(machine, op)
         over = self.over(entry)
         staying = both(active, invert(over))
         if staying is False:

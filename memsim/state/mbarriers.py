@@ -24,6 +24,10 @@ FULL = 1 << COUNT_BITS
 Column = np.ndarray
 
 
+class MbarrierError(MemsimError):
+    """What a kernel must not do with an mbarrier."""
+
+
 @dataclass(eq=False)
 class Objects:
     """Columns [blocks, addresses]; `there`: initialized; `free`: expects no bytes."""
@@ -98,14 +102,14 @@ class Mbarriers:
         be more than the phase expects; None: each lane by itself.
 
         Raises:
-            MemsimError: there is no such object, or more arrive than it expects.
+            MbarrierError: there is no such object, or more arrive than it expects.
         """
         columns = self.columns(address)
         objects = self.objects
         if self.poison is not None:
             return np.zeros_like(block), np.zeros_like(block), np.zeros_like(block)
         if not objects.there[block, columns].all():
-            raise MemsimError("an arrival at an mbarrier that was never initialized")
+            raise MbarrierError("an arrival at an mbarrier that was never initialized")
         keys = block * len(self.places) + columns
         found, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
         rows, places = block[first], columns[first]
@@ -117,7 +121,7 @@ class Mbarriers:
             together = np.arange(len(block)) if warp is None else warp
             groups = np.unique(together)
             if len(groups) == 1:
-                raise MemsimError(
+                raise MbarrierError(
                     "more arrivals at an mbarrier than it expects in a phase"
                     + ("" if len(block) == 1 else ", by lanes of one instruction: an H200 ends the launch")
                 )
@@ -140,11 +144,11 @@ class Mbarriers:
         """Whether the phase of this parity [m] is complete, bool [m].
 
         Raises:
-            MemsimError: there is no such object.
+            MbarrierError: there is no such object.
         """
         columns = self.columns(address)
         if not self.objects.there[block, columns].all():
-            raise MemsimError("a wait at an mbarrier that was never initialized")
+            raise MbarrierError("a wait at an mbarrier that was never initialized")
         over: Column = self.objects.phase[block, columns] != parity
         return over
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -18,15 +19,23 @@ def ordering(kernel: Kernel, begins: tuple[str, ...] = ("BAR.",)) -> Iterator[Op
 
 
 def without(kernel: Kernel, *addresses: int) -> Kernel:
-    """A kernel whose instructions at these addresses do nothing."""
+    """A kernel whose instructions at these addresses do nothing, or, if they wait for a phase of an mbarrier,
+    find it over.
+    """
     machine = kernel.machine
     listing = machine.module.listings[machine.name]
     lines = tuple(
-        replace(line, guard=None, text="NOP") if line.address in addresses else line for line in listing.lines
+        replace(line, guard=None, text=_instead(line.text)) if line.address in addresses else line
+        for line in listing.lines
     )
     module = replace(machine.module)
     module.__dict__["listings"] = {machine.name: replace(listing, lines=lines)}
     return replace(kernel, machine=replace(machine, module=module))
+
+
+def _instead(text: str) -> str:
+    over = re.search(r"PHASECHK\S* (P\d)", text)
+    return "NOP" if over is None else f"ISETP.EQ.AND {over[1]}, PT, RZ, RZ, PT"
 
 
 def job_without(job: Job, *addresses: int) -> Job:

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
-from memsim.sanitizer.hazards import RACE, Sanitized
+from memsim.sanitizer.hazards import RACE, SYNC, Sanitized
 from tests.simt.cuda import HOPPER, machine_kernel
 
 STORE = """
@@ -53,6 +53,24 @@ def test_a_load_by_tma_is_there_for_those_that_wait_for_its_phase(grid: int) -> 
     one_waits = LOAD.replace("{0}", "if (t < 32) wait(at(&b));")
     assert sanitized(one_waits, grid).findings[0].count == 32 * grid
     assert not sanitized(LOAD.replace("{0}", "if (t < 32) wait(at(&b)); __syncthreads();"), grid).findings
+
+
+def test_an_mbarrier_is_initialized_before_others_use_it() -> None:
+    body = """
+__shared__ alignas(8) u64 b;
+if (t == 0) init(at(&b), 64);
+{0}
+asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(at(&b)) : "memory");
+wait(at(&b));
+"""
+    assert not sanitized(body.replace("{0}", "__syncthreads();")).findings
+    found = sanitized(body.replace("{0}", "__syncwarp();")).findings
+    assert [(one.array, one.first.does, one.second.does) for one in found] == [
+        ("b", "initializes", "uses")
+    ] * 2
+    assert {one.second.thread for one in found} == {32}
+    alone = "if (t >= 32) return;\n" + body.replace("&b), 64", "&b), 32").replace("{0}", "__syncwarp();")
+    assert not sanitized(alone).findings
 
 
 SENT = """
@@ -141,3 +159,23 @@ meet();
     assert [one.count for one in found.findings] == ([] if waits else [64 * 4])
     if not waits:
         assert {found.findings[0].first.does, found.findings[0].second.does} == {"stores", "loads"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        ("arrive", "wait", None),
+        ("", "wait", "have not arrived there"),
+        ("arrive", "", "have not waited since they arrived"),
+    ],
+)
+def test_threads_arrive_at_a_clusters_barrier_and_wait_in_turn(
+    first: str, second: str, kind: str | None
+) -> None:
+    body = "".join(
+        f'asm volatile("barrier.cluster.{one}.aligned;" ::: "memory");\n' for one in (first, second) if one
+    )
+    text = f"{HOPPER}\n__global__ void k(float *o) {{ int t = threadIdx.x;\n{body}o[t] = 1;\nmeet();\n}}"
+    job = job_of(machine_kernel(text), 4, 64, [np.zeros(64, np.float32)], cluster=2)
+    found = sanitize_job(job, tools=(SYNC,)).findings
+    assert [kind is not None and kind in one.kind for one in found] == [True] * (kind is not None)

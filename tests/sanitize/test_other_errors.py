@@ -74,6 +74,20 @@ def test_lanes_that_wait_forever_are_found_with_what_they_wait_for() -> None:
     assert not sanitized(two.replace("{0}", "1"), SYNC).findings
 
 
+@pytest.mark.parametrize(("what", "arrives", "waits"), [("arrival", 1, 0), ("wait", 0, 1)])
+def test_an_mbarrier_is_initialized(what: str, arrives: int, waits: int) -> None:
+    body = (
+        "__shared__ alignas(8) u64 b[2];\nif (t == 0) { init(at(b)); expect(at(b + {0}), 0); }\n"
+        "__syncthreads();\nwait(at(b + {1}));\no[t] = 1;"
+    )
+    wrong = body.replace("{0}", str(arrives)).replace("{1}", str(waits))
+    (one,) = sanitized(wrong, SYNC, head=HOPPER).findings
+    assert one.kind.endswith(f"{what} at an mbarrier that was never initialized")
+    right = sanitized(body.replace("{0}", "0").replace("{1}", "0"), SYNC, head=HOPPER)
+    assert right.exit_code == 0
+    assert not sanitized(wrong, BOUNDS, head=HOPPER).findings
+
+
 def test_threads_that_meet_at_different_barriers_are_found() -> None:
     body = "if (t < {0}) {\no[t] = 1;\n__syncthreads();\n} else {\np[t] = 2;\n__syncthreads();\n}\no[t] = 3;"
     (one,) = sanitized(body.replace("{0}", "32"), SYNC).findings
