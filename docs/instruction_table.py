@@ -54,7 +54,7 @@ def _accesses(forms: Sequence[Definition], what: str) -> list[tuple[str, str, st
     for one in forms:
         if one.effect is Effect.MEMORY:
             lost = [f"{space} memory" for space in sorted(written_by(one.touches))]
-            if isinstance(one.signature, str) and not one.signature.startswith("<-"):
+            if not isinstance(one.signature, str) or not one.signature.startswith("<-"):
                 lost.insert(0, "its registers")
             name = ".".join((one.opcode, *one.needs)) if several[one.opcode] > 1 else one.opcode
             key = _said(one.touches, what), ", ".join(lost) if what == NOT_EXECUTED else ""
