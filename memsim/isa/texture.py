@@ -17,6 +17,7 @@ import numpy as np
 
 from memsim.arch.texel_places import FIRST, NEXT, NONE, NOTHING, packed
 from memsim.argument_types import Texture
+from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run, consecutive_slots
@@ -179,6 +180,8 @@ def build_fetch(form: BoundForm, *operands: Any) -> Run:
             machine.uncounted("texture request", active)
             _write(machine, op, slots, [unknown.poison.through(op)] * len(slots), active)
             return
+        except MemsimError as error:
+            raise machine.at(error, op) from None
         access = access_of_texture(form.opcode, fetch.shape, texture, len(fetch.channels))
         if access is None:
             machine.uncounted("texture request", active)

@@ -151,8 +151,8 @@ class Machine(Accesses):
                 what = "with a handle that is not a texture object"
             raise MemsimError(
                 f"a texture fetch {what}",
-                hint="pass memsim.Texture(array, ...), or memsim.argument_types.Texture1D(array), for a"
-                " cudaTextureObject_t parameter",
+                hint="a cudaTextureObject_t parameter takes --arg 'tex2d(f32[64,64])', or 'tex1d(f32[64])'"
+                " for tex1Dfetch; in Python memsim.Texture(array), or memsim.argument_types.Texture1D(array)",
             )
         return found[0]
 

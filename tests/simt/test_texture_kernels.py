@@ -15,7 +15,7 @@ from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.model.texture_fetches import texture_access
 from memsim.views.analyze.costs import count_or_limits
-from memsim.views.analyze.terminal import render
+from memsim.views.analyze.terminal import MIPMAPS, render
 from tests.simt.cuda import kernel, machine_kernel
 
 HEAD = """
@@ -96,6 +96,22 @@ def test_a_row_says_what_it_fetches_from() -> None:
     assert "textures: 16 sectors in 8 requests" in found.verdict
     assert any("texture units" in reason for reason in found.bound.lacks)
     assert not any("texture" in reason for reason in analysis(machine_kernel(STORES), 0).bound.lacks)
+    assert MIPMAPS in render(found) and MIPMAPS not in render(analysis(machine_kernel(STORES), 0))
+
+
+CUBE = HEAD + "out[i] = make_float4(texCubemap<float>(image, at, x * 0.1f, 0.3f), 0, 0, 0); }"
+BY_CUBE = HEAD + "out[(int)texCubemap<float>(image, at, x * 0.1f, 0.3f) & 31] = make_float4(0, 0, 0, 0); }"
+
+
+def test_fetches_from_cubes_are_said_not_to_be_counted_and_their_values_not_to_be_known() -> None:
+    faces = Texture(np.zeros((6, 16, 16), np.float32), layered=True, cube=True)
+    for text, stores in ((CUBE, 16), (BY_CUBE, None)):
+        found = analysis(machine_kernel(text), faces)
+        told = "1 texture request is not counted"
+        assert found.verdict.startswith(f"k: {told}; ") and found.bound.verdict.startswith(f"{told}; ")
+        (store,) = (row for row in found.sites if row.op == "store")
+        assert store.sectors == stores
+        assert ("texture fetch that was not measured" in (store.unresolved or "")) == (stores is None)
 
 
 STORES = HEAD + "out[i] = make_float4(at, 0, 0, 0); }"

@@ -126,7 +126,8 @@ def test_what_is_no_texture_object(argument: object) -> None:
     k = kernel(FETCH)
     with pytest.raises(MemsimError, match="a handle that is not a texture object") as caught:
         run(k, 1, 8, [argument, np.zeros(8, np.int32), np.zeros((8, 4), np.float32)])
-    assert "Texture1D" in (caught.value.hint or "")
+    assert "Texture1D" in (caught.value.hint or "") and "--arg 'tex2d(" in (caught.value.hint or "")
+    assert caught.value.line is not None
     assert trace(k, 1, 8, [Texture1D(ArrayArg((8, 4))), ArrayArg((8,), "int32", "zeros"), ArrayArg((8, 4))])
 
 

@@ -45,6 +45,7 @@ COLUMNS = {"shared": SHARED, "global": GLOBAL, "local": GLOBAL, "constant": CONS
 INDENT = "  "
 
 LEFT_OUT = ("arbitration between warps", "caches")
+MIPMAPS = "mipmaps: a texture has one level"
 
 
 def render(analysis: Analysis) -> str:
@@ -200,7 +201,13 @@ def _footer(analysis: Analysis) -> Iterator[str]:
             f"{analysis.excess_wavefronts:,} shared wavefronts above the ideal are not bank conflicts: "
             "a different mapping of lanes to elements could save them."
         )
-    yield f"Not modelled in these counts: {', '.join((*LEFT_OUT, *analysis.trace.notes))}."
+    yield f"Not modelled in these counts: {', '.join(left_out(analysis))}."
+
+
+def left_out(analysis: Analysis) -> list[str]:
+    """What is not modelled in the counts."""
+    fetches = any(site.space == "texture" for site in analysis.sites)
+    return [*LEFT_OUT, *([MIPMAPS] if fetches else []), *analysis.trace.notes]
 
 
 FORECAST = ", if the compiler keeps its accesses as wide as they are"

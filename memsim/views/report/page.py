@@ -24,7 +24,7 @@ from memsim.suggest.proposals import Advice, advise
 from memsim.views import bound_text as bounds
 from memsim.views import flow_figure
 from memsim.views.analyze.costs import by_waste, cost_ratio, count_or_limits, limits_of_totals
-from memsim.views.analyze.terminal import LEFT_OUT
+from memsim.views.analyze.terminal import left_out
 from memsim.views.canvas import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain.sentences import (
     collision_line,
@@ -120,7 +120,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             scattered=_scattered(analysis),
             switches=[(entry, looks) for entry, looks in advice if looks],
             limits_of_totals=limits_of_totals,
-            left_out=[*LEFT_OUT, *analysis.trace.notes],
+            left_out=left_out(analysis),
             tables=access_tables(analysis),
             unit_columns=[column.name for column in bounds.COLUMNS],
             unit_rows=bounds.unit_rows(analysis.bound),
