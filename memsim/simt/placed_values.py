@@ -25,6 +25,7 @@ from memsim.simt.placed_words import (
     Value,
     first_byte,
     names_of,
+    one_of_pointers,
     one_of_values,
     other,
     sum_of_words,
@@ -62,11 +63,14 @@ def decided_by_places(
 class StoredPlaces:
     """Where in memory numbers are that depend on places, by the names of these.
 
-    Pointers that a kernel stores and loads again are not followed: what is loaded may as well be a number.
+    pointers: the words of those that are stored, by state space. mixed: the spaces in which anything else is
+    stored: what is loaded there may as well be a number, as it may in global memory.
     """
 
     places: frozenset[tuple[str, int]] = frozenset()
     names: frozenset[str] = frozenset()
+    pointers: frozenset[tuple[str, Placed]] = frozenset()
+    mixed: frozenset[str] = frozenset((GLOBAL,))
 
 
 @dataclass
@@ -165,6 +169,7 @@ class _Followed:
         self.reached = reached
         self.sources = sources
         self.stored = replace(stored)
+        self.before = stored
         self.ends = dict(graph.basic_blocks)
         self.decided: dict[int, frozenset[str]] = {}
         self.arrivals: dict[Where, dict[Where, PlacedSlots]] = {}
@@ -285,7 +290,8 @@ class _Followed:
             return results(op, words)
         if op.spills:
             return [words.state.get(slot) for slot in op.spills] if count else []
-        data = (words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses))
+        data = [words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses)]
+        self._note_pointers(op, data)
         stored: list[Value] = [value for value in data if value is not None]
         reads = self.graph.places_read(op)
         found: list[Value] = []
@@ -294,9 +300,28 @@ class _Followed:
             stored += found
         elif count >= 2 and GLOBAL in spaces_read(op) and self.graph.roots_of(op.index) & self.sources.tables:
             found = [*first_byte(("loaded", op.index), IN_MEMORY)] * (count // 2)
+        elif count >= 2:
+            found = self._loaded_pointers(op, {space for space, _ in reads}, count)
         if stored:
             self._store(self.graph.places_written(op), stored)
         return found
+
+    def _note_pointers(self, op: Op, data: list[Value]) -> None:
+        """What an access stores in which space: pointers, or anything else."""
+        spaces = {space for space, _ in self.graph.places_written(op)}
+        words = [word for word in data if isinstance(word, Placed) and word.sum is not None]
+        if len(words) < len(data) or any(how != "store" for how, _ in op.touches):
+            self.stored.mixed |= spaces
+        else:
+            self.stored.pointers |= {(space, word) for space in spaces for word in words}
+
+    def _loaded_pointers(self, op: Op, spaces: set[str], count: int) -> list[Value]:
+        """The words that a load reads where nothing but pointers is stored; none elsewhere."""
+        pointers = [word for space, word in self.before.pointers if space in spaces]
+        if not pointers or spaces & self.before.mixed:
+            return []
+        halves = [[word for word in pointers if word.high is high] for high in (False, True)]
+        return [one_of_pointers(("loaded", op.index, n // 2), halves[n % 2]) for n in range(count)]
 
     def _store(self, places: frozenset[tuple[str, int]], values: list[Value]) -> None:
         """Values are stored: pointers, on the stack by words, or what depends on places otherwise."""

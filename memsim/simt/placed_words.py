@@ -168,6 +168,19 @@ def one_of_values(key: Hashable, values: Sequence[Value]) -> Value:
     return Placed(((key, 1),), high, 0 if high else known_bits(values), names_of(values))
 
 
+def one_of_pointers(key: Hashable, words: Sequence[Placed]) -> Value:
+    """One of the words of pointers, all lower or all upper ones: into one array, or into one of several.
+
+    Which of several, differs between lanes; so it may where a term is a tuple.
+    """
+    if not words:
+        return None
+    sums = {word.sum or () for word in words}
+    alike = len(sums) == 1 and not any(isinstance(what, tuple) for what, _ in words[0].sum or ())
+    known, names = min(word.known for word in words), names_of(words)
+    return Placed(words[0].sum if alike else ((key, 1),), words[0].high, known, names)
+
+
 def sums_of(values: Sequence[Value]) -> tuple[Terms, ...] | None:
     """The sums that these are words of; None if not all of them are lower words, or upper ones."""
     highs = set()

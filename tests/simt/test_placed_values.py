@@ -72,6 +72,16 @@ UNCERTAIN = {
         "__shared__ int s[64]; s[i] = (u64)o >> 10 & 3; __syncthreads(); o[s[i ^ 1] * i] = 1;",
         "arg0",
     ),
+    "order_through_shared_memory": (
+        ORDER,
+        "__shared__ P s[2]; if (i < 2) s[i] = i ? o : a; __syncthreads(); o[s[1] > s[0] ? i : i * 8] = 1;",
+        "arg0 and arg1",
+    ),
+    "bits_of_what_is_on_the_stack": (
+        ORDER,
+        "P s[4] = {o, a, o + 8, a + 8}; o[((u64)s[i & 3] >> 8 & 3) * i] = 1;",
+        "arg0 and arg1",
+    ),
     "bits_in_limits": (BITS, "o[min((int)((u64)o >> 10 & 3), 2) * i] = 1;", "arg0"),
     "bits_that_equal_others": (BITS, "o[__vcmpeq4((u64)o >> 10, 0x01020301) & i] = 1;", "arg0"),
     "aligned_beyond_what_is_known": (
@@ -139,6 +149,25 @@ CERTAIN = {
     "a_way_that_no_warp_takes": (
         "(P o, P a, int n)",
         "unsigned x = 0; for (int k = 9; k < n; k++) x += (u64)a >> 9; o[x & 255] = i;",
+    ),
+    "in_shared_memory": (
+        ORDER,
+        "__shared__ P s[2]; if (i < 2) s[i] = i ? o : a; __syncthreads(); s[i & 1][i] = 1;",
+    ),
+    "on_the_stack": (ORDER, "P s[4] = {o, a, o + 8, a + 8}; s[i & 3][i] = 1;"),
+    "to_an_end_in_shared_memory": (
+        "(P o, int n)",
+        "__shared__ P s[2]; if (i < 2) s[i] = o + 64 * n * i; __syncthreads();"
+        "for (P p = s[0] + i; p < s[1]; p += 64) *p = 1;",
+    ),
+    "lowest_bits_in_shared_memory": (
+        ORDER,
+        "__shared__ P s[2]; if (i < 2) s[i] = i ? o : a; __syncthreads(); o[((u64)s[i & 1] & 31) + i] = 1;",
+    ),
+    "numbers_beside_pointers": (
+        "(P o, int n)",
+        "__shared__ P s[2]; __shared__ long m[64]; m[i] = n * i; if (i < 2) s[i] = o; __syncthreads();"
+        "s[i & 1][m[i ^ 1]] = 1;",
     ),
     "function": ("(P o, int n)", "int (*p)(int) = n ? f : g; o[i] = p(i) > 0;"),
 }
