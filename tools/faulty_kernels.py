@@ -13,9 +13,9 @@ from memsim.kernels import catalog
 
 #: Those of the catalogue that have bank conflicts or many needless sectors.
 OF_CATALOG = (
-    "ada_decoupled guide_v4 guide_v5 guide_v6 guide_v10 kernel_v1 kernel_v3 kernel_v4_colmajor opt_2_naive_swapped"
-    " opt_4_tile2d opt_4_tile2d_register opt_5_float4 opt_6_double_buffer opt_7_no_bank_conflict permuted_write"
-    " transpose_naive"
+    "ada_decoupled guide_v4 guide_v5 guide_v6 guide_v10 kernel_v1 kernel_v3 kernel_v4_colmajor"
+    " opt_2_naive_swapped opt_4_tile2d opt_4_tile2d_register opt_5_float4 opt_6_double_buffer"
+    " opt_7_no_bank_conflict permuted_write transpose_naive"
 ).split()
 
 
@@ -33,7 +33,17 @@ def launches() -> Iterator[tuple[str, str, Job]]:
         ("add_swapped", (side // 32, side // 8), (32, 8), [square, square, ArrayArg((side, side)), side]),
         ("interleaved_sum", count // 256, 256, [ArrayArg((count,), seed=1), ArrayArg((count // 256,))]),
         ("smooth_rows", count // 1024, 32, [ArrayArg((count,), seed=1), ArrayArg((count,))]),
-        ("private_bins", count // 4096, 64, [ArrayArg((count,), "u8", seed=1), ArrayArg((count // 128,), "i32"), 64]),
-        ("tiled_product", (32, 32), (16, 16), [ArrayArg((512, 512), seed=1), ArrayArg((512, 512), seed=2), ArrayArg((512, 512)), 512]),
-    ):  # fmt: skip
+        (
+            "private_bins",
+            count // 4096,
+            64,
+            [ArrayArg((count,), "u8", seed=1), ArrayArg((count // 128,), "i32"), 64],
+        ),
+        (
+            "tiled_product",
+            (32, 32),
+            (16, 16),
+            [ArrayArg((512, 512), seed=1), ArrayArg((512, 512), seed=2), ArrayArg((512, 512)), 512],
+        ),
+    ):
         yield "textbooks' faults", name, job_of(module[name], grid, block, args)
