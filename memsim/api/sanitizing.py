@@ -28,6 +28,7 @@ from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
+from memsim.sanitizer.unfinished_copies import UnfinishedCopies
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
@@ -53,7 +54,7 @@ def sanitize_job(
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
     for limit in (None, FEWER_THREADS, 1):
         try:
-            races, ears = _run(job, progress, chosen, limit, new_memory, unwritten)
+            races, ears, unfinished = _run(job, progress, chosen, limit, new_memory, unwritten)
             break
         except TooManyClasses:
             continue
@@ -81,6 +82,7 @@ def sanitize_job(
         found += [one for one in met if one is not None]
         found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
         found += [said.absent_lanes(*one) for one in ears.masks.found.items()]
+        found += [said.unfinished(*one) for one in unfinished.found.items()]
         found += [said.wrong_mbarrier(fault, lanes) for fault, lanes, _ in faults[SYNC]]
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
@@ -102,7 +104,7 @@ def _run(
     limit: int | None,
     new_memory: Callable[[], Memory] | None,
     unwritten: Collection[str],
-) -> tuple[RaceListener, Ears]:
+) -> tuple[RaceListener, Ears, UnfinishedCopies]:
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
     kernel = job.loaded
     races = RaceListener(*setting_of(kernel.executable, job.launch))
@@ -111,12 +113,14 @@ def _run(
     registers = ProductRegisters(kernel.executable.program)
     masks = LaneMasks(kernel.executable.program)
     ears = Ears(races, of_global, never_written, registers, masks, kernel.sources)
-    order = Listeners(races, of_global, never_written, masks)
+    unfinished = UnfinishedCopies(kernel.executable.program)
+    order = Listeners(races, of_global, never_written, masks, unfinished)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
     try:
         execute_job(job, ears, progress, collect=ears.take, chunk_threads=limit, memory=memory, **how)
         races.finish()
+        unfinished.finish()
     except Deadlock as stuck:
         ears.deadlock = stuck
     except KernelFault as fault:
@@ -127,4 +131,4 @@ def _run(
         if not ears.started:
             raise
         ears.unjudged.add(f"what comes after {error.location}: {error.message}")
-    return races, ears
+    return races, ears, unfinished

@@ -16,6 +16,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.order.global_order import accesses_by
+from memsim.sanitizer.copy_groups import CopyGroups, Place
 from memsim.sanitizer.global_cells import Cells
 
 #: Instead of a thread of a warp, a copy that is not waited for; in place of barriers passed; ages of these.
@@ -30,22 +31,17 @@ class Write(NamedTuple):
     age: int
 
 
-#: A block's index in the chunk, and a warp of it.
-Place = tuple[int, int]
-
-
 def copies_of(blocks: np.ndarray, warps: np.ndarray) -> np.ndarray:
     """Who copies of warps [n] are until they are waited for; blocks: their numbers and 1."""
     return accesses_by(blocks - 1, np.full(len(blocks), NEVER), COPY | warps * WARP)
 
 
-class BulkWrites:
+class BulkWrites(CopyGroups[Write]):
     """Those of the running blocks."""
 
     def __init__(self) -> None:
-        self._begun: defaultdict[Place, list[Write]] = defaultdict(list)
-        self._groups: dict[Place, list[list[Write]]] = {}
-        self._waited: dict[Place, list[Write]] = {}
+        super().__init__()
+        self._waited: defaultdict[Place, list[Write]] = defaultdict(list)
         self._count = 0
 
     def new_age(self) -> int:
@@ -53,33 +49,16 @@ class BulkWrites:
         self._count += 1
         return LATE - self._count
 
-    def add(self, place: Place, write: Write) -> None:
-        """A warp begins to write."""
-        self._begun[place].append(write)
-
-    @property
-    def are_begun(self) -> bool:
-        """Whether there is something to commit or to wait for."""
-        return bool(self._begun or self._groups)
-
     @property
     def are_waited(self) -> bool:
         """Whether a fence completes something."""
         return bool(self._waited)
 
-    def commit(self, place: Place) -> None:
-        """What a warp has begun is a group."""
-        begun = self._begun.pop(place, [])
-        if begun or place in self._groups:
-            self._groups.setdefault(place, []).append(begun)
-
-    def wait(self, place: Place, left: int) -> None:
-        """A warp waits until at most so many of its groups are in flight."""
-        groups = self._groups.get(place, [])
-        done = len(groups) - left
-        if done > 0:
-            self._waited.setdefault(place, []).extend(write for group in groups[:done] for write in group)
-            self._groups[place] = groups[done:]
+    def wait(self, place: Place, left: int) -> list[Write]:
+        done = super().wait(place, left)
+        if done:
+            self._waited[place] += done
+        return done
 
     def complete(self, place: Place) -> Iterator[tuple[Cells, np.ndarray]]:
         """A fence behind a wait: the marks, and the cells that still have those of the copies."""

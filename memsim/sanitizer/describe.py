@@ -253,6 +253,14 @@ class Description:
         cure = "mbarrier.init and a barrier before it, with the number of arrivals of a phase"
         return Hazard(SYNC, fault.message, access, None, "", "", "", 0, 0, lanes.count, cure)
 
+    def unfinished(self, copy: int, example: Example) -> Hazard:
+        """Copies that may still read the shared memory of a block that has ended."""
+        op = self.ops[copy]
+        access = FoundAccess(op, _does(op), example.block, -1)
+        kind = "a block may end before a copy by TMA has read its shared memory"
+        cure = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 by the thread that copies"
+        return Hazard(SYNC, kind, access, None, "", "", "", 0, 0, example.count, cure)
+
     def absent_lanes(self, absent: AbsentLanes, example: Example) -> Hazard:
         """Lanes that a mask does not name, or that a shuffle reads from and that do not execute it."""
         op = self.ops[absent.instruction]

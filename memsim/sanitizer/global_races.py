@@ -198,7 +198,7 @@ class GlobalRaces(OrderListener):
                 self._compare_winners(buffer, mine, instruction, lanes, copies)
             for row, warp in {*zip(lanes.rows.tolist(), lanes.warps.tolist())}:
                 own = (lanes.rows == row) & (lanes.warps == warp)
-                self._bulk.add((row, warp), Write(mine, lanes.cells[own], age))
+                self._bulk.begin((row, warp), Write(mine, lanes.cells[own], age))
 
     def _has_left(self, count: int) -> bool:
         """Whether so many accesses more are compared."""

@@ -12,7 +12,7 @@ import pytest
 from memsim import TensorMap
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
-from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, Hazard
+from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, Hazard
 from tests.sanitize.test_hopper_races import STORE
 from tests.simt.cuda import HOPPER, machine_kernel
 
@@ -39,7 +39,7 @@ s[t] = o[t + 512]; FENCE; __syncthreads();
 def sanitized(
     body: str, grid: int = 1, tool: str = RACE, block: int = 64, unwritten: Any = (), tensor: Any = None
 ) -> tuple[Hazard, ...]:
-    """The findings in global memory, or of the bounds."""
+    """The findings but for those in shared memory."""
     text = f"{HOPPER}{STORE}{ADD}\n__global__ void k(float *o, const __grid_constant__ Map m, unsigned *f) {{"
     kernel = machine_kernel(f"{text}\nint t = threadIdx.x, b = blockIdx.x;\n{FILLED}{body}\n}}")
     array = np.zeros((16, 64), np.float32)
@@ -47,7 +47,7 @@ def sanitized(
     job = job_of(kernel, grid, block, [np.zeros(1024, np.float32), maps, np.zeros(4, np.uint32)])
     found = sanitize_job(job, tools=(tool,), unwritten=unwritten)
     assert not found.limits and (found.findings or not found.unjudged)
-    return tuple(one for one in found.findings if one.space == "global")
+    return tuple(one for one in found.findings if one.space != "shared")
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,15 @@ def test_a_box_that_a_chip_refuses_and_a_copy_beyond_its_array_are_out_of_bounds
     assert not sanitized(put.format(960), tool=BOUNDS)
     (one,) = sanitized(put.format(992), tool=BOUNDS)
     assert one.array == "o" and one.kind == "128 bytes beyond the end of o, which has 4,096 bytes"
+
+
+def test_a_block_waits_for_what_reads_its_shared_memory_before_it_ends() -> None:
+    body = "if (t == 0) {{ put(o + 64 * b, s, 256); {0} }}"
+    assert not sanitized(body.format("DONE;"), 3, SYNC) and not sanitized(body.format("WRITTEN;"), 3, SYNC)
+    (one,) = sanitized(body.format(""), 3, SYNC)
+    assert one.kind.startswith("a block may end") and one.count == 3 and one.first.thread == -1
+    twice = "if (t == 0) {{ put(o, s, 256); put(o + 64, s, 256); {0} }}"
+    assert not sanitized(twice.format("LEFT(0);"), 1, SYNC)
+    assert [one.count for one in sanitized(twice.format("LEFT(1);"), 1, SYNC)] == [1]
+    other = "if (t == 0) put(o, s, 256);\nif (t == 32) DONE;"  # only who copies can wait
+    assert sanitized(other, 1, SYNC) and not sanitized(other.replace("t == 32", "t == 0"), 1, SYNC)
