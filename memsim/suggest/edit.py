@@ -233,6 +233,8 @@ def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement
     element = writing.declaration.shape.element
     if not writing.elements or len(writing.declaration.extents) != 1:
         return None
+    if any(use.unit != element for use in writing.indexed):
+        return None
     every, added = change.every // element, change.by // element
     found, strides = [], set()
     for use in writing.indexed:
@@ -271,9 +273,14 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
     in_rows = len(shape.extents) == 1 or (change.every < row and row % change.every == 0)
     if not writing.elements or not in_rows or change.every % shape.element or change.by % shape.element:
         return None
+    if any(change.every % use.unit or change.by % use.unit for use in writing.indexed):
+        return None
     every, by = change.every // shape.element, change.by // shape.element
     found = [
-        Replacement(*use.indices[-1], spread(_text(writing, use.indices[-1]).strip(), every, by))
+        Replacement(
+            *use.indices[-1],
+            spread(_text(writing, use.indices[-1]).strip(), change.every // use.unit, change.by // use.unit),
+        )
         for use in writing.indexed
     ]
     if len(shape.extents) > 1:
@@ -286,26 +293,30 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
     assert isinstance(change, XorSwizzle)
     shape = writing.declaration.shape
     row, period = shape.extents[-1] * shape.element, 1 << change.base + change.bits
-    to = change.base - (shape.element.bit_length() - 1)
-    if not writing.elements or row % period or to < 0 or change.every % shape.element:
+    if not writing.elements or row % period:
         return None
     found = []
     for use in writing.indexed:
+        to = change.base - (use.unit.bit_length() - 1)
         indices = [_text(writing, span).strip() for span in use.indices]
-        source = _source_bits(writing, change, indices)
+        if to < 0 or change.every % use.unit:
+            return None
+        source = _source_bits(writing, change, indices, use.unit)
         if source is None:
             return None
         turn = f"({source}) << {to}" if to and " " in source else f"{source} << {to}" if to else source
-        found.append(Replacement(*use.indices[-1], xored(indices[-1], turn)))
+        new, ahead = xored(indices[-1], turn), writing.code[: use.indices[-1][0]].rstrip()
+        found.append(Replacement(*use.indices[-1], factor(new) if ahead.endswith("+") else new))
     return found
 
 
-def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str]) -> str | None:
-    """`offset // every % (1 << bits)` in terms of an element's indices; None if it depends on more than one
-    index.
+def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str], unit: int) -> str | None:
+    """`offset // every % (1 << bits)` in terms of an element's indices, the last one of `unit` bytes.
+
+    None if it depends on more than one index.
     """
     extents = writing.declaration.shape.extents
-    unit = writing.declaration.shape.element  # bytes per step of the index
+    extents = (*extents[:-1], extents[-1] * writing.declaration.shape.element // unit)
     for level in range(len(extents) - 1, -1, -1):
         if change.every < unit * extents[level] or level == 0:
             break

@@ -29,7 +29,14 @@ ACCESSES = re.compile(r"cvta|memcpy_async")
 
 
 # `float *a = ` or `, *b = &`, and what would make a pointer point elsewhere.
-POINTER = re.compile(r"\*\s*(?:(?:const|__restrict__)\s+)*(?P<name>\w+)\s*=\s*(?:\([\w\s]+\*\s*\)\s*)?&?\s*$")
+POINTER = re.compile(
+    r"\*\s*(?:(?:const|__restrict__)\s+)*(?P<name>\w+)\s*=\s*"
+    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s]+\*\s*>\s*\(\s*)?&?\s*$"
+)
+# `((T *)name)[` and `reinterpret_cast<T *>(name)[`: other elements in the same place.
+CAST = re.compile(r"(?:\(\s*\((?P<c>[\w\s]+)\*\s*\)|\breinterpret_cast\s*<(?P<cpp>[\w\s]+)\*\s*>\s*\()\s*$")
+# `(T *)(name + index)`: the address of an element, to be used as another.
+CAST_ADDRESS = re.compile(r"\*\s*[)>]\s*\(\s*$")
 CHANGED = r"\b{0}\s*(?:\+\+|--|[-+]?=(?!=))|(?:\+\+|--)\s*{0}\b"
 CALLED = re.compile(r"\b(?!if\b|while\b|for\b|switch\b|return\b)(?P<name>\w+)\s*(?:<[^;(){}]*>)?\s*$")
 #: The index of an array that is named without one.
@@ -40,11 +47,13 @@ ZERO = (0, 0)
 class Use:
     """A use of the array: the span of its name, and of each index after it without brackets.
 
-    seen: whether the indices say what is accessed; not so if an address is passed on.
+    unit: bytes by which the last index counts. seen: whether the indices say what is accessed; not so if an
+    address is passed on.
     """
 
     name: Span
     indices: tuple[Span, ...]
+    unit: int
     seen: bool
 
 
@@ -122,11 +131,12 @@ def writing(analysis: Analysis, tile: Tile) -> Writing | None:
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name of the array, or of a part of it, and where it has this meaning."""
+    """A name of the array, or of a part of it, where it has this meaning, and the bytes of its elements."""
 
     name: str
     start: int
     end: int
+    unit: int
 
 
 class _Finder:
@@ -142,11 +152,18 @@ class _Finder:
             for match in MACRO.finditer(code)
             if re.search(rf"\b{name}\s*\[", match[3])
         }
-        self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1])]
-        self.waiting += [_Name(name, *span) for span in self.macros.values()]
+        element = declaration.shape.element
+        self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1], element)]
+        self.waiting += [_Name(name, *span, element) for span in self.macros.values()]
 
-    def uses(self) -> Iterator[Use]:
+    def uses(self) -> list[Use]:
         """All uses. One that cannot be followed has no indices."""
+        while True:  # whether a function is given this array alone, all names of it tell
+            known, found = len(self.waiting), list(self._uses())
+            if len(self.waiting) == known:
+                return found
+
+    def _uses(self) -> Iterator[Use]:
         for one in self.waiting:  # grows meanwhile
             named = re.compile(rf"(?<![\w.])(?<!->){re.escape(one.name)}\b")
             for match in named.finditer(self.code, one.start, one.end):
@@ -155,9 +172,9 @@ class _Finder:
                     continue
                 if one.name in self.macros and (end := self._call_end(match.end())):
                     if EFFECT.search(self.code[match.end() : end]):
-                        yield Use(match.span(), (), False)
+                        yield Use(match.span(), (), one.unit, False)
                     continue
-                yield self._use(match, before)
+                yield self._use(match, before, one.unit)
 
     def twins(self) -> Iterator[tuple[Span, ...]]:
         """The extents of other arrays of the name, where a macro is for all of them."""
@@ -167,23 +184,28 @@ class _Finder:
             if spans != self.declaration.extents:
                 yield spans
 
-    def _use(self, match: re.Match[str], before: str) -> Use:
+    def _use(self, match: re.Match[str], before: str, unit: int) -> Use:
         indices = tuple(_indices(self.code, match.end()))
         handed = HANDED_ON.search(before)
         if indices:
             accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
             followed = accessed or (self.flat and self._followed(match, before, indices[0][1] + 1))
-            return Use(match.span(), indices, followed)
+            return Use(match.span(), indices, unit, followed)
         if not self.flat:
-            return Use(match.span(), (), False)
-        ahead = re.compile(r"\s*\+").match(self.code, match.end())
+            return Use(match.span(), (), unit, False)
+        if (cast := CAST.search(before)) and (closing := re.compile(r"\s*\)").match(self.code, match.end())):
+            others, size = tuple(_indices(self.code, closing.end())), _bytes(cast["c"] or cast["cpp"])
+            if len(others) == 1 and size:
+                return Use(match.span(), others, size, re.search(r"&\s*$", before[: cast.start()]) is None)
+        ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
         end = _expression_end(self.code, match.end())
         index = ((ahead.end(), end),) if ahead else ()
         if ahead and re.search(r"\*\s*\(\s*$", before):
-            return Use(match.span(), index, True)
+            return Use(match.span(), index, unit, True)
         if self._followed(match, before, end):
-            return Use(match.span(), index, True) if ahead else Use(match.span(), (ZERO,), True)
-        return Use(match.span(), (), False)
+            return Use(match.span(), index or (ZERO,), unit, True)
+        handed_on = ahead and CAST_ADDRESS.search(before) and self.code[end] == ")"
+        return Use(match.span(), index if handed_on else (), unit, False)
 
     def _followed(self, match: re.Match[str], before: str, end: int) -> bool:
         """Whether all uses of an address are found: of a pointer, or in a function that it is passed to."""
@@ -192,12 +214,9 @@ class _Finder:
             statement = re.split(r"[;{}]", before)[-1]
             scope = end_of_block(self.code, end)
             changed = re.compile(CHANGED.format(pointer["name"])).search(self.code, end, scope)
-            if (
-                changed is None
-                and self._is_element(statement)
-                and self.code[end : end + 20].lstrip()[:1] in ";,"
-            ):
-                self._also(_Name(pointer["name"], end, scope))
+            ending, unit = self.code[end : end + 20].lstrip().removeprefix(")").lstrip(), _bytes(statement)
+            if changed is None and unit and ending[:1] in ";,":
+                self._also(_Name(pointer["name"], end, scope, unit))
                 return True
             return False
         return self._passed(match.start(), end)
@@ -226,26 +245,28 @@ class _Finder:
                     return False  # of another array, too
         declared = parameters[place] if place < len(parameters) else ""
         parameter = re.search(r"(\w+)\s*(?:\[\s*\])?\s*$", declared)
-        if parameter is None or not re.search(r"[*\[]", declared) or not self._is_element(declared):
+        unit = _bytes(declared)
+        if parameter is None or not re.search(r"[*\[]", declared) or not unit:
             return False
         changed = re.compile(CHANGED.format(parameter[1])).search(self.code, definition.end(), body_end)
         if changed is None:
-            self._also(_Name(parameter[1], definition.end(), body_end))
+            self._also(_Name(parameter[1], definition.end(), body_end, unit))
         return changed is None
 
     def _also(self, name: _Name) -> None:
         if name not in self.waiting:
             self.waiting.append(name)
 
-    def _is_element(self, declared: str) -> bool:
-        """Whether what is declared has the type of the array's elements, as far as its size tells."""
-        types = [ELEMENT_BYTES[word] for word in re.findall(r"\w+", declared) if word in ELEMENT_BYTES]
-        return bool(types) and set(types) == {self.declaration.shape.element}
-
     def _call_end(self, place: int) -> int:
         """Where the arguments end of a call at a place; 0 if there is none."""
         opening = re.compile(r"\s*\(").match(self.code, place)
         return bracket_end(self.code, opening.end()) if opening else 0
+
+
+def _bytes(declared: str) -> int:
+    """Bytes of the elements that a declaration or a cast names; 0 if they are not known."""
+    sizes = {ELEMENT_BYTES[word] for word in re.findall(r"\w+", declared) if word in ELEMENT_BYTES}
+    return sizes.pop() if len(sizes) == 1 else 0
 
 
 def _launch_bytes(code: str, kernel: str) -> Iterator[Span]:

@@ -162,6 +162,35 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             XorSwizzle(128, 5, 2),
             4096,
         ),
+        # The same bytes as elements of another type: each index counts its own.
+        (
+            "__shared__ float t[1024];\n((float4 *)t)[x] = v; t[i];",
+            "__shared__ float t[1024 + 128];\n((float4 *)t)[x + x / 8] = v; t[i + i / 32 * 4];",
+            Padding(128, 16),
+            4096,
+        ),
+        (
+            "__shared__ float t[1024];\nreinterpret_cast<float4 *>(t)[x] = v; t[i];",
+            "__shared__ float t[1024];\nreinterpret_cast<float4 *>(t)[x ^ (x >> 4 & 1)] = v; "
+            "t[i ^ ((i >> 6 & 1) << 2)];",
+            XorSwizzle(256, 1, 4),
+            4096,
+        ),
+        (
+            "extern __shared__ uint8_t t[];\nhalf *a = (half *)t;\na[i]; f((void *)(a + n));",
+            "extern __shared__ uint8_t t[];\nhalf *a = (half *)t;\n"
+            "a[i ^ ((i >> 6 & 7) << 3)]; f((void *)(a + (n ^ ((n >> 6 & 7) << 3))));",
+            XorSwizzle(128, 3, 4),
+            4096,
+        ),
+        (
+            "void f(half *p, int i) { p[i]; }\nextern __shared__ uint8_t t[];\n"
+            "half *a = (half *)t;\nf(a, x); half *b = a + 8 * n; f(b, y);",
+            "void f(half *p, int i) { p[i + i / 64 * 8]; }\nextern __shared__ uint8_t t[];\n"
+            "half *a = (half *)t;\nf(a, x); half *b = a + 8 * n + (8 * n) / 64 * 8; f(b, y);",
+            Padding(128, 16),
+            4096,
+        ),
         (
             "{ extern __shared__ float t[];\nt[i]; }\nvoid f() { kernel<<<1, 32, n * 4>>>(p); }",
             "{ extern __shared__ float t[];\nt[i + i / 32]; }\n"
@@ -197,6 +226,9 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("#define t(i) t[i]\n{ __shared__ float t[N]; }\n__shared__ float t[1024];\nt(x);", Padding(128, 4)),
         ("__shared__ float t[1024];\nfloat *a = t;\na += 4; a[i];", Padding(128, 4)),
         ("__shared__ float t[1024];\nfloat4 *a = (float4 *)t;\na[i];", Padding(128, 4)),
+        ("__shared__ float t[1024];\n((float4 *)t)[x] = v;", Padding(128, 4)),  # 16 bytes are not aligned
+        ("__shared__ float t[1024];\n((float4 *)t)[x] = v;", XorSwizzle(128, 5, 2)),  # nor side by side
+        ("__shared__ float t[1024];\n((T *)t)[x] = v;", Padding(128, 16)),  # of any size
         ("void f(float *p) { p[1]; }\n__shared__ float t[1024];\nf(t); f(other);", Padding(128, 4)),
         ("void f(float *p) { p++; }\n__shared__ float t[1024];\nf(t);", Padding(128, 4)),
     ],

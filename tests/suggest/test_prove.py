@@ -19,11 +19,11 @@ from memsim.launch import Launch
 from memsim.suggest import prove, suggest
 from memsim.suggest.count import count
 from memsim.suggest.maps import Padding, XorSwizzle
-from memsim.suggest.prove import differing_results
+from memsim.suggest.prove import differing_results, with_text
 from memsim.trace.trace import Trace
 from memsim.views.suggest.terminal import render
 from tests.simt.cuda import machine_kernel
-from tests.suggest.kernels import JOINED_LOADS, Case, analyzed, transpose
+from tests.suggest.kernels import BLOCK_TRANSPOSE, JOINED_LOADS, Case, analyzed, transpose
 
 
 @pytest.mark.slow
@@ -213,6 +213,22 @@ template __global__ void k<float, 32>(const float *, float *);
     edits = [each.edit.new for each in found.proposals if each.edit is not None]
     assert any("tile[y][x ^ (y & 31)]" in new for new in edits)
     assert any('static_assert((32 + MORE) % 32 == 0, "of this layout");' in new for new in edits)
+
+
+def test_an_array_that_is_filled_16_bytes_at_a_time_is_padded_for_both(tmp_path: Path) -> None:
+    text = BLOCK_TRANSPOSE.text.replace("tile[32][32]", "tile[32 * 32]")
+    text = text.replace("*(float4 *)&tile[t / 8][t % 8 * 4]", "((float4 *)tile)[t]")
+    text = text.replace("tile[t % 32][t / 32 + i * 8]", "tile[t % 32 * 32 + t / 32 + i * 8]")
+    job = replace(BLOCK_TRANSPOSE, text=text).job(tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    assert found.proof.holds and found.proof.saved > 0
+    assert "((float4 *)tile)[t + t / 8]" in found.proof.edit.new
+    for proof in (found.proof, *found.tried):
+        assert differing_results(job, proof.job) == ()
+    careless = found.proof.edit.new.replace("((float4 *)tile)[t + t / 8]", "((float4 *)tile)[t + t / 32 * 4]")
+    with pytest.raises(MemsimError, match="read of shared memory that was never written"):
+        differing_results(job, with_text(job, "k.cu", careless))
 
 
 def test_without_a_compiler_the_proposals_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
