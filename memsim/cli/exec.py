@@ -9,11 +9,13 @@ from typing import Any
 import click
 
 from memsim.arch import ARCHS, SM_90, get_arch
+from memsim.boundary import confinement
 from memsim.cli.options import file_option
 from memsim.cli.output import json_text, say_all
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
 from memsim.driver.run_program import run_program
+from memsim.errors import MemsimError
 from memsim.files import write_text
 
 STATIC = (
@@ -69,6 +71,8 @@ def exec_(
       memsim exec --sanitize -- ./transpose 1024
       memsim exec --record launches -- python numba_script.py
     """
+    if confinement() is not None:
+        raise MemsimError("--untrusted runs no program", file=command[0])
     how: dict[str, Any] = {"analyze": analyze, "time": time, "sanitize": sanitize}
     launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, **how)
     try:

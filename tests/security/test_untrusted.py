@@ -105,6 +105,19 @@ def test_a_script_is_not_captured(memsim: Run, place: Place, monkeypatch: pytest
     assert "a script is a program" not in memsim("capture -o run l.py").err
 
 
+def test_no_program_is_executed(memsim: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By trust it runs, and launches nothing."""
+    program = Path("program")
+    program.write_text("#!/bin/sh\n: > owned\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("MEMSIM_UNTRUSTED", "1")
+    memsim("exec ./program").refused("--untrusted runs no program")
+    assert not Path("owned").exists()
+    monkeypatch.setenv("MEMSIM_UNTRUSTED", "0")
+    assert memsim("exec ./program").code == 0
+    assert Path("owned").exists()
+
+
 def test_nothing_of_the_project_switches_it_off(
     memsim: Run, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
