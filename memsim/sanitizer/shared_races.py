@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memsim.arch.units import WARP
+from memsim.arch.units import WARP, WORD
 from memsim.order.warp_clocks import COPIES, OTHERS
 from memsim.order.word_marks import LANES, SEVERAL, LaneOrder
 from memsim.sanitizer.block_classes import BlockClasses
@@ -250,7 +250,7 @@ class SharedRaces:
         marks = self.clocks.ages[rows] << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
         words = rows * self.units + units
         more = columns[6] if made is not None else None
-        self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, mode))
+        self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, mode, width))
 
     def _made(self, rows: np.ndarray, threads: np.ndarray) -> np.ndarray | None:
         if not self.lanes.have_parted:
@@ -261,11 +261,21 @@ class SharedRaces:
         found: np.ndarray = made[rows if len(made) > 1 else 0, threads // WARP]
         return found
 
+    def _are_unwritten(self, words: np.ndarray) -> np.ndarray:
+        never: np.ndarray = self.stored[words] == 0
+        if self.updated is not None:
+            never &= ~self.updated[words].any(1)
+        return never
+
     def _read_unwritten(self, lanes: _Lanes) -> None:
         """Report lanes that read what nobody wrote."""
-        never = self.stored[lanes.words] == 0
-        if self.updated is not None:
-            never &= ~self.updated[lanes.words].any(1)
+        never = self._are_unwritten(lanes.words)
+        is_wide = lanes.width >= WORD or lanes.mode == _PROXY
+        if self.unit < WORD and is_wide and never.any():  # beside a written byte of its word it is padding
+            each = WORD // self.unit
+            first = lanes.words % self.units // each * each - lanes.words % self.units
+            for other in range(each):
+                never &= self._are_unwritten(np.minimum(lanes.words + first + other, len(self.stored) - 1))
         at = np.flatnonzero(never)
         if not len(at):
             return
@@ -411,7 +421,7 @@ class SharedRaces:
 class _Lanes:
     """Lanes of an access as columns, once for each word: their class, thread, word among those of all
     classes, mark, and who they are for the clocks: what they know, and as whom others know them. made: how
-    their diverged warps run; None: none ever diverged. mode: 0, or `_ASYNC`, or `_PROXY`.
+    their diverged warps run; None: none ever diverged. mode: 0, or `_ASYNC`, or `_PROXY`. width: bytes.
     """
 
     way: str
@@ -423,4 +433,5 @@ class _Lanes:
     holders: np.ndarray
     agents: np.ndarray
     made: np.ndarray | None
-    mode: int = 0
+    mode: int
+    width: int

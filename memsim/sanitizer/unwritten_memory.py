@@ -1,7 +1,8 @@
 """Reads of local memory that nobody wrote, and of global memory if the caller says that it is not written.
 
 What the compiler keeps on the stack itself (`Op.spills`) it has written before it reads it. Arrays of threads
-and arguments whose contents do not count are followed by the smallest unit that the program accesses.
+and arguments whose contents do not count are followed by the smallest unit that the program accesses. Of a
+word that is read at once, unwritten bytes beside written ones are the padding of a struct.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from memsim.access import Chunk, Site
+from memsim.arch.units import WORD
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.program import GLOBAL, LOCAL, Op, Program
@@ -99,7 +101,7 @@ class UnwrittenMemory(OrderListener):
             first = start - buffer.start
             for at in np.flatnonzero((first >= 0) & (first < buffer.end - buffer.start)).tolist():
                 units = slice(first[at] // self.unit, (first[at] + length[at]) // self.unit)
-                never = ~written[units]
+                never = self._but_padding(~written[units])
                 if verb != "store" and never.any():
                     name = short_name(buffer.name)
                     key = NeverWritten(instruction, GLOBAL, name, not bool(never.all()))
@@ -132,6 +134,14 @@ class UnwrittenMemory(OrderListener):
             if inside.any():
                 self._look(site, buffer.name, written, here, inside, len(written), rows, columns, chunk)
 
+    def _but_padding(self, never: np.ndarray) -> np.ndarray:
+        """Unwritten units [..., n] of whole words, without those in a word with one that is written."""
+        each = max(1, WORD // self.unit)
+        if each == 1 or never.shape[-1] % each:
+            return never
+        words = never.reshape(*never.shape[:-1], -1, each).all(-1)
+        return np.repeat(words, each, -1)
+
     def _look(
         self,
         site: Site,
@@ -149,6 +159,8 @@ class UnwrittenMemory(OrderListener):
         assert isinstance(op, Op)
         verb = operation(site.space, site.access).verb
         never = inside & ~written[np.where(inside, units, 0)]
+        if site.width >= WORD:
+            never = self._but_padding(never)
         if verb != "store" and never.any() and not op.spills:
             lanes = np.flatnonzero(never.any(1))
             one = int(lanes[0])

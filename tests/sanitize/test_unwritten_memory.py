@@ -47,3 +47,30 @@ def test_an_atomic_reads_what_it_changes() -> None:
 def test_an_array_that_there_is_not() -> None:
     with pytest.raises(MemsimError, match="no array in global memory is called 'q'"):
         sanitized("o[t] = 1;", "q")
+
+
+STRUCT = "struct alignas(16) Padded { char a; int b; short c; int d; };\n"
+WRITTEN = {"a": "x.a = p[t];", "b": "x.b = p[t + 1];", "c": "x.c = p[t + 2];", "d": "x.d = p[t + 3];"}
+PLACES = {
+    "shared": "__shared__ Padded s[64]; Padded &x = s[t];\n{0}\n__syncthreads();\n"
+    "((Padded *)o)[t & 15] = s[t ^ 1];",
+    "global": "Padded *s = (Padded *)o, &x = s[t & 7];\n{0}\n__syncthreads();\ns[8 + (t & 7)] = s[t & 7];",
+    "local": "Padded s[4];\n#pragma unroll 1\nfor (int i = 0; i < n; i++) {{\n"
+    "Padded &x = s[(i + p[t]) & 3];\n{0} }}\n"
+    "((Padded *)o)[t & 15] = s[p[t] & 3];",
+}
+
+
+@pytest.mark.parametrize("space", PLACES)
+def test_padding_of_a_struct_is_not_missed_but_a_member_is(space: str) -> None:
+    def found(*missing: str) -> Sanitized:
+        body = PLACES[space].format("\n".join(WRITTEN[name] for name in WRITTEN if name not in missing))
+        text = f"{STRUCT}__global__ void k(int *o, int *p, int n) {{ int t = threadIdx.x;\n{body}\n}}"
+        args = [np.zeros(256, np.int32), np.arange(256, dtype=np.int32), np.int32(8)]
+        unwritten = ("o",) if space == "global" else ()
+        return sanitize_job(job_of(machine_kernel(text), 1, 64, args), tools=(INIT,), unwritten=unwritten)
+
+    assert not found().findings and not found().unjudged
+    for member, place in (("b", 4), ("c", 8)):
+        (one,) = found(member).findings
+        assert one.space == space and one.offset % 16 == place
