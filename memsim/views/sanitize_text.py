@@ -88,7 +88,7 @@ def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     if one.doubt:
         yield f"possible, not certain: {one.doubt}"
     yield f"{'would order them' if one.second and one.space else 'to do'}: {one.cure}"
-    yield from picture(one)
+    yield from picture(found, one)
 
 
 def code(found: Sanitized, access: FoundAccess) -> str:
@@ -122,22 +122,39 @@ def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]
     return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
 
 
-def picture(one: Hazard) -> Iterator[str]:
-    """Two threads on a line of time, with the barriers of the block that both passed before."""
+#: An access that brings something to a word, or takes something from there.
+TAKES = ("loads", "copies from", "multiplies")
+
+
+def picture(found: Sanitized, one: Hazard) -> Iterator[str]:
+    """Two threads on lines of time, with the barriers of the block that both passed before, and between them
+    the word, with what goes there (from above `v`) or comes from there (to above `^`).
+    """
     if one.second is None or not one.space:
         return
-    names = [
-        _nobody(access).removeprefix("a ")
-        if access.thread < 0
-        else f"thread {access.thread // WARP}.{access.thread % WARP}"
-        for access in one.accesses
-    ]
-    width = max(map(len, names))
+    names = [_who(found.launch, access, one.first.block != one.second.block) for access in one.accesses]
+    width = max(map(len, (*names, one.element)))
     behind = f"--[barrier {one.barriers}]--" if one.barriers else "--"
     first, second = (f" {access.does} line {access.instruction.line} " for access in one.accesses)
+    down, up = ("^" if one.first.does in TAKES else "v"), ("v" if one.second.does in TAKES else "^")
+    before, between = " " * len(behind), " " * len(first)
     yield ""
+    if one.kind.endswith("at once"):  # by one instruction
+        yield f"{names[0]:{width}} {behind}*{first}>"
+        yield f"{one.element:{width}} {before}|"
+        yield f"{names[1]:{width}} {behind}*{second}>   at once"
+        return
     yield f"{names[0]:{width}} {behind}*{first}{'-' * (len(second) + 1)}>"
+    yield f"{one.element:{width}} {before}{down}{between}{up}".rstrip()
     yield f"{names[1]:{width}} {behind}{'-' * (len(first) + 1)}*{second}>   no order between the two"
+
+
+def _who(launch: Launch, access: FoundAccess, has_block: bool) -> str:
+    """`thread 1.0`, by warp and lane, or `copy`; has_block: in a block, which it names."""
+    warp, lane = divmod(access.thread, WARP)
+    name = _nobody(access).removeprefix("a ") if access.thread < 0 else f"thread {warp}.{lane}"
+    x, y, z = block_of(launch, access)
+    return f"{name} of block ({x},{y},{z})" if has_block else name
 
 
 def footer(found: Sanitized) -> Iterator[str]:

@@ -15,6 +15,7 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.cli import main
 from memsim.errors import MemsimError
 from memsim.sanitizer.hazards import BOUNDS, INIT, SYNC, Sanitized, read_allowance
+from memsim.views.sanitize_text import picture
 from tests.simt.cuda import HOPPER, machine_kernel
 
 ALL, LOW = "~0u", "0xffff"
@@ -205,3 +206,29 @@ def test_in_python(tmp_path: Path) -> None:
     assert allowed.exit_code == 0 and len(allowed.findings) == 2
     with pytest.raises(MemsimError, match="no tool 'races'"):
         memsim.sanitize(kernel, 1, 64, ["i32[64]"], tools=["races"])
+
+
+def pictures(body: str, grid: int) -> list[str]:
+    """Of the findings."""
+    kernel = machine_kernel(f"__global__ void k(int *o, int *p) {{ int t = threadIdx.x;\n{body}\n}}")
+    found = sanitize_job(job_of(kernel, grid, 64, [np.zeros(256, np.int32), np.zeros(4, np.int32)]))
+    return ["\n".join(line for line in picture(found, one) if line) for one in found.findings]
+
+
+def test_a_picture_has_both_threads_and_the_word_on_a_line_of_time() -> None:
+    body = (
+        "__shared__ int s[64];\ns[t] = t;\n__syncthreads();\no[t + 64 * blockIdx.x] = s[t];\ns[t ^ 32] = 1;"
+    )
+    assert pictures(body, 2) == [
+        "thread 1.0 --[barrier 1]--* loads line 5 ---------------->\n"
+        "s[32]                     ^              ^\n"
+        "thread 0.0 --[barrier 1]-----------------* stores line 6 >   no order between the two"
+    ]
+    assert pictures("p[blockIdx.x] = o[t];\nif (blockIdx.x) o[t] = 1;", 2)[0].splitlines()[:2] == [
+        "thread 0.0 of block (0,0,0) --* loads line 2 ---------------->",
+        "o[0]                          ^              ^",
+    ]
+    (one,) = pictures("p[0] = t;", 1)
+    lines = one.splitlines()
+    assert [line.index("*" if number != 1 else "|") for number, line in enumerate(lines)] == [14, 14, 14]
+    assert lines[-1].endswith("at once")
