@@ -32,7 +32,7 @@ BETWEEN_PARTS = re.compile(r"\+(?![^()]*\))")  # no + inside parentheses, as in 
 EXAMPLES = (
     "examples: 1024, 1.0, 'f32[1024,1024]', 'f32[1024,1024]=zeros', 'i32[64]=iota', @matrix.npy, "
     "a struct 'f32(1,2)+i32(3)', one with a pointer in it 'f32[1024]+i32(3)', "
-    "a texture 'tex2d(f32[256,256],filter=linear)'"
+    "a texture 'tex2d(f32[256,256],filter=linear)', a tensor map 'tensormap(f32[256,256],box=64x64)'"
 )
 
 

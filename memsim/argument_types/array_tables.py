@@ -5,6 +5,7 @@ TMA refers to a map by its address; its bytes are opaque.
 
 from __future__ import annotations
 
+import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +21,15 @@ from memsim.argument_types.argument import (
     Parameter,
     argument_of,
 )
-from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, ToMemory
+from memsim.argument_types.array_arg import ArrayArg, ArrayArgument, ToMemory, described_array
 from memsim.argument_types.given_values import Null
 from memsim.errors import MemsimError, shown
 from memsim.launch import Natural, Positive
+
+_MAP = re.compile(
+    r"tensormap\((?P<array>[^()\]]*\][^(),]*)(,box=(?P<box>\d+(x\d+)*))?(,swizzle=(?P<swizzle>\d+))?\)",
+    re.ASCII,
+)
 
 
 class PointerTable(ArgumentDocument, tag="pointers"):
@@ -115,6 +121,8 @@ class Tensors(ArgumentDocument, tag="tensor maps"):
 class TensorMap(Argument):
     """A `CUtensorMap` over an array: 128 bytes that only TMA reads.
 
+    As a text: `tensormap(f32[256,256],box=64x64,swizzle=128)`.
+
     As created by `cuTensorMapEncodeTiled` without interleave and with element strides of 1; its bytes are
     opaque, and zeros here.
 
@@ -139,6 +147,25 @@ class TensorMap(Argument):
 
     def as_part(self) -> tuple[int, int]:
         return self.nbytes, self.alignment
+
+    def text(self) -> str:
+        """As `of_text` reads it; what is usual is left out."""
+        box = f",box={'x'.join(map(str, self.box))}" if self.box else ""
+        swizzle = f",swizzle={self.swizzle}" if self.swizzle else ""
+        return f"tensormap({argument_of(self.array).text()}{box}{swizzle})"
+
+    @classmethod
+    def of_text(cls, text: str) -> TensorMap | None:
+        if not text.startswith("tensormap("):
+            return None
+        match = _MAP.fullmatch(text)
+        if match is None:
+            raise MemsimError("a tensor map is tensormap(TYPE[SHAPE],box=64x64,swizzle=128)", column=1)
+        box = tuple(int(extent) for extent in match["box"].split("x")) if match["box"] else ()
+        try:
+            return cls(described_array(match["array"]), box, int(match["swizzle"] or 0))
+        except MemsimError as error:
+            raise MemsimError(error.message, column=match.start("array") + (error.column or 1)) from None
 
     def fits(self, parameter: Parameter, name: str) -> bool:
         return parameter.size == self.nbytes

@@ -88,6 +88,7 @@ def analyze(
       'u8[256]=zeros'
       'tex2d(u8[480,640,4],filter=linear,as_floats)'
       'tex1d(f32[4096])' (linear memory)
+      'tensormap(f16[1024,1024],box=64x64,swizzle=128)' (CUtensorMap)
 
     Arrays are random by default: floats from -1 to 1, integers from 0 to 127, 8-bit integers over their
     full range. Types include bf16, e4m3 and e5m2; null is a null pointer.

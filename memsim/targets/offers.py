@@ -30,6 +30,13 @@ from memsim.source.values import constants, functions, value_of
 Spell = Callable[[str], str]
 
 
+#: The `--arg` of an object over an array, by its type in C, with names for its sizes.
+OVER_AN_ARRAY = {
+    "CUtensorMap": "tensormap(f32[{0}_HEIGHT,{0}_WIDTH],box={0}_BOX)",
+    "cudaTextureObject_t": "tex2d(f32[{0}_HEIGHT,{0}_WIDTH])",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """What an option says.
@@ -299,8 +306,11 @@ class _Draft:
         base = " ".join(
             word for word in re.sub(r"[*&]", " ", parameter.type).split() if word not in ("const", "volatile")
         )
-        base = self.types.get(base, base)
+        over_an_array, base = OVER_AN_ARRAY.get(base), self.types.get(base, base)
         if "*" not in parameter.type:
+            if over_an_array is not None:
+                said = over_an_array.format(parameter.name)
+                return Word(said, tuple(re.findall(r"\w+_[A-Z]+", said)), by_hand=True)
             members = struct_argument(self.text, base, parameter.name)
             if members is not None:
                 return Word(*members, by_hand=True)

@@ -19,6 +19,7 @@ INT = Parameter("f_param_1", "u32", 4, 4, 8)
 FLOAT = Parameter("f_param_2", "f32", 4, 4, 12)
 BOOL = Parameter("f_param_5", "u8", 1, 1, 48)
 STRUCT = Parameter("f_param_3", "b8", 4, 8, 16)
+MAP = Parameter("f_param_6", "b8", 64, 128, 64)
 VIEW = Parameter("f_param_4", "b8", 8, 24, 24)  # struct { float *data; int pitch; int8_t *kinds; }
 
 
@@ -85,6 +86,34 @@ def test_a_texture_by_its_array_and_words(text: str, value: Texture) -> None:
     ],
 )
 def test_a_text_that_is_no_texture(text: str, parameter: Parameter, said: str) -> None:
+    with pytest.raises(MemsimError, match=re.escape(said)) as caught:
+        read(text, parameter)
+    assert caught.value.column is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("tensormap(f32[128,128])", TensorMap(ArrayArg((128, 128)))),
+        ("tensormap(f16[64,32]=iota,box=8x16)", TensorMap(ArrayArg((64, 32), "float16", "iota"), (8, 16))),
+        ("tensormap(bf16[512],box=64,swizzle=128)", TensorMap(ArrayArg((512,), "bfloat16"), (64,), 128)),
+    ],
+)
+def test_a_tensor_map_by_its_array_box_and_swizzle(text: str, value: TensorMap) -> None:
+    assert read(text, MAP) == value
+    assert describe(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "parameter", "said"),
+    [
+        ("tensormap(f32[8,8],swizzle=16)", MAP, "swizzles over 0, 32, 64 or 128 bytes"),
+        ("tensormap(f32[8,8],box=8y8)", MAP, "a tensor map is"),
+        ("tensormap(f32[8;8])", MAP, "a shape is a list"),
+        ("tensormap(f32[8,8])", INT, "for x, which is u32"),
+    ],
+)
+def test_a_text_that_is_no_tensor_map(text: str, parameter: Parameter, said: str) -> None:
     with pytest.raises(MemsimError, match=re.escape(said)) as caught:
         read(text, parameter)
     assert caught.value.column is not None

@@ -121,3 +121,35 @@ def test_a_type_of_glibc_is_a_type(here: Path, memsim: Run) -> None:
         " t<B><<<grid, block>>>(a); }\n"
     )
     assert "--kernel 't<128>' --let N=... --let a_SIZE=...\n" in memsim("analyze mine.cu").out
+
+
+OBJECTS = """#include <cuda.h>
+__global__ void k(const __grid_constant__ CUtensorMap map, cudaTextureObject_t image, float *o) {
+    asm volatile("prefetch.tensormap [%0];" :: "l"(&map));
+    o[threadIdx.x] = tex2D<float>(image, threadIdx.x + .5f, .5f);
+}
+"""
+
+
+def test_the_command_line_of_textures_and_tensor_maps_works(here: Path, memsim: Run) -> None:
+    """With sizes for its names."""
+    (here / "k.cu").write_text(OBJECTS)
+    asked = memsim("analyze k.cu").out
+    for said in (
+        "'tensormap(f32[map_HEIGHT,map_WIDTH],box=map_BOX)'",
+        "'tex2d(f32[image_HEIGHT,image_WIDTH])'",
+    ):
+        assert f"--arg {said}" in asked
+    sizes = {
+        "map_HEIGHT": "32",
+        "map_WIDTH": "32",
+        "map_BOX": "8x8",
+        "image_HEIGHT": "8",
+        "image_WIDTH": "32",
+        "o_SIZE": "32",
+    }
+    command = asked.splitlines()[1].strip().removeprefix("memsim ")
+    for name, size in {**sizes, "GRID": "1", "BLOCK": "32"}.items():
+        command = command.replace(name, size)
+    done = memsim(command)
+    assert done.code == 0 and "textures: " in done.out
