@@ -29,7 +29,8 @@ def of_arrays(function: Callable[..., None], dtype: type) -> Fused:
 
     def compute(*operands: Array) -> Array:
         shape = np.broadcast_shapes(*(one.shape for one in operands))
-        whole: list[Array] = [np.ascontiguousarray(np.broadcast_to(one, shape), dtype) for one in operands]
+        alike = (one if one.shape == shape else np.broadcast_to(one, shape) for one in operands)
+        whole: list[Array] = [np.ascontiguousarray(one, dtype) for one in alike]
         out: Array = np.empty(shape, dtype)
         function(out.size, *(one.ctypes.data for one in (*whole, out)))
         return out

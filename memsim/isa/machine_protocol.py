@@ -77,7 +77,7 @@ class MemoryMachine(Warps, Protocol):
     mask: Mask
     mbarriers: Mbarriers
     order: OrderListener
-    indexed: dict[int, set[int]]
+    indexed: dict[int, set[int]] | None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -186,9 +186,10 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
                 machine.lose(op, "load", "constant", width, poison, active)
             address = None
         if address is not None:
-            lanes = machine.full(active)
-            places = np.broadcast_to(to_array(address), lanes.shape)[lanes]
-            machine.indexed.setdefault(op.index, set()).update(np.unique(places).tolist())
+            if machine.indexed is not None:
+                lanes = machine.full(active)
+                places = np.broadcast_to(to_array(address), lanes.shape)[lanes]
+                machine.indexed.setdefault(op.index, set()).update(np.unique(places).tolist())
             if op.touches:
                 machine.touch(op, "load", "constant", width, address, active)
         for i, slot in enumerate(slots):

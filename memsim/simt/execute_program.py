@@ -191,6 +191,8 @@ def execute_program(
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
     engine.machine.order = Listeners(*filter(None, (of_global, in_shared, order)))
     engine.machine.reads_idle = everything
+    if everything:
+        engine.machine.indexed = None
     engine.machine.collect = collect
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
@@ -215,7 +217,7 @@ def execute_program(
         reached = engine.reached()
         for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)
-        for reason in reasons_of_places(kernel, origins, memory, engine.machine.indexed, reached):
+        for reason in reasons_of_places(kernel, origins, memory, engine.machine.indexed or {}, reached):
             listener.uncertain(reason)
     return memory
 

@@ -54,7 +54,11 @@ class ConstantBytes:
             raise Poisoned(self.unknown)
         if not self.content.size:
             return np.zeros(at.shape, dtype)
-        index = np.where(inside, at, 0)[..., None] + np.arange(size)
+        at = np.where(inside, at, 0)
+        if not (at % size).any():
+            found: np.ndarray = self.content[: len(self.content) // size * size].view(dtype)[at // size]
+            return found
+        index = at[..., None] + np.arange(size)
         return np.ascontiguousarray(self.content[index]).view(dtype)[..., 0]
 
     def _places(self, address: Int, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -71,8 +71,8 @@ def update_elements(
         seen[order] = view[ordered] + before - before[start]
         np.add.at(view, places, b)
         return seen
-    for turn in range(int(rank.max(initial=-1)) + 1):  # of those at one place, one each turn
-        who = order[rank == turn]
+    turns = np.split(order[np.argsort(rank, kind="stable")], np.cumsum(np.bincount(rank))[:-1])
+    for who in turns:  # of those at one place, one each turn
         where = places[who]
         seen[who] = view[where]
         there = change or UPDATE[operation]
