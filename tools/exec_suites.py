@@ -114,10 +114,12 @@ def hecbench(root: Path) -> Iterator[Program]:
 
 
 def small(arguments: list[str]) -> tuple[str, ...]:
-    """A program's own arguments with numbers a laptop can bear: the last one, how often it repeats, is 2."""
+    """A program's own arguments with numbers a laptop can bear: the last one, how often it repeats, is 2, if
+    it can be that.
+    """
     numbers = [i for i, one in enumerate(arguments) if one.isdecimal()]
     found = [str(min(int(one), 256)) if one.isdecimal() else one for one in arguments]
-    if numbers and int(arguments[numbers[-1]]) >= 10:
+    if numbers and 10 <= int(arguments[numbers[-1]]) < 1 << 16:
         found[numbers[-1]] = "2"
     return tuple(found)
 
