@@ -384,7 +384,7 @@ extern "C" __global__ void k(float *o, const float *a, const int *idx) {
     atomicAdd(&s[threadIdx.x][threadIdx.y], a[threadIdx.x]);
     if (threadIdx.y < 2) h[threadIdx.y * 32 + threadIdx.x] = 0;
     __syncthreads();
-    atomicAdd(&h[idx[threadIdx.x] & 63], 1.0f);
+    atomicAdd(&h[idx[threadIdx.x] & 63], 1.0f); __syncthreads();
     o[threadIdx.y * 32 + threadIdx.x] = s[threadIdx.x][threadIdx.y] + h[threadIdx.x];
 }
 """
