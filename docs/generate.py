@@ -56,6 +56,7 @@ from docs.peers import page as peers  # noqa: E402
 from memsim.captured import saved_launch  # noqa: E402
 from studies import claims, tuning  # noqa: E402
 from studies.bench import page as speed  # noqa: E402
+from studies.choices import page as choices  # noqa: E402
 from studies.sizes import page as sizes  # noqa: E402
 
 PART = re.compile(r"(<!-- begin generated: (?P<name>[^\n]+?) -->\n).*?(<!-- end generated -->)", re.DOTALL)
@@ -66,6 +67,7 @@ MODULES = (
         bounds,
         by_instruction,
         chips,
+        choices,
         claims,
         cures,
         exec_programs,
