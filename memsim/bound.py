@@ -347,6 +347,8 @@ def _assumptions(trace: Trace, chip: Arch) -> Iterator[str]:
             f"{trace.blocks_replayed:,} of {trace.launch.blocks:,} blocks were replayed; the others are "
             "assumed to do the same"
         )
+    if trace.uncertain:
+        yield "some counts are uncertain, and taken as they were executed"
     if chip.rates == ASSUMED:
         yield f"pipe rates were not measured on {chip}; those of {SM_90} are used"
 

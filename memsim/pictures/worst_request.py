@@ -66,7 +66,7 @@ class RequestOrigin:
 
     block and warp made it first; threads: (x, y, z) of each lane. times: how often the launch makes a request
     like it; distinct: how many different requests the site makes. array: what it touches, None if there are
-    several or it is not known.
+    several or it is not known. uncertain: why the launch may make other requests.
     """
 
     site: int
@@ -77,6 +77,7 @@ class RequestOrigin:
     times: int
     distinct: int
     array: AccessedArray | None
+    uncertain: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,6 +373,7 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
         times=int(trace.count[chosen]),
         distinct=len(rows),
         array=_array(trace, *found[0]) if len(found) == 1 else None,
+        uncertain=trace.uncertain,
     )
 
 

@@ -311,6 +311,16 @@ def test_the_first_line_begins_with_what_is_not_counted() -> None:
     assert textured.cycles == certain.cycles
 
 
+def test_a_bound_of_uncertain_counts_is_an_estimate() -> None:
+    whole = catalog()["transpose_naive"].trace((64, 64))
+    certain, doubted = (
+        analyze_trace(replace(whole, uncertain=why)).bound for why in ((), ("an order decides the address",))
+    )
+    assert certain.lacks == () and certain.verdict.startswith("at least ")
+    assert doubted.verdict == f"an estimate: {certain.verdict}"
+    assert doubted.lacks == ("some counts are uncertain, and taken as they were executed",)
+
+
 def test_the_first_line_names_accesses_and_units_without_a_count() -> None:
     whole = catalog()["transpose_naive"].trace((64, 64))
     site = replace(whole.sites[0], unresolved="its address is unknown")

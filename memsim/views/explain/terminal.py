@@ -32,6 +32,8 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
     for sentence in story:
         screen.say(sentence)
     screen.say(_how_often(request))
+    for reason in origin.uncertain:
+        screen.say(f"Not certain: {reason}")
     screen.say()
     if isinstance(request, SharedRequest):
         _write_lanes(screen, request)

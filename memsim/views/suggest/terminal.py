@@ -307,6 +307,7 @@ def _ending(found: Suggestions, names: Names) -> Iterator[str]:
     if found.taken is None and found.needs_no_edit and any(map(is_badly_coalesced, found.analysis.sites)):
         yield "Sectors that are not needed do not make the lower bound: they are not worth an edit."
     yield from _least_cycles(found)
+    yield from (f"Not certain: {reason}" for reason in found.analysis.trace.uncertain)
 
 
 def _least_cycles(found: Suggestions) -> Iterator[str]:
