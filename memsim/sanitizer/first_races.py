@@ -114,4 +114,6 @@ class Overheard:
 def _seen(hazard: Hazard, sources: Mapping[str, str]) -> SeenRace:
     (file, line), places = hazard.places[-1], hazard.places
     first, second = (code_line(sources.get(one, ""), at) for one, at in places)
-    return SeenRace(file, line, hazard.array, hazard.line, (first, second))
+    one, other = hazard.accesses
+    does = one.does, other.does
+    return SeenRace(file, line, hazard.array, hazard.line, (first, second), hazard.element, does)

@@ -50,11 +50,16 @@ class Origin:
         return f"{self.form}{made_for}" + (f", made by {self.compiler}" if self.compiler else "")
 
 
+#: What an access does that takes something from a word, in a finding.
+TAKES = ("loads", "copies from", "multiplies")
+
+
 @dataclass(frozen=True, slots=True)
 class SeenRace:
     """Two accesses to shared memory that nothing orders, of which one writes.
 
-    file, line: of the second one, "" and 0 if unknown. text: both, in words. statements: of both.
+    file, line: of the second one, "" and 0 if unknown. text: both, in words. statements: of both. element:
+    the word, as `s[0]`. does: what each access does, such as stores. Both "" in older traces.
     """
 
     file: str
@@ -62,6 +67,13 @@ class SeenRace:
     array: str
     text: str
     statements: tuple[str, str]
+    element: str = ""
+    does: tuple[str, str] = ("", "")
+
+    @property
+    def takes(self) -> tuple[bool, bool]:
+        """Whether each access takes something from the word, rather than bring something."""
+        return self.does[0] in TAKES, self.does[1] in TAKES
 
     @property
     def key(self) -> str:

@@ -13,6 +13,7 @@ from memsim.document import Dim3, Document, DocumentPart, Texts, plain
 from memsim.launch import Launch, Natural
 from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
 from memsim.source.text import code_line
+from memsim.trace.trace_data import TAKES
 from memsim.views.labels import count
 from memsim.views.screen import Screen
 
@@ -120,10 +121,6 @@ def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
 def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
     """Of a linear number, x first."""
     return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
-
-
-#: An access that brings something to a word, or takes something from there.
-TAKES = ("loads", "copies from", "multiplies")
 
 
 def picture(found: Sanitized, one: Hazard) -> Iterator[str]:

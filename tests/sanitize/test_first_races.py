@@ -8,6 +8,7 @@ import memsim
 from memsim.analysis import Analysis
 from memsim.api.running import analyze
 from memsim.sanitizer.first_races import MOST_ACCESSES
+from memsim.views.report.page import report_page
 from tests.simt.cuda import machine_kernel
 
 TEXTBOOK = """
@@ -56,3 +57,15 @@ def test_stores_of_perhaps_one_value_are_left_to_sanitize() -> None:
         "__global__ void k(int *o) { __shared__ int s[64];\ns[threadIdx.x / 2] = 1;\no[threadIdx.x] = s[0]; }"
     )
     assert not analyzed(text.replace("[0]", "[threadIdx.x / 2]")).trace.races
+
+
+def test_the_report_draws_the_word_and_both_accesses() -> None:
+    page = report_page(analyzed(TEXTBOOK.replace("{0}", "")))
+    _, _, drawn = page.partition('<p class="race">')
+    picture, end, _ = drawn.partition("</svg>")
+    assert end and ">s[0]</text>" in picture and ">stores: s[t] = t;</text>" in picture
+    assert [part.split(" ")[1] for part in picture.split('class="edge" d="')[1:]] == [
+        "36",
+        "77",
+    ]  # both go down
+    assert 'class="race"' not in report_page(analyzed(TEXTBOOK.replace("{0}", "__syncthreads();")))
