@@ -139,6 +139,7 @@ class Suggestions:
         numbered = self.proposals
         document = SuggestionsDocument(
             kernel=self.analysis.trace.kernel,
+            uncertain=self.analysis.trace.uncertain,
             arch=self.analysis.arch.name,
             arrays=tuple(map(self._array, self.advice)),
             proof=None if self.proof is None else proof_part(self.proof, numbered),

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from memsim.bound import BoundFigures
-from memsim.document import LEFT_OUT, Chip, Count, CountChange, Dim3, Document, DocumentPart
+from memsim.document import LEFT_OUT, Chip, Count, CountChange, Dim3, Document, DocumentPart, Texts
 from memsim.estimated_time import EstimatedTime
 from memsim.launch import Natural, Positive
 from memsim.suggest.edit import ChangedLine
@@ -160,6 +160,7 @@ class SuggestionsDocument(Document, frozen=True, kw_only=True):
         Meta(description="arrays of structures that are better structures of arrays"),
     ]
     staging: tuple[StagingPart, ...]
+    uncertain: Annotated[Texts, Meta(description="why some counts are not certain")]
     verified: Annotated[
         VerifiedPart | UnsetType, Meta(description="with --verify", extra_json_schema=LEFT_OUT)
     ] = UNSET

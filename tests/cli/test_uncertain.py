@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,5 +31,8 @@ def test_every_verb_says_so(
     assert done.code == 0
     told = "some counts are uncertain" if verb == "heatmap" else TOLD
     assert (told in done.out) is not certain
+    if verb != "heatmap":
+        document = memsim(f"{verb} k.cu --grid 1 --block 32 --arg 'i32[256]' --arg 'i32[256]' --json")
+        assert (TOLD.removeprefix("Not certain: ") in json.loads(document.out)["uncertain"]) is not certain
     if verb in ("analyze", "bound", "suggest"):
         assert ("an estimate: at least" in done.out) is not certain

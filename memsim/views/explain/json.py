@@ -72,6 +72,7 @@ class RequestDocument(Document, frozen=True, kw_only=True):
     lanes: tuple[ExplainedLane, ...]
     collisions: tuple[ExplainedCollision, ...]
     lines: tuple[ExplainedLine, ...]
+    uncertain: Annotated[Texts, Meta(description="why the launch may make other requests")]
 
 
 def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def request_document(kernel: str, request: SharedRequest | GlobalRequest) -> dic
             ),
             collisions=() if shared is None else tuple(_collisions(shared)),
             lines=() if sectors is None else tuple(_lines(sectors)),
+            uncertain=origin.uncertain,
         )
     )
 
