@@ -100,8 +100,8 @@ def test_who_runs_apart(name: str, apart: bool, nested: Module, monkeypatch: pyt
 @pytest.mark.slow
 def test_rows_of_many_chunks_are_joined(nested: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     found: list[int] = []
-    join = warp_rows.joined
-    monkeypatch.setattr(warp_rows, "joined", lambda states: found.append(len(states)) or join(states))
+    join = warp_rows.join_rows
+    monkeypatch.setattr(warp_rows, "join_rows", lambda states: found.append(len(states)) or join(states))
     monkeypatch.setattr(execute_program, "APART_THREADS", 512)
     values = np.random.default_rng(1).integers(0, 1000, 4096, dtype=np.int32)
     launch = nested["nested"], 23, 64, (values, np.zeros(4096, np.int32), 1472, 0)
