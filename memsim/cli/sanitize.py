@@ -80,12 +80,19 @@ def sanitize(
             raise click.UsageError("--json needs a TARGET", ctx)
         if unwritten:
             raise click.UsageError("--unwritten needs a TARGET", ctx)
-        return _several(judge, "targets", ((job.name, job_of(ctx, job.name)) for job in _targets()))
-    launches = [] if as_json else each_launch(ctx, target)
-    if len(launches) > 1:
+        return _several(judge, "targets", ((job.name, _target(ctx, job.name)) for job in _targets()))
+    launches = each_launch(ctx, target)
+    if len(launches) > 1 and not as_json:
         return _several(judge, "launches", launches)
+    try:
+        job = job_of(ctx, target)
+    except MemsimError:  # of several kernels one may be launched
+        only = launches[0][1] if len(launches) == 1 else None
+        if not isinstance(only, Job):
+            raise
+        job = only
     with progress_bar(target) as report:
-        found = judge(job_of(ctx, target), report)
+        found = judge(job, report)
     if as_json:
         echo_json(sanitize_text.to_dict(found))
     else:
@@ -101,6 +108,14 @@ def _targets() -> Sequence[Job]:
     if path is None:
         raise MemsimError("there is no TARGET, and no memsim.toml here", hint="memsim init writes one")
     return read_project(path).targets
+
+
+def _target(ctx: click.Context, name: str) -> Job | MemsimError:
+    """One of them, or why it is none with these options."""
+    try:
+        return job_of(ctx, name)
+    except MemsimError as error:
+        return error
 
 
 def _several(

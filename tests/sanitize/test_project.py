@@ -88,6 +88,17 @@ def test_each_launch_of_a_file_is_looked_at(here: Path, capsys: pytest.CaptureFi
     assert main(["sanitize", "many.cu", "--tool", "race"]) == 2
 
 
+def test_of_several_kernels_one_is_launched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    unused = "__global__ void unused(int *o) { o[0] = 1; }\n"
+    main_of_one = "int main() { int *o; cudaMalloc(&o, 256); k<<<1, 64>>>(o); }"
+    (here / "one.cu").write_text(unused + KERNEL.replace("BARRIER", "") + main_of_one)
+    assert main(["sanitize", "one.cu"]) == 1
+    assert capsys.readouterr().out.startswith("k: 1 race\n")
+    (here / "none.cu").write_text(unused + KERNEL.replace("BARRIER", ""))
+    assert main(["sanitize", "none.cu"]) == 2
+    assert "hint: memsim sanitize none.cu --kernel" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("verb", ["bound", "explain", "time", "suggest"])
 def test_a_hint_has_the_verb_that_was_typed(
     here: Path, verb: str, capsys: pytest.CaptureFixture[str]
