@@ -140,11 +140,29 @@ class SpaceBytes:
             Poisoned: a value is unknown.
         """
         self.check(address, dtype, active, unused)
+        run = self._run(address, dtype, active)
+        if run is not None:
+            whole: np.ndarray = self.view(dtype)[0][run].reshape(self.shape).copy()
+            return whole
         if self.rows == "one" and isinstance(active, Part) and min(active.shape) > 1:
             return self._load_some(address, dtype, active)
         if self.rows == "one" and (found := self._load_rows(address, dtype, active)) is not None:
             return found
         return self._read(self.view(dtype), self.positions(address, dtype, active))
+
+    def _run(self, address: int | Sum, dtype: type, active: bool | Part) -> slice | None:
+        """The elements of all threads, if they are one after the other; None if they are not."""
+        if self.rows != "one" or active is not True or not isinstance(address, Sum):
+            return None
+        (blocks, threads), size, v = self.shape, np.dtype(dtype).itemsize, address.v
+        u = np.zeros((1, 1), np.int64) if address.u is None else address.u.array
+        if v is None or v.shape[1] != threads or len(u) != blocks:
+            return None
+        of_threads, of_blocks = v.array[0], u[:, 0]
+        if (np.diff(of_threads) != size).any() or (np.diff(of_blocks) != threads * size).any():
+            return None
+        start = (address.s - self.base + int(of_threads[0]) + int(of_blocks[0])) // size
+        return slice(start, start + blocks * threads)
 
     def _load_rows(self, address: int | Sum, dtype: type, active: bool | Part) -> np.ndarray | None:
         """The same where the threads of each row read consecutive elements; None if they do not."""
@@ -285,6 +303,10 @@ class SpaceBytes:
 
     def store(self, address: int | Sum, values: np.ndarray, active: bool | Part) -> None:
         """Write each active thread's value; if several write to the same place, the last thread wins."""
+        run = self._run(address, values.dtype.type, active) if self.unknown is None else None
+        if run is not None:
+            self.view(values.dtype.type)[0][run].reshape(self.shape)[...] = values
+            return
         self._store_at(self.positions(address, values.dtype.type, active), values, active)
 
     def _store_at(self, index: np.ndarray, values: np.ndarray, active: bool | Part) -> None:

@@ -149,6 +149,25 @@ def test_rows_of_consecutive_elements() -> None:
         assert found[0].tolist() == wanted[0].tolist()
 
 
+@pytest.mark.parametrize(
+    ("steps", "by_block"), [((0, 4, 8, 12), 16), ((0, 4, 8, 12), 20), ((4, 0, 8, 12), 16)]
+)
+def test_elements_of_all_threads_one_after_the_other(steps: tuple[int, ...], by_block: int) -> None:
+    """The first; of the others the blocks leave gaps, or two threads are swapped."""
+    address = Sum(0x404, u=Part(np.array([[0], [by_block]])), v=Part(np.array([steps])))
+    places = (address.array - 0x400) // 4
+    one = space("one", words=12)
+    wanted = one.view(np.uint32)[0].copy()
+    found = one.load(address, np.uint32, True)
+    assert found.tolist() == wanted[places].tolist()
+    values = np.arange(100, 108, dtype=np.uint32).reshape(2, 4)
+    one.store(address, values, True)
+    one.store(Sum(0x400, v=Part(np.array([[0, 0, 0, 0]]))), np.uint32([[7]]), True)
+    wanted[places], wanted[0] = values, 7
+    assert one.view(np.uint32)[0].tolist() == wanted.tolist()
+    assert found.max() < 100  # what was read stays
+
+
 def test_places_of_idle_lanes_are_those_of_an_active_one() -> None:
     index = np.array([[5, 6, 7, 8], [1, 2, 3, 4]])
     held = np.array([[False, False, True, True], [True, False, False, False]])
