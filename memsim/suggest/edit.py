@@ -18,7 +18,7 @@ from itertools import pairwise
 from math import prod
 
 from memsim.source.values import definition, value_of
-from memsim.suggest.c_text import factor, factors, folded, names_in, plus, spread, xored
+from memsim.suggest.c_text import factor, factors, folded, names_in, plus, spread, term, xored
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.uses import Span, Writing
 
@@ -185,12 +185,13 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
                 replacements += [
                     Replacement(*twin[level], each.new) for twin in writing.twins for level in levels
                 ]
+            sizes = ("blockDim.x", "blockDim.y") if writing.declaration.dynamic else ()
             made = Edit(
                 writing.file,
                 writing.text,
                 tuple(sorted(replacements, key=lambda each: each.start)),
                 writing.unseen,
-                tuple(names_in(*(_text(writing, span) for span in writing.spans))),
+                (*names_in(*(_text(writing, span) for span in writing.spans)), *sizes),
                 brings_bytes=bool(writing.launches),
                 declared=writing.code.find(";", writing.declaration.extents[-1][1]) + 1,
             )
@@ -292,8 +293,7 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
     """The last index is XORed with bits of the row or with higher bits of itself."""
     assert isinstance(change, XorSwizzle)
     shape = writing.declaration.shape
-    row, period = shape.extents[-1] * shape.element, 1 << change.base + change.bits
-    if not writing.elements or row % period:
+    if not writing.elements or shape.extents[-1] * shape.element % change.piece:
         return None
     found = []
     for use in writing.indexed:
@@ -307,7 +307,20 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
         turn = f"({source}) << {to}" if to and " " in source else f"{source} << {to}" if to else source
         new, ahead = xored(indices[-1], turn), writing.code[: use.indices[-1][0]].rstrip()
         found.append(Replacement(*use.indices[-1], factor(new) if ahead.endswith("+") else new))
+    if writing.declaration.dynamic:  # whole pieces, whatever the launch's size is
+        found += [
+            Replacement(*span, f" {_rounded_up(_text(writing, span).strip(), change.piece)}")
+            for span in writing.launches
+        ]
     return found
+
+
+def _rounded_up(size: str, period: int) -> str:
+    """`(n + 127) / 128 * 128`; a number that is a multiple stays."""
+    number = value_of(size, {})
+    if number is not None and number % period == 0:
+        return size
+    return f"({term(size)} + {period - 1}) / {period} * {period}"
 
 
 def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str], unit: int) -> str | None:
@@ -335,7 +348,7 @@ def _source_bits(writing: Writing, change: XorSwizzle, indices: Sequence[str], u
 def _condition(writing: Writing, change: XorSwizzle) -> str:
     """What a swizzle needs in order to stay in its row; "" if the row has a number for its length."""
     row = writing.declaration.extents[-1]
-    multiple = (1 << change.base + change.bits) // writing.declaration.shape.element
+    multiple = change.piece // writing.declaration.shape.element
     if writing.declaration.dynamic or _is_number(writing, row):
         return ""
     return f"{factor(_text(writing, row).strip())} % {multiple} == 0"

@@ -66,6 +66,11 @@ class XorSwizzle:
     bits: int
     base: int
 
+    @property
+    def piece(self) -> int:
+        """A byte stays in its aligned so many bytes."""
+        return 1 << self.base + self.bits
+
     def places(self, offsets: Offsets) -> Offsets:
         """The new offsets of the bytes at `offsets`."""
         return offsets ^ (offsets // self.every % (1 << self.bits) << self.base)

@@ -23,6 +23,7 @@ from memsim.source.kernels import template_arguments, template_constants
 from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, value_of
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement, patched
+from memsim.suggest.maps import XorSwizzle
 from memsim.suggest.prove import Proof, macros_of, results_of, source_of, with_text
 from memsim.suggest.threads import Remapped
 
@@ -85,7 +86,8 @@ def touched(job: Job, edit: Edit) -> list[Knob]:
         elif name in template:
             found[name] = Knob(name, template[name], "template")
         elif name.startswith("blockDim."):
-            found[name] = Knob(name, job.launch.block["xyz".index(name[-1])], "block")
+            extent = job.launch.block["xyz".index(name[-1])]
+            found |= {name: Knob(name, extent, "block")} if extent > 1 else {}
         elif isinstance(value := arguments.get(name), (int, np.integer)) and not isinstance(value, bool):
             found[name] = Knob(name, int(value), "argument")
         elif name in declared:
@@ -164,12 +166,16 @@ def _with_value(job: Job, file: str, text: str, what: Knob, value: int) -> Job:
 def _launches(launch: Launch, what: Knob, value: int) -> Iterator[Launch]:
     """Launches in which a kernel may run at another value, the likeliest first."""
     old, block, bytes_now = max(what.value, 1), launch.block, launch.shared_bytes
-    times = {old: value, old * old: value * value} if old > 1 else {}
-    scaled = [times.get(extent, extent) for extent in block]
     if what.kind == "block":
-        scaled = list(block)
-        scaled["xyz".index(what.name[-1])] = value
-    blocks = dict.fromkeys([tuple(scaled), *([] if what.kind == "block" else [block])])
+        axis = "xyz".index(what.name[-1])
+        blocks = dict.fromkeys([(*block[:axis], value, *block[axis + 1 :])])
+    else:
+        times = {old: value, old * old: value * value} if old > 1 else {}
+        equal = tuple(times.get(extent, extent) for extent in block)
+        multiple = tuple(
+            extent * value // old if old > 1 and extent % old == 0 else extent for extent in block
+        )
+        blocks = dict.fromkeys([equal, multiple, block])
     fewer = tuple(max(extent * old // value, 1) for extent in launch.grid) if old < value else launch.grid
     sizes = dict.fromkeys([bytes_now, bytes_now * value // old, bytes_now * value**2 // old**2])
     for shape, grid, size in product(blocks, dict.fromkeys([launch.grid, fewer, (1, 1, 1)]), sizes):
@@ -181,9 +187,13 @@ def _launch_of(taken: Proof | Remapped, launch: Launch) -> Launch:
     """The launch of the edited kernel, for a launch of the original."""
     if isinstance(taken, Remapped):
         return launch
-    grown = [each.change for each in taken.proposals if each.more_dynamic]
-    more = sum(change.size(launch.shared_bytes) - launch.shared_bytes for change in grown)
-    return replace(launch, shared_bytes=launch.shared_bytes + more)
+    size = launch.shared_bytes
+    for each in taken.proposals:
+        if each.more_dynamic:
+            size += each.change.size(launch.shared_bytes) - launch.shared_bytes
+        elif isinstance(each.change, XorSwizzle) and each.edit is not None and each.edit.brings_bytes:
+            size = -(-size // each.change.piece) * each.change.piece
+    return replace(launch, shared_bytes=size)
 
 
 def guarded(edit: Edit, tried: Sequence[OtherValue], names: Sequence[Knob]) -> Edit | None:

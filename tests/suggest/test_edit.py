@@ -162,6 +162,14 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             XorSwizzle(128, 5, 2),
             4096,
         ),
+        (
+            "{ extern __shared__ float t[];\nt[i]; }\n"
+            "void f() { kernel<<<1, 32, n * 4>>>(p); kernel<<<1, 32, 512>>>(p); }",
+            "{ extern __shared__ float t[];\nt[i ^ (i >> 5 & 31)]; }\n"
+            "void f() { kernel<<<1, 32, (n * 4 + 127) / 128 * 128>>>(p); kernel<<<1, 32, 512>>>(p); }",
+            XorSwizzle(128, 5, 2),
+            4096,
+        ),
         # The same bytes as elements of another type: each index counts its own.
         (
             "__shared__ float t[1024];\n((float4 *)t)[x] = v; t[i];",

@@ -152,3 +152,45 @@ def test_a_constant_that_is_not_judged_at_two_others_is_bound_to_those_it_has(
         assert f'    static_assert({condition}, "of this layout");\n' in bound.new
     judged = [OtherValue("SIDE", 32, SAME), OtherValue("SIDE", 8, REFUSED)]
     assert guarded(proof.edit, judged, names) is proof.edit
+
+
+# A block of twice SIDE threads: half of them bring rows, half do nothing.
+HALVES = """
+#define SIDE 16
+extern "C" __global__ void k(const float *in, float *out) {
+    __shared__ float t[SIDE * SIDE];
+    int x = threadIdx.x;
+    if (x < SIDE) for (int y = 0; y < SIDE; ++y) t[y * SIDE + x] = in[y * SIDE + x];
+    __syncthreads();
+    if (x >= SIDE) for (int y = 0; y < SIDE; ++y) out[y * SIDE + x - SIDE] = t[(x - SIDE) * SIDE + y];
+}
+"""
+
+# Rows of a row's length, in as much dynamic memory as they need.
+DYNAMIC = """
+extern __shared__ float t[];
+extern "C" __global__ void k(const float *in, float *out) {
+    int x = threadIdx.x;
+    for (int y = 0; y < 32; ++y) t[x * 32 + y] = in[y * blockDim.x + x];
+    __syncthreads();
+    for (int y = 0; y < 32; ++y) out[x * 32 + y] = t[x * 32 + y];
+}
+"""
+
+
+def test_extents_that_are_multiples_of_a_constant_change_with_it(tmp_path: Path) -> None:
+    job = job_of(tmp_path, HALVES, (32, 1, 1))
+    proof = proof_of(job, Padding)
+    assert [each for each in at_other_values(job, proof) if each.name == "SIDE"] == [
+        OtherValue("SIDE", value, SAME) for value in (32, 8, 24)
+    ]
+
+
+def test_an_edit_of_dynamic_memory_is_judged_at_other_blocks(tmp_path: Path) -> None:
+    job = job_of(tmp_path, DYNAMIC, (32, 1, 1))
+    job = replace(job, launch=replace(job.launch, shared_bytes=4096))
+    for kind in (Padding, XorSwizzle):
+        tried = list(at_other_values(job, proof_of(job, kind)))
+        assert [each for each in tried if each.outcome] == [
+            OtherValue("blockDim.x", value, SAME) for value in (64, 16, 48)
+        ]
