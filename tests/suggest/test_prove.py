@@ -101,15 +101,15 @@ def test_of_what_saves_as_much_that_which_is_as_forecast_is_proven() -> None:
     conflicts = sum(entry.conflicts for entry in found.advice)
     saved = found.proof.saved
     assert 0 < saved < conflicts
-    assert render(found).startswith(
-        f"opt_4_tile2d: {conflicts:,} of 4,224 shared wavefronts are bank conflicts; "
-        f"another layout of s_a saves {saved:,} of them\n"
-    )
     lines = render(found).splitlines()
+    assert lines[0].endswith(
+        f"; {conflicts:,} of 4,224 shared wavefronts are bank conflicts; "
+        f"another layout of s_a saves {saved:,} of them"
+    )
     headings = [
         line[:3] for line in lines if line[:2].rstrip(".").isdecimal() or line.startswith(("s_", "C,"))
     ]
-    assert headings == ["6. ", "s_a", "3. ", "1. ", "2. ", "C, ", "s_b", "4. ", "5. "]
+    assert headings == ["6. ", "s_a", "3. ", "1. ", "2. ", "s_b", "4. ", "5. "]
     assert found.remapped[0].analysis.bound.cycles < found.proof.analysis.bound.cycles
     assert sum(line.startswith("   Disproved by replay: 2,112 -> ") for line in lines) == 2
     chosen = render(suggest(analyzed(job), job, take=[4]))  # which saves nothing: the others are a forecast
