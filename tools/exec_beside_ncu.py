@@ -1,12 +1,11 @@
 """Are the counts of `memsim exec --analyze` those of a GPU that runs the same programs?
 
     python tools/exec_beside_ncu.py count PROGRAMS COUNTS.json
-    python tools/exec_beside_ncu.py measure PROGRAMS COUNTS.json MEASURED.json
-    python tools/exec_beside_ncu.py compare COUNTS.json MEASURED.json
+    python tools/exec_beside_ncu.py measure PROGRAMS COUNTS.json BOTH.json
 
 PROGRAMS is a folder `SUITE/NAME` of what `tools/exec_suites.py --keep PROGRAMS` built; each runs with the
-arguments that docs/exec_programs.json has. `count` needs no GPU, `measure` one with ncu. Of each kernel the
-first launch is counted. `compare` prints what differs, and a row for each suite.
+arguments that docs/exec_programs.json has. `count` needs no GPU, `measure` one with ncu and CuPy. Of each
+kernel the first launch is counted. docs/exec.md shows docs/validation/exec_beside_ncu.json.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 from argparse import ArgumentParser
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -25,24 +23,26 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from memsim.validate.device import this_device  # noqa: E402
 from memsim.validate.profiler import find_profiler, read_code_report  # noqa: E402
 
 #: Of a program, here and on the GPU.
 SECONDS = 120
 #: The first launch of each kernel, by its mangled name.
 FIRST = ("--kernel-name-base", "mangled", "--kernel-id", "::regex:.*:1")
+#: Wavefronts of shared memory as ncu adds them up by instruction, without those that other warps cause.
+ALONE = "memory_l1_wavefronts_shared"
 Record = dict[str, Any]
 
 
 def main() -> None:
-    """Counts, measures or compares."""
+    """Counts or measures."""
     reader = ArgumentParser(description=__doc__)
     steps = reader.add_subparsers(dest="step", required=True)
     for step, files in {
         "count": ("programs", "counts"),
         "count-one": ("program", "counts"),
-        "measure": ("programs", "counts", "measured"),
-        "compare": ("counts", "measured"),
+        "measure": ("programs", "counts", "both"),
     }.items():
         taken = steps.add_parser(step)
         for file in files:
@@ -54,11 +54,10 @@ def main() -> None:
         _write(given.counts, list(counted_programs(given.programs)))
     elif given.step == "count-one":
         _write(given.counts, counted(given.program, given.arguments))
-    elif given.step == "measure":
-        found = [{**one, "launches": measured(given.programs, one)} for one in _read(given.counts)]
-        _write(given.measured, {"tool": f"ncu {find_profiler().version}", "programs": found})
     else:
-        print(compared(_read(given.counts), _read(given.measured)["programs"]))
+        found = [{**one, "launches": measured(given.programs, one)} for one in _read(given.counts)]
+        gpu, tool = this_device().gpu, f"ncu {find_profiler().version}"
+        _write(given.both, {"gpu": gpu, "tool": tool, "programs": found})
 
 
 def counted_programs(folder: Path) -> Iterator[Record]:
@@ -94,7 +93,8 @@ def counted(program: Path, arguments: list[str]) -> list[Record]:
     code = run_program([str(program), *arguments], launches)
     found: dict[str, Record] = {}
     for (_, kernel, shape), kind in launches.kinds.items():
-        totals = kind.analysis.totals if kind.analysis is not None else {}
+        found_out = kind.analysis
+        totals = {} if found_out is None else {**found_out.totals, ALONE: found_out.wavefronts}
         counts = {name: value for name, value in totals.items() if value is not None}
         found.setdefault(
             kernel, {"kernel": kernel, "grid": shape.grid, "block": shape.block, "counts": counts}
@@ -103,7 +103,7 @@ def counted(program: Path, arguments: list[str]) -> list[Record]:
 
 
 def measured(folder: Path, one: Record) -> list[Record]:
-    """The launches of a program as a GPU counts them."""
+    """The launches of a program, and what a GPU counts of them."""
     names = sorted({name for launch in one["launches"] for name in launch["counts"]})
     program = folder / one["suite"] / one["name"]
     with tempfile.TemporaryDirectory() as scratch:
@@ -129,49 +129,11 @@ def measured(folder: Path, one: Record) -> list[Record]:
             return []
         profiles = read_code_report(report, *names)
     print(one["name"], len(profiles), "launches, exit code", done.returncode, flush=True)
-    return [
-        {
-            "kernel": profile.kernel,
-            "grid": profile.grid,
-            "block": profile.block,
-            "counts": {name: profile.counters[name].value for name in names if name in profile.counters},
-        }
-        for profile in profiles
-    ]
-
-
-def compared(counts: list[Record], programs: list[Record]) -> str:
-    """What differs, and a row for each suite."""
-    found: dict[str, Counter[str]] = {}
-    lines = []
-    for one, other in zip(counts, programs, strict=True):
-        row = found.setdefault(one["suite"], Counter())
-        on_gpu = {
-            (launch["kernel"], *launch["grid"], *launch["block"]): launch for launch in other["launches"]
-        }
-        row["programs"] += bool(on_gpu)
-        for launch in one["launches"]:
-            same = on_gpu.get(_key(launch))
-            if same is None:
-                lines.append(f"{one['name']} {launch['kernel']}: not measured")
-                continue
-            pairs = {
-                name: (value, same["counts"][name])
-                for name, value in launch["counts"].items()
-                if name in same["counts"]
-            }
-            wrong = {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
-            lines += [f"{one['name']} {launch['kernel']}: {name} {pair}" for name, pair in wrong.items()]
-            row["launches"] += 1
-            row["without a difference"] += not wrong
-            row["figures"] += len(pairs)
-            row["equal"] += len(pairs) - len(wrong)
-            row["left open"] += len(same["counts"]) - len(pairs)
-    return "\n".join([*lines, *(f"{suite}: {dict(row)}" for suite, row in found.items())])
-
-
-def _key(launch: Record) -> tuple[Any, ...]:
-    return launch["kernel"], *launch["grid"], *launch["block"]
+    on_gpu = {(one.kernel, one.grid, one.block): one.counters for one in profiles}
+    for launch in one["launches"]:
+        counters = on_gpu.get((launch["kernel"], tuple(launch["grid"]), tuple(launch["block"])), {})
+        launch["measured"] = {name: counters[name].value for name in names if name in counters}
+    return list(one["launches"])
 
 
 def _read(path: Path) -> Any:
