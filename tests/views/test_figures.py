@@ -48,7 +48,8 @@ def test_the_heatmap_draws_the_use_of_the_banks() -> None:
     lengths = np.array([bar.get_width() for bar in wavefronts.patches]).reshape(3, -1).sum(axis=0)
     assert lengths.tolist() == [site.wavefronts / site.requests if site.requests else 0 for site in shared]
     marks = [text.get_text() for text in cells.texts]
-    assert marks.count("2") == 32 and marks.count("4") == 1 and marks[-1] == "not analyzed"
+    # the banks of the worst request: 16 of two ways, one of four
+    assert marks.count("2") == 16 and marks.count("4") == 1 and marks[-1] == "not analyzed"
 
 
 def test_rows_stand_in_the_order_of_the_sites() -> None:
