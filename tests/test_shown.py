@@ -83,8 +83,10 @@ def test_a_total_that_is_not_certain_is_none() -> None:
         " __shared__ float s[32]; s[threadIdx.x % 32] = 0; {1}; m[0] = s[0]; }}"
     )
     summed = memsim.load(source.format("summed", "atomicAdd(s + threadIdx.x % 2, 1.0f)"))["summed"]
-    unknown = memsim.analyze(summed, 1, 32, ["f32[32]"])
-    assert unknown.wavefronts is None and unknown.sectors == 1
+    unknown = memsim.analyze(summed, 1, 64, ["f32[32]"])
+    assert unknown.wavefronts is None and unknown.sectors == 2
+    # one warp: a store, 16 rounds of a load and two passes of a compare-and-swap, a load
+    assert memsim.analyze(summed, 1, 32, ["f32[32]"]).wavefronts == 1 + 16 * 3 + 1
     stored = memsim.load(source.format("stored", "s[threadIdx.x % 2] = 1.0f"))["stored"]
     assert memsim.analyze(stored, 1, 32, ["f32[32]"]).wavefronts == 3
 
