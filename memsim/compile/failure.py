@@ -30,6 +30,7 @@ _UNKNOWN = re.compile(
 # In nvcc's log, for a chip or its PTX.
 UNSUPPORTED = re.compile(r"Unsupported gpu architecture '(?:sm|compute)_(\w+)'")
 _OF_THE_HOST = "open source file", "is considered a host function"  # in NVRTC's log
+_DEVICE_RUNTIME = "'__cudaCDP"  # what a launch in device code calls, which is in a library
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
 
@@ -98,6 +99,10 @@ def compile_error(
         return MemsimError(f"{squeeze(refused[1])} cannot be instantiated{why}", file=name, hint=told)
     if absent and (first is None or _UNKNOWN.search(first["text"])):
         return _headers_missing(text, name, absent, told)
+    if first is None and _DEVICE_RUNTIME in log:
+        what = "a kernel launches kernels (dynamic parallelism), which memsim does not execute"
+        hint = f"analyze the kernels one by one, with those launches left out by a macro (-D NAME); {told}"
+        return MemsimError(what, file=name, hint=hint)
     if first is None:
         return MemsimError("does not compile", file=name, hint=told)
     line = int(first["line"] or first["row"])

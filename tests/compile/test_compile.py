@@ -260,3 +260,19 @@ a.cu(9): error: expected a ";"
     )
     assert compile_error("", log, "a.cu").hint == f"the compiler's log:\n{without_warnings(log)}"
     assert without_warnings("gcc: fatal: no such thing\n") == "gcc: fatal: no such thing"
+
+
+def test_kernels_that_launch_kernels_are_told_as_such(tmp_path: Path) -> None:
+    file = tmp_path / "tree.cu"
+    file.write_text(
+        "__global__ void leaf(float *m) { m[threadIdx.x] = 1; }\n"
+        "__global__ void root(float *m) {\n"
+        "#ifndef FLAT\n"
+        "    leaf<<<1, 32>>>(m);\n"
+        "#endif\n"
+        "}\n"
+    )
+    with pytest.raises(MemsimError, match=r"a kernel launches kernels \(dynamic parallelism\)") as caught:
+        memsim.load(file)
+    assert caught.value.hint is not None and "-D NAME" in caught.value.hint
+    assert memsim.analyze(memsim.load(file, ["-DFLAT"])["leaf"], 1, 32, ["f32[32]"]).sectors == 4
