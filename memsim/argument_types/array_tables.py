@@ -123,8 +123,7 @@ class TensorMap(Argument):
 
     As a text: `tensormap(f32[256,256],box=64x64,swizzle=128)`.
 
-    As created by `cuTensorMapEncodeTiled` without interleave and with element strides of 1; its bytes are
-    opaque, and zeros here.
+    As created by `cuTensorMapEncodeTiled` without interleave and with element strides of 1.
 
     box: elements of a copy in each dimension, outermost first, as the array's shape. swizzle: span in bytes,
     0 (none), 32, 64 or 128.

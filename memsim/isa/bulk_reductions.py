@@ -24,7 +24,7 @@ from memsim.isa.definitions import BoundForm, Touches, define, executes
 from memsim.isa.memory_access import Run
 from memsim.isa.op import Unsupported, require
 from memsim.isa.program import Op
-from memsim.isa.tensor_copy import box_places, tensor_operands, to_tensor
+from memsim.isa.tensor_copy import OF_MAPS, box_places, tensor_operands, to_tensor
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import UPDATE, SpaceBytes
 from memsim.state.tensors import Tensor
@@ -131,7 +131,7 @@ def bulk_reduction(form: BoundForm, to: int, of: int, count: int) -> Run:
     return from_shared(form, (to, of, count), touches, partial(reduce, how))
 
 
-@executes("UTMAREDG", tensor_operands(1, OPERATIONS), None, steers=True, touches=TO_GLOBAL)
+@executes("UTMAREDG", tensor_operands(1, OPERATIONS), None, steers=True, touches=TO_GLOBAL, traits=OF_MAPS)
 def tensor_reduction(form: BoundForm, of: int, map_at: int) -> Run:
     (operation,) = OPERATIONS & set(form.modifiers) or ("",)
     return to_tensor(form, (of, map_at), TO_GLOBAL, partial(reduce_box, operation), OPERATIONS)

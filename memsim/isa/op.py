@@ -60,6 +60,7 @@ class Trait(Enum):
     COUNTS = "counts"  # ... on how many
     ALL_OF = "all of"  # ... on whether all
     ARRIVES = "arrives"  # ... or does not wait
+    READS_MAP = "reads map"  # a tensor map, at its last address
     FENCES = "fences"  # what a thread accesses before it, from what it accesses behind it, for other blocks
     REFRESHES = "refreshes"  # what a thread loads behind it is no older than what it has seen
     RELATIVE = "relative"  # a call of an address relative to the kernel's

@@ -28,15 +28,20 @@ from memsim.isa.bulk_copy import (
     move,
     multicast,
     several,
+    wide,
 )
 from memsim.isa.definitions import BoundForm, Touches, executes
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run
-from memsim.isa.op import Form, Unsupported
+from memsim.isa.op import Form, Trait, Unsupported
 from memsim.isa.program import Op
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
-from memsim.state.tensors import Tensor, swizzle_address
+from memsim.state.tensor_map_bits import BYTES, USED, decode_tensor_map
+from memsim.state.tensors import Tensor, swizzle_address, tensor_of_bits
+
+#: As traits of a definition.
+OF_MAPS = {"": Trait.READS_MAP}
 
 
 def tensor_operands(before: int, also: frozenset[str] = frozenset()) -> Callable[[Form], str]:
@@ -54,8 +59,8 @@ def tensor_operands(before: int, also: frozenset[str] = frozenset()) -> Callable
     return text
 
 
-@executes("UTMALDG", tensor_operands(2), None, steers=True, touches=LOADS)
-@executes("UTMALDG.MULTICAST", tensor_operands(2), None, steers=True, touches=MULTICASTS)
+@executes("UTMALDG", tensor_operands(2), None, steers=True, touches=LOADS, traits=OF_MAPS)
+@executes("UTMALDG.MULTICAST", tensor_operands(2), None, steers=True, touches=MULTICASTS, traits=OF_MAPS)
 def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None) -> Run:
     if "IM2COL" in form.given:
         return copies(form.binder, [to, to + 1], LOADS, _unknown, 1)
@@ -66,7 +71,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
 
     def act(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
         place, _, *rest = issue.words
-        tensors, corners = boxes(machine, op, rest, count)
+        tensors, corners = boxes(machine, op, issue, rest, count)
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
         report_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
@@ -81,7 +86,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
     return copies(form.binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
 
 
-@executes("UTMASTG", tensor_operands(1), None, steers=True, touches=STORES)
+@executes("UTMASTG", tensor_operands(1), None, steers=True, touches=STORES, traits=OF_MAPS)
 def store_tensor(form: BoundForm, of: int, map_at: int) -> Run:
     return to_tensor(form, (of, map_at), STORES, store_box)
 
@@ -103,7 +108,7 @@ def to_tensor(
 
     def act(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
         place, *rest = issue.words
-        tensors, corners = boxes(machine, op, rest, count)
+        tensors, corners = boxes(machine, op, issue, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
         report_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
         machine.order.bulk_global(op.index, touches[0][0], *_inside(issue, tensors, corners))
@@ -117,10 +122,12 @@ def to_tensor(
 
 
 def boxes(
-    machine: MemoryMachine, op: Op, words: list[np.ndarray], count: int
+    machine: MemoryMachine, op: Op, issue: Issue, words: list[np.ndarray], count: int
 ) -> tuple[list[Tensor], np.ndarray]:
     """Tensors, and the corners of boxes [m, count], from the words of coordinates and of a map's address."""
-    tensors = [tensor(machine, op, low, high, count) for low, high in zip(*words[count : count + 2])]
+    places = wide(*words[count : count + 2])
+    tensors = [tensor(machine, op, place, count) for place in places.tolist()]
+    machine.order.maps(op.index, places, issue.block)
     return tensors, np.stack(words[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
@@ -128,21 +135,39 @@ def _unknown(machine: MemoryMachine, op: Op, issue: Issue, data: bool) -> None:
     raise Poisoned(Poison(f"{op.name} is not executed by the emulator", op))
 
 
-def tensor(machine: MemoryMachine, op: Op, low: int, high: int, count: int) -> Tensor:
-    """The tensor of the map at an address.
+def tensor(machine: MemoryMachine, op: Op, place: int, count: int) -> Tensor:
+    """The tensor of `count` dimensions whose map is at an address.
 
     Raises:
-        Poisoned: the map is not an argument of the launch.
+        Poisoned: the map is unknown.
     """
-    found = machine.memory.tensors.get(int(low) | int(high) << 32)
-    if found is None:
-        raise Poisoned(Poison("a tensor map that is not an argument of the launch", op))
+    memory = machine.memory
+    found = memory.tensors.get(place)
+    made = memory.layouts["global"].find(place, place + BYTES) is not None
+    if found is None or (made and isinstance(found, Tensor) and not memory.is_as_given):
+        found = _tensor_in_memory(machine, op, place) if made else Poison("a tensor map in no array", op)
     if isinstance(found, Poison):
         raise Poisoned(found)
     if len(found.box) != count:
         raise MemsimError(f"the tensor map has {len(found.box)} dimensions, but {count} are copied")
     tensor: Tensor = found
     return tensor
+
+
+def _tensor_in_memory(machine: MemoryMachine, op: Op, place: int) -> Tensor | Poison:
+    """What the map says that lies in global memory, or why that is not known."""
+    raw, lost = machine.memory.space("global").get(0, place + np.arange(USED))
+    if lost is not None:
+        return lost[1].through(op)
+    encoded = decode_tensor_map(raw.tobytes())
+    if encoded is None:
+        return Poison("a tensor map of a kind that is not executed by the emulator", op)
+    if machine.memory.layouts["global"].find(encoded.address, encoded.address + 1) is None:
+        return Poison(f"a tensor map of an address that is in no array, {encoded.address:#x}", op)
+    try:
+        return tensor_of_bits(encoded)
+    except MemsimError as error:
+        return Poison(error.message, op)
 
 
 def report_boxes(

@@ -18,6 +18,7 @@ from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
+from memsim.state.tensor_map_bits import BYTES
 
 #: The first bits of the number of barriers and of that of the block.
 BARRIERS, BLOCK = 11, 32
@@ -26,6 +27,8 @@ _BARRIERS = (1 << BLOCK) - (1 << BARRIERS)
 NOBODY = (1 << BARRIERS) - 1
 #: In place of an access: several that are not ordered.
 SEVERAL = -1
+#: What copies in bulk are multiples of.
+UNIT = 16
 
 
 class GlobalOrder:
@@ -105,6 +108,29 @@ class GlobalListener(OrderListener):
         each = (np.broadcast_to(array, threads.shape) for array in (to_array(address), who))
         where, who = (array.ravel() if active is True else array[threads.full(active)] for array in each)
         self.order.access(where, width, who, *ways)
+
+    def maps(self, instruction: int, start: np.ndarray, rows: np.ndarray) -> None:
+        """By any thread of a block: only barriers order that."""
+        if instruction in self._ways:
+            barriers = np.broadcast_to(self._barriers, len(self._threads.blocks))
+            who = accesses_by(self._threads.blocks[rows], barriers[rows], np.full(len(rows), NOBODY))
+            self.order.access(start, BYTES, who, True, False)
+
+    def bulk_global(
+        self,
+        instruction: int,
+        access: str,
+        start: np.ndarray,
+        length: np.ndarray,
+        rows: np.ndarray,
+        warps: np.ndarray,
+    ) -> None:
+        """At any time: nothing orders that."""
+        if ways := self._ways.get(instruction):
+            counts = -(-length // UNIT)
+            whose = np.repeat(np.arange(len(start)), counts)
+            number = np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
+            self.order.access(start[whose] + UNIT * number, UNIT, np.full(len(whose), SEVERAL), *ways)
 
     def lose(self, instruction: int, space: str, active: Mask) -> None:
         if space == "global" and active is not False and instruction in self._ways:

@@ -163,6 +163,9 @@ class OrderListener:
     ) -> None:
         """Copies [n] in bulk by warps of blocks access bytes of global memory. access: as of their sites."""
 
+    def maps(self, instruction: int, start: np.ndarray, rows: np.ndarray) -> None:
+        """Copies [n] by warps of blocks read tensor maps."""
+
     def async_store(
         self,
         instruction: int,

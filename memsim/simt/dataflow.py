@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.multi_function import is_approximate
-from memsim.isa.op import Effect, Predicate, slots_of
+from memsim.isa.op import Effect, Predicate, Trait, slots_of
 from memsim.isa.program import GLOBAL, Op, Program, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
@@ -185,6 +185,7 @@ class Dataflow(ControlGraph):
                     need.written(op.writes & predicates)
                     need.read(op.reads, None)
                     continue
+                loads.update(self.maps_read(op))
                 users = need.guards(op.writes)
                 if users:
                     need.killed(op.writes, op.guard)
@@ -218,12 +219,21 @@ class Dataflow(ControlGraph):
 
     def places_read(self, op: Op) -> Places:
         """Where a memory instruction reads."""
-        return _places(self._reached(op, spaces_read(op)), self.merged(self.roots_of(op.index)))
+        return _places(self._reached(op, spaces_read(op)), self._data_roots(op))
+
+    def maps_read(self, op: Op) -> Places:
+        """Where in global memory the tensor map may lie that says what an instruction accesses."""
+        roots = self.merged(self.roots_of(op.index)) if Trait.READS_MAP in op.traits else 0
+        return frozenset(((GLOBAL, roots),) if roots else ())
+
+    def _data_roots(self, op: Op) -> int:
+        """Of what is read or written in global memory; of a tensor they do not follow from its map."""
+        return 0 if Trait.READS_MAP in op.traits else self.merged(self.roots_of(op.index))
 
     def places_written(self, op: Op) -> Places:
         """Where a memory instruction writes."""
         spaces = self._reached(op, spaces_written(op))
-        roots = self.merged(self.roots_of(op.index)) if GLOBAL in spaces else 0
+        roots = self._data_roots(op) if GLOBAL in spaces else 0
         return _places(spaces, roots)
 
     def _reached(self, op: Op, spaces: frozenset[str]) -> frozenset[str]:
@@ -277,7 +287,8 @@ class Dataflow(ControlGraph):
         places = frozenset[tuple[str, int]]().union(*(self.places_written(self.ops[at]) for at in stores))
         loads = (at for at in self._needed_values if self.ops[at].effect is Effect.MEMORY)
         of_global = frozenset(place for place in places if place[0] == GLOBAL)
-        return stores.union(at for at in loads if meet(self.places_read(self.ops[at]), of_global))
+        maps = (op.index for op in self.ops if meet(self.maps_read(op), of_global))
+        return stores.union((at for at in loads if meet(self.places_read(self.ops[at]), of_global)), maps)
 
     def uncertain(
         self, depends: bool = True, reads_back: bool = True, reached: Container[int] | None = None
@@ -308,7 +319,7 @@ class Dataflow(ControlGraph):
             if not sources:
                 continue
             written = self.places_written if depends or reads_back else self.places_written_elsewhere
-            for op in decided_by(self, partial(_is_in, sources), self.places_read, written):
+            for op in decided_by(self, partial(_is_in, sources), self.places_read, written, self.maps_read):
                 if op.index in ends:
                     continue
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
@@ -334,7 +345,9 @@ class Dataflow(ControlGraph):
         """
         written = (place for at in stores for place in self.places_written(self.ops[at]))
         stored = frozenset(place for place in written if place[0] == GLOBAL)
-        found = decided_by(self, lambda op: False, self.places_read, self.places_written, stored)
+        found = decided_by(
+            self, lambda op: False, self.places_read, self.places_written, self.maps_read, stored
+        )
         return any(op.index in indices for op in found)
 
 

@@ -22,6 +22,7 @@ def decided_by(
     is_source: Callable[[Op], bool],
     places_read: Callable[[Op], Places],
     places_written: Callable[[Op], Places],
+    maps_read: Callable[[Op], Places],
     places: Places = frozenset(),
 ) -> list[Op]:
     """Accesses and control flow that depend on the results of some instructions, or on what is in some
@@ -30,7 +31,7 @@ def decided_by(
     dirty = set(places)
     while True:
         before = len(dirty)
-        found = _tainted(graph, dirty, is_source, places_read, places_written)
+        found = _tainted(graph, dirty, is_source, places_read, places_written, maps_read)
         if len(dirty) == before:
             return found
 
@@ -51,6 +52,7 @@ def _tainted(
     is_source: Callable[[Op], bool],
     places_read: Callable[[Op], Places],
     places_written: Callable[[Op], Places],
+    maps_read: Callable[[Op], Places],
 ) -> list[Op]:
     """One iteration; `dirty` are the places that contain such results, and may grow.
 
@@ -94,7 +96,7 @@ def _tainted(
                 continue
             hit = bool(op.reads & held)
             if op.effect is Effect.MEMORY:
-                if op.addresses & held:
+                if op.addresses & held or (dirty and meet(maps_read(op), dirty)):
                     found[op.index] = op
                 hit = hit or (bool(dirty) and meet(places_read(op), dirty))
                 if hit:

@@ -36,7 +36,7 @@ from memsim.simt.unused_halves import without_unused_halves
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
-from memsim.state.tensors import tensor_of
+from memsim.state.tensors import bits_of_tensor, tensor_of
 
 
 def code_of_launch(
@@ -147,8 +147,8 @@ def _same(pointers: dict[int, Buffer]) -> dict[int, int]:
 class EmulatedPlaces:
     """Tells addresses in a launch's memory, and registers there what only handles or addresses name.
 
-    Tensor copies refer to a map by its generic address: in the parameters, or in a table in global memory.
-    Its bytes are opaque; the emulator identifies the map by its address.
+    Tensor copies refer to a map by its generic address: in the parameters, where the emulator identifies it
+    by its address, or in global memory, where a kernel may change it.
 
     name: the parameter's whose argument is encoded.
     """
@@ -166,7 +166,7 @@ class EmulatedPlaces:
         return self.memory.bind(texture, self.name)
 
     def tensor_map(self, one: TensorMap, array: int, at: int) -> bytes:
-        """Zeros; the tensor is known by the address of its map, or, if the map has no box, why it is unknown.
+        """Its bytes; zeros if it has no box. By its address is known the tensor, or why it is unknown.
 
         Raises:
             MemsimError: an invalid tensor map.
@@ -176,7 +176,10 @@ class EmulatedPlaces:
         except MemsimError as error:
             raise MemsimError(f"argument {self.name}: {error.message}", hint=error.hint) from None
         self.memory.tensors[at] = known or Poison(f"the tensor map {self.name} has no box", None)
-        return bytes(one.nbytes)
+        bits = bits_of_tensor(known) if known else bytes(one.nbytes)
+        if self.memory.layouts["global"].find(at, at + one.nbytes) is not None:
+            self.memory.contents.append((at, bits))
+        return bits
 
 
 # --- constant banks --------------------------------------------------------------------------

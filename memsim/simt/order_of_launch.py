@@ -27,7 +27,12 @@ from memsim.state.launch_memory import Memory
 #: Reasons that are given. One missing barrier often leaves many lines unordered.
 MOST_REASONS = 3
 #: Accesses that happen where they stand among those of their thread.
-FOLLOWED = frozenset(("load", "store", "reduction", "atomic"))
+FOLLOWED = frozenset(
+    (
+        *("load", "store", "reduction", "atomic"),
+        *("bulk_load", "bulk_multicast", "bulk_store", "bulk_reduction"),
+    )
+)
 #: Larger memory is not followed: it would take this many times 16 bytes.
 MOST_CELLS = 1 << 26
 
@@ -64,6 +69,7 @@ class RacesThatDecide:
                     lambda op: op.index == load,
                     lambda op: apart(dataflow.places_read(op), op),
                     lambda op: apart(written(op), op),
+                    dataflow.maps_read,
                 )
             )
 

@@ -51,7 +51,7 @@ from memsim.simt.placed_words import (
     with_carry,
 )
 from memsim.state.poison import Poisoned
-from memsim.state.predicates import from_bools
+from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, ints, to_array
 
 Results = list[Value]
@@ -126,7 +126,7 @@ def results(op: Op, words: PlacedOperands) -> Results:
             return _selected(op, words)
         if Trait.PASSES in traits:
             return _passed(op, words)
-        if op.effect is Effect.ALU and (found := _computed(op, words)):
+        if op.effect is Effect.ALU and (found := _copied(op, words) or _computed(op, words)):
             return found
     return [other([words.state.get(slot) for slot in slots_of(op.reads)])] * len(targets)
 
@@ -232,6 +232,29 @@ def _side(value: Value, high: bool) -> Terms | None:
 
 def _is_zero(operand: Operand | None) -> bool:
     return (operand.value if isinstance(operand, Immediate) else getattr(operand, "slot", 0) or 0) == 0
+
+
+def _copied(op: Op, words: PlacedOperands) -> Results:
+    """The results of an instruction that reads nothing but one predicate: a copy of a carry is that carry."""
+    form, operands = renamed(op)
+    kinds = [token.kind for token, one in op.meaning.results if one is not None]
+    if len(operands) != 1 or min(operands) < PREDICATE or set(kinds) != {"P"}:
+        return []
+    ((slot, (operand, _)),) = operands.items()
+    value = words.word(operand)
+    return [value if is_copy else other([value]) for is_copy in _copies(form, slot)]
+
+
+@lru_cache(maxsize=1 << 12)
+def _copies(form: Form, slot: int) -> list[bool]:
+    """Which of the predicates that a form computes are the one in a slot, which is all that it reads."""
+    registers: list[Any] = [None] * SLOTS
+    both = np.array([[False, True]])
+    registers[slot] = from_bools(both)
+    meaning = meaning_of(form)
+    made = meaning.bind(Binder({}))(registers)
+    values = [made] if len(meaning.targets) == 1 else made
+    return [np.array_equal(np.broadcast_to(to_bools(value), both.shape), both) for value in values]
 
 
 # --- what an execution shows ----------------------------------------------------------------

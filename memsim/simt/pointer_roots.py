@@ -125,11 +125,11 @@ def _root_plan(
     if op.effect in (Effect.NONE, Effect.CONTROL):
         return 0, [], [], op.guard, []
     if op.effect is Effect.MEMORY and not op.spills:
-        for operand in op.form.operands:
-            if isinstance(operand, Address):
-                for register in (operand.base, operand.uniform):
-                    if register is not None and register.slot is not None:
-                        address.append(register.slot)
+        addresses = [operand for operand in op.form.operands if isinstance(operand, Address)]
+        for place in addresses[-1:] if Trait.READS_MAP in op.traits else addresses:
+            for register in (place.base, place.uniform):
+                if register is not None and register.slot is not None:
+                    address.append(register.slot)
         if _loads_pointers(op, op.writes & general):
             own = ANYWHERE
         return own, [], slots_of(op.writes & general), op.guard, address

@@ -149,6 +149,11 @@ class Memory:
         """Whether the bytes of no space were created."""
         return self._global is None and self.shared is None and self.local is None
 
+    @property
+    def is_as_given(self) -> bool:
+        """Whether global memory is certainly what the launch began with."""
+        return self._global is None and "global" not in self._spoiled
+
     def bind(self, texture: Texture, name: str) -> int:
         """The handle of a texture object, passed for a parameter of this name."""
         handle = TEXTURE_HANDLES + len(self.textures)

@@ -18,6 +18,7 @@ import numpy as np
 
 from memsim.argument_types import TensorMap, dtype_of
 from memsim.errors import MemsimError
+from memsim.state.tensor_map_bits import BYTES, OF_SIZE, TYPES, EncodedMap
 
 #: Bytes of a row of shared memory -> how many bits from bit 7 on are XORed into those from bit 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
@@ -76,25 +77,60 @@ def tensor_of(argument: TensorMap, address: int) -> Tensor:
         MemsimError: no tensor map can be made of it.
     """
     array = argument.array
-    size = dtype_of(str(array.dtype)).itemsize
-    steps = array.strides if array.strides is not None else _c_steps(array.shape, size)
+    dtype = dtype_of(str(array.dtype))
+    steps = array.strides if array.strides is not None else _c_steps(array.shape, dtype.itemsize)
     if len(argument.box) != len(array.shape) or not 1 <= len(array.shape) <= 5:
         raise MemsimError(f"a tensor map over {list(array.shape)} cannot have the box {list(argument.box)}")
-    if steps[-1] != size or any(step % 16 for step in steps[:-1]) or address % 16:
+    return _checked(
+        Tensor(
+            base=address,
+            extents=tuple(reversed(array.shape)),
+            steps=tuple(reversed(steps)),
+            box=tuple(reversed(argument.box)),
+            element=dtype.itemsize,
+            swizzle=argument.swizzle,
+            dtype=dtype.name,
+        )
+    )
+
+
+def tensor_of_bits(map_: EncodedMap) -> Tensor:
+    """The tensor of a map that lies in memory.
+
+    Raises:
+        MemsimError: the chip refuses such a map.
+    """
+    size = dtype_of(map_.dtype).itemsize
+    steps = (size, *map_.steps)
+    return _checked(
+        Tensor(map_.address, map_.extents, steps, map_.box, size, map_.swizzle, dtype_of(map_.dtype).name)
+    )
+
+
+def bits_of_tensor(tensor: Tensor) -> bytes:
+    """The map of a tensor; zeros, which are that of none, if the chip has no such map."""
+    dtype = tensor.dtype if tensor.dtype in TYPES else OF_SIZE.get(tensor.element, "")
+    steps = tensor.steps[1:]
+    try:
+        return EncodedMap(tensor.base, dtype, tensor.extents, steps, tensor.box, tensor.swizzle).encoded()
+    except ValueError:
+        return bytes(BYTES)
+
+
+def _checked(tensor: Tensor) -> Tensor:
+    """The same.
+
+    Raises:
+        MemsimError: no tensor map can be made of it.
+    """
+    size, steps = tensor.element, tensor.steps
+    if steps[0] != size or any(step % 16 for step in steps[1:]) or tensor.base % 16:
         raise MemsimError(
             "a tensor map needs contiguous elements, and rows and a base address at multiples of 16 bytes"
         )
-    if argument.box[-1] * size % 16:
-        raise MemsimError(f"a row of the box {list(argument.box)} is not a multiple of 16 bytes")
-    return Tensor(
-        base=address,
-        extents=tuple(reversed(array.shape)),
-        steps=tuple(reversed(steps)),
-        box=tuple(reversed(argument.box)),
-        element=size,
-        swizzle=argument.swizzle,
-        dtype=dtype_of(str(array.dtype)).name,
-    )
+    if tensor.box[0] * size % 16:
+        raise MemsimError(f"a row of the box {[*reversed(tensor.box)]} is not a multiple of 16 bytes")
+    return tensor
 
 
 def _c_steps(shape: tuple[int, ...], size: int) -> tuple[int, ...]:

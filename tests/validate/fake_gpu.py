@@ -18,10 +18,10 @@ import pytest
 
 import memsim
 from memsim.argument_types import Pointers, TensorMap, Texture1D
-from memsim.captured.tensor_map_bits import decode_tensor_map
+from memsim.state.tensor_map_bits import decode_tensor_map
 from memsim.validate import device, device_memory
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES
-from tests.captured.tensor_map_format import encoded
+from tests.state.tensor_map_format import encoded
 
 CUBLAS = "cuBLAS"
 TF32_BITS = np.uint32(0xFFFFE000)

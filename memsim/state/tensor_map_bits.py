@@ -1,7 +1,8 @@
-"""Reads the 128 bytes of a `CUtensorMap` that host code has encoded without the driver.
+"""The 128 bytes of a `CUtensorMap`: read where host code or a kernel made it without the driver, and written
+for kernels that make others of it.
 
 NVIDIA does not document the format. These fields are those of 100 maps that the driver of an H200 encoded
-(tests/captured/data/tensor_maps_h200.json), and of maps that CuTe DSL 4.8 encodes for known tensors.
+(tests/state/data/tensor_maps_h200.json), and of maps that CuTe DSL 4.8 encodes for known tensors.
 """
 
 from __future__ import annotations
@@ -19,10 +20,13 @@ TYPES = (
 )
 #: Spans of swizzles in bytes, in the order of `CUtensorMapSwizzle`.
 SWIZZLES = (0, 32, 64, 128)
+#: Where a tensor's type is none of these, as for the driver.
+OF_SIZE = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 #: The lowest four bits of the word of flags: the driver's, and CuTe DSL's.
 TILED = (0, 2)
 MOST_DIMENSIONS = 5
 USED = 64  # bytes; the rest is not written
+BYTES = TensorMap.nbytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,29 @@ class EncodedMap:
     steps: tuple[int, ...]
     box: tuple[int, ...]
     swizzle: int
+
+    def encoded(self) -> bytes:
+        """The 128 bytes.
+
+        Raises:
+            ValueError: a field is too large for them.
+        """
+        rest = [0] * (MOST_DIMENSIONS - len(self.box))
+        units = [step // 16 for step in self.steps] + rest
+        flags = len(self.box) - 1 << 4 | TYPES.index(self.dtype) << 7 | SWIZZLES.index(self.swizzle) << 13
+        words = (
+            *(self.address & 0xFFFFFFFF, self.address >> 32, flags),
+            *(unit & 0xFFFFFFFF for unit in units),
+            sum(unit >> 32 << 4 * i for i, unit in enumerate(units)),
+            *(extent - 1 for extent in self.extents),
+            *rest,
+        )
+        try:
+            front = b"".join(word.to_bytes(4, "little") for word in words)
+        except OverflowError as error:
+            raise ValueError(*error.args) from None
+        counts = bytes(count - 1 for count in self.box) + bytes(rest)
+        return (front + bytes(3) + counts).ljust(BYTES, b"\0")
 
     def over(self, memory: np.ndarray, start: int) -> TensorMap:
         """As an argument; the tensor begins at byte `start` of `memory`.
