@@ -12,13 +12,14 @@ from functools import cached_property, partial
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.multi_function import is_approximate
 from memsim.isa.op import Effect, Predicate, Trait, slots_of
-from memsim.isa.program import GLOBAL, Op, Program, spaces_read, spaces_written
+from memsim.isa.program import GLOBAL, SHARED, Op, Program, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
 from memsim.simt.passed_branches import PassedBranch, branches_to_pass, ways_past
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.spins import spinning_loads, swap_loops
+from memsim.simt.stores_behind import StoresBehind
 
 #: A predicate's slot, and whether the guard holds where it is false.
 Guard = tuple[int, bool]
@@ -141,19 +142,36 @@ class Dataflow(ControlGraph):
         self.pointers = pointers | ANYWHERE
         self.same = same or {}
         stored: frozenset[tuple[str, int]] = frozenset()
+        readers: frozenset[int] = frozenset()
         self.passed = {} if every_branch else dict(self._may_be_passed)
         while True:
-            found, loaded = self._needed(stored)
+            found, loaded = self._needed(stored, readers)
+            reading = frozenset(at for at in found if SHARED in spaces_read(self.ops[at]))
             if self._chosen:
                 self.passed = {at: branch for at, branch in self.passed.items() if at not in self._chosen}
-            elif loaded <= stored:
+            elif loaded <= stored and reading <= readers:
                 self._needed_values = found
                 return found
-            stored |= loaded
+            stored, readers = stored | loaded, readers | reading
 
-    def _needed(self, stored: Places) -> tuple[frozenset[int], Places]:
-        """One iteration: with the data of stores to `stored` (space, roots) needed. In `_chosen` are then the
-        branches of `passed` that decide something that is needed.
+    def _may_be_read(self, store: Op, stored: Places, readers: frozenset[int]) -> bool:
+        """May a store write what is needed? readers: of shared memory."""
+        written = self.places_written(store)
+        if not meet(written, stored):
+            return False
+        elsewhere = frozenset(place for place in written if place[0] != SHARED)
+        if meet(elsewhere, stored):
+            return True
+        return any(not self._stores_behind.is_behind(reader, store.index) for reader in readers)
+
+    @cached_property
+    def _stores_behind(self) -> StoresBehind:
+        return StoresBehind(self)
+
+    def _needed(self, stored: Places, readers: frozenset[int]) -> tuple[frozenset[int], Places]:
+        """One iteration: with the data of stores to `stored` (space, roots) needed, of those to shared memory
+        that `readers` may read. In `_chosen` are then the branches of `passed` that decide something that is
+        needed.
         """
         ops, ends = self.ops, dict(self.basic_blocks)
         wanted: set[int] = set()
@@ -162,7 +180,7 @@ class Dataflow(ControlGraph):
         wants_data = {
             op.index
             for op in ops
-            if op.effect is Effect.MEMORY and stored and meet(self.places_written(op), stored)
+            if op.effect is Effect.MEMORY and stored and self._may_be_read(op, stored, readers)
         }
         in_global = frozenset(place for place in stored if place[0] == GLOBAL)
         self._stores_read_again = frozenset(

@@ -162,6 +162,26 @@ def test_a_tensor_descriptor_is_carried(tmp_path: Path) -> None:
     assert len(launch.args) == len(launch.kernel.parameters)
 
 
+@triton.jit
+def copy_by_own_maps(a, out, rows, columns, N: tl.constexpr):
+    source = tl.make_tensor_descriptor(a, [rows, columns], [columns, 1], [N, N])
+    target = tl.make_tensor_descriptor(out, [rows, columns], [columns, 1], [N, N])
+    at = tl.program_id(0) * N
+    target.store([at, 0], source.load([at, 0]) + 1)
+
+
+def test_a_tensor_descriptor_that_the_kernel_makes_is_known() -> None:
+    triton.set_allocator(lambda size, align, stream: ArrayArg((size,), "int8"))
+    with memsim.capture("sm_90") as launches:
+        copy_by_own_maps[(4,)](ArrayArg((250, 64)), ArrayArg((250, 64)), 250, 64, N=64)
+    found = launches[0].analyze()
+    boxes = [one for one in found.sites if one.op.startswith("bulk") and one.space == "global"]
+    assert {(one.op, one.array) for one in boxes} == {("bulk_load", "a"), ("bulk_store", "out")}
+    # of loads also the rows of a box that are outside count
+    assert {one.op: one.sectors for one in boxes} == {"bulk_load": 256 * 8, "bulk_store": 250 * 8}
+    assert not found.trace.uncertain and not any(one.unresolved for one in found.sites)
+
+
 def test_afterwards_triton_is_as_it_was() -> None:
     config = triton.runtime.driver
     before, run = config._active, triton.runtime.jit.JITFunction.run

@@ -47,6 +47,42 @@ def test_a_value_that_no_lane_uses_is_not_needed(between: str, after: str) -> No
     assert "FMUL" not in needed(REUSED.format(between=between, after=after))
 
 
+#: An address is loaded from shared memory; there a sum is stored later.
+STORED_LATER = """
+    MOV R9, RZ
+    BRA `(.on)
+.on:
+    LDS R2, [R1]
+    STG.E [R2], R7
+    {between}
+    BRA `(.behind)
+.behind:
+    FADD R5, R4, R4
+    STS [R3], R5
+    {after}
+    EXIT
+"""
+BARRIER = "BAR.SYNC.DEFER_BLOCKING 0x0"
+
+
+@pytest.mark.parametrize(
+    ("between", "after", "is_needed"),
+    [
+        (BARRIER, "", False),
+        ("", "", True),
+        ("BAR.SYNC.DEFER_BLOCKING 0x1, 0x40", "", True),
+        ("BAR.ARV 0x1, 0x40", "", True),
+        (f"@P0 {BARRIER}", "", True),
+        (f"@P0 BRA `(.behind)\n{BARRIER}", "", True),
+        (BARRIER, "@P0 BRA `(.on)", True),
+        (BARRIER, "LDS R2, [R3]\nSTG.E [R2], R7", True),
+        (BARRIER, "UCGABAR_ARV", True),
+    ],
+)
+def test_a_store_behind_a_barrier_comes_too_late(between: str, after: str, is_needed: bool) -> None:
+    assert ("FADD" in needed(STORED_LATER.format(between=between, after=after))) is is_needed
+
+
 #: Asks for the space of an address that nobody accesses: half of the lanes have one in shared memory.
 ASKS_FOR_SPACE = """
 __shared__ float s[32];

@@ -248,6 +248,25 @@ def test_what_is_written_under_a_guard_is_known_in_its_lanes(more: str, certain:
     assert (not found) == certain
 
 
+@pytest.mark.parametrize(
+    ("copy", "certain"),
+    [
+        ("PLOP3.LUT P2, PT, PT, PT, P0, 0x80, 0x0", True),
+        ("PLOP3.LUT P2, PT, P0, PT, PT, 0x80, 0x0", True),
+        ("PLOP3.LUT P2, PT, PT, PT, P0, 0x8, 0x0", False),  # the opposite
+        ("PLOP3.LUT P2, PT, PT, P1, P0, 0x80, 0x0", False),
+        ("PLOP3.LUT PT, P2, PT, PT, P0, 0x80, 0x0", False),  # the second result is never true
+    ],
+)
+def test_a_copy_of_a_carry_is_that_carry(copy: str, certain: bool) -> None:
+    text = f"LDC.64 R6, c[0x0][0x210]\n IADD3 R2, P0, R1, R6, RZ\n {copy}"
+    graph = Dataflow(decode(listing(f"{text}\n IADD3.X R3, RZ, R7, RZ, P2, !PT\n LDG.E R4, [R2.64]\n EXIT")))
+    graph.needed()
+    low, high = first_byte("o", "o")
+    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None), 0)
+    assert (not decided_by_places(graph, sources, range(len(graph.ops)))) == certain
+
+
 CARRY = "LEA R3, P0, R1, R6, 0x2\n"
 INDEXED = "LDC R3, c[0x0][R1+0x210]\n SHF.R.U32.HI R2, RZ, 0xa, R3"
 
