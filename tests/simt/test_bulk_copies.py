@@ -272,3 +272,24 @@ def test_what_is_no_table_of_maps(kernels: Any) -> None:
             32,
             [TensorMaps([TensorMap(tensors[0], (8, 3))]), np.zeros(512, np.uint8), 0, 48],
         )
+
+
+@pytest.mark.parametrize(("start", "certain"), [(0, False), (32, True)])
+def test_a_copy_of_what_the_kernel_stores_has_no_certain_order(start: int, certain: bool) -> None:
+    text = """
+extern "C" __global__ void k(int *p, int *out, int start) {
+    __shared__ __align__(128) int s[32]; __shared__ u64 b;
+    p[threadIdx.x] = threadIdx.x;
+    if (threadIdx.x == 0) init(at(&b));
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        expect(at(&b), 128);
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 128, [%2];"
+                     :: "r"(at(s)), "l"(p + start), "r"(at(&b)) : "memory");
+    }
+    wait(at(&b));
+    out[s[threadIdx.x]] = 1;
+}"""
+    arguments = [np.arange(64, dtype=np.int32), np.zeros(64, np.int32), start]
+    found = analyze(kernel(HOPPER + text, code="sass"), 1, 32, arguments).trace.uncertain
+    assert (not any("what the kernel itself writes" in reason for reason in found)) is certain
