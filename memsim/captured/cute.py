@@ -24,11 +24,11 @@ from memsim.arch import SM_90
 from memsim.argument_types import TensorMap
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument
+from memsim.argument_types.tensor_map_bits import decode_tensor_map
 from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapshot, with_arrays
 from memsim.captured.session import replaced_attributes
 from memsim.errors import MemsimError
 from memsim.sass.fat_binary import HEADER, packed_cubins, unpack
-from memsim.state.tensor_map_bits import decode_tensor_map
 
 SUCCESS, NO_DRIVER, UNKNOWN = 0, 35, 999  # cudaError of driver_types.h
 CLUSTER = 4  # cudaLaunchAttributeClusterDimension

@@ -18,13 +18,13 @@ import numpy as np
 from memsim.argument_types import TensorMap
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument
+from memsim.argument_types.tensor_map_bits import SWIZZLES, EncodedMap
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
 from memsim.captured.session import replaced_attributes
 from memsim.compile.toolkit import cccl_folders, header_folders
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.launch import dim3
-from memsim.state.tensor_map_bits import SWIZZLES, EncodedMap
 
 BACKEND = "nvrtc"
 #: The file in the line table of what NVRTC compiles, and the line that TileLang puts before its source.

@@ -22,6 +22,7 @@ from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg, TensorMap
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.foreign_arrays import as_argument
+from memsim.argument_types.tensor_map_bits import SWIZZLES
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
@@ -29,7 +30,6 @@ from memsim.errors import MemsimError
 from memsim.files import read_bytes, read_json
 from memsim.kernel import Kernel
 from memsim.launch import GLOBAL_ALIGN, dim3
-from memsim.state.tensor_map_bits import SWIZZLES
 
 #: Triton's names of scalar types -> numpy's. It passes 16-bit floats as `float`.
 SCALARS = {

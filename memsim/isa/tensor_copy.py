@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from memsim.arch.units import LINE, SECTOR
+from memsim.argument_types.tensor_map_bits import BYTES, USED, decode_tensor_map
 from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import (
     LOADS,
@@ -37,7 +38,6 @@ from memsim.isa.op import Form, Trait, Unsupported
 from memsim.isa.program import Op
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
-from memsim.state.tensor_map_bits import BYTES, USED, decode_tensor_map
 from memsim.state.tensors import Tensor, swizzle_address, tensor_of_bits
 
 #: As traits of a definition.
@@ -127,7 +127,8 @@ def boxes(
     """Tensors, and the corners of boxes [m, count], from the words of coordinates and of a map's address."""
     places = wide(*words[count : count + 2])
     tensors = [tensor(machine, op, place, count) for place in places.tolist()]
-    machine.order.maps(op.index, places, issue.block)
+    made = machine.memory.layouts["global"].owners(places, BYTES) >= 0
+    machine.order.maps(op.index, places[made], BYTES, issue.block[made])
     return tensors, np.stack(words[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
 
 

@@ -18,7 +18,6 @@ from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.state.sums import Int
-from memsim.state.tensor_map_bits import BYTES
 
 #: The first bits of the number of barriers and of that of the block.
 BARRIERS, BLOCK = 11, 32
@@ -109,12 +108,12 @@ class GlobalListener(OrderListener):
         where, who = (array.ravel() if active is True else array[threads.full(active)] for array in each)
         self.order.access(where, width, who, *ways)
 
-    def maps(self, instruction: int, start: np.ndarray, rows: np.ndarray) -> None:
+    def maps(self, instruction: int, start: np.ndarray, width: int, rows: np.ndarray) -> None:
         """By any thread of a block: only barriers order that."""
         if instruction in self._ways:
             barriers = np.broadcast_to(self._barriers, len(self._threads.blocks))
             who = accesses_by(self._threads.blocks[rows], barriers[rows], np.full(len(rows), NOBODY))
-            self.order.access(start, BYTES, who, True, False)
+            self.order.access(start, width, who, True, False)
 
     def bulk_global(
         self,

@@ -163,8 +163,8 @@ class OrderListener:
     ) -> None:
         """Copies [n] in bulk by warps of blocks access bytes of global memory. access: as of their sites."""
 
-    def maps(self, instruction: int, start: np.ndarray, rows: np.ndarray) -> None:
-        """Copies [n] by warps of blocks read tensor maps."""
+    def maps(self, instruction: int, start: np.ndarray, width: int, rows: np.ndarray) -> None:
+        """Copies [n] by warps of blocks read tensor maps of `width` bytes in global memory."""
 
     def async_store(
         self,

@@ -17,8 +17,8 @@ from math import prod
 import numpy as np
 
 from memsim.argument_types import TensorMap, dtype_of
+from memsim.argument_types.tensor_map_bits import BYTES, OF_SIZE, TYPES, EncodedMap
 from memsim.errors import MemsimError
-from memsim.state.tensor_map_bits import BYTES, OF_SIZE, TYPES, EncodedMap
 
 #: Bytes of a row of shared memory -> how many bits from bit 7 on are XORed into those from bit 4 on.
 SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}

@@ -16,8 +16,8 @@ import numpy as np
 from memsim.argument_types import ArrayArg, ArrayTable, TensorMap, Texture, c_strides, dtype_of
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.array_arg import as_numpy
+from memsim.argument_types.tensor_map_bits import SWIZZLES
 from memsim.errors import MemsimError
-from memsim.state.tensor_map_bits import SWIZZLES
 from memsim.validate.standalone import Refused, load_driver
 
 #: Element types in the order of `CUtensorMapDataType`; those that follow flush or round.
