@@ -21,6 +21,7 @@ from memsim.access import Chunk, Site
 from memsim.arch.units import WARP
 from memsim.instruction import Instruction
 from memsim.isa.memory_access import bytes_of_piece
+from memsim.isa.op import Trait
 from memsim.isa.program import Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
@@ -236,7 +237,8 @@ class GlobalRaces(OrderListener):
         tensors = [one.base for one in self._memory.tensors.values() if isinstance(one, Tensor)]
         mapped = [one for one in (layout.find(at, at + 1) for at in tensors) if one is not None]
         for op in self._writers:
-            found += self._origins(op) or (mapped if op.form.opcode.startswith("UTMA") else layout.buffers)
+            of_map = Trait.READS_MAP in op.traits and not self._threads.bounds.map_may_be_made(op)
+            found += self._origins(op) or (mapped if of_map else layout.buffers)
         written = [*dict.fromkeys(found)]
         if sum(one.end - one.start for one in written) > MOST_BYTES * self.unit // 32:
             self.limits.add("races in global memory (the arrays that are written are too large)")

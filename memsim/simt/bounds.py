@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.names.demangle import short_name
 from memsim.simt.active_lanes import Lanes
@@ -179,9 +180,9 @@ class Bounds:
         """What an instruction's addresses in a space are derived from: buffers, and arguments that are
         numbers.
 
-        Both are empty if the program does not tell.
+        Both are empty if the program does not tell, as of tensors, which only their maps do.
         """
-        if space != "global":
+        if space != "global" or Trait.READS_MAP in op.traits:
             return (), {}
         program = self.of_program
         roots = program.dataflow.roots_of(op.index)
@@ -192,6 +193,11 @@ class Bounds:
             {} if found else {name: value for bit, (name, value) in program.numbers.items() if roots & bit}
         )
         return tuple(found), numbers
+
+    def map_may_be_made(self, op: Op) -> bool:
+        """Does the tensor map that an instruction reads lie where the kernel itself may have made it?"""
+        roots = self.of_program.dataflow.roots_of(op.index)
+        return any(roots & bit for bit in (ANYWHERE, *self.of_program.pointers))
 
     def check_alignment(self, op: Op, space: str, width: int, address: int | Sum, active: Mask) -> None:
         """Is every active thread's address a multiple of the width?"""

@@ -9,11 +9,16 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap, TensorMaps
-from memsim.api.running import analyze, run
+from memsim.api.running import analyze, job_of, run
+from memsim.api.sanitizing import sanitize_job
 from memsim.argument_types import ArrayArg
+from memsim.sanitizer.hazards import RACE
 from tests.simt.cuda import HOPPER, kernels_of
 
 MAKING = r"""
+#ifndef APART
+#define APART 8
+#endif
 #define REPLACE(field, type, ...) \
     asm volatile("tensormap.replace.tile." field ".shared::cta.b1024." type " [%0], " __VA_ARGS__ : "memory")
 __device__ void fields(u32 m, const void *base, int rows, int columns) {
@@ -73,7 +78,7 @@ extern "C" __global__ void made(const float *in, float *out, Map *maps, int rows
     }
     load(&maps[2 * blockIdx.x], s, &b, 0, 8 * blockIdx.x);
     for (int i = threadIdx.x; i < 256; i += blockDim.x) s[i] += 1;
-    store(&maps[2 * blockIdx.x + 1], s, 0, 8 * blockIdx.x);
+    store(&maps[2 * blockIdx.x + 1], s, 0, APART * blockIdx.x);
 }
 extern "C" __global__ void given(const __grid_constant__ Map in, const __grid_constant__ Map out) {
     __shared__ __align__(128) float s[256]; __shared__ u64 b;
@@ -179,3 +184,10 @@ def test_a_map_that_another_block_makes_may_come_too_late() -> None:
         analysis = analyze(kernels()["of_others"], blocks, 64, arguments)
         told = [reason for reason in analysis.trace.uncertain if "what the kernel itself writes" in reason]
         assert bool(told) is too_late
+
+
+@pytest.mark.parametrize(("apart", "arrays"), [(8, set()), (4, {"out"})])
+def test_blocks_that_store_to_the_same_rows_race(apart: int, arrays: set[str]) -> None:
+    arguments = [numbers(), np.zeros((ROWS, COLUMNS), np.float32), table(2 * BLOCKS), ROWS, COLUMNS]
+    found = sanitize_job(job_of(kernels(f"-DAPART={apart}")["made"], BLOCKS, 64, arguments), tools=(RACE,))
+    assert {one.array for one in found.findings} == arrays
