@@ -28,7 +28,7 @@ from memsim.isa.op import Constant, Effect, Form, Register, Trait, operand_of_ki
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.stack import load_spilled, store_spilled
-from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, ConstantBytes
+from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from memsim.state.partial import Partial, or_zero
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
@@ -173,7 +173,7 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
     target, binder = operand_of_kind(form.results[0], Register), form.binder
     assert source.register is not None
     read = binder.word(source.register)
-    content = ConstantBytes(binder.banks.get(source.bank, b""))
+    content = binder.whole(source.bank)
     slots = consecutive_slots(target, count)
     size = np.dtype(element).itemsize
 

@@ -17,7 +17,6 @@ from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.op import Address, Form, Register, Unsupported, require
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder, IntReader
-from memsim.state.address_spaces import ConstantBytes
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert
@@ -134,7 +133,7 @@ def execution_frame(
     read: the address. lanes: only so many of a warp supply one. generic: of an atomic, its kinds in shared
     memory if its address is generic. spins: it is part of a loop, of which only the first round is reported.
     """
-    constants: Any = ConstantBytes(binder.banks.get(3, b""), binder.parameters)
+    constants: Any = binder.window() if space in ("generic", "constant") else None
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         if lanes < WARP:

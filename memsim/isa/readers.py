@@ -22,6 +22,7 @@ from memsim.isa.op import (
     Unsupported,
     operand_of_kind,
 )
+from memsim.state.address_spaces import ConstantBytes
 from memsim.state.partial import or_zero
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
@@ -45,6 +46,13 @@ PredicateReader = Callable[[Registers], "bool | Part"]
 
 Reader = TypeVar("Reader")
 
+#: What readers may ask of a launch: bytes of a constant bank (bank, offset, size), a whole bank, or a symbol.
+#: The answer is None if it is unknown.
+Question = tuple[int, int, int] | int | str
+Answers = dict[Question, "bytes | int | None"]
+#: The question for all parameters.
+PARAMETERS = -1
+
 #: What the driver's constant is that groups of several warps read.
 OF_GROUPS = (
     ", where the system keeps the barriers of cooperative groups of several warps (tiles of 64 and more)"
@@ -56,6 +64,8 @@ class Binder:
 
     banks: bytes of constant banks by number. symbols: addresses by name. holes: ranges of bank 0 that are
     unknown. of_groups: as `memsim.arch.Front.of_groups`.
+
+    asked: what readers were told of the launch; where all of it is the same, so are they.
     """
 
     def __init__(
@@ -71,6 +81,29 @@ class Binder:
         self.symbols = symbols or {}
         self.holes = holes
         self.of_groups = of_groups
+        self.asked: Answers = {}
+
+    def anew(self) -> Binder:
+        """A binder of the same launch that was asked nothing yet."""
+        return Binder(self.banks, self.symbols, self.holes, self.parameters, self.of_groups)
+
+    def agrees(self, asked: Answers) -> bool:
+        """Whether the answers are those of this launch."""
+        return all(self._look_up(question) == answer for question, answer in asked.items())
+
+    def _look_up(self, question: Question) -> bytes | int | None:
+        if isinstance(question, str):
+            return self.symbols.get(question)
+        if isinstance(question, int):
+            return self.parameters if question == PARAMETERS else self.banks.get(question, b"")
+        bank, offset, size = question
+        end, content = offset + size, self.banks.get(bank, b"")
+        hidden = bank == 0 and any(offset < hole.stop and hole.start < end for hole in self.holes)
+        return None if hidden or offset < 0 or end > len(content) else content[offset:end]
+
+    def _told(self, question: Question) -> bytes | int | None:
+        answer = self.asked[question] = self._look_up(question)
+        return answer
 
     # --- constants ----------------------------------------------------------------------
 
@@ -80,12 +113,24 @@ class Binder:
         Raises:
             Poisoned: they are unknown.
         """
-        content = self.banks.get(bank, b"")
-        hidden = bank == 0 and any(offset < hole.stop and hole.start < offset + size for hole in self.holes)
-        if hidden or offset < 0 or offset + size > len(content):
+        content = self._told((bank, offset, size))
+        if not isinstance(content, bytes):
             told = OF_GROUPS if bank == 0 and offset == self.of_groups else ""
             raise Poisoned(Poison(f"c[{bank:#x}][{offset:#x}] is unknown{told}", None))
-        return int.from_bytes(content[offset : offset + size], "little", signed=signed)
+        return int.from_bytes(content, "little", signed=signed)
+
+    def whole(self, bank: int) -> ConstantBytes:
+        """All bytes of a constant bank, for an index."""
+        return ConstantBytes(self._bytes(bank))
+
+    def window(self) -> ConstantBytes:
+        """What generic addresses of constants lead to: bank 3, then the parameters."""
+        return ConstantBytes(self._bytes(3), self._bytes(PARAMETERS))
+
+    def _bytes(self, question: int) -> bytes:
+        content = self._told(question)
+        assert isinstance(content, bytes)
+        return content
 
     # --- integers -----------------------------------------------------------------------
 
@@ -104,8 +149,8 @@ class Binder:
         Raises:
             Poisoned: it has none.
         """
-        address = self.symbols.get(operand.symbol)
-        if address is None:
+        address = self._told(operand.symbol)
+        if not isinstance(address, int):
             raise Poisoned(Poison(f"the address of {operand.symbol} is unknown", None))
         return wrap_int(address >> 32 if operand.high else address, 32)
 

@@ -14,7 +14,7 @@ from memsim.errors import MemsimError
 from memsim.isa.memory_access import address_of
 from memsim.isa.op import Effect, Flow, Immediate, Predicate, Register, Trait, Unsupported
 from memsim.isa.program import Op, Program
-from memsim.isa.readers import Binder, IntReader, PredicateReader, Registers
+from memsim.isa.readers import Answers, Binder, IntReader, PredicateReader, Registers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
@@ -39,10 +39,15 @@ class Segment:
 Condition = tuple[list[int], PredicateReader]
 
 
+#: Steps by instruction and whether its data is wanted, with what they were told of their launch.
+KnownSteps = dict[tuple[int, bool], tuple[Answers, Step]]
+
+
 class Code:
     """The executable form of a program. `needed`: instructions whose values are needed, all of them if None.
 
-    externals: names of system functions, by the address by which the kernel calls them.
+    externals: names of system functions, by the address by which the kernel calls them. known: steps of the
+    program's launches before; new ones are added.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class Code:
         needed: frozenset[int] | None,
         externals: Mapping[int, str],
         cluster: tuple[int, int, int] = (1, 1, 1),
+        known: KnownSteps | None = None,
     ) -> None:
         self.program: Program = dataflow.program
         self.slots = max(self.program.slots, ANSWER_SLOT + 1)
@@ -61,6 +67,7 @@ class Code:
         self.needed = needed
         self.passed = dataflow.passed if needed is not None else {}
         self.cluster = cluster
+        self.known: KnownSteps = {} if known is None else known
         self.conditions: dict[int, list[Condition]] = {}
         self.values: dict[int, IntReader] = {}
         self.votes: dict[int, PredicateReader] = {}
@@ -130,10 +137,20 @@ class Code:
         return Segment(tuple(steps), end, control, end - start)
 
     def _step(self, op: Op, data: bool) -> Step:
-        """The step of an instruction; a poisoning one if this form of it is not supported."""
-        guard = self.binder.guard(op.guard)
+        """The step of an instruction: that of a launch before if all that it was told is the same."""
+        known = self.known.get((op.index, data))
+        if known is not None and self.binder.agrees(known[0]):
+            return known[1]
+        binder = self.binder.anew()
+        step = self._new_step(op, data, binder)
+        self.known[op.index, data] = binder.asked, step
+        return step
+
+    def _new_step(self, op: Op, data: bool, binder: Binder) -> Step:
+        """A step that poisons if this form of the instruction is not supported."""
+        guard = binder.guard(op.guard)
         try:
-            made = op.meaning.bind(self.binder)
+            made = op.meaning.bind(binder)
         except (Unsupported, Poisoned, IndexError, ValueError):  # a form with too few operands
             return self._unexecuted(op, guard)
         if op.effect is Effect.MEMORY:

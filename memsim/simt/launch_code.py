@@ -20,7 +20,7 @@ from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
 from memsim.launch import Launch
 from memsim.simt.bounds import Origins
-from memsim.simt.code import Code
+from memsim.simt.code import Code, KnownSteps
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import cluster_of
 from memsim.simt.memory_layout import workspace_of, workspace_roots
@@ -64,7 +64,8 @@ def code_of_launch(
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
     of_groups = arch_of_code(kernel.made_for).front.of_groups
     binder = Binder(banks, symbols | dict(kernel.functions), holes, parameters, of_groups)
-    code = Code(dataflow, binder, needed, externals, cluster_of(kernel, launch) or (1, 1, 1))
+    cluster = cluster_of(kernel, launch) or (1, 1, 1)
+    code = Code(dataflow, binder, needed, externals, cluster, _steps_of(dataflow))
     return code, Origins(dataflow, pointers, numbers)
 
 
@@ -73,6 +74,12 @@ def _dataflow_of(kernel: Executable) -> Dataflow:
     chip = ARCHS.get(plain_name(kernel.made_for))
     measured = chip is not None and chip.functions == MEASURED
     return Dataflow(with_unused_bytes(without_unused_halves(kernel.program)), measured)
+
+
+@lru_cache(maxsize=256)
+def _steps_of(dataflow: Dataflow) -> KnownSteps:
+    """The steps of all launches of a kernel; none yet."""
+    return {}
 
 
 def _parameters(

@@ -21,7 +21,7 @@ from memsim.isa.op import PREDICATE, SLOTS, Effect, Predicate, Unsupported
 from memsim.isa.readers import Binder
 from memsim.sass.decode import decode, meaning_of_text, parse_operand
 from memsim.sass.listing import Listing, ListingLine
-from memsim.simt.code import Code
+from memsim.simt.code import Code, KnownSteps
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.steps import with_decided
 from memsim.state.partial import Partial
@@ -228,6 +228,24 @@ def test_a_form_with_too_few_operands_is_not_executed(text: str) -> None:
             continue
         with suppress(Poisoned):
             compute(registers)
+
+
+def test_steps_of_a_launch_before() -> None:
+    """A step is taken over from a launch that told it the same, and no other."""
+    texts = "IADD3 R1, R1, c[0x0][0x8], RZ", "IADD3 R2, R1, c[0x0][0x10], RZ", "IADD3 R3, R1, R2, RZ", "EXIT"
+    lines = tuple(ListingLine(16 * place, None, text, None) for place, text in enumerate(texts))
+    dataflow = Dataflow(decode(Listing("kernel", lines, {})))
+    known: KnownSteps = {}
+
+    def steps(bank: bytes, *holes: range) -> tuple[Any, ...]:
+        return Code(dataflow, Binder({0: bank}, holes=holes), None, {}, known=known).segments[0].steps
+
+    first, same = steps(bytes(range(20))), steps(bytes(range(20)))
+    assert len(first) == 3 and first == same
+    other = steps(bytes(range(16)) + bytes(4))
+    assert [one is two for one, two in zip(first, other)] == [True, False, True]
+    hidden = steps(bytes(range(16)) + bytes(4), range(8, 12))
+    assert [one is two for one, two in zip(other, hidden)] == [False, True, True]
 
 
 def executed(*texts: str) -> list[Any]:

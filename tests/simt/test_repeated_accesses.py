@@ -7,6 +7,7 @@ import pytest
 
 import memsim
 from memsim.simt import steps
+from memsim.simt.launch_code import _dataflow_of
 from memsim.trace import record
 from tests.simt.cuda import kernels_of
 
@@ -45,10 +46,14 @@ def test_counts_are_those_of_accesses_that_are_each_worked_out(
     monkeypatch.setattr(
         steps, "repeating_step", lambda op, access: repeating.append(op.name) or repeating_step(op, access)
     )
+    _dataflow_of.cache_clear()  # and with it the steps of launches before
     once = memsim.analyze(kernel, *launch)
     assert repeating
     monkeypatch.setattr(steps, "REPEATABLE", set())
+    _dataflow_of.cache_clear()
+    repeating.clear()
     each = memsim.analyze(kernel, *launch)
+    assert not repeating
     assert once.totals == each.totals
     for mine, other in zip(once.trace.sites, each.trace.sites, strict=True):
         assert mine == other
