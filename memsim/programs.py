@@ -6,6 +6,7 @@ limit of time, too.
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -61,6 +62,68 @@ def took_too_long(what: str, file: str | None = None) -> MemsimError:
     return MemsimError(f"{what} did not finish within {seconds:g} s", file=file, hint=hint)
 
 
+class _Watched:
+    """What one thread does within a limit. due: when it is interrupted next."""
+
+    def __init__(self, watcher: _Watcher, due: float) -> None:
+        self.watcher, self.due, self.thread = watcher, due, threading.get_ident()
+
+    def interrupt(self, kind: type[BaseException] | None) -> None:
+        """Raises an exception in the thread; None: not the one that has not been raised yet."""
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(self.thread), None if kind is None else ctypes.py_object(kind)
+        )
+
+    def end(self) -> None:
+        """It is done."""
+        with self.watcher.changed:
+            self.watcher.running.discard(self)
+            self.interrupt(None)
+
+
+class _Watcher:
+    """One thread for all that is within a limit: many launches of a program are short."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self.running: set[_Watched] = set()
+        self.changed = threading.Condition(threading.Lock())
+        self.wakes = 0.0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def watch(self, seconds: float) -> _Watched:
+        """Interrupts the calling thread after so many seconds, and again until it ends."""
+        one = _Watched(self, time.monotonic() + seconds)
+        with self.changed:
+            self.running.add(one)
+            if one.due < self.wakes:
+                self.changed.notify()
+        return one
+
+    def _watch(self) -> None:
+        with self.changed:
+            while True:
+                now = time.monotonic()
+                for one in self.running:
+                    if one.due <= now:
+                        one.interrupt(_TimeUp)
+                        one.due = now + AGAIN
+                self.wakes = min((one.due for one in self.running), default=math.inf)
+                self.changed.wait(None if self.wakes == math.inf else self.wakes - now)
+
+
+def _watcher() -> _Watcher:
+    """That of this process: threads do not live on in a child."""
+    with _starting:
+        if not _watchers or _watchers[-1].process != os.getpid():
+            _watchers[:] = [_Watcher()]
+        return _watchers[-1]
+
+
+_starting = threading.Lock()
+_watchers: list[_Watcher] = []
+
+
 @contextmanager
 def within_time_limit(what: str) -> Iterator[None]:
     """Ends what is inside when the time is up, between two instructions of Python.
@@ -68,30 +131,14 @@ def within_time_limit(what: str) -> Iterator[None]:
     Raises:
         MemsimError: it took longer.
     """
-    thread, seconds, finished, lock = threading.get_ident(), time_limit(), threading.Event(), threading.Lock()
-
-    def interrupt(kind: type[BaseException] | None) -> None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(thread), None if kind is None else ctypes.py_object(kind)
-        )
-
-    def watch() -> None:
-        wait = seconds
-        while not finished.wait(wait):
-            with lock:
-                if not finished.is_set():
-                    interrupt(_TimeUp)
-            wait = AGAIN
-
+    seconds = time_limit()
     token = _ends.set(time.monotonic() + seconds)
     try:
-        threading.Thread(target=watch, daemon=True).start()
+        watched = _watcher().watch(seconds)
         try:
             yield
         finally:
-            with lock:
-                finished.set()
-                interrupt(None)  # one that has not been raised yet
+            watched.end()
             _ends.reset(token)
     except _TimeUp:
         raise took_too_long(what) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -106,6 +107,22 @@ def test_what_is_in_time_is_untouched(monkeypatch: pytest.MonkeyPatch) -> None:
         assert 0 < time_left() <= 0.2
     time.sleep(0.3)
     assert time_left() == 0.2
+
+
+def test_one_thread_watches_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shorter limit after a longer one is kept, by a thread that was there before."""
+    monkeypatch.setenv(VARIABLE, "60")
+    with within_time_limit("the first"):
+        before = threading.active_count()
+    for number in range(3):
+        with within_time_limit(f"number {number}"):
+            assert threading.active_count() == before
+    monkeypatch.setenv(VARIABLE, "0.1")
+    until = time.monotonic() + 30
+    with pytest.raises(MemsimError, match="the endless did not finish"), within_time_limit("the endless"):
+        while time.monotonic() < until:
+            pass
+    assert threading.active_count() == before
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "1e99"])
