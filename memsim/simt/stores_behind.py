@@ -1,11 +1,12 @@
-"""Which stores to shared memory a load there does not read: those to which a block only comes after a barrier
-behind the load, and from which no way leads back. So the data of tiles need not be known where a kernel made
-a tensor map before.
+"""Which stores to shared memory a load there does not read: those to which every way leads through a barrier
+of the whole block from which none leads back to the load. So the data of tiles need not be known where a
+kernel made a tensor map before.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Collection, Container
 from functools import cached_property
 
 from memsim.isa.op import Flow, Trait
@@ -19,19 +20,27 @@ class StoresBehind:
     def __init__(self, graph: ControlGraph) -> None:
         self._graph = graph
         self._starts = [start for start, _ in graph.basic_blocks]
-        self._found: dict[tuple[int, bool], frozenset[int]] = {}
+        self._before: dict[int, frozenset[int]] = {}
 
     def is_behind(self, load: int, store: int) -> bool:
         """Do all threads of the block make the load, if they do, before any comes to the store?"""
         if self._in_clusters:
             return False
         of_load, of_store = (self._starts[bisect_right(self._starts, at) - 1] for at in (load, store))
-        return (
-            of_load != of_store
-            and of_store in self._behind(of_load, False)
-            and of_store not in self._behind(of_load, True)
-            and of_load not in self._behind(of_store, False)
-        )
+        if of_load not in self._before:
+            last = {at for at, after in self._barriers.items() if of_load not in after}
+            self._before[of_load] = self._reached([self._starts[0]], last)
+        return of_store not in self._before[of_load]
+
+    @cached_property
+    def _barriers(self) -> dict[int, frozenset[int]]:
+        """Basic blocks that end at a barrier of all threads, with those that are reached from there."""
+        graph = self._graph
+        return {
+            start: self._reached(graph.next_basic_blocks[start], ())
+            for start, end in graph.basic_blocks
+            if _is_of_all(graph.ops[end - 1])
+        }
 
     @cached_property
     def _in_clusters(self) -> bool:
@@ -41,22 +50,16 @@ class StoresBehind:
             for op in self._graph.ops
         )
 
-    def _behind(self, start: int, before_barriers: bool) -> frozenset[int]:
-        """The basic blocks that are reached from one: all, or without any barrier of all threads."""
-        key = start, before_barriers
-        if key not in self._found:
-            graph, ends = self._graph, dict(self._graph.basic_blocks)
-            found: set[int] = set()
-            work = [start]
-            while work:
-                here = work.pop()
-                if before_barriers and _is_of_all(graph.ops[ends[here] - 1]):
-                    continue
-                new = set(graph.next_basic_blocks[here]) - found
+    def _reached(self, first: Collection[int], last: Container[int]) -> frozenset[int]:
+        """The basic blocks to which one comes from the `first`, these included, and not beyond the `last`."""
+        found, work = set(first), [*first]
+        while work:
+            here = work.pop()
+            if here not in last:
+                new = set(self._graph.next_basic_blocks[here]) - found
                 found |= new
                 work += new
-            self._found[key] = frozenset(found)
-        return self._found[key]
+        return frozenset(found)
 
 
 def _is_of_all(op: Op) -> bool:

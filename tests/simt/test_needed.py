@@ -83,6 +83,14 @@ def test_a_store_behind_a_barrier_comes_too_late(between: str, after: str, is_ne
     assert ("FADD" in needed(STORED_LATER.format(between=between, after=after))) is is_needed
 
 
+def test_a_store_that_some_reach_without_the_barrier_may_come_first() -> None:
+    code = STORED_LATER.format(between=BARRIER, after="")
+    past = code.replace("MOV R9, RZ", "@P0 BRA `(.behind)")
+    waits = code.replace("MOV R9, RZ", f"@P0 BRA `(.on)\n{BARRIER}")
+    assert past != code != waits
+    assert "FADD" in needed(past) and "FADD" not in needed(waits)
+
+
 #: Asks for the space of an address that nobody accesses: half of the lanes have one in shared memory.
 ASKS_FOR_SPACE = """
 __shared__ float s[32];
