@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from memsim.validate import predict
 from memsim.validate.profiles import CONFLICTS, WAVEFRONTS
 from memsim.views.plain import table
 
 RESULTS = Path(__file__).parent / "validation" / "exec_beside_ncu.json"
 #: Wavefronts of shared memory as ncu adds them up by instruction, without those that other warps cause.
-ALONE = "memory_l1_wavefronts_shared"
+ALONE = predict.WAVEFRONTS
 EQUAL, ARBITRATION, DIFFERENT, NOT_MEASURED = "equal", "arbitration", "different", "not measured"
 Launch = dict[str, Any]
 

@@ -24,14 +24,13 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from memsim.validate.device import this_device  # noqa: E402
+from memsim.validate.predict import WAVEFRONTS  # noqa: E402
 from memsim.validate.profiler import find_profiler, read_code_report  # noqa: E402
 
 #: Of a program, here and on the GPU.
 SECONDS = 120
 #: The first launch of each kernel, by its mangled name.
 FIRST = ("--kernel-name-base", "mangled", "--kernel-id", "::regex:.*:1")
-#: Wavefronts of shared memory as ncu adds them up by instruction, without those that other warps cause.
-ALONE = "memory_l1_wavefronts_shared"
 Record = dict[str, Any]
 
 
@@ -94,7 +93,7 @@ def counted(program: Path, arguments: list[str]) -> list[Record]:
     found: dict[str, Record] = {}
     for (_, kernel, shape), kind in launches.kinds.items():
         found_out = kind.analysis
-        totals = {} if found_out is None else {**found_out.totals, ALONE: found_out.wavefronts}
+        totals = {} if found_out is None else {**found_out.totals, WAVEFRONTS: found_out.wavefronts}
         counts = {name: value for name, value in totals.items() if value is not None}
         found.setdefault(
             kernel, {"kernel": kernel, "grid": shape.grid, "block": shape.block, "counts": counts}

@@ -30,10 +30,14 @@ from studies.sizes import SIZES
 
 def tiles(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
     """Each tile that is not known, small sizes first."""
-    asked = [(size, number) for size in SIZES for number, _ in enumerate(tiles_at(size))]
-    missing = [one for one in asked if choice_of(one[0], tiles_at(one[0])[one[1]]) not in known]
+    missing = [
+        (size, number)
+        for size in sorted(SIZES, key=np.prod)
+        for number, piece in enumerate(tiles_at(size))
+        if choice_of(size, piece) not in known
+    ]
     with ProcessPoolExecutor() as pool:
-        made = [pool.submit(_tile, *one) for one in sorted(missing, key=lambda one: np.prod(one[0]))]
+        made = [pool.submit(_tile, *one) for one in missing]
         yield from (one.result() for one in as_completed(made))
 
 
