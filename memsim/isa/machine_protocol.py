@@ -66,10 +66,21 @@ class PipelinedCopies(Protocol):
         """Until at most so many groups are in flight."""
 
 
+class NotesLoads(Protocol):
+    """Is told what loads read, by the number of the instruction."""
+
+    def constant(self, instruction: int, places: np.ndarray) -> None:
+        """Words of a constant bank were read, from so many places."""
+
+    def pair(self, instruction: int, number: int, values: np.ndarray) -> None:
+        """The two words of `number` were read, together int64."""
+
+
 class MemoryMachine(Warps, Protocol):
     """Registers and memory of the running blocks, and those who count what is accessed.
 
-    slots: the registers, a `Value` each. mask: the running lanes.
+    slots: the registers, a `Value` each. mask: the running lanes. loaded: is told what is
+    read; None: nobody wants to know.
     """
 
     slots: list[Any]
@@ -77,7 +88,7 @@ class MemoryMachine(Warps, Protocol):
     mask: Mask
     mbarriers: Mbarriers
     order: OrderListener
-    indexed: dict[int, set[int]] | None
+    loaded: NotesLoads | None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -51,6 +51,8 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
         if size * count > 4 and store.all_known:
             for i in range(0, count, 2):
                 pairs = store.load(plus(address, i * size), np.int64, active)
+                if machine.loaded is not None:
+                    machine.loaded.pair(op.index, i // 2, pairs)
                 words = np.ascontiguousarray(pairs).view(np.int32)
                 for slot, word in zip(slots[i : i + 2], (words[:, ::2], words[:, 1::2])):
                     if slot is not None:
@@ -69,6 +71,11 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
                 machine.write(slot, value, known)
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)
+        for i in range(0, count if size * count > 4 else 0, 2):
+            at = plus(address, i * size)
+            known = both(active, invert(store.lost(at, np.int64, active)))
+            if known is not False and machine.loaded is not None:
+                machine.loaded.pair(op.index, i // 2, store.load(at, np.int64, known))
 
     return execution_frame(
         read, form.binder, SPACES[form.opcode[2:]], "load", width, move, unknown_results(slots)
@@ -186,10 +193,9 @@ def indexed_constant(form: BoundForm, source: Constant) -> Run:
                 machine.lose(op, "load", "constant", width, poison, active)
             address = None
         if address is not None:
-            if machine.indexed is not None:
+            if machine.loaded is not None:
                 lanes = machine.full(active)
-                places = np.broadcast_to(to_array(address), lanes.shape)[lanes]
-                machine.indexed.setdefault(op.index, set()).update(np.unique(places).tolist())
+                machine.loaded.constant(op.index, np.broadcast_to(to_array(address), lanes.shape)[lanes])
             if op.touches:
                 machine.touch(op, "load", "constant", width, address, active)
         for i, slot in enumerate(slots):

@@ -11,6 +11,7 @@ import numpy as np
 from memsim.access import AccessSide
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
+from memsim.isa.machine_protocol import NotesLoads
 from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
 from memsim.launch import Launch
@@ -52,8 +53,7 @@ class Accesses(Lanes):
     the last access once more. repeats: by instruction, the lanes and the registers with which it made an
     access, and what reports that again. spinning: by instruction, lanes that go round a loop again. order: is
     told of what may matter to the order of accesses. collect: as of `Bounds`. reads_idle: as `Warps` of
-    isa/lanes.py. indexed: by load of a constant at an index, where in the bank it read; None: nobody
-    wants to know.
+    isa/lanes.py. loaded: is told what loads read; None: nobody wants to know.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Accesses(Lanes):
         self.reads_idle = False
         self.repeats: dict[int, tuple[Mask, list[Any], Again | None]] = {}
         self.spinning: dict[int, Mask] = {}
-        self.indexed: dict[int, set[int]] | None = {}
+        self.loaded: NotesLoads | None = None
         self.order = OrderListener()
         self.collect: Callable[[KernelFault], None] | None = None
 

@@ -28,6 +28,7 @@ from memsim.simt.faults import KernelFault, check_chip, check_launch, check_shar
 from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import reasons_of_places
 from memsim.simt.listener import Listener
+from memsim.simt.loaded_values import LoadedValues
 from memsim.simt.memory_layout import check_grid, is_cooperative, memory_of
 from memsim.simt.order_of_launch import listener_of_global, races_of_shared
 from memsim.simt.waits import whole_clusters
@@ -174,6 +175,7 @@ def execute_program(
     check_shared(kernel, memory, arch)
     code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything, every_branch)
     of_global = of_shared = None
+    loaded = None if everything else LoadedValues(memory.layouts["global"], kernel.functions.values())
     if judges_order and not everything:
         of_global = listener_of_global(code.dataflow, memory)
         of_shared = races_of_shared(kernel.program, code.dataflow, code.needed or ())
@@ -191,8 +193,7 @@ def execute_program(
     engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
     engine.machine.order = Listeners(*filter(None, (of_global, in_shared, order)))
     engine.machine.reads_idle = everything
-    if everything:
-        engine.machine.indexed = None
+    engine.machine.loaded = loaded
     engine.machine.collect = collect
     with np.errstate(all="ignore"):
         if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
@@ -205,7 +206,7 @@ def execute_program(
             if progress is not None:
                 progress(end / count)
         engine.finish()
-    if everything:
+    if loaded is None:
         try:
             memory.copy_back()
         except Poisoned as unknown:
@@ -217,7 +218,7 @@ def execute_program(
         reached = engine.reached()
         for reason in code.dataflow.uncertain(*found, reached):
             listener.uncertain(reason)
-        for reason in reasons_of_places(kernel, origins, memory, engine.machine.indexed or {}, reached):
+        for reason in reasons_of_places(kernel, origins, memory, loaded, reached):
             listener.uncertain(reason)
     return memory
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import replace
 
 from memsim.arch import arch_of_code
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect
 from memsim.simt.bounds import Origins
+from memsim.simt.loaded_values import LoadedValues
 from memsim.simt.placed_arithmetic import PlacedSources
 from memsim.simt.placed_values import decided_by_places
-from memsim.simt.placed_words import STACK_POINTER, Value, first_byte
+from memsim.simt.placed_words import CODE, NAMES, STACK, STACK_POINTER, Value, first_byte
 from memsim.simt.pointer_roots import PARAMETER_BITS, SYMBOL_BITS, VARIABLE_BITS, roots_of_symbols
 from memsim.state.launch_memory import Memory
 
@@ -23,14 +24,14 @@ def reasons_of_places(
     kernel: Executable,
     origins: Origins,
     memory: Memory,
-    indexed: Mapping[int, Iterable[int]],
+    loaded: LoadedValues,
     reached: Container[int],
 ) -> Iterator[str]:
     """Why counts depend on where arrays, functions or the stack lie in memory; call it after the launch.
 
-    indexed: as `PlacedSources`. reached: the instructions that warps came to.
+    loaded: what the launch read. reached: the instructions that warps came to.
     """
-    sources = replace(sources_of(kernel, origins, memory), indexed=indexed)
+    sources = replace(sources_of(kernel, origins, memory), indexed=loaded.constants, loaded=loaded.pointers)
     found = decided_by_places(origins.dataflow, sources, reached)
     for op, names in found:
         what = "the branch" if op.effect is Effect.CONTROL else "the address"
@@ -45,20 +46,19 @@ def sources_of(kernel: Executable, origins: Origins, memory: Memory) -> PlacedSo
     def enter(bank: int, offset: int, words: tuple[Value, Value]) -> None:
         constants[bank, offset], constants[bank, offset + 4] = words
 
-    code = first_byte(("code",), "a function", OF_CODE)
+    code = first_byte(CODE, NAMES[CODE], OF_CODE)
     shared = {name for name, _, _ in kernel.shared}
     for bank, pointers in kernel.pointers.items():
         for pointer in pointers:
             if pointer.symbol not in memory.symbols and pointer.symbol not in shared:
                 enter(bank, pointer.offset, code)
     front = arch_of_code(kernel.made_for).front
-    constants[0, front.stack] = first_byte(STACK_POINTER, "the stack", OF_STACK)[0]
-    enter(0, front.local_base, first_byte(("local",), "the stack", OF_STACK))
+    constants[0, front.stack] = first_byte(STACK_POINTER, NAMES[STACK], OF_STACK)[0]
+    enter(0, front.local_base, first_byte(STACK, NAMES[STACK], OF_STACK))
     named = {bit: symbol for symbol, bit in roots_of_symbols(kernel.program).items()}
     symbols: dict[str, tuple[Value, Value]] = {
         name: code for name in named.values() if name in kernel.functions
     }
-    of_tables = 0
     for bit, buffer in origins.pointers.items():
         root, words = bit.bit_length() - 1, first_byte(buffer, buffer.name)
         if root >= SYMBOL_BITS:
@@ -67,6 +67,4 @@ def sources_of(kernel: Executable, origins: Origins, memory: Memory) -> PlacedSo
             enter(4, 8 * (root - VARIABLE_BITS), words)
         else:
             enter(0, 8 * (root - PARAMETER_BITS), words)
-        if any(buffer.start <= place < buffer.end for place in memory.tables):
-            of_tables |= bit
-    return PlacedSources(constants, symbols, code, of_tables)
+    return PlacedSources(constants, symbols, code)

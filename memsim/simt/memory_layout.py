@@ -144,4 +144,3 @@ def _place_variables(kernel: Executable, memory: Memory) -> None:
             if pointer.symbol in memory.symbols:
                 value = memory.symbols[pointer.symbol][1] + pointer.addend
                 memory.contents.append((start + pointer.offset, value.to_bytes(8, "little")))
-                memory.tables.append(start)

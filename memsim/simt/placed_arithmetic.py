@@ -6,7 +6,7 @@ cannot be seen in one instruction has a rule: comparisons, choices, and moves be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -69,15 +69,15 @@ class PlacedSources:
     """The addresses that a launch hands to its kernel.
 
     constants: words of constant banks, by bank and offset. symbols: by name of what the code names. code:
-    of an instruction. tables: the roots of arrays that contain pointers. indexed: by load of a constant at an
-    index, where in the bank it read.
+    of an instruction. indexed: by load of a constant at an index, where in the bank it read. loaded: by load
+    and pair of words, what the pointers point to that it read, with its name.
     """
 
     constants: Mapping[tuple[int, int], Value]
     symbols: Mapping[str, tuple[Value, Value]]
     code: tuple[Value, Value]
-    tables: int
     indexed: Mapping[int, Iterable[int]] = field(default_factory=dict)
+    loaded: Mapping[tuple[int, int], Mapping[Hashable, str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

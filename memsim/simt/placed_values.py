@@ -12,20 +12,20 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic, slots_of
-from memsim.isa.program import GLOBAL, LOCAL, Op, spaces_read
+from memsim.isa.program import LOCAL, Op
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
 from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
 from memsim.simt.placed_arithmetic import PlacedOperands, PlacedSources, constant_read, results
 from memsim.simt.placed_words import (
+    NAMES,
     STACK_POINTER,
     Placed,
     Product,
     Value,
     first_byte,
     names_of,
-    one_of_pointers,
     one_of_values,
     other,
     sum_of_words,
@@ -39,8 +39,8 @@ Kept = TypeVar("Kept")
 JUMPS = (Flow.CALL, Flow.RETURN, Flow.INDEXED)
 #: After so many visits of a basic block its pointers are told apart no further.
 MOST_VISITS = 40
-#: What a pointer points to that was loaded.
-IN_MEMORY = "the array of a loaded pointer"
+#: What loaded pointers point to, if to more than two arrays.
+IN_MEMORY = "the arrays of loaded pointers"
 
 
 def decided_by_places(
@@ -63,14 +63,12 @@ def decided_by_places(
 class StoredPlaces:
     """Where in memory numbers are that depend on places, by the names of these.
 
-    pointers: the words of those that are stored, by state space. mixed: the spaces in which anything else is
-    stored: what is loaded there may as well be a number, as it may in global memory.
+    pointers: what the pointers point to that are stored, by name.
     """
 
     places: frozenset[tuple[str, int]] = frozenset()
     names: frozenset[str] = frozenset()
-    pointers: frozenset[tuple[str, Placed]] = frozenset()
-    mixed: frozenset[str] = frozenset((GLOBAL,))
+    pointers: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -290,43 +288,43 @@ class _Followed:
             return results(op, words)
         if op.spills:
             return [words.state.get(slot) for slot in op.spills] if count else []
-        data = [words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses)]
-        self._note_pointers(op, data)
+        data = (words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses))
         stored: list[Value] = [value for value in data if value is not None]
         reads = self.graph.places_read(op)
         found: list[Value] = []
         if meet(reads, self.stored.places):
             found = [Placed(None, False, 0, self.stored.names)] * count
             stored += found
-        elif count >= 2 and GLOBAL in spaces_read(op) and self.graph.roots_of(op.index) & self.sources.tables:
-            found = [*first_byte(("loaded", op.index), IN_MEMORY)] * (count // 2)
         elif count >= 2:
-            found = self._loaded_pointers(op, {space for space, _ in reads}, count)
+            found = [word for pair in range(count // 2) for word in self._loaded(op.index, pair)]
         if stored:
             self._store(self.graph.places_written(op), stored)
         return found
 
-    def _note_pointers(self, op: Op, data: list[Value]) -> None:
-        """What an access stores in which space: pointers, or anything else."""
-        spaces = {space for space, _ in self.graph.places_written(op)}
-        words = [word for word in data if isinstance(word, Placed) and word.sum is not None]
-        if len(words) < len(data) or any(how != "store" for how, _ in op.touches):
-            self.stored.mixed |= spaces
-        else:
-            self.stored.pointers |= {(space, word) for space in spaces for word in words}
+    def _loaded(self, instruction: int, pair: int) -> tuple[Value, Value]:
+        """Two words that a load has read: those of a pointer into one array, or into one of several.
 
-    def _loaded_pointers(self, op: Op, spaces: set[str], count: int) -> list[Value]:
-        """The words that a load reads where nothing but pointers is stored; none elsewhere."""
-        pointers = [word for space, word in self.before.pointers if space in spaces]
-        if not pointers or spaces & self.before.mixed:
-            return []
-        halves = [[word for word in pointers if word.high is high] for high in (False, True)]
-        return [one_of_pointers(("loaded", op.index, n // 2), halves[n % 2]) for n in range(count)]
+        Which of several, differs between lanes. What looks like an address of the stack or of a function is a
+        number unless such addresses are stored.
+        """
+        known = self.sources.loaded.get((instruction, pair), {})
+        found = {
+            what: name for what, name in known.items() if what not in NAMES or name in self.before.pointers
+        }
+        if not found:
+            return None, None
+        names = frozenset(found.values() if len(found) <= 2 else (IN_MEMORY,))
+        what = next(iter(found)) if len(found) == 1 else ("loaded", instruction, pair)
+        low, high = first_byte(what, "")
+        return replace(low, names=names), replace(high, names=names)
 
     def _store(self, places: frozenset[tuple[str, int]], values: list[Value]) -> None:
         """Values are stored: pointers, on the stack by words, or what depends on places otherwise."""
-        both = len(values) > 1 or all(space == LOCAL for space, _ in places)
-        if not both or any(not isinstance(value, Placed) or value.sum is None for value in values):
+        words = [value for value in values if isinstance(value, Placed) and _is_address(value)]
+        both = [word.high for word in words] == [False, True] * (len(words) // 2)
+        if len(words) == len(values) and (both or all(space == LOCAL for space, _ in places)):
+            self.stored.pointers |= names_of(values)
+        else:
             self.stored.places |= places
             self.stored.names |= names_of(values)
 

@@ -16,6 +16,9 @@ Terms = tuple[tuple[Hashable, int], ...]
 
 #: What a stack pointer is a sum of: an offset in local memory, which has no upper word.
 STACK_POINTER = "the stack"
+#: What generic addresses of the stack are sums of, and addresses of functions; and their names.
+STACK, CODE = ("local",), ("code",)
+NAMES: dict[Hashable, str] = {STACK: "the stack", CODE: "a function"}
 #: The lowest bits of an array's first address that are known: allocations are aligned.
 ALIGNED = GLOBAL_ALIGN.bit_length() - 1
 
@@ -166,19 +169,6 @@ def one_of_values(key: Hashable, values: Sequence[Value]) -> Value:
         return other(values, known_bits(values))
     high = any(isinstance(value, Placed) and value.high for value in values)
     return Placed(((key, 1),), high, 0 if high else known_bits(values), names_of(values))
-
-
-def one_of_pointers(key: Hashable, words: Sequence[Placed]) -> Value:
-    """One of the words of pointers, all lower or all upper ones: into one array, or into one of several.
-
-    Which of several, differs between lanes; so it may where a term is a tuple.
-    """
-    if not words:
-        return None
-    sums = {word.sum or () for word in words}
-    alike = len(sums) == 1 and not any(isinstance(what, tuple) for what, _ in words[0].sum or ())
-    known, names = min(word.known for word in words), names_of(words)
-    return Placed(words[0].sum if alike else ((key, 1),), words[0].high, known, names)
 
 
 def sums_of(values: Sequence[Value]) -> tuple[Terms, ...] | None:

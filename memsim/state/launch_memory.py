@@ -76,8 +76,6 @@ class Memory:
         self.tensors: dict[int, Any] = {}
         #: Initial contents of global memory besides arguments: (address, bytes).
         self.contents: list[tuple[int, bytes]] = []
-        #: An address in each array that contains pointers.
-        self.tables: list[int] = []
         self.static_shared = 0
         self.dynamic_shared: int | None = None
         self._place(buffers)
@@ -127,7 +125,6 @@ class Memory:
                 addresses = [0 if array is None else next(following)[0] for array in table.arrays]
                 if any(content := table.content(addresses, encode_map=None)):
                     self.contents.append((address, content))
-                    self.tables.append(address)
 
     @property
     def shared_bytes(self) -> int:

@@ -18,7 +18,8 @@ from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import meaning_of_text, parse_operand
-from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE
+from memsim.simt.loaded_values import LoadedValues
+from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, SpaceLayout
 from memsim.state.partial import merge_lanes, split
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools, to_bools
@@ -50,7 +51,7 @@ class Machine:
         self.slots: list[Any] = [None] * (SLOTS + 2)
         self.memory = self
         self.order = OrderListener()
-        self.indexed: dict[int, set[int]] = {}
+        self.loaded = LoadedValues(SpaceLayout("global"), ())
         self.mask: Any = True
         self.threads = LANES
         self.shape = 1, LANES
@@ -275,7 +276,7 @@ def test_constants_at_an_index() -> None:
     for lane, found in enumerate(machine.word("R4")):
         assert found == int.from_bytes(bank[4 + 4 * (lane % 8) :][:4], "little")
     assert machine.touched == [("load", "constant", 4)]
-    assert [*machine.indexed.values()] == [{4 + 4 * one for one in range(8)}]
+    assert [*machine.loaded.constants.values()] == [{4 + 4 * one for one in range(8)}]
     machine.run("LDC R4, c[0x3][R2]", banks={3: bank[:8]}, R2=each(list(range(0, 128, 4))))
     with pytest.raises(Poisoned):
         machine.word("R4")

@@ -20,7 +20,9 @@ from tests.simt.listings import listing
 KERNEL = """
 typedef unsigned long long u64; typedef int *P;
 struct Two { P p[2]; P out; long long n[2]; };
+struct Node { P p; long n; }; struct Link { Link *next; P p; };
 __device__ int values[256];
+__device__ P where = values;
 __device__ __noinline__ int both(Two *two, int i) { return two->p[0][i] + two->p[1][i]; }
 __device__ __noinline__ int f(int x) { return x * 3 + clock(); }
 __device__ __noinline__ int g(int x) { return x * 5 + clock(); }
@@ -28,6 +30,7 @@ __device__ __noinline__ int g(int x) { return x * 5 + clock(); }
     extern "C" __global__ void name parameters { int i = threadIdx.x; __VA_ARGS__ }
 """
 ORDER, BITS = "(P o, P a)", "(P o)"
+NODES = "Node *t = (Node *)s;"
 #: (parameters, body, what the counts depend on). In each pair of kernels one is certain.
 UNCERTAIN = {
     "order_as_index": (ORDER, "o[o > a ? i : i * 8] = a[i];", "arg0 and arg1"),
@@ -35,7 +38,12 @@ UNCERTAIN = {
     "order_of_loaded": (
         "(P *t)",
         "if (t[0] < t[1]) t[0][i] = 1;",
-        "the array of a loaded pointer",
+        "arg0[0] and arg0[1]",
+    ),
+    "order_of_three": (
+        "(P *t, int n)",
+        "if (t[(i + n) % 3] < t[i % 3]) t[0][i] = 1;",
+        "the arrays of loaded pointers",
     ),
     "order_after_a_swap": (
         "(P o, P a, int n)",
@@ -80,6 +88,30 @@ UNCERTAIN = {
     "bits_of_what_is_on_the_stack": (
         ORDER,
         "P s[4] = {o, a, o + 8, a + 8}; o[((u64)s[i & 3] >> 8 & 3) * i] = 1;",
+        "arg0 and arg1",
+    ),
+    "order_through_global_memory": (
+        "(P o, P a, u64 *s)",
+        "P *t = (P *)s; if (i < 2) t[i] = i ? o : a; __syncthreads(); o[t[1] > t[0] ? i : i * 8] = 1;",
+        "arg0 and arg1",
+    ),
+    "bits_beside_numbers_in_global_memory": (
+        "(P o, u64 *s)",
+        NODES + "if (i < 32) t[i] = Node{o + i, i}; __syncthreads(); Node m = t[i & 31 ^ 1];"
+        "o[((u64)m.p >> 9 & 3) * m.n] = 1;",
+        "arg0",
+    ),
+    "bits_beside_numbers_in_shared_memory": (
+        BITS,
+        "__shared__ Node t[32]; if (i < 32) t[i] = Node{o + i, i}; __syncthreads(); Node m = t[i & 31 ^ 1];"
+        "o[((u64)m.p >> 9 & 3) * m.n] = 1;",
+        "arg0",
+    ),
+    "bits_of_a_variable": (BITS, "o[((u64)where >> 9 & 3) * i] = 1;", "arg0 and values"),
+    "halves_of_two_pointers": (
+        ORDER,
+        "__shared__ uint2 s[64]; s[i] = make_uint2((u64)o, (u64)a); __syncthreads();"
+        "uint2 v = s[i ^ 1]; o[(v.x >> 10 & 3) * i + (v.y >> 10 & 3)] = 1;",
         "arg0 and arg1",
     ),
     "bits_in_limits": (BITS, "o[min((int)((u64)o >> 10 & 3), 2) * i] = 1;", "arg0"),
@@ -169,6 +201,25 @@ CERTAIN = {
         "__shared__ P s[2]; __shared__ long m[64]; m[i] = n * i; if (i < 2) s[i] = o; __syncthreads();"
         "s[i & 1][m[i ^ 1]] = 1;",
     ),
+    "in_global_memory": (
+        "(P o, P a, u64 *s)",
+        "P *t = (P *)s; if (i < 2) t[i] = i ? o : a; __syncthreads(); t[i & 1][i] = 1;",
+    ),
+    "numbers_beside_pointers_in_global_memory": (
+        "(P o, u64 *s)",
+        NODES + "if (i < 32) t[i] = Node{o + i, i}; __syncthreads(); Node m = t[i & 31 ^ 1]; m.p[m.n] = 1;",
+    ),
+    "to_an_end_in_global_memory": (
+        "(P o, u64 *s)",
+        NODES + "if (i < 32) t[i] = Node{o + i * 64, i}; __syncthreads();"
+        "for (P p = t[i & 31 ^ 1].p; p < t[31].p; p += 64) p[i] = 1;",
+    ),
+    "list": (
+        "(P o, u64 *s)",
+        "Link *t = (Link *)s; if (i < 32) t[i] = {i < 31 ? t + i + 1 : 0, o + i}; __syncthreads();"
+        " for (Link *l = t + i % 32; l; l = l->next) l->p[i] = 1;",
+    ),
+    "lowest_bits_of_a_variable": (BITS, "where[((u64)where & 31) * i] = 1;"),
     "function": ("(P o, int n)", "int (*p)(int) = n ? f : g; o[i] = p(i) > 0;"),
 }
 A = [np.zeros(4096, np.int32) for _ in range(4)]
@@ -180,6 +231,8 @@ def reasons(name: str, parameters: str) -> list[str]:
     text = KERNEL + "\n".join(f"KERNEL({one}, {what}, {body})" for one, (what, body) in bodies.items())
     given: dict[str, list[Any]] = {
         "(P *t)": [Pointers((A[0], A[1]))],
+        "(P *t, int n)": [Pointers((A[0], A[1], A[2])), 1],
+        "(P o, P a, u64 *s)": [A[0], A[1], np.zeros(64, np.uint64)],
         "(P o, u64 *s)": [A[0], np.zeros(64, np.uint64)],
         "(P o, P first, P last)": [A[0], A[1][:64], A[1][64:]],
         "(P o, P a, P b)": [A[0], A[1], None],
@@ -243,7 +296,7 @@ def test_what_is_written_under_a_guard_is_known_in_its_lanes(more: str, certain:
     graph = Dataflow(decode(listing(PARTS.replace("{more}", more))))
     graph.needed()
     low, high = first_byte("o", "o")
-    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None), 0)
+    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None))
     found = decided_by_places(graph, sources, range(len(graph.ops)))
     assert (not found) == certain
 
@@ -263,7 +316,7 @@ def test_a_copy_of_a_carry_is_that_carry(copy: str, certain: bool) -> None:
     graph = Dataflow(decode(listing(f"{text}\n IADD3.X R3, RZ, R7, RZ, P2, !PT\n LDG.E R4, [R2.64]\n EXIT")))
     graph.needed()
     low, high = first_byte("o", "o")
-    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None), 0)
+    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None))
     assert (not decided_by_places(graph, sources, range(len(graph.ops)))) == certain
 
 
@@ -290,5 +343,5 @@ def test_predicates_of_a_number_and_constants_at_an_index(
     graph.needed()
     low, high = first_byte("o", "o")
     pointer = {(0, 0x210): low, (0, 0x214): high}
-    sources = PlacedSources(pointer, {}, (None, None), 0, {op.index: indexed for op in graph.ops})
+    sources = PlacedSources(pointer, {}, (None, None), {op.index: indexed for op in graph.ops})
     assert (not decided_by_places(graph, sources, range(len(graph.ops)))) == certain
