@@ -30,6 +30,7 @@ from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.sanitizer.unfinished_copies import UnfinishedCopies
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
+from memsim.sanitizer.unwritten_registers import UnwrittenRegisters
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 
@@ -74,6 +75,7 @@ def sanitize_job(
     if INIT in tools:
         found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
         found += [said.never_written(*one) for one in ears.unwritten.found.items()]
+        found += [said.unwritten_register(*one) for one in ears.unset.found.items()]
     if BOUNDS in tools:
         found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in faults[BOUNDS]]
         found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
@@ -112,7 +114,8 @@ def _run(
     never_written = UnwrittenMemory(kernel.executable.program, unwritten)
     registers = ProductRegisters(kernel.executable.program)
     masks = LaneMasks(kernel.executable.program)
-    ears = Ears(races, of_global, never_written, registers, masks, kernel.sources)
+    unset = UnwrittenRegisters(kernel.executable.program, job.launch)
+    ears = Ears(races, of_global, never_written, registers, masks, unset, kernel.sources)
     unfinished = UnfinishedCopies(kernel.executable.program)
     order = Listeners(races, of_global, never_written, masks, unfinished)
     memory = None if new_memory is None else new_memory()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from memsim.arch.units import WARP
 from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.memory_access import bytes_of_piece, register_count
-from memsim.isa.op import Flow, Trait
+from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Trait
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
@@ -21,6 +21,7 @@ from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.unwritten_memory import NeverWritten
+from memsim.sanitizer.unwritten_registers import UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.values import array_shape
@@ -178,6 +179,14 @@ class Description:
             hazard.element = f"byte {example.place} of {read.array}"
         return hazard
 
+    def unwritten_register(self, read: UnwrittenRegister, example: Example) -> Hazard:
+        """A read of a register that its thread has not written."""
+        op = self.ops[read.instruction]
+        access = FoundAccess(op, "reads", example.block, example.later)
+        cure = f"a value for each variable at {op.where} before it is read"
+        kind, name = "its thread has not written it", f"register {_name_of(read.slot)}"
+        return Hazard(INIT, kind, access, None, "", "", name, 0, 0, example.count, cure, UNSET)
+
     def wrong(self, fault: KernelFault, lanes: WrongLanes, count: int) -> Hazard:
         """An access that is outside of every array, or misaligned."""
         misaligned = fault.kind == "alignment"
@@ -330,6 +339,8 @@ class Description:
 
 #: Why it need not matter that some words are not written.
 PARTLY = "the other words that the instruction loads are written; the code may use only these"
+#: Why it need not matter that a register is not written.
+UNSET = "the code may not use what it computes of it"
 #: Why it need not matter which of two stores comes last.
 SAME = "all store the same value"
 #: Why a race is only possible where more orders accesses than can be followed.
@@ -341,6 +352,13 @@ FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfe
 def _does(op: Op, space: str = SHARED) -> str:
     said = {**DOES, **(IN_GLOBAL if space == GLOBAL else {})}
     return next((said[begin] for begin in said if op.form.name.startswith(begin)), "accesses")
+
+
+def _name_of(slot: int) -> str:
+    """What a register is called in machine code."""
+    kinds = {VECTOR: "R", UNIFORM: "UR", PREDICATE: "P", UNIFORM_PREDICATE: "UP"}
+    first = max(one for one in kinds if one <= slot)
+    return f"{kinds[first]}{slot - first}"
 
 
 def _width(op: Op) -> int:

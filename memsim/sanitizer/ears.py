@@ -17,6 +17,7 @@ from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
+from memsim.sanitizer.unwritten_registers import UnwrittenRegisters
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.state.parts import Mask
@@ -40,7 +41,7 @@ class Ears:
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
     another shared array (by name) than the only one that the source line names. unjudged: in words.
-    registers: of products. masks: of lanes.
+    registers: of products. masks: of lanes. unset: registers that nobody wrote.
     """
 
     def __init__(
@@ -50,10 +51,11 @@ class Ears:
         unwritten: UnwrittenMemory,
         registers: ProductRegisters,
         masks: LaneMasks,
+        unset: UnwrittenRegisters,
         sources: Mapping[str, str],
     ) -> None:
         self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
-        self.registers, self.masks = registers, masks
+        self.registers, self.masks, self.unset = registers, masks, unset
         self.unjudged: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
         self.strayed: dict[tuple[Op, str, str], Stray] = {}
@@ -72,6 +74,7 @@ class Ears:
         """Blocks start."""
         self.started, self._chunk = True, chunk
         self.registers.start_chunk(self.races.threads)
+        self.unset.start_chunk(chunk)
 
     def access(
         self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None
@@ -143,9 +146,15 @@ class Ears:
             self.registers.executed(start, stop, mask)
         if self.masks.is_used:
             self.masks.executed(start, stop, mask)
+        if self.unset.is_used:
+            self.unset.executed(start, stop, mask)
+
+    def passed_by(self, where: str, writes: int, mask: Mask) -> None:
+        """Lanes take some way of a branch that decides no access and no barrier."""
+        self.unset.passed_by(writes, mask)
 
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""
 
-    #: Copies in bulk are events of order. A branch that is passed by decides no access and no barrier.
-    stretches = issued = uncounted = noted = uncertain = passed_by = ignore
+    #: Copies in bulk are events of order.
+    stretches = issued = uncounted = noted = uncertain = ignore

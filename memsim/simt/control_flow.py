@@ -146,7 +146,7 @@ class Control:
         """Lanes are where the ways of a branch meet."""
         for start, stop in branch.counted:
             self.machine.listener.executed(start, stop, lanes)
-        self.machine.listener.passed_by(op.where)
+        self.machine.listener.passed_by(op.where, branch.writes, lanes)
         return branch.end
 
     def _sleep(self, op: Op, active: Mask, rest: Mask) -> int:

@@ -217,9 +217,9 @@ class OfAllThreads:
         """As `Listener.noted`."""
         self.listener.noted(what, self.lanes.where(active))
 
-    def passed_by(self, where: str) -> None:
+    def passed_by(self, where: str, writes: int, mask: Mask) -> None:
         """As `Listener.passed_by`."""
-        self.listener.passed_by(where)
+        self.listener.passed_by(where, writes, self.lanes.where(mask))
 
     def uncertain(self, what: str) -> None:
         """As `Listener.uncertain`."""

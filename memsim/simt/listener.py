@@ -93,9 +93,9 @@ class Listener(Protocol):
     def executed(self, start: int, stop: int, mask: Mask) -> None:
         """The threads in `mask` execute the instructions from number `start` up to `stop`."""
 
-    def passed_by(self, where: str) -> None:
-        """A branch at `where` decides no access; which lanes take it is unknown or was not worked out, and of
-        the instructions behind it only some are counted.
+    def passed_by(self, where: str, writes: int, mask: Mask) -> None:
+        """A branch at `where` decides no access; which lanes in `mask` take it is unknown or was not worked
+        out, and of the instructions behind it only some are counted. writes: slots that these may write.
         """
 
     def uncertain(self, what: str) -> None:

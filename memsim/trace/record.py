@@ -249,7 +249,7 @@ class Recorder:
         """Record a reason why counts are uncertain."""
         self.uncertain_reasons.add(what)
 
-    def passed_by(self, where: str) -> None:
+    def passed_by(self, where: str, writes: int, mask: Mask) -> None:
         """Say that not all instructions behind a branch are counted, none of them an access."""
         self.passed_branches.add(where)
 

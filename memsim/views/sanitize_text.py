@@ -25,6 +25,9 @@ NAMES = {
     "init": ("read of what nobody wrote", "reads of what nobody wrote"),
 }
 
+#: What is counted of findings that are of no array.
+WHAT = {"sync": ("thread", "threads"), "race": ("warp", "warps"), "init": ("read", "reads")}
+
 
 def write(found: Sanitized, stream: TextIO, name: str = "") -> None:
     """Prints the findings, worst first, then what was not judged. name: of the launch, for the kernel's."""
@@ -73,7 +76,7 @@ def title(one: Hazard) -> str:
     possible = "possible " if one.doubt else ""
     name = possible + NAMES[one.tool][0]
     if not one.space:
-        return f"{name}: {one.kind}"
+        return f"{name}: {one.element}: {one.kind}" if one.element else f"{name}: {one.kind}"
     last = one.offset + one.width - 1
     byte = f"byte {one.offset}" if one.width == 1 else f"bytes {one.offset} to {last}"
     return f"{name}: {one.element} ({byte} of {one.array}, {one.space} memory): {one.kind}"
@@ -84,8 +87,8 @@ def body(found: Sanitized, one: Hazard) -> Iterator[str]:
     for access in one.accesses:
         yield f"{access.instruction.where}  {code(found, access)}"
         yield f"    {access.does}: {thread(found.launch, access)}; {access.instruction.text}"
-    what = "threads" if one.tool == "sync" else "such accesses" if one.space else "warps"
-    yield f"{one.count:,} {what if one.count != 1 else what.removesuffix('es' if what[0] == 's' else 's')}"
+    one_of, several = ("such access", "such accesses") if one.space else WHAT[one.tool]
+    yield f"{one.count:,} {one_of if one.count == 1 else several}"
     if one.doubt:
         yield f"possible, not certain: {one.doubt}"
     yield f"{'would order them' if one.second and one.space else 'to do'}: {one.cure}"

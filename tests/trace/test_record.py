@@ -201,7 +201,7 @@ def test_notes_say_what_was_seen_and_where_nothing_was_counted() -> None:
     found = recorder()
     found.noted("reads outside of every array", FIRST_WARP)
     found.uncounted("texture request", ONE_BLOCK)
-    found.passed_by("k.cu:9")
+    found.passed_by("k.cu:9", 0, True)
     assert found.notes == [
         "reads outside of every array (3 requests)",
         "instructions for some values, behind branches that decide no access, at k.cu:9",
