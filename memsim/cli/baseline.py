@@ -13,8 +13,8 @@ from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render
-from memsim.guard.judge import has_time_budget
-from memsim.targets.analyze_targets import analyze_all, timed
+from memsim.targets.measure_targets import measure_all
+from memsim.targets.project import Project
 from memsim.targets.project_check import read_baseline
 
 
@@ -38,23 +38,20 @@ def baseline(
     failed: list[str] = []
     remarks: list[str] = []
     with progress_bar("memsim baseline") as report:
-        for number, measured in enumerate(analyze_all(project.targets, open_cache(no_cache), jobs), 1):
-            target, analysis = measured.target, measured.analysis
-            if analysis is None:
-                failed.append(target.name)
-                remarks.append(f"error: {target.name}: {measured.error}")
+        cache = open_cache(no_cache)
+        for one in measure_all(project.chosen(()), project.rules, cache, jobs, report):
+            if one.analysis is None:
+                failed.append(one.name)
+                remarks.append(f"error: {one.name}: {one.error}")
             else:
-                if has_time_budget(target.name, project.rules):
-                    analysis = timed(analysis, target, open_cache(no_cache), "whole")
-                entries[target.name] = entry_of(analysis, target.given)
-                if analysis.trace.origin is not None and analysis.trace.origin.doubt:
-                    remarks.append(f"note: {target.name}: {analysis.trace.origin.doubt}")
-            if report is not None:
-                report(number / len(project.targets))
+                entries[one.name] = entry_of(one.analysis, one.arguments)
+                if one.analysis.trace.origin is not None and one.analysis.trace.origin.doubt:
+                    remarks.append(f"note: {one.name}: {one.analysis.trace.origin.doubt}")
     for remark in remarks:
         say(remark, err=True)
     before = _before(project.baseline)
-    kept = {name: before[name] for name in failed if before and name in before}
+    kept = {name: entry for name, entry in (before or {}).items() if _target(project, name) in failed}
+    had = {_target(project, name) for name in kept}
     if failed and (before is None or not entries):
         why = (
             "it cannot be read, so their entries would be lost"
@@ -70,7 +67,7 @@ def baseline(
     kernels = f"{len(entries)} kernel{'s' * (len(entries) != 1)}"
     answer = f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}"
     lacking = (
-        f"NOT ANALYZED: {name}, {'whose entry is as before' if name in kept else 'which has no entry'}"
+        f"NOT ANALYZED: {name}, {'whose entry is as before' if name in had else 'which has no entry'}"
         for name in failed
     )
     say_written(answer, [project.baseline], lacking, as_json=as_json)
@@ -83,6 +80,12 @@ def _before(path: Path) -> dict[str, Entry] | None:
         return read_baseline(path) or {}
     except MemsimError:
         return None
+
+
+def _target(project: Project, entry: str) -> str:
+    """The target that an entry is of, which may be a program."""
+    program = project.program_of(entry)
+    return entry if program is None else program.name
 
 
 def _changed(before: Mapping[str, Entry] | None, now: Mapping[str, Entry]) -> str:

@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
+from itertools import compress
 from pathlib import Path, PurePath
 
 from memsim.cli.output import echo_document, progress_bar, say
@@ -16,6 +17,7 @@ from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
 from memsim.job import Job
 from memsim.kernels import Spec, catalog
 from memsim.targets.cache import is_known_before
+from memsim.targets.program_target import ProgramTarget
 from memsim.targets.project_check import check_project
 from memsim.targets.revision import locator, project_against, repository_root
 from memsim.views.check.findings import Locate, with_lanes, write_outcome
@@ -39,16 +41,17 @@ def check_anew(
     """
     here = folder = Path.cwd()
     targets: tuple[Job, ...] = ()
+    programs: tuple[ProgramTarget, ...] = ()
     is_all_read = False
     try:
         project = open_project(config)
         if against is not None:
             project = project_against(project, against)
-        folder, targets = project.folder, project.targets
+        folder, targets, programs = project.folder, project.targets, project.programs
         with progress_bar("memsim check") as report:
             chosen = project.chosen(patterns)
             outcome = with_lanes(check_project(project, chosen, cache, jobs, report))
-        is_all_read = all(is_known_before(target, cache) for target in chosen)
+        is_all_read = all(isinstance(one, Job) and is_known_before(one, cache) for one in chosen)
     except MemsimError as error:  # whoever reads the format must see it too
         outcome = Outcome((), (), (Problem("", error),))
 
@@ -56,7 +59,8 @@ def check_anew(
         say(f"note: {note}", err=True)
     in_repository = locator(targets, repository_root(folder))
     if form == TEXT or output is not None:
-        write_outcome(outcome, locator(targets, here), sys.stdout, _explanation(outcome, targets, folder))
+        explanation = _explanation(outcome, (*targets, *programs), folder)
+        write_outcome(outcome, locator(targets, here), sys.stdout, explanation)
     comment = ""
     if form == "markdown" or (form == "github" and os.environ.get(SUMMARY)):
         comment = _writer("markdown")(outcome, in_repository) + _cure(outcome, targets, cache)
@@ -67,14 +71,24 @@ def check_anew(
     return outcome, is_all_read
 
 
-def _explanation(outcome: Outcome, targets: Sequence[Job], folder: Path) -> str:
+def _explanation(outcome: Outcome, targets: Sequence[Job | ProgramTarget], folder: Path) -> str:
     """The command that takes the first access apart that breaks a budget; "" if there is no such one."""
     alone = (UNRESOLVED, VANISHED)  # of these there is no request to show
     found = (finding for finding in outcome.findings if finding.breaks and finding.kind not in alone)
     finding = next((finding for finding in found if finding.site.line > 0 and finding.site.op), None)
-    target = next((one for one in targets if finding is not None and one.name == finding.kernel), None)
-    if finding is None or target is None:
+    if finding is None:
         return ""
+    is_meant = (
+        one.makes(finding.kernel) if isinstance(one, ProgramTarget) else one.name == finding.kernel
+        for one in targets
+    )
+    target = next(compress(targets, is_meant), None)
+    if target is None:
+        return ""
+    if isinstance(target, ProgramTarget):
+        if Path.cwd() != folder:
+            return ""
+        return shlex.join(["memsim", "exec", "--record", "launches", "--", *target.words])
     if isinstance(target.kernel, Spec):
         words = [target.kernel.name, "--size", ",".join(map(str, target.size.values()))]
     elif target.name not in catalog() and (here := path_here()) is not None and here.parent == folder:

@@ -18,12 +18,6 @@ from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
 from memsim.files import write_text
 
-STATIC = (
-    "the program, or a library that it uses, has NVIDIA's CUDA runtime linked into it, which runs on NVIDIA's"
-    ' driver only. Build it with the shared runtime: NVCC_APPEND_FLAGS="-cudart shared", or'
-    " -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared for CMake"
-)
-
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.option("--analyze", is_flag=True, help="Count what the first launch of each kind costs.")
@@ -81,8 +75,8 @@ def exec_(
         _write(launches, output)
         raise
     _write(launches, output)
-    if launches.asked_for_tables and (code or not launches.kinds):
-        _tell(STATIC)
+    if static := launches.why_nothing(code):
+        _tell(static)
     return code
 
 

@@ -314,5 +314,11 @@ def _of_project(name: str) -> Job | None:
     from memsim.targets.project import read_project
 
     path = path_here()
-    targets = () if path is None else read_project(path).targets
-    return next((job for job in targets if job.name == name), None)
+    if path is None:
+        return None
+    project = read_project(path)
+    program = next((one for one in project.programs if one.name == name), None)
+    if program is not None:
+        hint = f"memsim exec --analyze -- {program}; with --record FOLDER every verb takes its launches"
+        raise MemsimError(f"{name} is a program", hint=hint)
+    return next((job for job in project.targets if job.name == name), None)

@@ -107,7 +107,10 @@ def _targets() -> Sequence[Job]:
     path = path_here()
     if path is None:
         raise MemsimError("there is no TARGET, and no memsim.toml here", hint="memsim init writes one")
-    return read_project(path).targets
+    project = read_project(path)
+    for program in project.programs:
+        say(f"not looked at: {program.name}, a program: memsim exec --sanitize -- {program}", err=True)
+    return project.targets
 
 
 def _target(ctx: click.Context, name: str) -> Job | MemsimError:

@@ -20,6 +20,7 @@ from memsim.driver.record_launches import LaunchRecorder
 from memsim.driver.remembered_launches import RememberedLaunches, called_by
 from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
+from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch
@@ -34,6 +35,13 @@ if TYPE_CHECKING:
 INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, LAUNCH_FAILED = 1, 701, 720, 719  # of CUresult
 #: What a GPU says of a fault.
 RESULT_OF_FAULT = {"address": 700, "alignment": 716, "assert": 710, "trap": LAUNCH_FAILED, "endless": 702}
+
+
+STATIC = (
+    "the program, or a library that it uses, has NVIDIA's CUDA runtime linked into it, which runs on NVIDIA's"
+    ' driver only. Build it with the shared runtime: NVCC_APPEND_FLAGS="-cudart shared", or'
+    " -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared for CMake"
+)
 
 
 class LaunchShape(NamedTuple):
@@ -77,8 +85,9 @@ class ProgramRun(NamedTuple):
 
 class Launches:
     """Executes launches. analyze, sanitize: the first one of each kind is counted, or looked at for errors,
-    too. time: it is counted, and its time estimated. record: it is written below this folder. say: tells
-    people something at once. asked_for_tables: the program has asked for what only NVIDIA's driver has.
+    too. time: it is counted, and its time estimated, with this effort. record: it is written below this
+    folder. say: tells people something at once. asked_for_tables: the program has asked for what only
+    NVIDIA's driver has.
     """
 
     def __init__(
@@ -89,12 +98,14 @@ class Launches:
         analyze: bool = False,
         sanitize: bool = False,
         time: bool = False,
+        effort: Effort = "quick",
         record: Path | None = None,
         max_steps: int | None = None,
     ) -> None:
         self.chip, self.say = chip, say
         self.write: Callable[[bytes], object] = partial(os.write, 1)
         self.analyze, self.sanitize, self.time = analyze or time, sanitize, time
+        self.effort: Effort = effort
         self.max_steps = max_steps
         self.recorder = None if record is None else LaunchRecorder(record)
         self.asked_for_tables = False
@@ -102,6 +113,10 @@ class Launches:
         self.remembered = RememberedLaunches()
         #: Functions of libraries that were computed by other means than kernels, and how often.
         self.not_modelled: Counter[str] = Counter()
+
+    def why_nothing(self, exit_code: int) -> str:
+        """What is told of a program with NVIDIA's own runtime, which found no device; "" of others."""
+        return STATIC if self.asked_for_tables and (exit_code or not self.kinds) else ""
 
     def launch(
         self,
@@ -180,7 +195,7 @@ class Launches:
         with self._copies(job, module, device) as new_memory:
             try:
                 trace = trace_job(job, memory=new_memory())
-                time = estimate(job, trace, new_memory=new_memory) if self.time else None
+                time = estimate(job, trace, self.effort, new_memory) if self.time else None
                 return replace(analyze_trace(trace, job.arch), estimate=time), ""
             except (MemsimError, Poisoned) as error:
                 return None, str(error).splitlines()[0]

@@ -11,7 +11,9 @@ import subprocess
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import IO
 
 from memsim.driver.execute_launches import Launches
 from memsim.driver.native_arithmetic import use_processor
@@ -27,16 +29,24 @@ MOST_PROCESSES = 64
 SECONDS_TO_END = 2
 
 
-def run_program(command: Sequence[str], launches: Launches, folder: Path | None = None) -> int:
+def run_program(
+    command: Sequence[str],
+    launches: Launches,
+    folder: Path | None = None,
+    output: IO[bytes] | None = None,
+) -> int:
     """Runs a command to its end, in a folder; returns its exit code, 128 + the signal that ended it.
 
-    Each process of it that uses CUDA has a device of its own.
+    Each process of it that uses CUDA has a device of its own. output: where it, and its kernels, print; None
+    is where this process does.
 
     Raises:
         MemsimError: there is no such program, or memsim's libraries cannot be built.
     """
     found = libraries(command[0])
     use_processor(found)
+    if output is not None:
+        launches.write = partial(os.write, output.fileno())
     size = memory_of_this_machine()
     with tempfile.TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
         path = str(Path(scratch, "driver"))
@@ -44,7 +54,9 @@ def run_program(command: Sequence[str], launches: Launches, folder: Path | None 
         door.listen()
         environment = {**os.environ, VARIABLE: path, **_found_first(found)}
         try:
-            program = subprocess.Popen(list(command), env=environment, cwd=folder)
+            program = subprocess.Popen(
+                list(command), env=environment, cwd=folder, stdout=output, stderr=output
+            )
         except OSError as error:
             raise MemsimError(f"cannot run {command[0]}: {error.strerror}") from None
         try:

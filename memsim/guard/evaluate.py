@@ -73,13 +73,20 @@ ALONE = {
 class GuardedKernel:
     """A kernel under the guard. entry: its baseline, None if there is none.
 
-    arguments: the kernel's arguments in a line, None if unknown.
+    arguments: the kernel's arguments in a line, None if unknown. program: the target that launches it, if
+    that is a program.
     """
 
     name: str
     analysis: Analysis
     entry: Entry | None = None
     arguments: str | None = None
+    program: str = ""
+
+    @property
+    def target(self) -> str:
+        """The name of the target for which its budgets are declared."""
+        return self.program or self.name
 
     @cached_property
     def pairs(self) -> list[SitePair]:

@@ -71,7 +71,7 @@ def judge(
     checked: list[tuple[Declared[Budget], Checked]] = []
     for rule in rules:
         for subject in subjects:
-            if subject.name not in rule.kernels:
+            if subject.target not in rule.kernels:
                 continue
             try:
                 checked.append((rule, check(rule.what, subject, _accepted(subject, acceptances), subjects)))
@@ -150,14 +150,14 @@ def _idle_rules(
             about = (
                 has_rows(budget, subject, _accepted(subject, acceptances))
                 for subject in subjects
-                if subject.name in rule.kernels
+                if subject.target in rule.kernels
             )
             if not any(about):
                 yield _idle_alternative(rule, text, column)
 
 
 def _accepted(subject: GuardedKernel, acceptances: Sequence[Declared[Selector]]) -> list[Selector]:
-    return [one.what for one in acceptances if subject.name in one.kernels]
+    return [one.what for one in acceptances if subject.target in one.kernels]
 
 
 def _idle_acceptances(
@@ -193,7 +193,7 @@ def _is_needed(
         and acceptance.what.surely_matches(subject.name, site)
         and alternative.matches(subject.name, site)
         for subject in subjects
-        if subject.name in acceptance.kernels
+        if subject.target in acceptance.kernels
         for site in subject.analysis.sites
     )
 
@@ -201,13 +201,15 @@ def _is_needed(
 def _unguarded(
     subjects: Sequence[GuardedKernel], checked: Sequence[tuple[Declared[Budget], Checked]]
 ) -> Iterator[Problem]:
+    """Every target has to have a budget that applies to it; one that is a program, to one of its launches."""
     if not subjects:
         yield Problem("", MemsimError("there is no kernel to check"))
-    for subject in subjects:
-        if any(_says_something(rule, one) for rule, one in checked if one.kernel == subject.name):
-            continue
-        error = MemsimError(
-            f"no budget applies to {subject.name}",
-            hint="declare a budget for the memory that it uses, or the budget 'baseline'",
-        )
-        yield Problem(subject.name, error)
+    judged = {one.kernel for rule, one in checked if _says_something(rule, one)}
+    guarded = {subject.target for subject in subjects if subject.name in judged}
+    for name in dict.fromkeys(subject.target for subject in subjects):
+        if name not in guarded:
+            error = MemsimError(
+                f"no budget applies to {name}",
+                hint="declare a budget for the memory that it uses, or the budget 'baseline'",
+            )
+            yield Problem(name, error)

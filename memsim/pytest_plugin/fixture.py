@@ -123,6 +123,8 @@ class Guard:
                 named = launch.get("target")
                 jobs = self._project().chosen([named]) if named else [self._job(dict(launch))]
                 for job in jobs:
+                    if not isinstance(job, Job):
+                        raise MemsimError(f"{job.name} is a program", hint=f"memsim exec --sanitize -- {job}")
                     self._sanitize(job, allow)
             if errors and not marker.args:
                 return

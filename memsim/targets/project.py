@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from memsim.arch import SM_90, get_arch
 from memsim.boundary import check_inside, confinement
 from memsim.errors import MemsimError
 from memsim.files import file_exists
@@ -26,6 +27,7 @@ from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
 from memsim.source.expressions import Number
 from memsim.targets.config_tables import ConfigTable, read_toml
+from memsim.targets.program_target import ProgramTarget, words_of
 from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of, kind_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
@@ -38,6 +40,7 @@ ADD_VALUES = "write targets for the kernels in its comments, with the values tha
 
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
 FILE_KEYS = ("file", "instead_of", *CUDA.keys)
+PROGRAM_KEYS = ("command", "name", "arch", "max_steps")
 GUARD_KEYS = ("budgets", "accept")
 #: A key that is not there.
 Unsaid = msgspec.UnsetType
@@ -61,6 +64,7 @@ class TargetTable(msgspec.Struct, frozen=True):
 
     file: str | Unsaid = msgspec.UNSET
     kernel: str | Unsaid = msgspec.UNSET
+    command: str | tuple[str, ...] | Unsaid = msgspec.UNSET
     instead_of: str | Unsaid = msgspec.UNSET
     let: dict[str, int | float] | Unsaid = msgspec.UNSET
     name: str | Unsaid = msgspec.UNSET
@@ -127,7 +131,8 @@ class Base:
 
 @dataclass(frozen=True)
 class Project:
-    """A configuration. path: of its file. baseline: path of the baseline file.
+    """A configuration. path: of its file. programs: targets whose launches are known when they have run.
+    baseline: path of the baseline file.
 
     from_source: of each target of a CUDA file, by name, what it says of the source's launch. base: what it is
     checked against, if it is.
@@ -140,30 +145,34 @@ class Project:
     baseline: Path
     from_source: Mapping[str, FromSource] = field(default_factory=dict)
     base: Base | None = None
+    programs: tuple[ProgramTarget, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The folder that file names are relative to."""
         return self.path.parent
 
-    def chosen(self, patterns: Sequence[str]) -> tuple[Job, ...]:
+    def program_of(self, launch: str) -> ProgramTarget | None:
+        """The program that makes a launch of this name; None if it is a target's own."""
+        return next((program for program in self.programs if program.makes(launch)), None)
+
+    def chosen(self, patterns: Sequence[str]) -> tuple[Job | ProgramTarget, ...]:
         """The targets that match the patterns; all if there are none.
 
         Raises:
             MemsimError: a pattern without a match.
         """
-        names = [target.name for target in self.targets]
+        all_of_them: tuple[Job | ProgramTarget, ...] = (*self.targets, *self.programs)
+        names = [target.name for target in all_of_them]
         for pattern in patterns:
             if not any(fnmatchcase(name, pattern) for name in names):
                 near = get_close_matches(pattern, names, n=3)
                 hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(names[:8])}"
                 raise MemsimError(f"no target is called {pattern!r}", file=str(self.path), hint=hint)
         if not patterns:
-            return self.targets
+            return all_of_them
         return tuple(
-            target
-            for target in self.targets
-            if any(fnmatchcase(target.name, pattern) for pattern in patterns)
+            target for target in all_of_them if any(fnmatchcase(target.name, pattern) for pattern in patterns)
         )
 
 
@@ -217,7 +226,7 @@ def read_project(
     table.check_keys(ProjectTable.__struct_fields__)
     project = table.read_as(ProjectTable)
 
-    targets: dict[str, Job] = {}
+    targets: dict[str, Job | ProgramTarget] = {}
     from_source: dict[str, FromSource] = {}
     rules: list[Declared[Budget]] = []
     acceptances: list[Declared[Selector]] = []
@@ -256,7 +265,15 @@ def read_project(
         rules.append(Declared(parse_budget(EVERY_COUNT), rest, general=True))
     baseline = path.parent / project.baseline
     check_inside(baseline)
-    return Project(path, tuple(targets.values()), tuple(rules), tuple(acceptances), baseline, from_source)
+    return Project(
+        path,
+        tuple(target for target in targets.values() if isinstance(target, Job)),
+        tuple(rules),
+        tuple(acceptances),
+        baseline,
+        from_source,
+        programs=tuple(target for target in targets.values() if isinstance(target, ProgramTarget)),
+    )
 
 
 def _check_name(entry: ConfigTable, name: str) -> None:
@@ -279,19 +296,24 @@ def _memsim_table(document: dict[str, Any]) -> Any:
 
 def _told(entry: ConfigTable) -> TargetTable:
     """The keys of one entry, which must be those of its kind."""
-    entry.check_keys((*(FILE_KEYS if "file" in entry.values else CATALOGUE_KEYS), *GUARD_KEYS))
-    if "file" not in entry.values and "kernel" not in entry.values:
-        entry.fail("neither kernel nor file", EXAMPLE)
+    kinds = {"command": PROGRAM_KEYS, "file": FILE_KEYS, "kernel": CATALOGUE_KEYS}
+    keys = next((keys for key, keys in kinds.items() if key in entry.values), None)
+    if keys is None:
+        entry.check_keys((*FILE_KEYS, *kinds, "size", *GUARD_KEYS))
+        entry.fail("neither kernel nor file nor command", EXAMPLE)
+    entry.check_keys((*keys, *GUARD_KEYS))
     return entry.read_as(TargetTable)
 
 
 def _jobs(
     entry: ConfigTable, told: TargetTable, project: ProjectTable, kernels: Path | None, tree: Path | None
-) -> Iterator[Job]:
-    """The jobs of one entry: a pattern may name several kernels of the catalogue."""
+) -> Iterator[Job | ProgramTarget]:
+    """The jobs of one entry, or its program: a pattern may name several kernels of the catalogue."""
     said = {**({"arch": project.arch} if project.arch else {}), **told.said}
     try:
-        if "file" in said:
+        if "command" in said:
+            yield _program(said, tree or entry.file.path.parent)
+        elif "file" in said:
             yield from _of_file(entry, said, tree)
         else:
             yield from _of_catalogue(entry, said, kernels, tree)
@@ -299,6 +321,12 @@ def _jobs(
         if error.file is not None:
             raise  # it already has a place
         entry.fail(error.message, error.hint)
+
+
+def _program(said: Mapping[str, Any], folder: Path) -> ProgramTarget:
+    words = words_of(said["command"])
+    chip = get_arch(said.get("arch", SM_90))
+    return ProgramTarget(said.get("name", Path(words[0]).name), words, folder, chip, said.get("max_steps"))
 
 
 def _of_catalogue(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -14,12 +15,13 @@ from memsim.files import file_exists, read_bytes, read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import has_time_budget, judge, restrict_rule
+from memsim.guard.judge import judge, restrict_rule
 from memsim.guard.outcome import Coverage, NotCompared, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
 from memsim.source.kernels import kernels
-from memsim.targets.analyze_targets import analyze_all, timed
+from memsim.targets.measure_targets import Progress, measure_all
+from memsim.targets.program_target import ProgramTarget
 from memsim.targets.project import OWN_FILE, Base, Project
 from memsim.targets.revision import text_at
 from memsim.targets.source_launch import Followed, follow, kernel_of, launching_text_of
@@ -34,15 +36,21 @@ def coverage_of(
     chosen: Sequence[Job],
     cache: Path | None = None,
     not_compared: Sequence[NotCompared] = (),
+    subjects: Sequence[GuardedKernel] = (),
 ) -> Coverage:
     """The kernels that are defined in CUDA files below the project's folder, and those without a target.
+
+    subjects: what was counted, the launches of programs among them.
 
     Hidden folders, links, the cache, and folders with a configuration of their own are left out. Nothing is
     counted if no target is of a CUDA file.
     """
-    guarded = set(filter(None, map(_definition, chosen)))
+    launched = [subject for subject in subjects if subject.program]
+    guarded = {*filter(None, map(_definition, chosen)), *_definitions(launched)}
+    base = project.base
+    gone = () if base is None else (*base.gone, *_launched_no_more(project, base, launched))
     if not guarded:
-        return Coverage(not_compared=tuple(not_compared))
+        return Coverage(not_compared=tuple(not_compared), gone=gone)
     found = {}
     for path in _cuda_files(project.folder, cache):
         for kernel in kernels(read_bytes(path).decode("utf-8", "replace")):
@@ -52,7 +60,6 @@ def coverage_of(
                 name=kernel.plain, file=shown, line=kernel.line
             )
     unguarded = tuple(one for key, one in found.items() if key not in guarded)
-    base = project.base
     if base is None:
         return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared))
     folder = project.folder.resolve().relative_to(base.repository.resolve()).as_posix()
@@ -60,7 +67,7 @@ def coverage_of(
     unguarded = tuple(
         msgspec.structs.replace(one, is_new=one.name not in before[one.file]) for one in unguarded
     )
-    return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared), gone=base.gone)
+    return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared), gone=gone)
 
 
 def _kernels_at(base: Base, place: str) -> set[str]:
@@ -83,6 +90,22 @@ def _definition(job: Job) -> tuple[Path, str] | None:
     return None if kernel is None else ((Path(kernel.file) if kernel.file else path).resolve(), kernel.plain)
 
 
+def _definitions(launched: Iterable[GuardedKernel]) -> Iterator[tuple[Path, str]]:
+    """The same of kernels that programs launch, as far as their line tables name files."""
+    for subject in launched:
+        trace = subject.analysis.trace
+        plain = re.findall(r"\w+", trace.kernel.partition("<")[0])[-1]
+        for file in {file for _, _, file, line in trace.listing if line}:
+            yield Path(file).resolve(), plain
+
+
+def _launched_no_more(project: Project, base: Base, launched: Sequence[GuardedKernel]) -> list[str]:
+    """Launches in the base's baseline whose programs have run and do not make them any more."""
+    ran, names = {one.program for one in launched}, {one.name for one in launched}
+    makers = {name: project.program_of(name) for name in base.entries if name not in names}
+    return [name for name, program in makers.items() if program is not None and program.name in ran]
+
+
 def _cuda_files(folder: Path, cache: Path | None) -> Iterator[Path]:
     """The CUDA files below a folder, in order, but for the cache's."""
     waiting = [folder]
@@ -100,12 +123,9 @@ def _cuda_files(folder: Path, cache: Path | None) -> Iterator[Path]:
         waiting += [one for one in folders if one != cache and not file_exists(one / OWN_FILE)]
 
 
-Progress = Callable[[float], None] | None
-
-
 def check_project(
     project: Project,
-    chosen: Sequence[Job],
+    chosen: Sequence[Job | ProgramTarget],
     cache: Path | None,
     jobs: int | None = None,
     progress: Progress = None,
@@ -116,7 +136,7 @@ def check_project(
         MemsimError: the baseline cannot be read, or is required and missing.
     """
     base = project.base
-    some = len(chosen) < len(project.targets)
+    some = len(chosen) < len(project.targets) + len(project.programs)
     names = [target.name for target in chosen]
     rules = [restrict_rule(rule, names) for rule in project.rules if set(rule.kernels) & set(names)]
     entries = read_baseline(project.baseline)
@@ -128,26 +148,21 @@ def check_project(
         raise MemsimError("there is no baseline", file=str(project.baseline), hint=hint)
 
     subjects: list[GuardedKernel] = []
-    problems, unknown = _follow_sources(project, chosen)
-    for number, measured in enumerate(analyze_all(chosen, cache, jobs), 1):
-        target = measured.target
-        name = target.name
-        if measured.analysis is not None:
-            analysis = measured.analysis
-            if has_time_budget(name, rules):
-                analysis = timed(analysis, target, cache, "whole")
-            subjects.append(GuardedKernel(name, analysis, (entries or {}).get(name), target.given))
-        if measured.error is not None:
-            problems.append(Problem(name, measured.error))
-        if progress is not None:
-            progress(number / len(chosen))
+    single = [target for target in chosen if isinstance(target, Job)]
+    problems, unknown = _follow_sources(project, single)
+    for one in measure_all(chosen, rules, cache, jobs, progress):
+        if one.analysis is not None:
+            entry = (entries or {}).get(one.name)
+            subjects.append(GuardedKernel(one.name, one.analysis, entry, one.arguments, one.program))
+        if one.error is not None:
+            problems.append(Problem(one.name, one.error))
     if base is not None and not some:
         problems += base.problems
     elif not some and any(rule.what.needs_baseline for rule in rules):
-        problems += _left_over(project, entries or {}, names)
+        problems += _left_over(project, entries or {}, [*names, *(one.name for one in subjects)], problems)
     is_part = some or base is not None  # what a base declares for all need not apply to what is left
     outcome = judge(subjects, rules, project.acceptances, problems, some=is_part)
-    covered = None if some else coverage_of(project, chosen, cache, unknown)
+    covered = None if some else coverage_of(project, single, cache, unknown, subjects)
     return replace(outcome, coverage=covered, against=None if base is None else base.revision)
 
 
@@ -182,17 +197,19 @@ def read_baseline(path: Path) -> dict[str, Entry] | None:
         return None
 
 
-def _left_over(project: Project, entries: dict[str, Entry], names: Sequence[str]) -> list[Problem]:
-    """Kernels in the baseline that are no longer targets."""
-    return [
-        Problem(
-            name,
-            MemsimError(
-                f"{name} is in the baseline but is no longer a target",
-                file=str(project.baseline),
-                hint="memsim baseline removes it",
-            ),
+def _left_over(
+    project: Project, entries: dict[str, Entry], names: Sequence[str], problems: Sequence[Problem]
+) -> Iterator[Problem]:
+    """Kernels in the baseline that are no longer targets, or that their programs no longer launch."""
+    failed = {problem.kernel for problem in problems}
+    for name in entries:
+        program = project.program_of(name)
+        if name in names or name in failed or (program is not None and program.name in failed):
+            continue
+        why = "is no longer a target" if program is None else f"{program} no longer launches it"
+        error = MemsimError(
+            f"{name} is in the baseline but {why}",
+            file=str(project.baseline),
+            hint="memsim baseline removes it",
         )
-        for name in entries
-        if name not in names
-    ]
+        yield Problem(name, error)

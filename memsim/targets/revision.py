@@ -204,17 +204,20 @@ def _merge(project: Project, base: Base, path: Path, place: str) -> Project:
     there = [job for job in before.targets if not _is_gone(job.kernel)]
     written = os.path.relpath(before.baseline, path.parent)
     entries = _baseline_at(base, (Path(place).parent / written).as_posix())
-    names = {job.name for job in there}
+    names = {job.name for job in there} | {program.name for program in before.programs}
     mine = [job for job in project.targets if job.name not in names]
-    new = [job.name for job in mine]
+    programs = (*before.programs, *(one for one in project.programs if one.name not in names))
+    new = [job.name for job in mine] + [one.name for one in project.programs if one.name not in names]
     gone += [job.name for job in before.targets if job.name not in names and job.name not in new]
-    gone += [name for name in entries if name not in names and name not in new and name not in gone]
+    known = {*names, *new, *gone, *(name for name in entries if any(one.makes(name) for one in programs))}
+    gone += [name for name in entries if name not in known]
     only = [restrict_rule(rule, new) for rule in project.rules if set(rule.kernels) & set(new)]
     accepted = [restrict_rule(one, new) for one in project.acceptances if set(one.kernels) & set(new)]
     lost = {problem.kernel for problem in problems}
     return replace(
         project,
         targets=(*there, *mine),
+        programs=programs,
         rules=(*(restrict_rule(rule, names) for rule in before.rules if set(rule.kernels) & names), *only),
         acceptances=(*before.acceptances, *accepted),
         from_source={**project.from_source, **before.from_source},
