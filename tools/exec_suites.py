@@ -30,7 +30,7 @@ from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from memsim.driver.native_build import libraries
+from memsim.driver.native_build import libraries, newest_headers
 
 #: Libraries that link NVIDIA's static runtime, or draw, or need several machines.
 OUT_OF_REACH = re.compile(
@@ -125,11 +125,16 @@ def small(arguments: list[str]) -> tuple[str, ...]:
 
 
 def single_files(suite: str, root: Path, pattern: str, flags: tuple[str, ...]) -> Iterator[Program]:
-    """Files with a `main`."""
+    """Files with a `main`, with the sources that they share. Those of a ladder get the number of a kernel."""
+    shared = tuple(map(str, root.glob("src/runner.cu")))
     for path in sorted(root.glob(pattern)):
-        if re.search(r"\bint\s+main\s*\(", path.read_text(errors="replace")):
+        text = path.read_text(errors="replace")
+        if re.search(r"\bint\s+main\s*\(", text):
             name = path.relative_to(root).with_suffix("").as_posix()
-            yield Program(suite, name, path.parent, (path.name,), flags, ("1",) if suite == "llm.c" else ())
+            sources = (path.name, *(shared if "runner.cuh" in text else ()))
+            linked = ("-lcublas", "-lcublasLt") if suite == "llm.c" or "cublas" in text else ()
+            numbered = suite in ("SGEMM_CUDA", "llm.c") and "argv[1]" in text
+            yield Program(suite, name, path.parent, sources, (*flags, *linked), ("1",) if numbered else ())
 
 
 def programs(suite: str, root: Path) -> list[Program]:
@@ -148,10 +153,22 @@ def build(program: Program, scratch: Path, seconds: float) -> tuple[Path | None,
     environment = {**os.environ, "NVCC_APPEND_FLAGS": "-cudart shared -lineinfo", "NVCC_THREADS": "2"}
     stubs = scratch / "stubs"
     stubs.mkdir()
-    (stubs / "libcuda.so").symlink_to(libraries() / "libcuda.so.1")
+    for name in ("libcuda", "libcublas", "libcublasLt"):
+        for newest in sorted(libraries().glob(f"{name}.so.*"))[-1:]:
+            (stubs / f"{name}.so").symlink_to(newest)
+    blas = [f"-I{folder}" for folder in newest_headers().values() if (folder / "cublas_v2.h").is_file()]
     target = scratch / "program"
     if program.sources:
-        command = ["nvcc", "-arch=sm_90", *program.sources, "-o", str(target), f"-L{stubs}", *program.flags]
+        command = [
+            "nvcc",
+            "-arch=sm_90",
+            *program.sources,
+            "-o",
+            str(target),
+            f"-L{stubs}",
+            *blas,
+            *program.flags,
+        ]
         ways = [command, [*command, "-rdc=true"]]
         folder = program.folder
     else:
