@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memsim.argument_types import ArrayArg, Pointers, TensorMap, TensorMaps, Texture
     from memsim.captured.analyze_any import analyze, sanitize
     from memsim.captured.session import capture
+    from memsim.driver.own_device import device
     from memsim.errors import MemsimError
     from memsim.kernels import catalog
     from memsim.layout import Layout, Swizzle
@@ -42,6 +43,7 @@ __all__ = [
     "analyze",
     "capture",
     "catalog",
+    "device",
     "global_access",
     "load",
     "run",
@@ -66,6 +68,7 @@ _HOMES = {
     "analyze": "memsim.captured.analyze_any",
     "capture": "memsim.captured.session",
     "catalog": "memsim.kernels",
+    "device": "memsim.driver.own_device",
     "global_access": "memsim.plain_addresses",
     "load": "memsim.api.loading",
     "run": "memsim.api.running",

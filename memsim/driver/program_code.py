@@ -4,6 +4,7 @@ are.
 
 from __future__ import annotations
 
+import re
 import tempfile
 import zlib
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from memsim.compile.toolkit import find_tool
 from memsim.driver.program_memory import ProgramMemory
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
+from memsim.names.demangle import demangle
 from memsim.programs import run_program
 from memsim.sass.binary import cubins_in
 from memsim.sass.cubin import USER_CONSTANTS
@@ -27,6 +29,8 @@ from memsim.sass.machine_code import MachineModule, read_module
 from memsim.store import Store, cache_folder
 
 ELF = b"\x7fELF"
+#: Of names: Numba encodes a version and its options in them.
+ABI_TAGS = re.compile(r"(\[abi:\w*)+\]+")
 
 
 class ProgramModule:
@@ -52,7 +56,8 @@ class ProgramModule:
         listing = self.machine.listing_of(name)
         lines = () if listing is None else listing.lines
         files = dict.fromkeys(line.source.file for line in lines if line.source is not None)
-        return Kernel(name, machine, texts_beside(None).of(files))
+        plain = ABI_TAGS.sub("", shown := demangle(name))
+        return Kernel(name, machine, texts_beside(None).of(files), called="" if plain == shown else plain)
 
     def first_contents(self) -> Iterator[tuple[str, bytes]]:
         """The variables, with the contents that the code has for them."""

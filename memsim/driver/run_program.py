@@ -9,7 +9,7 @@ import socket
 import struct
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -52,7 +52,7 @@ def run_program(
         path = str(Path(scratch, "driver"))
         door.bind(path)
         door.listen()
-        environment = {**os.environ, VARIABLE: path, **_found_first(found)}
+        environment = {**os.environ, **environment_of(path, found)}
         try:
             program = subprocess.Popen(
                 list(command), env=environment, cwd=folder, stdout=output, stderr=output
@@ -60,22 +60,28 @@ def run_program(
         except OSError as error:
             raise MemsimError(f"cannot run {command[0]}: {error.strerror}") from None
         try:
-            _serve(door, program, launches, size)
+            ended = os.pidfd_open(program.pid)
+            try:
+                serve(door, ended, lambda: program.poll() is not None, launches, size)
+            finally:
+                os.close(ended)
         finally:
             _end(program)
     code = program.returncode
     return code if code >= 0 else 128 - code
 
 
-def _found_first(folder: Path) -> dict[str, str]:
-    """The environment in which memsim's libraries are found before all others.
-
-    Those that a library names by a path of its own (RPATH, as PyTorch's do) are found first only if they are
-    loaded already. A program gets that of its release of CUDA, because the symbols have versions.
+def loaded_first(folder: Path) -> list[str]:
+    """Those of memsim's libraries that have to be loaded before a library names them by a path of its own
+    (RPATH, as PyTorch's do). It gets that of its release of CUDA, because the symbols have versions.
     """
-    ours = sorted(map(str, folder.glob("libcu[db]*.so.*[0-9][0-9]")), reverse=True)
-    wanted = {LIBRARY_PATH: [str(folder)], "LD_PRELOAD": ours}
-    return {
+    return sorted(map(str, folder.glob("libcu[db]*.so.*[0-9][0-9]")), reverse=True)
+
+
+def environment_of(path: str, folder: Path) -> dict[str, str]:
+    """The environment in which a program finds memsim at `path`, and its libraries before all others."""
+    wanted = {LIBRARY_PATH: [str(folder)], "LD_PRELOAD": loaded_first(folder)}
+    return {VARIABLE: path} | {
         name: os.pathsep.join([*first, *filter(None, [os.environ.get(name)])])
         for name, first in wanted.items()
     }
@@ -90,9 +96,12 @@ def _end(program: subprocess.Popen[bytes]) -> None:
                 program.wait(SECONDS_TO_END)
 
 
-def _serve(door: socket.socket, program: subprocess.Popen[bytes], launches: Launches, size: int) -> None:
-    """Answers the questions of all processes of a program, one after the other, until the program ends."""
-    ended = os.pidfd_open(program.pid)
+def serve(
+    door: socket.socket, ended: int, has_ended: Callable[[], bool], launches: Launches, size: int
+) -> None:
+    """Answers the questions of all processes of a program, one after the other, until the program ends: when
+    the file `ended` can be read, and it has.
+    """
     clients: dict[int, Client] = {}
     with selectors.DefaultSelector() as waiting:
         waiting.register(ended, selectors.EVENT_READ)
@@ -106,10 +115,9 @@ def _serve(door: socket.socket, program: subprocess.Popen[bytes], launches: Laun
                     elif fd in clients and not clients[fd].serve():
                         waiting.unregister(fd)
                         clients.pop(fd).close()
-                if ended in ready and program.poll() is not None:
+                if ended in ready and has_ended():
                     return
         finally:
-            os.close(ended)
             for client in clients.values():
                 client.close()
 
