@@ -85,6 +85,7 @@ def sanitize_job(
         found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
         found += [said.absent_lanes(*one) for one in ears.masks.found.items()]
         found += [said.unfinished(*one) for one in unfinished.found.items()]
+        found += [said.outlived(*one) for one in races.outlived.items()]
         found += [said.wrong_mbarrier(fault, lanes) for fault, lanes, _ in faults[SYNC]]
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)

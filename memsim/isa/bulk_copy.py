@@ -160,6 +160,7 @@ def deliver(
     for chosen, blocks, at in targets(machine, issue, place, ranks):
         by = np.where(blocks == issue.block[chosen], issue.warp[chosen], -1)
         machine.order.bulk_store(op.index, blocks, at, sizes[chosen], by, columns[chosen])
+        machine.visit(op, issue.block[chosen], issue.warp[chosen], blocks, True)
         machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
         if write is not None:
             for i, block, first in zip(chosen, blocks, at):
@@ -322,6 +323,7 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
             columns = machine.mbarriers.columns(second & 0xFFFFFF)
             by = np.where(rows == issue.block, issue.warp, -1)
             machine.order.bulk_store(op.index, rows, at, length, by, columns)
+            machine.visit(op, issue.block, issue.warp, rows, True)
         stores = machine.memory.space(space), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])

@@ -146,6 +146,13 @@ class MemoryMachine(Warps, Protocol):
     def lose(self, op: Op, access: str, space: str, width: int, poison: Poison, active: Mask) -> None:
         """Report an access with unknown addresses."""
 
+    def visit(
+        self, op: Op, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, is_async: bool = False
+    ) -> None:
+        """Report warps [n] of blocks `rows` whose access is to shared memory of `blocks`, perhaps several
+        times.
+        """
+
     def stretches(
         self,
         op: Op,

@@ -160,9 +160,14 @@ class MbarrierLanes:
         self.own = row, thread // WARP
 
     def use(self, machine: MemoryMachine, op: Op, initializes: bool = False) -> None:
-        """Tell of the access, if it is to objects in the lanes' own blocks."""
-        if (self.block == self.own[0]).all():
-            machine.order.use_mbarrier(op.index, self.place, self.active, initializes)
+        """Tell of the access."""
+        machine.visit(op, *self.own, self.block)
+        near = self.block == self.own[0]
+        some = self.active if near.all() else from_bools(self.spread(near))
+        machine.order.use_mbarrier(op.index, self.place, some, initializes, True)
+        if not near.all():
+            far = from_bools(self.spread(~near))
+            machine.order.use_mbarrier(op.index, self.place, far, initializes, False)
 
     def column(self, value: Any) -> np.ndarray:
         """A register's value in these lanes."""

@@ -126,8 +126,15 @@ class OrderListener:
     def pass_phase(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
         """Warps [n] of blocks [n] have waited for a phase of an mbarrier."""
 
-    def use_mbarrier(self, instruction: int, address: Int, active: Mask, initializes: bool) -> None:
-        """Lanes initialize mbarriers of their own blocks, or arrive or wait there."""
+    def use_mbarrier(
+        self, instruction: int, address: Int, active: Mask, initializes: bool, is_near: bool
+    ) -> None:
+        """Lanes initialize mbarriers, or arrive or wait there. is_near: in the memory of their own blocks."""
+
+    def visit(
+        self, instruction: int, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, is_async: bool
+    ) -> None:
+        """Warps [n] of blocks `rows` access shared memory of other `blocks`. is_async: some time later."""
 
     def copy_to_phase(self, column: int, row: int, warp: int) -> None:
         """The copies that follow complete at an mbarrier; a warp makes them."""

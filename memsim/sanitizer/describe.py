@@ -12,6 +12,7 @@ from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, T
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
+from memsim.sanitizer.block_lifetimes import Outside
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
@@ -269,6 +270,20 @@ class Description:
         kind = "a block may end before a copy by TMA has read its shared memory"
         cure = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 by the thread that copies"
         return Hazard(SYNC, kind, access, None, "", "", "", 0, 0, example.count, cure)
+
+    def outlived(self, access: Outside, example: Example) -> Hazard:
+        """Accesses to shared memory of a block that may have ended, or not begun."""
+        op = self.ops[access.instruction]
+        cure = "barrier.cluster.arrive and barrier.cluster.wait by all blocks"
+        kind = "a block may not have begun when another one accesses its shared memory"
+        if access.ends and example.later < 0:
+            kind = "a block may end before what is copied to its shared memory is there"
+            cure = "a wait for the phase of the mbarrier where it completes"
+        elif access.ends:
+            kind = "a block may end before another one has accessed its shared memory"
+        cure += f" {'behind' if access.ends else 'before'} {op.where}"
+        by = FoundAccess(op, _does(op), example.block, example.later)
+        return Hazard(SYNC, kind, by, None, "", "", "", 0, 0, example.count, cure)
 
     def absent_lanes(self, absent: AbsentLanes, example: Example) -> Hazard:
         """Lanes that a mask does not name, or that a shuffle reads from and that do not execute it."""

@@ -25,6 +25,7 @@ from memsim.model.operations import operation
 from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COPIES
+from memsim.sanitizer.block_lifetimes import BlockLifetimes, Outside
 from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.sanitizer.shared_races import (
     GROUP,
@@ -77,6 +78,8 @@ class RaceListener(ClockListener):
         self._is_kept = True
         self.unknown: set[tuple[int, str]] = set()
         self.met: dict[MixedBarriers, Example] = {}
+        self.outlived: dict[Outside, Example] = {}
+        self._lifetimes: BlockLifetimes | None = None
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self.finish()
@@ -85,6 +88,7 @@ class RaceListener(ClockListener):
         self._is_used, self._base = memory.shared_bytes > 0, self.layout.base
         blocks, of_block, size = threads.blocks, threads.shape[1], memory.shared_size
         self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
+        self._lifetimes = BlockLifetimes(blocks, self.outlived)
         self._is_kept = True
         self._active: dict[object, Mask] = {}
         self._known: dict[tuple[object, ...], Counter[Pair | Unwritten]] = {}
@@ -92,6 +96,8 @@ class RaceListener(ClockListener):
     def finish(self) -> None:
         """The running blocks have ended."""
         self._end_phase()
+        if self._lifetimes is not None:
+            self._lifetimes.end(self._races.clocks, self._races.classes.of)
 
     def run_together(self, mask: Mask) -> None:
         if self._is_used:
@@ -127,10 +133,17 @@ class RaceListener(ClockListener):
         again()
         return again
 
-    def use_mbarrier(self, instruction: int, address: Int, active: Mask, initializes: bool) -> None:
+    def use_mbarrier(
+        self, instruction: int, address: Int, active: Mask, initializes: bool, is_near: bool
+    ) -> None:
         """An mbarrier is a word that is stored where it is initialized, and then changed by atomics."""
         self._at_once()
-        way, place = WRITES if initializes else UPDATES, plus(low_bits(address, 24), -self._base)
+        way, place = WRITES if initializes else UPDATES, plus(low_bits(address, 32), -self._base)
+        if not is_near:
+            self._races.clocks.use()
+            self._races.access(way, instruction, place, MBARRIER_BYTES, active, peers=self.threads.peers)
+            return
+        place = low_bits(place, 24)
         if initializes:  # lanes of a warp with one address do it once
             lanes = self.threads.full(active)
             rows, threads = np.nonzero(lanes)
@@ -269,6 +282,22 @@ class RaceListener(ClockListener):
         clocks = self._clocks
         clocks.fence(*self._warps(mask))
 
+    def visit(
+        self, instruction: int, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, is_async: bool
+    ) -> None:
+        clocks, of = self._clocks, self._races.classes.of
+        lives, every = self._lives, np.arange(clocks.warps)
+        if not is_async:
+            agents = self._foreign(rows, warps)
+            lives.access(instruction, blocks, agents, clocks.ages[of[blocks]], rows, warps)
+        theirs = self._foreign(np.repeat(blocks, len(every)), np.tile(every, len(blocks)))
+        lives.begin(clocks, of[rows], instruction, rows, warps, theirs.reshape(-1, len(every)))
+
+    @property
+    def _lives(self) -> BlockLifetimes:
+        assert self._lifetimes is not None
+        return self._lifetimes
+
     def bulk_store(
         self,
         instruction: int,
@@ -278,6 +307,7 @@ class RaceListener(ClockListener):
         warps: np.ndarray,
         columns: np.ndarray,
     ) -> None:
+        self._copied(instruction, rows, columns)
         rows, start, length, warps, columns = self._of_classes(rows, start, length, warps, columns)
         agents = self._copies(columns)
         self._races.bulk_access(WRITES, instruction, rows, start - self._base, length, warps, agents)
@@ -292,10 +322,16 @@ class RaceListener(ClockListener):
         columns: np.ndarray,
         updates: bool,
     ) -> None:
+        self._copied(instruction, rows, columns)
         rows, start, warps, columns = self._of_classes(rows, start, warps, columns)
         way, length, agents = UPDATES if updates else WRITES, np.full(len(rows), width), self._copies(columns)
         access = self._races.bulk_access
         access(way, instruction, rows, start - self._base, length, warps, agents, proxy=False)
+
+    def _copied(self, instruction: int, rows: np.ndarray, columns: np.ndarray) -> None:
+        """Asynchronous operations write shared memory of blocks until mbarriers there say so."""
+        agents, ages = self._copies(columns), self._clocks.ages[self._races.classes.of[rows]]
+        self._lives.access(instruction, rows, agents, ages, rows, np.full(len(rows), -1))
 
     def _copies(self, columns: np.ndarray) -> np.ndarray:
         """The agents of what completes at mbarriers [n]."""

@@ -357,7 +357,8 @@ class SharedRaces:
         at = rows, holders, agents
         if clocks.are_used:
             late &= age > clocks.known[at]
-            late &= (agents >= COPIES) | (age >= clocks.bases[rows])
+            # A barrier of the block tells its own warps only.
+            late &= (agents >= COPIES) | (age >= clocks.bases[rows]) | (holders == clocks.foreign)
         else:
             late &= age >= clocks.bases[rows]
         if name in self.made and lanes.made is not None:

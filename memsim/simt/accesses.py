@@ -147,7 +147,7 @@ class Accesses(Lanes):
             MemsimError: there is no such block, or the address is out of bounds or misaligned.
         """
         mask = self.full(active)
-        _, own = self.of_shared(plus(address, -SHARED_WINDOW), mask)
+        blocks, own = self.of_shared(plus(address, -SHARED_WINDOW), mask)
         end = SHARED_BASE + align(self.memory.shared_bytes, 16)
         if ((own < SHARED_BASE) | (own + width > end) | (own % width != 0)).any():
             raise KernelFault(
@@ -161,7 +161,20 @@ class Accesses(Lanes):
         site = self.sites.site(op, f"cluster_{called}", "shared", width)
         place = plus(address, -SHARED_WINDOW - SHARED_BASE)  # with the block's rank
         self.listener.access(site, place, self.mask, active, frozenset(), None)
+        rows, threads = np.nonzero(mask)
+        self.visit(op, rows, threads // WARP, blocks, "async" in access)
         return False
+
+    def visit(
+        self, op: Op, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, is_async: bool = False
+    ) -> None:
+        """Report warps [n] of blocks `rows` whose access is to shared memory of `blocks`, perhaps several
+        times.
+        """
+        away = rows != blocks
+        if away.any():
+            rows, warps, blocks = np.unique([rows[away], warps[away], blocks[away]], axis=1)
+            self.order.visit(op.index, rows, warps, blocks, is_async)
 
     def elsewhere(self, address: Int, active: Mask) -> tuple[SpaceBytes, Int]:
         """The shared memory of the blocks that lanes access, and the addresses there."""

@@ -124,7 +124,7 @@ if (t >= 32) { wait(at(&full)); o[t + 64] = s[t - 32];
     assert {found.findings[0].first.does, found.findings[0].second.does} == {"loads", "copies"}
 
 
-@pytest.mark.parametrize("barrier", ["meet();", ""])
+@pytest.mark.parametrize("barrier", ["meet();", "", "__syncthreads();"])
 def test_shared_memory_of_another_block_is_ordered_by_the_clusters_barrier(barrier: str) -> None:
     body = f"""
 __shared__ float s[64];
@@ -136,8 +136,8 @@ o[t] = v;
 meet();
 """
     found = sanitized(body, grid=4, cluster=2)
-    assert len(found.findings) == (not barrier)
-    if not barrier:
+    assert len(found.findings) == (barrier != "meet();")
+    if barrier != "meet();":
         assert found.findings[0].count == 64 * 4
 
 
