@@ -11,12 +11,13 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
-from memsim.isa.op import Effect, Flow
 from memsim.isa.program import Op
 from memsim.simt.code import Code
 from memsim.simt.machine import Machine
+from memsim.simt.quiet_ways import waits_behind
 from memsim.state.parts import Mask
-from memsim.state.predicates import either
+from memsim.state.poison import Poison
+from memsim.state.predicates import both, either, to_bools
 
 
 @dataclass(eq=False)
@@ -78,7 +79,7 @@ class Groups:
                     self.ready.remove(other)
                     first = Group(first.pc, either(first.mask, other.mask), max(first.turns, other.turns))
                     taken = taken | warps
-                elif not self.joins_at_once(first.pc):
+                elif not self.join_later(first.pc, first.mask, other.mask):
                     where = self.code.program.ops[first.pc].where
                     self.machine.listener.uncertain(
                         f"lanes of a warp that reach {where} at the same time may reconverge early: "
@@ -91,18 +92,27 @@ class Groups:
         """The scheduling order of groups."""
         return not self.eager or bool(self.code.segments[group.pc].steps), group.pc
 
-    def joins_at_once(self, pc: int) -> bool:
-        """Is a barrier or the end next, and nothing before it to which the group's other lanes matter?"""
-        segment = self.code.segments[pc]
-        ops = self.code.program.ops[pc : segment.stop]
-        if any(op.effect in (Effect.MEMORY, Effect.LANES) for op in ops):
+    def join_later(self, pc: int, some: Mask, others: Mask) -> bool:
+        """Do lanes at one place wait for each other, or end, before it matters which of them go together?
+
+        At barriers that only one of the groups has set the other is not waited for.
+        """
+        passed = frozenset[int]()
+        while slots := waits_behind(self.code.dataflow, pc, passed):
+            apart = frozenset(slot for slot in slots if not self._wait_for_each_other(slot, some, others))
+            if not apart:
+                return True
+            passed |= apart
+        return slots is not None
+
+    def _wait_for_each_other(self, slot: int, some: Mask, others: Mask) -> bool:
+        """Do lanes of the same warp wait for each other at a convergence barrier?"""
+        machine = self.machine
+        if isinstance(machine.slots[slot], Poison):
             return False
-        control = segment.control
-        if control is None:
-            return segment.stop in self.code.segments and self.joins_at_once(segment.stop)
-        if control.flow is Flow.EXIT:
-            return control.guard is None
-        return control.flow in (Flow.WAIT_BARRIER, Flow.WARP_SYNC)
+        lanes = both(either(some, others), both(machine.whole_warps(some), machine.whole_warps(others)))
+        absent = machine.words_of(lanes) & ~machine.members_of(slot) != 0
+        return not bool((absent & to_bools(lanes)).any())
 
     def read_by_others(self) -> int:
         """Live slots (a bit set) of lanes outside of the running group."""

@@ -7,7 +7,6 @@ returns. Wrong merging, wrong meeting points or wrong liveness would show in som
 from __future__ import annotations
 
 from contextlib import suppress
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.api.running import run
-from memsim.isa.op import Effect, Flow
 from memsim.simt.groups import Groups
 from tests.ptx_front.loading import load_ptx
 
@@ -211,7 +209,6 @@ def test_random_programs_equal_the_scalar_interpreter(program: Any) -> None:
 
 def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted fault: waiting threads' registers are not kept."""
-    from memsim.simt.groups import Groups
 
     program = [("if", (0, "lt", 3, 7), [("set", 1, "add", 1, 5)], [("set", 1, "add", 1, 7)])]
     out = np.zeros((BLOCKS * THREADS, REGISTERS), np.int32)
@@ -223,37 +220,3 @@ def test_a_wrong_merge_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Groups, "read_by_others", lambda self: 0)
     run(load_ptx(to_ptx(program))["k"], BLOCKS, THREADS, [out])
     assert out.tolist() != expected
-
-
-@pytest.mark.parametrize(
-    ("effects", "flow", "guarded", "at_once"),
-    [
-        ([[Effect.ALU]], Flow.WAIT_BARRIER, False, True),
-        (
-            [[Effect.ALU], [Effect.ALU]],
-            Flow.WAIT_BARRIER,
-            False,
-            True,
-        ),  # the second is where others branch to
-        ([[], []], Flow.EXIT, False, True),
-        ([[], []], Flow.EXIT, True, False),
-        ([[Effect.ALU], [Effect.MEMORY]], Flow.WAIT_BARRIER, False, False),
-        ([[Effect.LANES], []], Flow.WAIT_BARRIER, False, False),
-        ([[], []], Flow.BRANCH, False, False),
-    ],
-)
-def test_lanes_that_meet_before_a_barrier_make_no_difference_without_an_access(
-    effects: list[list[Effect]], flow: Flow, guarded: bool, at_once: bool
-) -> None:
-    """Basic blocks that follow each other; the last one ends in control flow."""
-    ops: list[Any] = []
-    segments: dict[int, Any] = {}
-    for number, block in enumerate(effects):
-        start, last = len(ops), number == len(effects) - 1
-        ops += [SimpleNamespace(effect=effect) for effect in block]
-        control = SimpleNamespace(effect=Effect.CONTROL, flow=flow, guard="P0" if guarded else None)
-        ops += [control] if last else [SimpleNamespace(effect=Effect.ALU)]
-        segments[start] = SimpleNamespace(stop=len(ops), control=control if last else None)
-    code: Any = SimpleNamespace(program=SimpleNamespace(ops=ops), segments=segments)
-    machine: Any = None
-    assert Groups(machine, code).joins_at_once(0) is at_once
