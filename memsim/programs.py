@@ -63,22 +63,28 @@ def took_too_long(what: str, file: str | None = None) -> MemsimError:
 
 
 class _Watched:
-    """What one thread does within a limit. due: when it is interrupted next."""
+    """What one thread does within a limit. due: when it is interrupted next; is_late: it was interrupted."""
 
     def __init__(self, watcher: _Watcher, due: float) -> None:
         self.watcher, self.due, self.thread = watcher, due, threading.get_ident()
+        self.is_late = False
 
-    def interrupt(self, kind: type[BaseException] | None) -> None:
-        """Raises an exception in the thread; None: not the one that has not been raised yet."""
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(
-            ctypes.c_ulong(self.thread), None if kind is None else ctypes.py_object(kind)
-        )
+    def interrupt(self) -> None:
+        """Raises `_TimeUp` in the thread, soon."""
+        self.is_late = True
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(_TimeUp))
 
     def end(self) -> None:
-        """It is done."""
+        """It is done. What may still be on its way is raised here: were it taken back, Python 3.11 would look
+        for it again and again, and under a profiler do nothing else.
+        """
         with self.watcher.changed:
             self.watcher.running.discard(self)
-            self.interrupt(None)
+        if self.is_late:
+            with suppress(_TimeUp):
+                self.interrupt()
+                while True:
+                    pass
 
 
 class _Watcher:
@@ -106,7 +112,7 @@ class _Watcher:
                 now = time.monotonic()
                 for one in self.running:
                     if one.due <= now:
-                        one.interrupt(_TimeUp)
+                        one.interrupt()
                         one.due = now + AGAIN
                 self.wakes = min((one.due for one in self.running), default=math.inf)
                 self.changed.wait(None if self.wakes == math.inf else self.wakes - now)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -123,6 +124,31 @@ def test_one_thread_watches_all(monkeypatch: pytest.MonkeyPatch) -> None:
         while time.monotonic() < until:
             pass
     assert threading.active_count() == before
+
+
+def test_a_profiler_sees_the_end_of_a_limit() -> None:
+    """Python 3.11 traced nothing else once an exception had been taken back from a thread."""
+    script = """
+from memsim.programs import within_time_limit
+with within_time_limit("it"):
+    pass
+print(sum(range(9)))
+"""
+    code = f"import cProfile; cProfile.run({script!r})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+    assert done.returncode == 0 and done.stdout.startswith("36\n")
+
+
+def test_what_comes_too_late_is_raised_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code that holds the interpreter past its time is told so when it ends, and then never again."""
+    monkeypatch.setenv(VARIABLE, "0.1")
+    for _ in range(3):
+        with pytest.raises(MemsimError, match="did not finish"), within_time_limit("it"):
+            time.sleep(0.3)
+            for _ in range(1000):
+                pass
+        for _ in range(1000):
+            pass
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "soon", "nan", "1e99"])
