@@ -32,7 +32,7 @@ from memsim.isa.memory_access import (
     shape_of,
 )
 from memsim.isa.op import Address, Effect, Register, Trait, operand_of_kind, require
-from memsim.isa.program import Op
+from memsim.isa.program import GLOBAL, SHARED, Op
 from memsim.isa.readers import IntReader, PredicateReader
 from memsim.state.address_spaces import SHARED_WINDOW
 from memsim.state.parts import Mask
@@ -120,10 +120,13 @@ def commit_copies(form: BoundForm) -> Run:
 
 @executes("FENCE.VIEW.ASYNC", "<-", None, effect=Effect.MEMORY)
 def fence_proxies(form: BoundForm) -> Run:
-    """`fence.proxy.async`."""
+    """`fence.proxy.async`, with `.global` as `.G`, with `.shared::cta` as `.S`, with neither as `.S` directly
+    behind a `MEMBAR.ALL.GPU`.
+    """
+    spaces = [name for letter, name in (("S", SHARED), ("G", GLOBAL)) if letter in form.modifiers]
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
-        machine.order.fence_proxies(active)
+        machine.order.fence_proxies(op.index, active, spaces[0] if len(spaces) == 1 else "")
 
     return run
 

@@ -195,8 +195,10 @@ class OrderListener:
     def wait_for_products(self, mask: Mask, left: int) -> None:
         """Warps wait until at most so many of their groups of products are in flight."""
 
-    def fence_proxies(self, mask: Mask) -> None:
-        """What warps know of is ordered before what copies in bulk do from here on (`fence.proxy.async`)."""
+    def fence_proxies(self, instruction: int, mask: Mask, space: str) -> None:
+        """What warps know of is ordered before what copies in bulk do from here on (`fence.proxy.async`), in
+        shared or global memory, or in both ("").
+        """
 
     def fence_memory(self, mask: Mask, releases: bool) -> None:
         """Warps execute a fence for threads of other blocks; else what follows what they have seen only."""

@@ -19,8 +19,9 @@ import numpy as np
 
 #: Nodes after which no more are made, and bytes of what is kept of those that were asked for.
 MOST_NODES, MOST_KEPT = 1 << 20, 1 << 26
-#: Of each warp: the node of what it knows, of what it knew at its last fence, and of what it has seen.
-KNOWN, FENCED, SEEN = range(3)
+#: Of each warp: the node of what it knows, of what it knew at its last fence, of what it has seen, and of
+#: what is behind a proxy fence.
+KNOWN, FENCED, SEEN, PROXIED = KINDS = range(4)
 
 
 class Told(NamedTuple):
@@ -35,18 +36,19 @@ class Told(NamedTuple):
 
 
 class BlockOrder:
-    """Of a launch of so many blocks and warps of each. ages: of accesses of the running blocks [B]. is_full:
-    some orders are not known.
+    """Of a launch of so many blocks, warps of each, and agents, of which these are the first.
+
+    ages: of accesses of the running blocks [B]. is_full: some orders are not known.
     """
 
-    def __init__(self, blocks: int, warps: int) -> None:
-        self.shape = blocks, 1 + warps
-        self.is_full = blocks * (1 + warps) * 4 > MOST_KEPT
+    def __init__(self, blocks: int, warps: int, agents: int) -> None:
+        self.shape, self._warps = (blocks, 1 + agents), warps
+        self.is_full = blocks * (1 + agents) * 4 > MOST_KEPT
         self._before: list[tuple[int, ...]] = [()]
         self._told: list[Told | None] = [None]
         self._worked_out: dict[int, np.ndarray] = {}
-        self._held: dict[Hashable, tuple[int, int, int]] = {}
-        self._flags: dict[int, int] = {}
+        self._held: dict[Hashable, tuple[int, ...]] = {}
+        self._flags: dict[int, tuple[int, int]] = {}
 
     @property
     def is_used(self) -> bool:
@@ -58,7 +60,7 @@ class BlockOrder:
         self._blocks = blocks
         self.ages: np.ndarray = np.zeros(len(blocks), np.int32)
         self._barriers: np.ndarray = np.zeros(len(blocks), np.int64)
-        self._of: np.ndarray = np.zeros((3, len(blocks), self.shape[1] - 1), np.int64)
+        self._of: np.ndarray = np.zeros((len(KINDS), len(blocks), self._warps), np.int64)
         self._held = {}
 
     # --- events --------------------------------------------------------------------------------
@@ -70,7 +72,7 @@ class BlockOrder:
             return
         apart = rows & (self._of != self._of[:, :, :1]).any((0, 2))
         for row in np.flatnonzero(apart).tolist():
-            for kind in (KNOWN, FENCED, SEEN):
+            for kind in KINDS:
                 self._of[kind, row] = self._join(self._of[kind, row].tolist())
 
     def fence(self, rows: np.ndarray, warps: np.ndarray, releases: bool) -> None:
@@ -83,13 +85,27 @@ class BlockOrder:
         if releases:
             self.ages[np.unique(rows)] += 1
 
+    def fence_proxies(self, rows: np.ndarray, warps: np.ndarray) -> None:
+        """Warps [n] of blocks [n] execute a proxy fence."""
+        for row, warp in zip(rows.tolist(), warps.tolist()):
+            node = self._tell(self._node(KNOWN, row, warp), row, warp)
+            self._of[PROXIED, row, warp] = self._join((self._node(PROXIED, row, warp), node))
+        self.ages[np.unique(rows)] += 1
+
+    def hear(self, key: Hashable, row: int, agent: int) -> None:
+        """What an agent of a block has done so far is told somewhere."""
+        held = self._held.get(key, (0,) * len(KINDS))
+        told = self._new((), Told(int(self._blocks[row]), 0, agent, int(self.ages[row])))
+        self._held[key] = (self._join((held[KNOWN], told)), *held[1:])
+        self.ages[row] += 1
+
     def tell(self, rows: np.ndarray, warps: np.ndarray, keys: Iterable[Hashable]) -> None:
         """Warps [n] of blocks [n] arrive somewhere."""
         for row, warp, key in zip(rows.tolist(), warps.tolist(), keys):
-            known, *others = self._held.get(key, (0, 0, 0))
+            known, *others = self._held.get(key, (0,) * len(KINDS))
             own = self._tell(self._node(KNOWN, row, warp), row, warp)
             others = [self._join(pair) for pair in zip(others, self._of[1:, row, warp].tolist())]
-            self._held[key] = (self._join((known, own)), others[0], others[1])
+            self._held[key] = (self._join((known, own)), *others)
         self.ages[np.unique(rows)] += 1
 
     def learn(self, rows: np.ndarray, warps: np.ndarray, keys: Iterable[Hashable]) -> None:
@@ -115,13 +131,14 @@ class BlockOrder:
         apart[1:] = (rows[1:] != rows[:-1]) | (warps[1:] != warps[:-1]) | (cells[1:] != cells[:-1])
         for at in np.flatnonzero(apart & (fenced | bool(self._flags))).tolist():
             row, warp, cell = int(rows[at]), int(warps[at]), int(cells[at])
-            held = self._flags.get(cell, 0)
-            if reads and held:
-                self._of[SEEN, row, warp] = self._join((self._node(SEEN, row, warp), held))
+            held = self._flags.get(cell, (0, 0))
+            for kind, node in zip((SEEN, PROXIED), held) if reads else ():
+                self._of[kind, row, warp] = self._join((self._node(kind, row, warp), node))
             if writes:
-                told = self._node(FENCED, row, warp)
-                told = self._join((held, told)) if keeps else told
-                if told or held:
+                told = self._node(FENCED, row, warp), self._node(PROXIED, row, warp)
+                if keeps:
+                    told = self._join((held[0], told[0])), self._join((held[1], told[1]))
+                if any((*told, *held)):
                     self._flags[cell] = told
 
     # --- questions -----------------------------------------------------------------------------

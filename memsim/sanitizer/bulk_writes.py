@@ -21,6 +21,8 @@ from memsim.sanitizer.global_cells import Cells
 
 #: Instead of a thread of a warp, a copy that is not waited for; in place of barriers passed; ages of these.
 COPY, NEVER, LATE = 1 << 10, 1 << 30, (1 << 31) - 1
+#: The first of the agents that copies of warps are, behind all warps of a block.
+COPIES = COPY // WARP
 
 
 class Write(NamedTuple):

@@ -112,7 +112,10 @@ class Description:
         elif pair.seen:
             kind = "a flag has told of the first access, but no fence orders the second one behind the flag"
         cure = f"a flag: {FLAG}; grid.sync(); an atomic; or another launch"
-        if pair.seen:
+        if pair.unfenced:
+            kind = "a copy by TMA is not ordered with an access by the generic proxy"
+            cure = f"fence.proxy.async between {earlier.where} and {later.where}"
+        elif pair.seen:
             cure = f"__threadfence() between what has seen it and {later.where}"
         elif pair.together:
             cure = "one thread that stores, or an atomic"
@@ -120,6 +123,8 @@ class Description:
             cure = f"__syncthreads() between {earlier.where} and {later.where}"
         if example.earlier < 0 and not pair.together:
             wait = f"cp.async.bulk.wait_group (without .read) behind {earlier.where}"
+            if _reads_global(earlier):
+                wait = f"a wait for the phase of the mbarrier where the copy at {earlier.where} completes"
             cure = f"{wait}, then {'__syncthreads()' if pair.same_block else cure}"
         if self.constants.are_same(earlier, later):
             doubt = SAME
@@ -374,6 +379,11 @@ def _name_of(slot: int) -> str:
     kinds = {VECTOR: "R", UNIFORM: "UR", PREDICATE: "P", UNIFORM_PREDICATE: "UP"}
     first = max(one for one in kinds if one <= slot)
     return f"{kinds[first]}{slot - first}"
+
+
+def _reads_global(op: Op) -> bool:
+    """Whether an instruction has global memory copied from."""
+    return any(space == GLOBAL and way in ("bulk_load", "bulk_multicast") for way, space in op.touches)
 
 
 def _width(op: Op) -> int:

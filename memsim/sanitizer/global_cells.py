@@ -16,7 +16,8 @@ THREAD = (1 << BARRIERS) - 1
 
 class GlobalPair(NamedTuple):
     """Two instructions that race on an array; of one block, or of several; together: in one execution; seen:
-    by a flag, but no fence is behind that.
+    by a flag, but no fence is behind that; unfenced: they are ordered, but by different proxies without a
+    proxy fence.
     """
 
     earlier: int
@@ -25,6 +26,7 @@ class GlobalPair(NamedTuple):
     same_block: bool
     together: bool
     seen: bool
+    unfenced: bool = False
 
 
 class Cells:

@@ -6,13 +6,13 @@ age (`BlockOrder`). Two accesses are ordered if one warp makes both, if both are
 barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
 fences, a named barrier, an mbarrier, or the barrier of a cluster. A strong read counts if its value decides
 an access or a branch: a thread that does not look at a flag has not waited for it. What a copy in bulk
-writes, its warp has written when it has waited for it (bulk_writes.py); what one reads is compared with the
-writes before it, not with those behind it.
+writes, its warp has written when it has waited for it (bulk_writes.py); what one reads may be overwritten by
+who has waited for it (bulk_reads.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,9 @@ from memsim.isa.program import Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
-from memsim.order.order_listener import OrderListener
-from memsim.sanitizer.block_order import KNOWN, SEEN, BlockOrder
-from memsim.sanitizer.bulk_writes import BulkWrites, Write, copies_of
+from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN
+from memsim.sanitizer.block_order_listener import BlockOrderListener
+from memsim.sanitizer.bulk_writes import Write, copies_of
 from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair
 from memsim.sanitizer.shared_races import Example
 from memsim.state.address_spaces import Buffer
@@ -49,112 +49,27 @@ STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
 WRITES = frozenset(("store", "update"))
 
 
-class GlobalRaces(OrderListener):
-    """Finds them: `found`. limits: what is not followed, in words. is_partial: not all is that orders."""
+class GlobalRaces(BlockOrderListener):
+    """Finds them: `found`. limits: what is not followed, in words."""
 
     def __init__(self, program: Program, launch: Launch) -> None:
+        super().__init__(program, launch)
         self.found: dict[GlobalPair, Example] = {}
         self.limits: set[str] = set()
         self._ops = [
             op for op in program.ops if any(space in ("global", "generic") for _, space in op.touches)
         ]
         self.unit = min((bytes_of_piece(op.form) for op in self._ops), default=4)
-        self._bulk = BulkWrites()
         self._writers = [
             op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
         ]
-        self._copies = {op.index for op in self._ops if op.form.opcode.startswith("U")}
         self._of_block = np.array([_is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
         self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
-        self._order = BlockOrder(launch.blocks, launch.warps)
-        #: Whether what waits besides block barriers may matter.
-        self._is_ordered = False
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether not all is known that orders accesses."""
-        return self._order.is_full
-
-    # --- order ---------------------------------------------------------------------------------
 
     def start_chunk(self, threads: Any, memory: Memory) -> None:
-        self._threads, self._memory = threads, memory
-        self._barriers = np.zeros((len(threads.blocks), 1), np.int64)
-        self._order.start(threads.blocks)
-        self._bulk = BulkWrites()
-
-    def block_barrier(self, mask: Mask = True) -> None:
-        here: np.ndarray = np.broadcast_to(np.any(to_bools(mask), axis=1), len(self._barriers))
-        self._barriers = self._barriers + here[:, None]
-        self._order.pass_barrier(here)
-
-    def commit(self, mask: Mask) -> None:
-        for place in self._places(mask) if self._bulk.are_begun else ():
-            self._bulk.commit(place)
-
-    def wait(self, mask: Mask, left: int) -> None:
-        for place in self._places(mask) if self._bulk.are_begun else ():
-            self._bulk.wait(place, left)
-
-    def fence_memory(self, mask: Mask, releases: bool) -> None:
-        for row, warp in self._places(mask) if self._bulk.are_waited else ():
-            now = accesses_by(self._threads.blocks[row], self._barriers[row, 0], np.int64(warp * WARP))
-            for marks, cells in self._bulk.complete((row, warp)):
-                marks.who[cells], marks.age[cells] = now, self._order.ages[row]
-        if self._is_followed_order:
-            self._order.fence(*self._warps(mask), releases)
-
-    def arrive_named(self, number: int, mask: Mask) -> None:
-        if self._is_ordered:
-            rows, warps = self._warps(mask)
-            self._order.tell(rows, warps, (("barrier", number, row) for row in rows.tolist()))
-
-    def pass_named(self, number: int, mask: Mask) -> None:
-        if self._is_ordered:
-            self.arrive_named(number, mask)
-            rows, warps = self._warps(mask)
-            keys = [("barrier", number, row) for row in rows.tolist()]
-            self._order.learn(rows, warps, keys)
-            for key in {*keys}:
-                self._order.move(key, None)
-
-    def arrive_cluster(self, mask: Mask) -> None:
-        if self._is_ordered:
-            rows, warps = self._warps(mask)
-            self._order.tell(rows, warps, self._clusters(rows))
-
-    def pass_cluster(self, mask: Mask) -> None:
-        if self._is_ordered and mask is not False:
-            rows, warps = self._warps(mask)
-            self._order.learn(rows, warps, self._clusters(rows))
-
-    def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
-        if self._is_ordered:
-            self._order.tell(rows, warps, zip(blocks.tolist(), columns.tolist()))
-
-    def complete_phase(self, rows: np.ndarray, columns: np.ndarray) -> None:
-        if self._is_ordered:
-            for key in {*zip(rows.tolist(), columns.tolist())}:
-                self._order.move(key, ("over", *key))
-
-    def pass_phase(self, rows: np.ndarray, warps: np.ndarray, columns: np.ndarray) -> None:
-        if self._is_ordered:
-            keys = (("over", *key) for key in zip(rows.tolist(), columns.tolist()))
-            self._order.learn(rows, warps, keys)
-
-    def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-        """(blocks, warps) with a lane in a mask."""
-        blocks, threads = self._threads.shape
-        rows, warps = np.nonzero(np.broadcast_to(self._threads.warps_of(mask), (blocks, threads // WARP)))
-        return rows, warps
-
-    def _places(self, mask: Mask) -> list[tuple[int, int]]:
-        rows, warps = self._warps(mask)
-        return [*zip(rows.tolist(), warps.tolist())]
-
-    def _clusters(self, rows: np.ndarray) -> Iterable[tuple[str, int]]:
-        return (("cluster", first) for first in self._threads.peers[rows].min(1).tolist())
+        super().start_chunk(threads, memory)
+        self._memory = memory
 
     # --- accesses ------------------------------------------------------------------------------
 
@@ -191,15 +106,42 @@ class GlobalRaces(OrderListener):
         verb, age = operation("global", access).verb, self._bulk.new_age()
         for buffer, marks, lanes in self._by_array(cells, rows, who, self._order.ages[rows]):
             mine = self._compare(buffer, marks, instruction, verb, verb == "update", lanes)
-            if verb == "load":
-                continue
+            before = marks[:1] if verb == "update" else marks[:2]
+            self._ask_for_proxy_fences(buffer, before, instruction, lanes)
             copies = copies_of(lanes.who >> BLOCK, lanes.warps)
+            if verb == "load":
+                self._bulk_reads.begin(instruction, rows, warps)
+                self._read(marks, instruction, lanes, copies)
+                continue
             mine.put(lanes.cells, copies, np.full(len(copies), age), instruction)
             if verb == "store":
                 self._compare_winners(buffer, mine, instruction, lanes, copies)
             for row, warp in {*zip(lanes.rows.tolist(), lanes.warps.tolist())}:
                 own = (lanes.rows == row) & (lanes.warps == warp)
                 self._bulk.begin((row, warp), Write(mine, lanes.cells[own], age))
+
+    def bulk_store(
+        self,
+        instruction: int,
+        rows: np.ndarray,
+        start: np.ndarray,
+        length: np.ndarray,
+        warps: np.ndarray,
+        columns: np.ndarray,
+    ) -> None:
+        self._bulk_reads.complete_at(instruction, rows, columns, self._threads.peers)
+
+    def _ask_for_proxy_fences(
+        self, buffer: Buffer, marks: Sequence[Cells], op: int, lanes: CellLanes
+    ) -> None:
+        """Report what threads wrote before a copy and no proxy fence orders with it (PTX ISA 8.9.5)."""
+        for one in () if self._order.is_full else marks:
+            by = one.by[lanes.cells]
+            unfenced = (one.who[lanes.cells] != 0) & (by >= 0) & ~self._is_copy[np.maximum(by, 0)]
+            unfenced &= ~self._unordered(one, lanes)
+            unfenced &= ~self._knows(PROXIED, one, lanes)
+            if unfenced.any():
+                self._report(buffer, op, one, lanes[np.flatnonzero(unfenced)], unfenced=True)
 
     def _has_left(self, count: int) -> bool:
         """Whether so many accesses more are compared."""
@@ -316,22 +258,28 @@ class GlobalRaces(OrderListener):
     ) -> None:
         mine = self._compare(buffer, marks, op, verb, is_strong, lanes)
         writes, cells, who = verb in WRITES, lanes.cells, lanes.who
-        read, read_too = marks[2:]
-        before = read.who[cells], read.age[cells], read.by[cells]
-        mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op)
-        if mine is read:  # of several readers that are not ordered two are kept
-            ops = np.full(len(who), op)
-            for apart, kept in (
-                (_are_apart(before[0], who), before),
-                (_are_apart(read.who[cells], who), (who, lanes.ages, ops)),
-            ):
-                read_too.put(cells[apart], *(column[apart] for column in kept))
+        if mine is marks[2]:
+            self._read(marks, op, lanes, who)
+        else:
+            mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op)
         if writes and is_strong and self._of_block[op]:
             others = mine.who[cells] >> BLOCK != who >> BLOCK
             if others.any():
                 self._report(buffer, op, mine, lanes[np.flatnonzero(others)])
         if writes and not is_strong:
             self._compare_winners(buffer, mine, op, lanes, who)
+
+    def _read(self, marks: Sequence[Cells], op: int, lanes: CellLanes, who: np.ndarray) -> None:
+        """Remember a read; of several readers that are not ordered two are kept."""
+        (read, read_too), cells = marks[2:], lanes.cells
+        before = read.who[cells], read.age[cells], read.by[cells]
+        read.put(cells, who, lanes.ages, op)
+        ops = np.full(len(who), op)
+        for apart, kept in (
+            (_are_apart(before[0], who), before),
+            (_are_apart(read.who[cells], who), (who, lanes.ages, ops)),
+        ):
+            read_too.put(cells[apart], *(column[apart] for column in kept))
 
     def _compare_winners(
         self, buffer: Buffer, mine: Cells, op: int, lanes: CellLanes, who: np.ndarray
@@ -355,12 +303,18 @@ class GlobalRaces(OrderListener):
         """Whether lanes know of what was there before, or have seen that."""
         who = earlier.who[lanes.cells]
         blocks, barriers = (who >> BLOCK) - 1, (who & _IN_BLOCK) >> BARRIERS
-        others = np.minimum((who & THREAD) // WARP, self._order.shape[1] - 2)  # copies are no warps
+        others = (who & THREAD) // WARP
         ages = earlier.age[lanes.cells]
         return self._order.knows(kind, lanes.rows, lanes.warps, blocks, barriers, others, ages)
 
     def _report(
-        self, buffer: Buffer, op: int, marks: Cells, lanes: CellLanes, together: bool = False
+        self,
+        buffer: Buffer,
+        op: int,
+        marks: Cells,
+        lanes: CellLanes,
+        together: bool = False,
+        unfenced: bool = False,
     ) -> None:
         earlier, by, who = marks.who[lanes.cells], marks.by[lanes.cells], lanes.who
         by = np.where(by < 0, ~by, by)
@@ -370,10 +324,10 @@ class GlobalRaces(OrderListener):
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
             one = at[0]
-            pair = GlobalPair(kind >> 2, op, buffer.name, bool(kind & 1), together, bool(kind & 2))
+            pair = GlobalPair(kind >> 2, op, buffer.name, bool(kind & 1), together, bool(kind & 2), unfenced)
             if pair not in self.found:
-                thread = -1 if pair.earlier in self._copies else int(earlier[one] & _NUMBER)
-                later = -1 if op in self._copies else int(who[one] & _NUMBER)
+                thread = -1 if self._is_copy[pair.earlier] else int(earlier[one] & _NUMBER)
+                later = -1 if self._is_copy[op] else int(who[one] & _NUMBER)
                 block, other = (int(by[one] >> BLOCK) - 1 for by in (who, earlier))
                 place = int(lanes.cells[one]) * self.unit
                 self.found[pair] = Example(block, thread, later, place, 0, other=other)

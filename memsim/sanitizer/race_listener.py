@@ -19,7 +19,7 @@ from memsim.arch.units import WARP
 from memsim.isa.executable import Executable
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import Flow
-from memsim.isa.program import SHARED
+from memsim.isa.program import GLOBAL, SHARED
 from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.clock_listener import ClockListener
@@ -278,9 +278,10 @@ class RaceListener(ClockListener):
         clocks.learn(rows, warps, holder)
         clocks.forget(rows, holder)
 
-    def fence_proxies(self, mask: Mask) -> None:
-        clocks = self._clocks
-        clocks.fence(*self._warps(mask))
+    def fence_proxies(self, instruction: int, mask: Mask, space: str) -> None:
+        if space != GLOBAL:
+            clocks = self._clocks
+            clocks.fence(*self._warps(mask))
 
     def visit(
         self, instruction: int, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, is_async: bool

@@ -161,3 +161,90 @@ def test_a_block_waits_for_what_reads_its_shared_memory_before_it_ends() -> None
     assert [one.count for one in sanitized(twice.format("LEFT(1);"), 1, SYNC)] == [1]
     other = "if (t == 0) put(o, s, 256);\nif (t == 32) DONE;"  # only who copies can wait
     assert sanitized(other, 1, SYNC) and not sanitized(other.replace("t == 32", "t == 0"), 1, SYNC)
+
+
+LOADED = """
+__shared__ alignas(128) float q[64]; __shared__ alignas(8) u64 w, x;
+if (t == 0) {{ init(at(&w)); init(at(&x), 64); expect(at(&w), 256); get(q, o, 256, at(&w)); }}
+{0}
+o[t + {1}] = q[t];"""
+ARRIVE = 'asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(at(&x)) : "memory");'
+
+
+@pytest.mark.parametrize(
+    ("wait", "count"),
+    [
+        ("__syncthreads(); wait(at(&w));", 0),
+        ("__syncthreads(); if (t < 32) wait(at(&w)); __syncthreads();", 0),
+        ("__syncthreads(); if (t < 32) wait(at(&w)); ARRIVE wait(at(&x));", 0),
+        ("__syncthreads(); if (t < 32) wait(at(&w));", 32),
+        ("__syncthreads();", 64),
+        ("__syncthreads(); ARRIVE wait(at(&x));", 64),
+    ],
+)
+def test_who_overwrites_what_tma_reads_waits_for_it(wait: str, count: int) -> None:
+    wait = wait.replace("ARRIVE", ARRIVE)
+    found = sanitized(LOADED.format(wait, 0))
+    assert [one.count for one in found] == [count] * bool(count)
+    assert not sanitized(LOADED.format(wait, 64))
+    if count:
+        (one,) = found
+        assert (one.first.does, one.second.does, one.first.thread) == ("copies", "stores", -1)
+        assert one.cure.startswith("a wait for the phase of the mbarrier")
+
+
+GLOBAL_FENCE = 'asm volatile("fence.proxy.async.global;" ::: "memory");'
+BOTH_FENCES = 'asm volatile("fence.proxy.async;" ::: "memory");'
+THEN_LOADED = """
+__shared__ alignas(128) float q[64]; __shared__ alignas(8) u64 w;
+if (t == 0) {{ init(at(&w)); }}
+o[t] = t;
+{0}
+__syncthreads();
+{1}
+if (t == 0) {{ expect(at(&w), 256); get(q, o + {2}, 256, at(&w)); }}
+wait(at(&w)); o[t + 256] = q[t];"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "count"),
+    [
+        (GLOBAL_FENCE, "", 0),
+        (BOTH_FENCES, "", 0),
+        ("", f"if (t == 0) {GLOBAL_FENCE}", 0),  # the fence is on the way, by whoever
+        (f"if (t < 32) {GLOBAL_FENCE}", "", 32),
+        ("", f"if (t == 32) {GLOBAL_FENCE}", 64),
+        ("FENCE;", "", 64),  # of shared memory
+        ("", "", 64),
+    ],
+)
+def test_what_threads_write_and_tma_reads_needs_a_proxy_fence(before: str, behind: str, count: int) -> None:
+    found = sanitized(THEN_LOADED.format(before, behind, 0))
+    assert [one.count for one in found] == [count] * bool(count)
+    assert not sanitized(THEN_LOADED.format(before, behind, 64))
+    if count:
+        assert found[0].kind.startswith("a copy by TMA is not ordered with an access by the generic proxy")
+        assert found[0].cure.startswith("fence.proxy.async between")
+
+
+HANDED = """
+__shared__ alignas(128) float q[64]; __shared__ alignas(8) u64 w;
+if (b == 0) {{ o[t] = t; {0} __syncthreads(); if (t == 0) {{ __threadfence(); atomicExch(f, 1u); }} }}
+if (b == 1 && t == 0) {{ while (atomicAdd(f, 0u) == 0); __threadfence(); {1}
+    init(at(&w)); expect(at(&w), 256); get(q, o, 256, at(&w)); wait(at(&w)); o[256] = q[0]; }}
+"""
+
+
+def test_a_flag_hands_on_what_is_behind_a_proxy_fence() -> None:
+    for before, behind in ((GLOBAL_FENCE, ""), ("", GLOBAL_FENCE), (BOTH_FENCES, ""), ("", BOTH_FENCES)):
+        assert not sanitized(HANDED.format(before, behind), 2)
+    assert [one.count for one in sanitized(HANDED.format("", ""), 2)] == [64]
+
+
+def test_a_proxy_fence_of_global_memory_is_none_of_shared_memory() -> None:
+    text = f"{HOPPER}{STORE}__global__ void k(float *o) {{ int t = threadIdx.x; __shared__ alignas(128) float s[64];"
+    body = "s[t] = t; {0} __syncthreads(); if (t == 0) {{ put(o, s, 256); DONE; }} }}"
+    for fence, count in (("FENCE;", 0), (BOTH_FENCES, 0), (GLOBAL_FENCE, 1)):
+        kernel = machine_kernel(text + body.format(fence))
+        found = sanitize_job(job_of(kernel, 1, 64, [np.zeros(64, np.float32)]), tools=(RACE,))
+        assert len(found.findings) == count
