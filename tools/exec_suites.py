@@ -153,6 +153,7 @@ def build(program: Program, scratch: Path, seconds: float) -> tuple[Path | None,
     environment = {**os.environ, "NVCC_APPEND_FLAGS": "-cudart shared -lineinfo", "NVCC_THREADS": "2"}
     stubs = scratch / "stubs"
     stubs.mkdir()
+    (stubs / "libcuda.so.1").symlink_to(libraries() / "libcuda.so.1")
     for name in ("libcuda", "libcublas", "libcublasLt"):
         for newest in sorted(libraries().glob(f"{name}.so.*"))[-1:]:
             (stubs / f"{name}.so").symlink_to(newest)
@@ -194,7 +195,7 @@ def build(program: Program, scratch: Path, seconds: float) -> tuple[Path | None,
         )
         if done.returncode == 0 and made is not None:
             return made, ""
-    first = re.search(r"(fatal error|error|cannot find)[^\n]*", log)
+    first = re.search(r"(fatal error|undefined reference|cannot find|error)[^\n]*", log)
     return None, f"build: {first[0][:150] if first else 'unknown'}"
 
 

@@ -202,6 +202,8 @@ class MemoryOfLaunch(Memory):
         self.symbols = {name: ("global", address) for name, address in symbols.items()}
         self.constants = constants
         self.unwritten: Poison | None = None
+        if not is_private:  # a GPU runs it, with whatever is there
+            self.unwritten_register = 0
         #: Executes functions of the driver; None: their results are unknown.
         self.functions: SystemFunctions | None = None
         self._end = device.layout.end

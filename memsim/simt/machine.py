@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.isa.op import SLOTS, slots_of
+from memsim.isa.op import PREDICATE, SLOTS, slots_of
 from memsim.isa.program import GLOBAL, Op
 from memsim.isa.readers import Registers
 from memsim.launch import Launch
@@ -65,7 +65,8 @@ class Machine(Accesses):
         """Start these blocks with undefined registers."""
         super().start(blocks, apart)
         self.own = 0
-        self.slots = [None] * len(self.slots)
+        unwritten = self.memory.unwritten_register
+        self.slots = [*[unwritten] * PREDICATE, *[None] * (len(self.slots) - PREDICATE)]
         self.mbarriers = Mbarriers(len(blocks))
         self.mbarriers.completed = self.order.complete_phase
 

@@ -87,6 +87,8 @@ class Memory:
         self._spoiled: dict[str, Poison] = {}
         #: Why shared and local memory that was never written is unknown; zero if not specified.
         self.uninitialised: Mapping[str, Poison] = {}
+        #: What a register holds that was never written; None: it is unknown.
+        self.unwritten_register: int | None = None
         #: Makes the bytes of shared memory.
         self.shared_as: Callable[[np.ndarray, int, tuple[int, int], str], SpaceBytes] = SpaceBytes
 

@@ -291,6 +291,37 @@ static int racy() {
   return cudaDeviceSynchronize();
 }
 
+// Threads behind the end look values up that they have not loaded, and store none of what they find.
+__global__ void ranks(const float *in, unsigned char *out, int n) {
+  __shared__ float sorted[64];
+  sorted[threadIdx.x] = threadIdx.x;
+  float values[4];
+  for (int i = 0; i < 4; i++)
+    if (4 * threadIdx.x + i < n) values[i] = in[4 * threadIdx.x + i];
+  __syncthreads();
+  unsigned char found[4];
+  for (int i = 0; i < 4; i++) {
+    int at = 31;
+    for (int step = 16; step; step /= 2) at += values[i] > sorted[at] ? step : -step;
+    found[i] = values[i] > (sorted[at] + sorted[at + 1]) / 2 ? at + 1 : at;
+  }
+  for (int i = 0; i < 4; i++)
+    if (4 * threadIdx.x + i < n) out[4 * threadIdx.x + i] = found[i];
+}
+static int unwritten() {
+  float *in, host[32];
+  unsigned char *out, found[32];
+  for (int i = 0; i < 32; i++) host[i] = 16 + i;
+  CHECK(cudaMalloc(&in, sizeof host));
+  CHECK(cudaMalloc(&out, sizeof found));
+  CHECK(cudaMemcpy(in, host, sizeof host, cudaMemcpyHostToDevice));
+  ranks<<<1, 64>>>(in, out, 32);
+  CHECK(cudaMemcpy(found, out, sizeof found, cudaMemcpyDeviceToHost));
+  for (int i = 0; i < 32; i++)
+    if (found[i] != host[i]) return 1;
+  return 0;
+}
+
 static int refused() {
   cudaIpcMemHandle_t handle;
   int *a;
@@ -305,7 +336,7 @@ int main(int count, char **arguments) {
   struct { const char *name; int (*run)(); } programs[] = {
     {"vector_add", vector_add}, {"symbols", symbols}, {"pointers", pointers}, {"out_of_bounds", out_of_bounds},
     {"misaligned", misaligned}, {"endless", endless}, {"cooperative", cooperative}, {"attributes", attributes},
-    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy},
+    {"streams", streams}, {"refused", refused}, {"prints", prints}, {"heap", heap}, {"repeated", repeated}, {"clocks", clocks}, {"racy", racy}, {"unwritten", unwritten},
     {"textures", textures}, {"captured", captured}, {"graphs", graphs}};
   for (auto &each : programs)
     if (count > 1 && !strcmp(each.name, arguments[1])) {

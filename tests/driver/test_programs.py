@@ -63,6 +63,7 @@ class Ran:
         ("clocks", 1),
         ("captured", 7),
         ("graphs", 5),
+        ("unwritten", 1),
     ],
 )
 def test_a_program_passes(programs: Path, name: str, times: int, capfd: pytest.CaptureFixture[str]) -> None:
