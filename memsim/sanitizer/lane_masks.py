@@ -4,6 +4,7 @@ All lanes that the mask of a `*_sync` function names have to come to it, those t
 each lane that comes has to be named (PTX ISA, `shfl.sync`, `vote.sync`, `bar.warp.sync`). Lanes that do not
 come are waited for forever, which ends the launch; here are those that are not named. What a shuffle returns
 of a lane that does not execute it is undefined: that is known where the code has the distance as a constant.
+Where a part of a warp executes another shuffle, its limits say so.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ class _Shuffle(NamedTuple):
 
 
 class LaneMasks(OrderListener):
-    """Finds them: `found`; there `earlier` is the thread that is read from."""
+    """Finds them: `found`; there `earlier` is the thread that is read from. limits: what is not known."""
 
     def __init__(self, program: Program) -> None:
         self.found: dict[AbsentLanes, Example] = {}
-        every = {op.index: _shuffle(op) for op in program.ops if op.form.opcode == "SHFL"}
-        self._shuffles = {index: one for index, one in every.items() if one is not None}
+        self.limits: set[str] = set()
+        self._ops = program.ops
+        self._shuffles = {op.index: _shuffle(op) for op in program.ops if op.form.opcode == "SHFL"}
         self._places = [*self._shuffles]
 
     @property
@@ -80,8 +82,12 @@ class LaneMasks(OrderListener):
             return
         each, places, counts = np.unique(words[parted], return_index=True, return_counts=True)
         for index in self._places[first:last]:
+            shuffle = self._shuffles[index]
+            if shuffle is None:
+                self.limits.add(f"from which lanes the shuffle at {self._ops[index].where} reads")
+                continue
             for word, place, count in zip(each.tolist(), places.tolist(), counts.tolist()):
-                idle = _read_idle(self._shuffles[index], word)
+                idle = _read_idle(shuffle, word)
                 if idle:
                     row, warp = (int(one[place]) for one in parted)
                     lane, source = idle[0]

@@ -160,6 +160,13 @@ def test_a_shuffle_reads_from_lanes_that_execute_it(
         assert found[0].count == count * 3 * (1 if "return" in body else 2)
 
 
+def test_a_shuffle_from_a_computed_lane_is_named_where_a_part_of_a_warp_executes_it() -> None:
+    body = "{0} o[t] = __shfl_sync(__activemask(), p[t], (int)p[t + 64]);"
+    assert not sanitized(body.replace("{0}", ""), SYNC).limits
+    (limit,) = sanitized(body.replace("{0}", "if (t > 3) return;"), SYNC).limits
+    assert limit == "from which lanes the shuffle at k.cu:3 reads"
+
+
 def test_a_shuffle_reads_from_no_lane_that_there_is_not() -> None:
     body = "o[t] = __shfl_xor_sync(~0u, p[t], {0});"
     assert [one.count for one in sanitized(body.replace("{0}", "16"), SYNC, 16).findings] == [16]
