@@ -23,7 +23,7 @@ from memsim.views.check.json import CheckDocument
 from memsim.views.compare_text import ComparisonDocument
 from memsim.views.explain.json import RequestDocument
 from memsim.views.heatmap.heat_rows import HeatmapDocument
-from memsim.views.sanitize_text import SanitizeDocument
+from memsim.views.sanitize_text import SanitizeDocument, SanitizeLaunchesDocument
 from memsim.views.time_text import TimeDocument
 
 FOLDER = Path(__file__).parents[1] / "memsim" / "schemas"
@@ -38,7 +38,8 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "launches": (LaunchesDocument, "memsim exec -o"),
     "prove": (EveryValueDocument, "memsim prove"),
     "request": (RequestDocument, "memsim explain"),
-    "sanitize": (SanitizeDocument, "memsim sanitize"),
+    "sanitize": (SanitizeDocument, "memsim sanitize of a launch"),
+    "sanitize_launches": (SanitizeLaunchesDocument, "memsim sanitize of several launches or targets"),
     "suggestions": (SuggestionsDocument, "memsim suggest"),
     "script": (ScriptDocument, "memsim capture"),
     "sweep": (SweepDocument, "memsim sweep"),

@@ -76,14 +76,13 @@ def sanitize(
     chosen = TOOLS if "all" in tools else tools
     judge = partial(sanitize_job, tools=chosen, allowances=allowances, unwritten=unwritten)
     if target is None:
-        if as_json:
-            raise click.UsageError("--json needs a TARGET", ctx)
         if unwritten:
             raise click.UsageError("--unwritten needs a TARGET", ctx)
-        return _several(judge, "targets", ((job.name, _target(ctx, job.name)) for job in _targets()))
+        targets = ((job.name, _target(ctx, job.name)) for job in _targets())
+        return _several(judge, "targets", targets, as_json)
     launches = each_launch(ctx, target)
-    if len(launches) > 1 and not as_json:
-        return _several(judge, "launches", launches)
+    if len(launches) > 1:
+        return _several(judge, "launches", launches, as_json)
     try:
         job = job_of(ctx, target)
     except MemsimError:  # of several kernels one may be launched
@@ -122,25 +121,36 @@ def _target(ctx: click.Context, name: str) -> Job | MemsimError:
 
 
 def _several(
-    judge: Callable[..., Sanitized], what: str, jobs: Iterable[tuple[str, Job | MemsimError]]
+    judge: Callable[..., Sanitized], what: str, jobs: Iterable[tuple[str, Job | MemsimError]], as_json: bool
 ) -> int:
     """The findings of each of several launches; the greatest exit code, where 1 is before 2."""
-    codes = []
+    every = []
     for name, job in jobs:
-        try:
-            if isinstance(job, MemsimError):
-                raise job
-            with progress_bar(name) as report:
-                found = judge(job, report)
-        except MemsimError as error:
-            say(f"{name}: not judged: {error}", err=True)
-            codes.append(2)
+        found = _judged(judge, name, job)
+        every.append((name, found))
+        if as_json:
             continue
-        if found.errors:
+        if isinstance(found, MemsimError):
+            say(f"{name}: not judged: {found}", err=True)
+        elif found.errors:
             sanitize_text.write(found, sys.stdout, name)
             say()
         else:
             say(f"{name}: {sanitize_text.headline(found)}")
-        codes.append(found.exit_code)
-    say(f"{len(codes)} {what}: findings in {codes.count(1)}, not all judged in {codes.count(2)}")
+    codes = [2 if isinstance(found, MemsimError) else found.exit_code for _, found in every]
+    if as_json:
+        echo_json(sanitize_text.all_to_dict(every))
+    else:
+        say(f"{len(codes)} {what}: findings in {codes.count(1)}, not all judged in {codes.count(2)}")
     return 1 if 1 in codes else max(codes, default=0)
+
+
+def _judged(judge: Callable[..., Sanitized], name: str, job: Job | MemsimError) -> Sanitized | MemsimError:
+    """What is found in a launch, or why it was not judged."""
+    try:
+        if isinstance(job, MemsimError):
+            raise job
+        with progress_bar(name) as report:
+            return judge(job, report)
+    except MemsimError as error:
+        return error

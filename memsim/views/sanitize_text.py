@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, TextIO
 
 from msgspec import Meta
 
 from memsim.arch.units import WARP
 from memsim.document import Dim3, Document, DocumentPart, Texts, plain
+from memsim.errors import MemsimError
 from memsim.launch import Launch, Natural
 from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
 from memsim.source.text import code_line
@@ -214,20 +215,47 @@ class SanitizeDocument(Document, frozen=True, kw_only=True):
     limits: Annotated[Texts, Meta(description="what the launch does that is not followed")]
 
 
+class NamedPart(DocumentPart, frozen=True, kw_only=True):
+    """A launch or a target, by the name that it has in the text."""
+
+    name: str
+    error: Annotated[str | None, Meta(description="why it was not judged; null if it was")]
+    sanitized: SanitizeDocument | None
+
+
+class SanitizeLaunchesDocument(Document, frozen=True, kw_only=True):
+    """The same of each launch of a file, or of each target of a project."""
+
+    launches: tuple[NamedPart, ...]
+
+
 def to_dict(found: Sanitized) -> dict[str, Any]:
     """The errors as plain values."""
+    return plain(_document(found))
+
+
+def all_to_dict(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -> dict[str, Any]:
+    """Those of several launches by name, or why they were not judged."""
+    parts = (
+        NamedPart(name=name, error=str(found), sanitized=None)
+        if isinstance(found, MemsimError)
+        else NamedPart(name=name, error=None, sanitized=_document(found))
+        for name, found in launches
+    )
+    return plain(SanitizeLaunchesDocument(launches=tuple(parts)))
+
+
+def _document(found: Sanitized) -> SanitizeDocument:
     launch = found.launch
-    return plain(
-        SanitizeDocument(
-            kernel=found.kernel,
-            grid=launch.grid,
-            block=launch.block,
-            blocks_run=found.blocks_run,
-            tools=found.tools,
-            findings=tuple(_part(launch, one) for one in found.findings),
-            unjudged=found.unjudged,
-            limits=found.limits,
-        )
+    return SanitizeDocument(
+        kernel=found.kernel,
+        grid=launch.grid,
+        block=launch.block,
+        blocks_run=found.blocks_run,
+        tools=found.tools,
+        findings=tuple(_part(launch, one) for one in found.findings),
+        unjudged=found.unjudged,
+        limits=found.limits,
     )
 
 

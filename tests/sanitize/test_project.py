@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from memsim.cli import main
+from tests.cli.test_json_documents import SCHEMAS
+from tests.schema import validate
 
 KERNEL = """__global__ void k(int *o) { __shared__ int s[64]; int t = threadIdx.x;
 s[t] = t;
@@ -86,6 +89,29 @@ def test_each_launch_of_a_file_is_looked_at(here: Path, capsys: pytest.CaptureFi
     assert main(["sanitize", "many.cu", "--kernel", "k"]) == 0
     assert "launches" not in capsys.readouterr().out
     assert main(["sanitize", "many.cu", "--tool", "race"]) == 2
+
+
+def test_several_launches_are_one_document(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "many.cu").write_text(LAUNCHES)
+    schema = SCHEMAS["sanitize_launches"]
+    assert main(["sanitize", "many.cu", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    validate(document, schema)
+    judged = {one["name"]: one["sanitized"] for one in document["launches"] if one["error"] is None}
+    assert {name: len(one["findings"]) for name, one in judged.items()} == {
+        "copy<<<1, 64>>>(i32[64], i32[64])": 0,
+        "copy<<<1, 96>>>(i32[64], i32[64])": 2,
+        "k<<<1, 64>>>(i32[64], 64)": 0,
+    }
+    (unknown,) = [one for one in document["launches"] if one["error"] is not None]
+    assert "needs --let m" in unknown["error"] and unknown["sanitized"] is None
+    assert main(["sanitize", "many.cu", "--kernel", "k", "--json"]) == 0
+    validate(json.loads(capsys.readouterr().out), SCHEMAS["sanitize"])  # one launch, as ever
+    (here / "memsim.toml").write_text(WITHOUT + WITH)
+    assert main(["sanitize", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    validate(document, schema)
+    assert [len(one["sanitized"]["findings"]) for one in document["launches"]] == [1, 0]
 
 
 def test_of_several_kernels_one_is_launched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
