@@ -75,6 +75,10 @@ def process_table() -> str:
         command = f"`memsim analyze kernel_v4 --size {extent},{extent},{extent}`"
         counted = f"{bench['memory_requests']:,}", f"{bench['peak_mib']} MiB"
         rows.append((command, f"{bench['median_s']:.2f} s", *counted))
+    for jobs in (1, 2):
+        if bench := benchmarks.get(f"test_one_launch_divided[{jobs}]"):
+            command = f"`memsim analyze irregular.cu --kernel join ... -j {jobs}`"
+            rows.append((command, f"{bench['median_s']:.2f} s", f"{bench['memory_requests']:,}", ""))
     for cache, said in CHECKS.items():
         bench = benchmarks[f"test_check_the_whole_catalogue[{cache}]"]
         command = f"`memsim check`, the {bench['kernels']} kernels of the catalogue, {said}"

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 LINE_BREAK = "\u240a"  # a picture of one
 
 
@@ -39,6 +41,11 @@ class MemsimError(Exception):
         self.source = source
         self.hint = hint
         self.exit_code = exit_code
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """As another process gets it: what is said, and no more, of whatever kind it is."""
+        said = ("file", "line", "column", "source", "hint", "exit_code")
+        return partial(MemsimError, **{name: getattr(self, name) for name in said}), (self.message,)
 
     @property
     def location(self) -> str:

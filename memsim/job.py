@@ -51,8 +51,6 @@ class Job:
         launch: grid, block and dynamic shared memory.
         args: in the kernel's order: values, or texts for `memsim.arguments`.
         blocks: replay only so many blocks, spread evenly over the grid; None for all.
-        part: (number, of how many): replay only this part of these blocks; None for all. The
-            counts of all parts add up to those of the launch.
         max_steps: instructions after which a chunk of blocks counts as an endless loop; None for the default.
             It
             only decides whether there is a trace.
@@ -69,7 +67,6 @@ class Job:
     launch: Launch
     args: Sequence[Any] = ()
     blocks: int | None = None
-    part: tuple[int, int] | None = None
     max_steps: int | None = None
     allow_out_of_bounds: bool = False
     arch: Arch = SM_90

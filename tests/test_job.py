@@ -79,7 +79,12 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Job]:
         from memsim.cli import cli
 
         found: list[Job] = []
-        monkeypatch.setattr(options, "trace_of", lambda job, *how: found.append(job) or pytest.skip("made"))
+
+        def made(job: Job, *_: object, **__: object) -> None:
+            found.append(job)
+            pytest.skip("made")
+
+        monkeypatch.setattr(options, "trace_of", made)
         with pytest.raises(pytest.skip.Exception):
             cli.main(["analyze", *words], standalone_mode=False)
         return found[0]

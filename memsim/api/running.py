@@ -17,10 +17,12 @@ from memsim.launch import Launch, dim3
 
 if TYPE_CHECKING:
     from memsim.analysis import Analysis
+    from memsim.simt.execute_program import Heard, PreparedLaunch
     from memsim.sketch.python_function import PythonFunction
     from memsim.state.launch_memory import Memory
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
+    from memsim.trace.trace_data import SeenRace
 
 Progress = Callable[[float], None]
 
@@ -146,16 +148,22 @@ def trace_job(
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
     """
-    from memsim.model.alike import SameCost
-    from memsim.trace.record import Recorder
     from memsim.trace.trace import TraceSource
 
     chosen = blocks_of(job)
-    stands_for = None if apart or everywhere else SameCost(job.arch)
-    new_recorder = partial(Recorder, stands_for, apart=apart, everywhere=everywhere)
+    new_recorder = partial(recorder_of, job, apart=apart, everywhere=everywhere)
     if isinstance(job.kernel, TraceSource):
         return job.kernel.trace(job.launch, job.args, chosen, progress, new_recorder)
     return trace_with(job, new_recorder(), chosen, progress, everything=everything, memory=memory)
+
+
+def recorder_of(job: Job, *, apart: bool = False, everywhere: bool = False) -> Recorder:
+    """What records the requests of a job; `apart`, `everywhere`: as `trace_job`."""
+    from memsim.model.alike import SameCost
+    from memsim.trace.record import Recorder
+
+    stands_for = None if apart or everywhere else SameCost(job.arch)
+    return Recorder(stands_for, apart=apart, everywhere=everywhere)
 
 
 def trace_with(
@@ -174,33 +182,86 @@ def trace_with(
     Raises:
         MemsimError: as `trace_job`.
     """
-    from memsim.names.demangle import short_name
+    launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
+    heard, races = run_blocks(job, launch, recorder, chosen, progress)
+    return trace_of_launch(job, launch, recorder, heard, races)
+
+
+def prepared_launch(job: Job, **how: Any) -> PreparedLaunch:
+    """A job with machine code, ready to run; `how`: as `PreparedLaunch`.
+
+    Raises:
+        MemsimError: as `trace_job`.
+    """
+    from memsim.simt.execute_program import MAX_STEPS, PreparedLaunch
+
+    kernel, steps = job.loaded, job.max_steps or MAX_STEPS
+    names = kernel.argument_names
+    return PreparedLaunch(
+        kernel.executable, job.launch, job.values, names, arch=job.arch, max_steps=steps, **how
+    )
+
+
+def run_blocks(
+    job: Job,
+    launch: PreparedLaunch,
+    recorder: Recorder,
+    chosen: np.ndarray | None,
+    progress: Progress | None = None,
+    at_once: int | None = None,
+) -> tuple[Heard, tuple[SeenRace, ...]]:
+    """Run blocks for a recorder; what became known, and the races that their first accesses show.
+
+    Raises:
+        MemsimError: as `trace_job`.
+    """
     from memsim.sanitizer.first_races import FirstRaces, Overheard, may_race
+
+    kernel, races = job.loaded, None
+    listener: Any = recorder
+    if not launch.everything and may_race(kernel.executable.program):
+        races = FirstRaces(kernel.executable, job.launch)
+        listener = Overheard(recorder, races)
+    heard = launch.run(
+        listener,
+        chosen,
+        progress=progress,
+        at_once=at_once,
+        allow_out_of_bounds=job.allow_out_of_bounds,
+        order=races,
+    )
+    return heard, () if races is None else races.seen(kernel.sources)
+
+
+def trace_of_launch(
+    job: Job, launch: PreparedLaunch, recorder: Recorder, heard: Heard, races: tuple[SeenRace, ...]
+) -> Trace:
+    """The trace of a launch whose blocks have run.
+
+    Raises:
+        MemsimError: as `PreparedLaunch.finish`.
+    """
+    from memsim.names.demangle import short_name
     from memsim.trace.trace import Trace
 
-    kernel, launch = job.loaded, job.launch
-    how = {"everything": everything, "every_branch": every_branch, "blocks": chosen, "memory": memory}
-    races = None
-    if not everything and may_race(kernel.executable.program):
-        races = FirstRaces(kernel.executable, launch)
-    listener = recorder if races is None else Overheard(recorder, races)
-    memory = execute_job(job, listener, progress, **how, order=races)
+    launch.finish(heard, recorder)
+    kernel, layouts = job.loaded, launch.memory.layouts
     sites, columns = recorder.columns()
     listing = kernel.listing
     arrays = [
         (short_name(buffer.name), space, buffer.start - base, buffer.end - buffer.start)
-        for space, base in (("shared", memory.layouts["shared"].base), ("global", 0), ("local", 0))
-        for buffer in memory.layouts[space].buffers
+        for space, base in (("shared", layouts["shared"].base), ("global", 0), ("local", 0))
+        for buffer in layouts[space].buffers
     ]
     return Trace(
         kernel=kernel.title,
-        launch=launch,
-        blocks_replayed=launch.blocks if chosen is None else len(chosen),
+        launch=job.launch,
+        blocks_replayed=heard.blocks,
         sites=tuple(sites),
         arrays=tuple(arrays),
         sources={site.file: kernel.sources[site.file] for site in sites if site.file in kernel.sources},
         notes=tuple(recorder.notes),
-        races=() if races is None else races.seen(kernel.sources),
+        races=races,
         uncounted=dict(+recorder.uncounted_requests),
         uncertain=(*job.uncertain, *sorted(recorder.uncertain_reasons)),
         writers=recorder.writers.threads,
@@ -252,15 +313,9 @@ def execute_job(job: Job, listener: Any, progress: Progress | None, **how: Any) 
 def blocks_of(job: Job) -> np.ndarray | None:
     """Linear numbers of the blocks to replay, the first and last of the grid included; None for all."""
     blocks = job.launch.blocks
-    everything = job.blocks is None or job.blocks >= blocks
-    if everything and job.part is None:
+    if job.blocks is None or job.blocks >= blocks:
         return None
-    wanted = blocks if everything or job.blocks is None else job.blocks
-    chosen = np.unique(np.linspace(0, blocks - 1, wanted).round().astype(np.int64))
-    if job.part is None:
-        return chosen
-    number, parts = job.part
-    return np.array_split(chosen, parts)[number]
+    return np.unique(np.linspace(0, blocks - 1, job.blocks).round().astype(np.int64))
 
 
 class Deaf:

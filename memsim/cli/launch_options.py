@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -257,10 +257,29 @@ def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
     """
     cache = open_cache(ctx.params.get("no_cache", False))
     with progress_bar(target) as report:
-        trace = trace_of(job, cache, report)
+        trace = trace_of(job, cache, report, make=_tracer(ctx))
     for note in notes_of(job, cache):
         say(f"note: {note}", err=True)
     return trace
+
+
+def _tracer(ctx: click.Context) -> Callable[..., Trace] | None:
+    """What makes a trace: the processes that the command line asks for; None: this one."""
+    jobs: int | None = ctx.params.get("jobs")
+    scheduler: str | None = ctx.params.get("scheduler")
+    if scheduler is None and jobs in (None, 1):
+        return None
+    from memsim.api.launch_parts import Shared, trace_shared
+    from memsim.workers import threads_of
+
+    parts = jobs or (1 if scheduler is None else threads_of(scheduler))
+    shared = Shared(parts, parts, scheduler)
+    return partial(trace_shared, shared=shared, tell=say_undivided)
+
+
+def say_undivided(why: str) -> None:
+    """Says that one process counts a launch, although several were asked for."""
+    say(f"note: one process counts all blocks: {why}", err=True)
 
 
 def asks_what_there_is(ctx: click.Context, target: str) -> bool:

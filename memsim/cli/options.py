@@ -72,12 +72,20 @@ JSON = with_options(
     ),
 )
 NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
-JOBS = click.option(
-    *("--jobs", "-j"),
-    type=click.IntRange(1),
-    metavar="N",
-    help="Number of processes. Default: one per CPU core.",
-)
+
+
+def jobs_option(default: str) -> Option:
+    """`--jobs`; default: what it is, in words."""
+    return click.option(
+        *("--jobs", "-j"),
+        type=click.IntRange(1),
+        metavar="N",
+        help=f"Number of processes. Default: {default}.",
+    )
+
+
+JOBS = jobs_option("one per CPU core")
+SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 CONFIG = click.option(
     "--config",
     type=click.Path(path_type=Path),

@@ -8,9 +8,8 @@ from typing import Any
 
 import click
 
-from memsim.boundary import confinement
-from memsim.cli.launch_options import LAUNCH, launch_option, spell
-from memsim.cli.options import JOBS, JSON, file_option, with_options
+from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell
+from memsim.cli.options import JOBS, JSON, SCHEDULER, file_option, with_options
 from memsim.cli.output import echo_json, progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
@@ -18,6 +17,7 @@ from memsim.sweep.analyze_variants import sweep as run_sweep
 from memsim.sweep.results import kept_in
 from memsim.sweep.results_shown import to_dict, write
 from memsim.sweep.variants import variants
+from memsim.workers import check_scheduler
 
 #: What says how a launch is made that is the same for all variants, and not said here.
 SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
@@ -33,7 +33,7 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
     help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
 )
 @click.option("--time", "timed", is_flag=True, help="Estimate how long each takes, and rank by that.")
-@click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
+@SCHEDULER
 @click.option(
     "--cut",
     type=click.IntRange(1),
@@ -72,8 +72,8 @@ def sweep(
 
     --scheduler takes the address that `dask scheduler` prints. Its workers need memsim, and the files at
     the same paths. --time follows one multiprocessor in time (docs/time.md), about as long again as the
-    analysis: an estimate. --cut is for one huge launch: its blocks are distributed and their counts summed.
-    Blocks then do not see what blocks of other parts wrote.
+    analysis: an estimate. --cut is for huge launches, one after the other: blocks are distributed, and the
+    counts are those of one process, which counts all blocks where some decide what others access.
 
     \b
     Examples:
@@ -83,8 +83,8 @@ def sweep(
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
       memsim sweep histogram.cu --grid 4096 --block 256 --arg @values.npy --cut 64 --scheduler tcp://10.0.0.1:8786
     """
-    if scheduler is not None and confinement() is not None:
-        raise MemsimError("the workers of a scheduler trust everything, so --untrusted uses none")
+    if scheduler is not None:
+        check_scheduler()
     if output is not None:
         kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:
@@ -100,7 +100,11 @@ def sweep(
     chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1, timed=timed)
     with progress_bar(target) as report:
         results = run_sweep(
-            chosen, output, jobs, report, scheduler=scheduler, cut=cut, time="whole" if timed else None
+            *(chosen, output, jobs, report),
+            scheduler=scheduler,
+            cut=cut,
+            time="whole" if timed else None,
+            tell=say_undivided,
         )
     if as_json:
         echo_json(to_dict(results))

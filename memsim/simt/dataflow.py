@@ -106,7 +106,8 @@ class Dataflow(ControlGraph):
         self.pointers = -1
         self.spaces: Mapping[int, str] = {}
         self.same: dict[int, int] = {}
-        self._stores_read_again: frozenset[int] = frozenset()
+        #: Those to global memory of what addresses or branches may depend on, after `needed`.
+        self.stores_read_again: frozenset[int] = frozenset()
         self._needed_values: frozenset[int] = frozenset()
         #: The branches that need not be known, after `needed`.
         self.passed: dict[int, PassedBranch] = {}
@@ -183,7 +184,7 @@ class Dataflow(ControlGraph):
             if op.effect is Effect.MEMORY and stored and self._may_be_read(op, stored, readers)
         }
         in_global = frozenset(place for place in stored if place[0] == GLOBAL)
-        self._stores_read_again = frozenset(
+        self.stores_read_again = frozenset(
             index for index in wants_data if meet(self.places_written(ops[index]), in_global)
         )
 
@@ -301,7 +302,7 @@ class Dataflow(ControlGraph):
         """Instructions that store to global memory what addresses or branches may depend on, and those that
         may read it again. Call it after `needed`.
         """
-        stores = self._stores_read_again
+        stores = self.stores_read_again
         places = frozenset[tuple[str, int]]().union(*(self.places_written(self.ops[at]) for at in stores))
         loads = (at for at in self._needed_values if self.ops[at].effect is Effect.MEMORY)
         of_global = frozenset(place for place in places if place[0] == GLOBAL)
@@ -347,7 +348,7 @@ class Dataflow(ControlGraph):
                 found.append(f"a loop waits for what other warps store in shared memory at {op.where}")
         for op in filter(is_fence_of_system, ops):
             found.append(f"some machines make a store to global memory for the fence at {op.where}")
-        stores = self._stores_read_again & indices if depends else frozenset[int]()
+        stores = self.stores_read_again & indices if depends else frozenset[int]()
         if stores and self._decides(stores, indices):
             for store in (self.ops[index] for index in sorted(stores)):
                 found.append(

@@ -5,7 +5,9 @@ Before many of them run at once, a few tell whether their accesses are regular.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,7 @@ from memsim.isa.op import Flow, Trait
 from memsim.isa.program import GLOBAL, Op, Program, spaces_read
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
-from memsim.order.order_listener import Listeners, OrderListener
+from memsim.order.order_listener import Listeners, OrderListener, Race
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.engine import Engine
@@ -30,7 +32,7 @@ from memsim.simt.launch_places import reasons_of_places
 from memsim.simt.listener import Listener
 from memsim.simt.loaded_values import LoadedValues
 from memsim.simt.memory_layout import check_grid, is_cooperative, memory_of
-from memsim.simt.order_of_launch import listener_of_global, races_of_shared
+from memsim.simt.order_of_launch import listener_of_global, listener_of_shared, reasons_of_races
 from memsim.simt.waits import whole_clusters
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
@@ -143,84 +145,210 @@ def execute_program(
     everything: bool,
     every_branch: bool = False,
     blocks: np.ndarray | None = None,
-    progress: Callable[[float], None] | None = None,
     max_steps: int = MAX_STEPS,
-    chunk_threads: int | None = None,
-    allow_out_of_bounds: bool = False,
-    order: OrderListener | None = None,
-    judges_order: bool = True,
-    collect: Callable[[KernelFault], None] | None = None,
     memory: Memory | None = None,
+    **how: Any,
 ) -> Memory:
-    """Run `blocks` (linear numbers, all if None) of a launch.
-
-    `everything`: execute all instructions and write arrays in place; else only what addresses and branches
-    depend on, and not which way branches take that decide no access (`passed_branches.py`).
-    `every_branch`: those are executed, too, so that all counts of instructions are exact. `names` are the
-    parameters' names in the source, for messages. `progress` is called with the share of blocks that are
-    done, 0 to 1. `max_steps`: as `MAX_STEPS`. `order`: is told of all that orders
-    accesses, too. `judges_order`: find out whether order decides a count. `collect`: takes the errors of
-    accesses, whose lanes go on without them; None: the first one is raised.
-
-    `arch`: the chip; the code must be compiled for it. `memory`: that of the launch, if its global memory is
-    there already, and arguments are addresses in it; the kernel's own parts are placed in it.
+    """Run `blocks` (linear numbers, all if None) of a launch; `how`: as `PreparedLaunch.run`, the rest as
+    `PreparedLaunch`.
 
     Raises:
         MemsimError: arguments or launch that do not match, or an error in the kernel.
     """
-    check_chip(kernel, arch)
-    check_arguments(demangle(kernel.name), kernel.parameters, arguments, names)
-    check_launch(kernel, launch)
-    given, memory = memory, memory_of(kernel, launch, arguments, names, memory)
-    check_shared(kernel, memory, arch)
-    code, origins = code_of_launch(kernel, launch, arguments, names, memory, everything, every_branch)
-    of_global = of_shared = None
-    loaded = None if everything else LoadedValues(memory.layouts["global"], kernel.functions.values())
-    if judges_order and not everything:
-        of_global = listener_of_global(code.dataflow, memory)
-        of_shared = races_of_shared(kernel.program, code.dataflow, code.needed or ())
-    in_shared = of_shared.listener if of_shared is not None else None
-    apart = are_independent(kernel.program, code.needed, memory)
-    count = launch.blocks if blocks is None else len(blocks)
-    most = RUN_THREADS if everything else APART_THREADS if apart else TRACE_THREADS
-    limit = chunk_threads or most
-    size = whole_clusters(max(1, limit // (launch.warps * WARP)), launch.grid, code.cluster)
-    if is_cooperative(kernel):
-        check_grid(kernel, launch, count, memory.shared_bytes, arch)
-        size = count
-    rows = size * launch.warps if apart else 0
-    np.empty(KEPT_HEAP, np.uint8)
-    engine = Engine(code, memory, origins, launch, listener, max_steps, allow_out_of_bounds, rows)
-    engine.machine.order = Listeners(*filter(None, (of_global, in_shared, order)))
-    engine.machine.reads_idle = everything
-    engine.machine.loaded = loaded
-    engine.machine.collect = collect
-    with np.errstate(all="ignore"):
-        if size * WORTH_TRYING <= count and most == TRACE_THREADS and not chunk_threads and blocks is None:
-            for_trial = memory_of(kernel, launch, arguments, names, given and given.for_trial())
-            if are_regular(code, for_trial, origins, launch, max_steps):
-                size = whole_clusters(max(size, REGULAR_BLOCKS), launch.grid, code.cluster)
-        for start in range(0, count, size):
-            end = min(start + size, count)
-            engine.run(np.arange(start, end) if blocks is None else blocks[start:end])
-            if progress is not None:
-                progress(end / count)
-        engine.finish()
-    if loaded is None:
-        try:
-            memory.copy_back()
-        except Poisoned as unknown:
-            raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
-    else:
-        found = (True, True) if of_global is None else (of_global.order.depends, of_global.order.reads_back)
-        for reason in of_shared.reasons(any(found)) if of_shared is not None else ():
+    prepared = PreparedLaunch(
+        kernel,
+        launch,
+        arguments,
+        names,
+        arch=arch,
+        everything=everything,
+        every_branch=every_branch,
+        max_steps=max_steps,
+        memory=memory,
+    )
+    prepared.finish(prepared.run(listener, blocks, **how), listener)
+    return prepared.memory
+
+
+@dataclass
+class Heard:
+    """What became known of a launch as blocks of it ran, from which follows why counts are uncertain.
+
+    blocks: so many. reached: the instructions that warps came to. constants, pointers: as `LoadedValues`.
+    depends, reads_back: as `GlobalOrder`. races, reach: as `SharedListener`.
+    """
+
+    blocks: int = 0
+    reached: set[int] = field(default_factory=set)
+    constants: dict[int, set[int]] = field(default_factory=dict)
+    pointers: dict[tuple[int, int], dict[Hashable, str]] = field(default_factory=dict)
+    depends: bool = False
+    reads_back: bool = False
+    races: dict[Race, None] = field(default_factory=dict)
+    reach: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    def add(self, other: Heard) -> None:
+        """What became known of other blocks."""
+        self.blocks += other.blocks
+        self.reached |= other.reached
+        for load, places in other.constants.items():
+            self.constants.setdefault(load, set()).update(places)
+        for pair, pointers in other.pointers.items():
+            self.pointers.setdefault(pair, {}).update(pointers)
+        self.depends |= other.depends
+        self.reads_back |= other.reads_back
+        self.races |= other.races
+        for op, (first, last) in other.reach.items():
+            known = self.reach.get(op, (first, last))
+            self.reach[op] = min(known[0], first), max(known[1], last)
+
+
+class PreparedLaunch:
+    """A launch whose code is bound and whose memory is laid out, so that its blocks can run.
+
+    `everything`: execute all instructions and write arrays in place; else only what addresses and branches
+    depend on, and not which way branches take that decide no access (`passed_branches.py`).
+    `every_branch`: those are executed, too, so that all counts of instructions are exact. `names` are the
+    parameters' names in the source, for messages. `max_steps`: as `MAX_STEPS`. `arch`: the chip; the code
+    must be compiled for it. `memory`: that of the launch, if its global memory is there already, and
+    arguments are addresses in it; the kernel's own parts are placed in it. is_regular: a few blocks have
+    shown that all do the same.
+
+    Raises:
+        MemsimError: arguments or launch that do not match.
+    """
+
+    def __init__(
+        self,
+        kernel: Executable,
+        launch: Launch,
+        arguments: Sequence[Any],
+        names: Sequence[str],
+        *,
+        arch: Arch,
+        everything: bool,
+        every_branch: bool = False,
+        max_steps: int = MAX_STEPS,
+        memory: Memory | None = None,
+    ) -> None:
+        check_chip(kernel, arch)
+        check_arguments(demangle(kernel.name), kernel.parameters, arguments, names)
+        check_launch(kernel, launch)
+        self.kernel, self.launch, self.arch, self.everything = kernel, launch, arch, everything
+        self.max_steps = max_steps
+        self.memory = memory_of(kernel, launch, arguments, names, memory)
+        self._given, self._laid_out = memory, partial(memory_of, kernel, launch, arguments, names)
+        check_shared(kernel, self.memory, arch)
+        self.code, self.origins = code_of_launch(
+            kernel, launch, arguments, names, self.memory, everything, every_branch
+        )
+        self.is_regular = False
+        self._apart = are_independent(kernel.program, self.code.needed, self.memory)
+
+    def why_together(self) -> str:
+        """Why its blocks cannot run apart from each other with the same counts; "" if they can."""
+        if is_cooperative(self.kernel):
+            return "its blocks wait for each other"
+        again = sorted(self.code.dataflow.stores_read_again)
+        if again:
+            where = self.code.dataflow.ops[again[0]].where
+            return f"what blocks write at {where} may decide what others access"
+        return ""
+
+    def blocks_at_once(self, blocks: int, chunk_threads: int | None = None, tries: bool = True) -> int:
+        """How many run at once, of so many in all. tries: a few may tell whether accesses are regular."""
+        if is_cooperative(self.kernel):
+            check_grid(self.kernel, self.launch, blocks, self.memory.shared_bytes, self.arch)
+            return blocks
+        most = RUN_THREADS if self.everything else APART_THREADS if self._apart else TRACE_THREADS
+        limit = chunk_threads or most
+        size = self.whole_clusters(limit // (self.launch.warps * WARP))
+        if size * WORTH_TRYING <= blocks and most == TRACE_THREADS and not chunk_threads and tries:
+            trial = self._laid_out(self._given and self._given.for_trial())
+            with np.errstate(all="ignore"):
+                self.is_regular = are_regular(self.code, trial, self.origins, self.launch, self.max_steps)
+        return self.whole_clusters(max(size, REGULAR_BLOCKS)) if self.is_regular else size
+
+    def whole_clusters(self, blocks: int) -> int:
+        """About so many blocks, one at least, that are whole clusters."""
+        return whole_clusters(max(1, blocks), self.launch.grid, self.code.cluster)
+
+    def run(
+        self,
+        listener: Listener,
+        blocks: np.ndarray | None = None,
+        *,
+        progress: Callable[[float], None] | None = None,
+        chunk_threads: int | None = None,
+        at_once: int | None = None,
+        allow_out_of_bounds: bool = False,
+        order: OrderListener | None = None,
+        judges_order: bool = True,
+        collect: Callable[[KernelFault], None] | None = None,
+    ) -> Heard:
+        """Run `blocks` (linear numbers, all if None).
+
+        `progress` is called with the share of blocks that are done, 0 to 1. `at_once`: how many run at once,
+        if that was found out before. `order`: is told of all that orders accesses, too. `judges_order`: find
+        out whether order decides a count. `collect`: takes the errors of accesses, whose lanes go on without
+        them; None: the first one is raised.
+
+        Raises:
+            MemsimError: an error in the kernel.
+        """
+        code, everything = self.code, self.everything
+        count = self.launch.blocks if blocks is None else len(blocks)
+        heard = Heard(count, depends=True, reads_back=True)
+        of_global = of_shared = loaded = None
+        if not everything:
+            loaded = LoadedValues(self.memory.layouts["global"], self.kernel.functions.values())
+            heard.constants, heard.pointers = loaded.constants, loaded.pointers
+        if judges_order and not everything:
+            of_global = listener_of_global(code.dataflow, self.memory)
+            report, needed = heard.races.setdefault, code.needed or ()
+            of_shared = listener_of_shared(self.kernel.program, code.dataflow, needed, report)
+        size = at_once or self.blocks_at_once(count, chunk_threads, blocks is None)
+        rows = size * self.launch.warps if self._apart else 0
+        np.empty(KEPT_HEAP, np.uint8)
+        engine = Engine(
+            code, self.memory, self.origins, self.launch, listener, self.max_steps, allow_out_of_bounds, rows
+        )
+        engine.machine.order = Listeners(*filter(None, (of_global, of_shared, order)))
+        engine.machine.reads_idle = everything
+        engine.machine.loaded = loaded
+        engine.machine.collect = collect
+        with np.errstate(all="ignore"):
+            for start in range(0, count, size):
+                end = min(start + size, count)
+                engine.run(np.arange(start, end) if blocks is None else blocks[start:end])
+                if progress is not None:
+                    progress(end / count)
+            engine.finish()
+        heard.reached = engine.reached()
+        if of_global is not None:
+            heard.depends, heard.reads_back = of_global.order.depends, of_global.order.reads_back
+        if of_shared is not None:
+            heard.reach = of_shared.reach
+        return heard
+
+    def finish(self, heard: Heard, listener: Listener) -> None:
+        """Once all blocks have run: arrays get their results, or the listener the reasons for doubt.
+
+        Raises:
+            MemsimError: a result depends on an instruction that is not executed.
+        """
+        if self.everything:
+            try:
+                self.memory.copy_back()
+            except Poisoned as unknown:
+                raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
+            return
+        dataflow = self.code.dataflow
+        of_races = reasons_of_races(dataflow, heard.races, heard.reach, heard.depends or heard.reads_back)
+        of_order = dataflow.uncertain(heard.depends, heard.reads_back, heard.reached)
+        places = self.origins, self.memory, heard.constants, heard.pointers, heard.reached
+        for reason in (*of_races, *of_order, *reasons_of_places(self.kernel, *places)):
             listener.uncertain(reason)
-        reached = engine.reached()
-        for reason in code.dataflow.uncertain(*found, reached):
-            listener.uncertain(reason)
-        for reason in reasons_of_places(kernel, origins, memory, loaded, reached):
-            listener.uncertain(reason)
-    return memory
 
 
 def are_independent(program: Program, needed: frozenset[int] | None, memory: Memory) -> bool:

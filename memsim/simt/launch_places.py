@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from memsim.arch import arch_of_code
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect
 from memsim.simt.bounds import Origins
-from memsim.simt.loaded_values import LoadedValues
 from memsim.simt.placed_arithmetic import PlacedSources
 from memsim.simt.placed_values import decided_by_places
 from memsim.simt.placed_words import CODE, NAMES, STACK, STACK_POINTER, Value, first_byte
@@ -24,14 +23,15 @@ def reasons_of_places(
     kernel: Executable,
     origins: Origins,
     memory: Memory,
-    loaded: LoadedValues,
+    constants: Mapping[int, Iterable[int]],
+    pointers: Mapping[tuple[int, int], Mapping[Hashable, str]],
     reached: Container[int],
 ) -> Iterator[str]:
     """Why counts depend on where arrays, functions or the stack lie in memory; call it after the launch.
 
-    loaded: what the launch read. reached: the instructions that warps came to.
+    constants, pointers: what was read, as `LoadedValues`. reached: the instructions that warps came to.
     """
-    sources = replace(sources_of(kernel, origins, memory), indexed=loaded.constants, loaded=loaded.pointers)
+    sources = replace(sources_of(kernel, origins, memory), indexed=constants, loaded=pointers)
     found = decided_by_places(origins.dataflow, sources, reached)
     for op, names in found:
         what = "the branch" if op.effect is Effect.CONTROL else "the address"

@@ -7,7 +7,7 @@ race leaves open decides an address or a branch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
 
@@ -37,56 +37,53 @@ FOLLOWED = frozenset(
 MOST_CELLS = 1 << 26
 
 
-class RacesThatDecide:
-    """Races in shared memory, and those of them that decide an access."""
+def reasons_of_races(
+    dataflow: Dataflow, races: Iterable[Race], reach: Mapping[int, tuple[int, int]], reads_back: bool
+) -> Iterator[str]:
+    """Why counts depend on the order of warps in shared memory; call it after the launch.
 
-    def __init__(self, program: Program, dataflow: Dataflow) -> None:
-        self.races: dict[Race, None] = {}
-        self.listener = SharedListener(self.races.setdefault, meets_partly(program))
-        self._dataflow = dataflow
+    reach: by instruction the first and last byte that it accessed. reads_back: as `GlobalOrder`. What a load
+    decides goes on through the parts of shared memory that the launch keeps apart, and through global memory
+    if the launch reads back what it stores there: an address that a race decides is found itself. What
+    atomics make swap loops cost has limits.
+    """
+    parts = parts_of(reach)
+    ops, told = dataflow.ops, set[str]()
+    ends = {loop.branch.index for loop in swap_loops(ops)}
+    written = dataflow.places_written if reads_back else dataflow.places_written_elsewhere
 
-    def reasons(self, reads_back: bool) -> Iterator[str]:
-        """Why counts depend on the order of warps; call it after the launch.
+    def apart(places: Places, op: Op) -> Places:
+        part = parts.get(op.index, 0)
+        return frozenset((space, part if space == SHARED else roots) for space, roots in places)
 
-        reads_back: as `GlobalOrder`. What a load decides goes on through the parts of shared memory that the
-        launch keeps apart, and through global memory if the launch reads back what it stores there: an
-        address that a race decides is found itself. What atomics make swap loops cost has limits.
-        """
-        dataflow, parts = self._dataflow, parts_of(self.listener.reach)
-        ops, told = dataflow.ops, set[str]()
-        ends = {loop.branch.index for loop in swap_loops(ops)}
-        written = dataflow.places_written if reads_back else dataflow.places_written_elsewhere
-
-        def apart(places: Places, op: Op) -> Places:
-            part = parts.get(op.index, 0)
-            return frozenset((space, part if space == SHARED else roots) for space, roots in places)
-
-        @cache
-        def decided(load: int) -> tuple[Op, ...]:
-            return tuple(
-                decided_by(
-                    dataflow,
-                    lambda op: op.index == load,
-                    lambda op: apart(dataflow.places_read(op), op),
-                    lambda op: apart(written(op), op),
-                    dataflow.maps_read,
-                )
+    @cache
+    def decided(load: int) -> tuple[Op, ...]:
+        return tuple(
+            decided_by(
+                dataflow,
+                lambda op: op.index == load,
+                lambda op: apart(dataflow.places_read(op), op),
+                lambda op: apart(written(op), op),
+                dataflow.maps_read,
             )
+        )
 
-        for race in self.races:
-            by_atomic = ("atomic", "shared") in ops[race.store].touches
-            found = (op for op in decided(race.load) if not (by_atomic and op.index in ends))
-            for op in islice(found, 1 if len(told) < MOST_REASONS else 0):
-                what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
-                reason = race.reason(ops[race.store].where, ops[race.load].where, what)
-                told.add(reason)
-                yield reason
+    for race in races:
+        by_atomic = ("atomic", "shared") in ops[race.store].touches
+        found = (op for op in decided(race.load) if not (by_atomic and op.index in ends))
+        for op in islice(found, 1 if len(told) < MOST_REASONS else 0):
+            what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
+            reason = race.reason(ops[race.store].where, ops[race.load].where, what)
+            told.add(reason)
+            yield reason
 
 
-def races_of_shared(program: Program, dataflow: Dataflow, needed: Iterable[int]) -> RacesThatDecide | None:
+def listener_of_shared(
+    program: Program, dataflow: Dataflow, needed: Iterable[int], report: Callable[[Race], None]
+) -> SharedListener | None:
     """What finds races in shared memory; None if no needed instruction loads from there."""
     reads = any(SHARED in spaces_read(dataflow.ops[index]) for index in needed)
-    return RacesThatDecide(program, dataflow) if reads else None
+    return SharedListener(report, meets_partly(program)) if reads else None
 
 
 def parts_of(reach: Mapping[int, tuple[int, int]]) -> dict[int, int]:

@@ -1,82 +1,47 @@
 """Analyzes variants in local processes or on a Dask scheduler, except those already in the results file.
 
-A launch may be split by blocks, so that one launch keeps many processes busy; the counts of the parts are
-added. Workers of a scheduler need memsim and the same files at the same paths. It needs distributed (`pip
-install distributed`).
+A launch may be split by blocks, so that one launch keeps many processes busy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
+from memsim.analysis import analyze_trace
+from memsim.api.launch_parts import Shared, trace_shared
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.job import Job
-from memsim.sweep.results import Counts, VariantResult, counts_of, kept_in, together
+from memsim.sweep.results import Counts, VariantResult, counts_of, kept_in
 from memsim.sweep.variants import Variant
 from memsim.targets.analyze_targets import analyze_all, analyze_job
-from memsim.trace.trace import TraceFile
-
-PATIENCE = 10  # seconds to wait for the scheduler
+from memsim.workers import Progress, WorkersError, on_scheduler, processors
 
 
-def count_job(job: Job, time: Effort | None = None) -> Counts:
+def count_job(job: Job, _: Progress | None = None, *, time: Effort | None = None) -> Counts:
     """The counts of a job, or the reason why there are none. time: it is estimated, too."""
     try:
         return counts_of(analyze_job(job, None, time))
     except MemsimError as error:
-        return Counts(error=str(error).partition("\n")[0])
+        return _failed(error)
 
 
-def counted_by(address: str, jobs: Sequence[Job], time: Effort | None = None) -> Iterator[tuple[int, Counts]]:
-    """(number of the job, its counts), in order of completion.
-
-    Raises:
-        MemsimError: distributed is missing, the scheduler does not respond, or a worker fails.
-    """
-    distributed = _distributed()
-    try:
-        client = distributed.Client(address, timeout=PATIENCE)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise MemsimError(
-            f"no Dask scheduler answers at {address}: {error}",
-            hint="such as tcp://10.0.0.1:8786; `dask scheduler` prints its own",
-        ) from None
-    with client:
-        futures = client.map(partial(count_job, time=time), jobs, pure=False)
-        numbers = {future.key: number for number, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
-            try:
-                counts = future.result()
-            except Exception as error:  # such as memsim missing, or a worker killed
-                raise MemsimError(
-                    f"a worker of {address} could not analyze {jobs[numbers[future.key]].name}: {error}",
-                    hint="its Python needs the same memsim, and the files at the same paths",
-                ) from None
-            yield numbers[future.key], counts
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise MemsimError("a Dask scheduler needs distributed", hint="pip install distributed") from None
-    return distributed
+def _failed(error: MemsimError) -> Counts:
+    return Counts(error=str(error).partition("\n")[0])
 
 
 def sweep(
     variants: Sequence[Variant],
     path: Path | None,
     jobs: int | None = None,
-    progress: Callable[[float], None] | None = None,
+    progress: Progress | None = None,
     *,
     scheduler: str | None = None,
     cut: int = 1,
     time: Effort | None = None,
+    tell: Callable[[str], None] = lambda why: None,
 ) -> list[VariantResult]:
     """The results of all variants, in order.
 
@@ -86,11 +51,10 @@ def sweep(
         scheduler: the address of a Dask scheduler whose workers are used instead.
         cut: number of parts of each launch, at most its number of blocks.
         time: it is estimated, too; not of parts.
+        tell: is told why a launch is not split.
 
     Raises:
-        MemsimError: the file is of another sweep, or cannot be read or written; a saved trace cannot be
-            split;
-            `scheduler` does not respond.
+        MemsimError: the file is of another sweep, or cannot be read or written; `scheduler` does not respond.
     """
     file = None if path is None else kept_in(path, tuple(variants[0].values))
     kept = {} if file is None else {result.key: result for result in file.read()}
@@ -98,37 +62,23 @@ def sweep(
     found = {variant.key: kept[variant.key] for variant in variants if variant.key in kept}
     if file is not None:
         file.write([*_others(kept.values(), variants), *found.values()])
-    parts = [(variant, part) for variant in missing for part in parts_of(variant.job, cut)]
-    waiting = {variant.key: len(parts_of(variant.job, cut)) for variant in missing}
-    counts: dict[str, list[Counts]] = {key: [] for key in waiting}
     try:
-        counted = _counted([part for _, part in parts], jobs, scheduler, time)
-        for done, (number, some) in enumerate(counted, 1):
-            variant = parts[number][0]
-            counts[variant.key].append(some)
-            if len(counts[variant.key]) == waiting[variant.key]:
-                result = VariantResult(variant.values, together(counts.pop(variant.key)), variant.key)
-                found[variant.key] = result
-                if file is not None:
-                    file.add(result)
+        if cut > 1:
+            shared = Shared(cut, jobs or processors(), scheduler)
+            counted = _counted_in_parts(missing, shared, progress, tell)
+        else:
+            counted = _counted([variant.job for variant in missing], jobs, scheduler, time)
+        for done, (number, counts) in enumerate(counted, 1):
+            variant = missing[number]
+            result = found[variant.key] = VariantResult(variant.values, counts, variant.key)
+            if file is not None:
+                file.add(result)
             if progress is not None:
-                progress(done / len(parts))
+                progress(done / len(missing))
     finally:
         if file is not None:
             file.close()
     return [found[variant.key] for variant in variants]
-
-
-def parts_of(job: Job, cut: int) -> list[Job]:
-    """The launch split into parts of about equally many blocks.
-
-    Raises:
-        MemsimError: it is a saved trace.
-    """
-    if cut > 1 and isinstance(job.kernel, TraceFile):
-        raise MemsimError(f"{job.kernel.file} is a saved trace, which is not replayed by blocks")
-    parts = min(cut, job.launch.blocks, job.blocks or job.launch.blocks)
-    return [job] if parts == 1 else [replace(job, part=(number, parts)) for number in range(parts)]
 
 
 def _counted(
@@ -137,13 +87,35 @@ def _counted(
     """(number of the job, its counts), in order of completion."""
     if scheduler is not None:
         if jobs:
-            yield from counted_by(scheduler, jobs, time)
+            yield from on_scheduler(
+                scheduler, partial(count_job, time=time), jobs, [job.name for job in jobs]
+            )
         return
     for number, measured in enumerate(analyze_all(jobs, None, processes, time)):
         if measured.analysis is None:
-            yield number, Counts(error=str(measured.error).partition("\n")[0])
+            assert measured.error is not None
+            yield number, _failed(measured.error)
         else:
             yield number, counts_of(measured.analysis)
+
+
+def _counted_in_parts(
+    variants: Sequence[Variant], shared: Shared, progress: Progress | None, tell: Callable[[str], None]
+) -> Iterator[tuple[int, Counts]]:
+    """The same, of launches whose parts are shared out, one launch after the other."""
+    for number, variant in enumerate(variants):
+
+        def share(done: float, before: int = number) -> None:
+            if progress is not None:
+                progress((before + done) / len(variants))
+
+        try:
+            trace = trace_shared(variant.job, share, shared=shared, tell=tell)
+            yield number, counts_of(analyze_trace(trace, variant.job.arch))
+        except WorkersError:
+            raise
+        except MemsimError as error:
+            yield number, _failed(error)
 
 
 def _others(kept: Iterable[VariantResult], variants: Sequence[Variant]) -> list[VariantResult]:

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import Any, BinaryIO
 
 from memsim.analysis import Analysis
+from memsim.counts import SiteCounts
 from memsim.errors import MemsimError
 from memsim.files import file_exists, writing
 
@@ -66,22 +67,14 @@ def counts_of(analysis: Analysis) -> Counts:
     if lost:
         return Counts(shared_bytes=needed, error=f"not all could be analyzed: {lost[0]}")
     elapsed = None if analysis.estimate is None else analysis.estimate.elapsed
-    return Counts(**_together(sites, OF_ACCESSES), shared_bytes=needed, elapsed=elapsed)
+    return Counts(**_summed(sites, OF_ACCESSES), shared_bytes=needed, elapsed=elapsed)
 
 
-def together(parts: Sequence[Counts]) -> Counts:
-    """The counts of a launch, from those of its parts."""
-    failed = next((part for part in parts if part.error), None)
-    if failed is not None:
-        return failed
-    return Counts(**_together(parts, COUNTS))
-
-
-def _together(parts: Iterable[Any], names: Iterable[str]) -> dict[str, Any]:
-    """The sum of each count over what has it; of ways and of bytes of a block the most."""
-    known = {name: [n for part in parts if (n := getattr(part, name)) is not None] for name in names}
+def _summed(sites: Iterable[SiteCounts], names: Iterable[str]) -> dict[str, Any]:
+    """The sum of each count over what has it; of ways the most."""
+    known = {name: [n for site in sites if (n := getattr(site, name)) is not None] for name in names}
     return {
-        name: (max if name in ("max_ways", "shared_bytes") else sum)(counts) if counts else None
+        name: (max if name == "max_ways" else sum)(counts) if counts else None
         for name, counts in known.items()
     }
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +10,13 @@ from typing import TypeAlias
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api.kernel_file import KernelFile, files_loaded_once
-from memsim.boundary import Boundary, confine, confinement
+from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.programs import within_time_limit
 from memsim.targets.cache import kept_trace, time_of, trace_of
+from memsim.workers import begin_worker, interrupts_held, processors
 
 _Result: TypeAlias = "Analysis | MemsimError"
 
@@ -43,13 +40,6 @@ class AnalyzedTarget:
         error = self.error or MemsimError("was not analyzed")
         error.message = f"{self.target.name}: {error.message}"
         raise error
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def analyze_job(job: Job, cache: Path | None, time: Effort | None = None) -> Analysis:
@@ -101,8 +91,6 @@ def analyze_all(
 def _made_together(job: Job) -> object:
     """What is equal for jobs whose kernels come from one compilation."""
     kernel = job.kernel
-    if job.part is not None:
-        return id(job)  # a launch is cut so that its parts are not analyzed together
     return kernel.whole if isinstance(kernel, KernelFile) else id(job)
 
 
@@ -127,11 +115,11 @@ def _shared_out(
     context = multiprocessing.get_context("spawn")
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, mp_context=context, initializer=_begin_worker, initargs=(confinement(),)
+        workers, mp_context=context, initializer=begin_worker, initargs=(confinement(),)
     )
     finished = False
     try:
-        with _interrupts_held():
+        with interrupts_held():
             found = pool.map(one, groups)  # starts the workers
         yield from found
         finished = True
@@ -144,35 +132,6 @@ def _shared_out(
             for process in set(multiprocessing.active_children()) - others:
                 process.terminate()
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C comes afterwards; processes that are started meanwhile never hear of it."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _begin_worker(boundary: Boundary | None) -> None:
-    """In a worker: when the parent is gone, however it went, so is this; what it trusts, this does."""
-    import multiprocessing
-
-    confine(boundary)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def watch() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:

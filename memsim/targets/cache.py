@@ -11,7 +11,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,22 +40,28 @@ _FILE = re.compile(r"@([^+]*)")  # an array file in the text of an argument
 
 
 def trace_of(
-    job: Job, folder: Path | None, progress: Progress | None = None, *, apart: bool = False
+    job: Job,
+    folder: Path | None,
+    progress: Progress | None = None,
+    *,
+    apart: bool = False,
+    make: Callable[..., Trace] | None = None,
 ) -> Trace:
-    """The trace of a job; `folder` None: do not use the cache. apart: as in `trace_job`.
+    """The trace of a job; `folder` None: do not use the cache. apart: as in `trace_job`; make: instead of it.
 
     Raises:
         MemsimError: an error in the kernel.
     """
+    make = make or trace_job
     if isinstance(job.kernel, TraceSource):  # already a trace, or cheap to make
-        return trace_job(job, progress, apart=apart)
+        return make(job, progress, apart=apart)
     with kept_in(folder) as store:
         if store is None or (isinstance(job.kernel, KernelFile) and job.kernel.text is not None):
-            return trace_job(job, progress, apart=apart)
+            return make(job, progress, apart=apart)
         for key in _keys(job, store, apart):
             if (kept := _read(store, key)) is not None:
                 return kept
-        trace = trace_job(job, progress, apart=apart)
+        trace = make(job, progress, apart=apart)
         from memsim.trace import storage
 
         if len(trace.count) <= storage.MOST_ROWS:
@@ -240,7 +246,6 @@ def _key(when: str, job: Job, read: list[Any], arguments: list[Any], apart: bool
         launch.shared_bytes,
         launch.cluster,
         job.blocks,
-        job.part,
         job.arch.name,
     ]
     shape += [job.allow_out_of_bounds, job.uncertain, apart, confinement() is not None]

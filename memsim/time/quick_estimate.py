@@ -36,7 +36,7 @@ def estimate(
 
     whole: its trace, if there is one already. new_memory: as in `PreparedTime`. With a cold L2 cache.
     """
-    if isinstance(job.kernel, TraceSource) or job.part is not None or job.loaded.resources is None:
+    if isinstance(job.kernel, TraceSource) or job.loaded.resources is None:
         return None
     if effort == "quick" and whole is not None and _replayed(job, whole) > MOST_EXECUTED:
         return EstimatedTime(unknown=TAKES_LONG)

@@ -174,6 +174,14 @@ class Executions:
             self.alike = same_in_all or not warps
             self._chunk[start, stop] += warps
 
+    def add_others(self, others: Executions) -> None:
+        """Add those of other blocks, counted apart."""
+        self.alike = self.blocks_alike and others.blocks_alike
+        self.ran.update(others.ran)
+        if others._of_a_block is not None:
+            self.alike &= self._of_a_block in (None, others._of_a_block)
+            self._of_a_block = others._of_a_block
+
     def of(self, instructions: int) -> np.ndarray:
         """The number of warps that executed each instruction, int64 [instructions]."""
         found = np.zeros(instructions, np.int64)

@@ -30,6 +30,9 @@ MOST_WAITING, MOST_SECTORS, MOST_REMEMBERED = 1 << 12, 1 << 18, 1 << 26
 MOST_OF_A_SHAPE = 1 << 20
 BYTES_OF_A_MOVE, BYTES_OF_AN_ENTRY = 100, 200
 
+#: The sectors that were touched, by piece of the map: the first in it, and the state of each from there.
+MarkedSectors = dict[int, tuple[int, np.ndarray]]
+
 #: Operations that read global memory, and those that write it; atomics do both, in the L2 cache.
 READS = frozenset(
     {
@@ -126,6 +129,24 @@ class Marks:
             *(sum(piece.count(bit) for piece in self.pieces.values()) for bit in (READ, WRITTEN))
         )
 
+    @property
+    def sectors_so_far(self) -> MarkedSectors:
+        """What is marked by now."""
+        self.mark()
+        pieces = self.pieces.items()
+        return {number: (piece.first, piece.states[piece.first : piece.last + 1]) for number, piece in pieces}
+
+    def add(self, sectors: MarkedSectors) -> None:
+        """Mark what other blocks touched that ran apart from these: none read what the others had written."""
+        self.mark()
+        for number, (first, states) in sectors.items():
+            piece = self._piece(number, first, first + len(states) - 1)
+            if piece is not None:
+                whole = piece.states if piece.states.flags.writeable else piece.states.copy()
+                whole[first : first + len(states)] |= states
+                piece.states = whole
+                self.has_writes |= bool((states & WRITTEN).any())
+
     def start_chunk(self) -> None:
         """Other blocks run next, with other address parts."""
         self.by_parts = {}
@@ -208,14 +229,20 @@ class Marks:
 
     def _mark(self, access: str, sectors: np.ndarray) -> None:
         for number, places, first, last in in_pieces(sectors):
-            piece = self.pieces.get(number)
-            if piece is None:
-                if len(self.pieces) >= MOST_PIECES:
-                    continue
-                piece = self.pieces[number] = MapPiece(np.zeros(1 << PIECE_BITS, np.uint8), first, last)
-            piece.first, piece.last = min(piece.first, first), max(piece.last, last)
-            piece.mark(access, places, not self.has_writes)
-            self.has_writes |= access in WRITES
+            piece = self._piece(number, first, last)
+            if piece is not None:
+                piece.mark(access, places, not self.has_writes)
+                self.has_writes |= access in WRITES
+
+    def _piece(self, number: int, first: int, last: int) -> MapPiece | None:
+        """The piece of this number, in which sectors from `first` to `last` are touched; None: too many."""
+        piece = self.pieces.get(number)
+        if piece is None:
+            if len(self.pieces) >= MOST_PIECES:
+                return None
+            piece = self.pieces[number] = MapPiece(np.zeros(1 << PIECE_BITS, np.uint8), first, last)
+        piece.first, piece.last = min(piece.first, first), max(piece.last, last)
+        return piece
 
 
 def after(access: str, states: np.ndarray) -> np.ndarray:

@@ -10,9 +10,13 @@ import os
 import resource
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+
+from tests.benchmarks.irregular import SIZES, SOURCE, case
 
 CORES = 2
 
@@ -40,6 +44,22 @@ def test_analyze_kernel_v4(benchmark: Any, extent: int) -> None:
     benchmark.extra_info["peak_mib"] = round(peak / 1024)
     sites = json.loads(process(*command, "--json"))["sites"]
     benchmark.extra_info["memory_requests"] = sum(site["requests"] for site in sites)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_launch_divided(benchmark: Any, jobs: int, tmp_path: Path) -> None:
+    """The join of `irregular.py`, four times as large, as a user has it: with arrays in files."""
+    made = case("join", 4 * SIZES["join"])
+    arguments: list[str] = []
+    for number, value in enumerate(made.arguments):
+        if isinstance(value, np.ndarray):
+            np.save(tmp_path / f"{number}.npy", value)
+        text = f"@{tmp_path / f'{number}.npy'}" if isinstance(value, np.ndarray) else str(value)
+        arguments += ["--arg", text]
+    launch = f"--kernel join --grid {made.grid} --block {made.block} --no-cache -j {jobs}".split()
+    command = ("-m", "memsim", "analyze", str(SOURCE), *launch, *arguments, "--json")
+    printed = benchmark.pedantic(process, args=command, rounds=5, warmup_rounds=1)
+    benchmark.extra_info["memory_requests"] = sum(site["requests"] for site in json.loads(printed)["sites"])
 
 
 def test_import(benchmark: Any) -> None:

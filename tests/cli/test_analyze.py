@@ -54,6 +54,15 @@ def test_the_order_of_the_rows(memsim: Run) -> None:
     assert first == {"cost": "52", "waste": "40", "line": "40"}
 
 
+def test_several_processes_say_the_same(memsim: Run, scale: Path) -> None:
+    one = memsim("analyze", scale, LAUNCH, MACROS, "--no-cache --json")
+    two = memsim("analyze", scale, LAUNCH, MACROS, "--no-cache --json -j 2")
+    assert (two.code, two.err, two.document()) == (0, one.err, one.document())
+    single = memsim("analyze", scale, LAUNCH.replace("grid 4", "grid 1"), MACROS, "--no-cache -j 2")
+    assert "note: one process counts all blocks: it is one block" in single.err
+    memsim("analyze --untrusted kernel_v4 --scheduler tcp://127.0.0.1:1").refused("so --untrusted uses none")
+
+
 def test_json_has_the_same_records_as_python(memsim: Run) -> None:
     made = memsim("analyze kernel_v4_colmajor", SMALL, "--json").document()
     assert made == catalog()["kernel_v4_colmajor"].analyze(size=(128, 128, 16)).to_dict()

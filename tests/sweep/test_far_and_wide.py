@@ -12,10 +12,8 @@ import pytest
 from memsim.cli import main
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
-from memsim.sweep.analyze_variants import parts_of, sweep
-from memsim.sweep.results import Counts, counts_of, together
+from memsim.sweep.analyze_variants import sweep
 from memsim.sweep.variants import variants
-from memsim.targets.analyze_targets import analyze_job
 
 TRANSPOSES = ("sweep", "transpose_*", "--size", "64,64|96,64")
 
@@ -63,7 +61,7 @@ def test_a_scheduler_that_is_not_there(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("memsim.sweep.analyze_variants.PATIENCE", 0.2)
+    monkeypatch.setattr("memsim.workers.PATIENCE", 0.2)
     assert main([*TRANSPOSES, "--scheduler", "tcp://127.0.0.1:1"]) == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
 
@@ -79,31 +77,29 @@ def test_without_distributed_and_pyarrow(
     assert "pip install pyarrow" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("kernel", ["kernel_v1", "kernel_v4_colmajor", "transpose_naive"])
-def test_a_launch_cut_by_blocks_has_the_same_counts(kernel: str) -> None:
-    """Also into more parts than blocks, and of some blocks."""
-    spec = catalog()[kernel].pick()
-    job = spec.job((128, 128, 16) if spec.family.name == "sgemm" else (96, 64))
-    whole = counts_of(spec.analyze(tuple(job.size.values())))
-    for cut in (2, 3, 1000):
-        parts = parts_of(job, cut)
-        assert len(parts) == min(cut, job.launch.blocks)
-        assert together([counts_of(analyze_job(part, None)) for part in parts]) == whole
-
-
-def test_parts_that_fail_and_traces_that_were_saved(tmp_path: Path) -> None:
-    failed = Counts(error="no")
-    assert together([Counts(wavefronts=3, shared_bytes=4), failed]) == failed
-    assert together([Counts(sectors=3, max_ways=2), Counts(sectors=4)]) == Counts(sectors=7, max_ways=2)
+def test_a_launch_that_is_not_cut_is_told_and_counted(
+    scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     catalog()["transpose_naive"].pick().trace((64, 64)).save(tmp_path / "t.npz")
-    (saved,) = variants(str(tmp_path / "t.npz"), {}, one_will_do=True)
-    with pytest.raises(MemsimError, match="not replayed by blocks"):
-        parts_of(saved.job, 2)
+    chosen, told = variants(f"{tmp_path}/t.npz|transpose_naive", {}), list[str]()
+    saved, here = sweep(chosen[:1], None, cut=2, tell=told.append)[0], sweep(chosen[:1], None)[0]
+    assert (saved.counts, told) == (here.counts, ["it has no machine code"])
+    assert main(["sweep", f"{tmp_path}/t.npz", "--cut", "2"]) == 0
+    assert "note: one process counts all blocks: it has no machine code" in capsys.readouterr().err
+
+
+def test_no_scheduler_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("memsim.workers.PATIENCE", 0.2)
+    path = tmp_path / "r.csv"
+    with pytest.raises(MemsimError, match="no Dask scheduler answers"):
+        sweep(chosen(), path, cut=2, scheduler="tcp://127.0.0.1:1")
+    assert len(path.read_text().splitlines()) == 1  # its header
 
 
 def test_one_launch_is_cut_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     one = ("sweep", "transpose_naive", "--size", "64,64", "--jobs", "1")
-    assert main([*one, "--cut", "4"]) == 0
+    assert main([*one, "--cut", "4"]) == 0  # by processes one after the other
     assert capsys.readouterr().out.startswith("1 variant; fewest wavefronts: 4,224, 4,096 shared bytes\n")
     assert main([*one]) == 2
     assert "nothing varies" in capsys.readouterr().err
