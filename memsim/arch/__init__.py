@@ -55,7 +55,7 @@ def get_arch(name: str | Arch) -> Arch:
     if isinstance(name, Arch):
         return name
     if name in ARCHS:
-        return _known(ARCHS[name])
+        return _known(name)
     raise MemsimError(f"no rules for architecture {name!r}", hint=f"known: {', '.join(ARCHS)}")
 
 
@@ -68,5 +68,6 @@ def arch_of_code(made_for: str) -> Arch:
 
 
 @lru_cache(maxsize=16)
-def _known(chip: Arch) -> Arch:
+def _known(name: str) -> Arch:
+    chip = ARCHS[name]
     return chip if chip.is_measured else with_contributed(chip)

@@ -66,15 +66,17 @@ def build_load(form: BoundForm, read: IntReader) -> Run:
             lost = store.lost(at, element, active, unused)
             known = active if lost is False else both(active, invert(lost))
             if known is not False:
-                found = store.load(at, element, known, unused)
+                found = store.load(at, element, known, unused, is_known=True)
                 value: Any = as_register(found) if size == 4 else from_array(found.astype(np.int64))
                 machine.write(slot, value, known)
             if lost is not False:
                 machine.write(slot, store.why(at, element, lost).through(op), lost)
-        for i in range(0, count if size * count > 4 else 0, 2):
+        if machine.loaded is None or size * count <= 4:
+            return
+        for i in range(0, count, 2):
             at = plus(address, i * size)
             known = both(active, invert(store.lost(at, np.int64, active)))
-            if known is not False and machine.loaded is not None:
+            if known is not False:
                 machine.loaded.pair(op.index, i // 2, store.load(at, np.int64, known))
 
     return execution_frame(

@@ -41,8 +41,10 @@ class ObservedBytes(SpaceBytes):
         found._agents = self._foreign_threads()
         return found
 
-    def load(self, address: Int, dtype: type, active: Mask, unused: int = 0) -> np.ndarray:
-        found = super().load(address, dtype, active, unused)
+    def load(
+        self, address: Int, dtype: type, active: Mask, unused: int = 0, *, is_known: bool = False
+    ) -> np.ndarray:
+        found = super().load(address, dtype, active, unused, is_known=is_known)
         with self._as_accessed():
             self._order.load(*self._elements(address, dtype), active)
         return found

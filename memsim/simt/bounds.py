@@ -99,6 +99,9 @@ class Bounds:
         low, high = bounds(address)
         if 1 << low_zeros(address) >= width:
             buffer = layout.find(low, high + width)
+            if buffer is None and isinstance(address, Sum) and isinstance(active, Part):
+                low, high = self.of_active(address, active)
+                buffer = layout.find(low, high + width)
             if buffer is not None:
                 return frozenset((buffer.name,))
         array = np.broadcast_to(to_array(address), self.lanes.shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Protocol
 
@@ -20,6 +21,7 @@ class Sites:
 
     def __init__(self) -> None:
         self.known: dict[tuple[int, str, str], Site] = {}
+        self._count: Counter[int] = Counter()
 
     def site(self, op: Op, access: str, space: str, width: int) -> Site:
         """The access site of an instruction in a state space; of one that fetches from textures of several
@@ -27,8 +29,8 @@ class Sites:
         """
         key = (op.index, f"{access} {width}" if space == "texture" else access, space)
         if key not in self.known:
-            number = sum(one[0] == op.index for one in self.known)
-            self.known[key] = Site(op.index * 8 + number, op, access, space, width)
+            self.known[key] = Site(op.index * 8 + self._count[op.index], op, access, space, width)
+            self._count[op.index] += 1
         return self.known[key]
 
     def of(self, op: Op) -> list[Site]:

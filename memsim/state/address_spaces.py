@@ -42,7 +42,9 @@ class ConstantBytes:
         """Why the values read by these lanes are unknown."""
         return self.unknown
 
-    def load(self, address: Int, dtype: type, active: Mask, unused: int = 0) -> np.ndarray:
+    def load(
+        self, address: Int, dtype: type, active: Mask, unused: int = 0, *, is_known: bool = False
+    ) -> np.ndarray:
         """The value read by each lane.
 
         Raises:

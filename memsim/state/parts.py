@@ -20,7 +20,8 @@ class Part:
     """An immutable array of shape (B, 1), (1, T) or (B, T) with an identity.
 
     `uid` is never reused, so it can represent the content in a cache key. A predicate may be given as words
-    of warps instead (`words`); what is not given is made when it is needed.
+    of warps instead (`words`); what is not given is made when it is needed. inverse: of a predicate, once it
+    was asked for, so that all who ask get the same object.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Part:
         "_lanes",
         "_lo",
         "_words",
+        "inverse",
         "shape",
         "uid",
     )
@@ -53,6 +55,7 @@ class Part:
         self._digest: bytes | None = None
         self._lanes: np.ndarray | None = None
         self._among: np.ndarray | None = None
+        self.inverse: bool | Part | None = None
 
     @property
     def array(self) -> np.ndarray:

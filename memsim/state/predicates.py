@@ -87,7 +87,9 @@ def invert(a: bool | Part) -> bool | Part:
     """Logical not."""
     if not isinstance(a, Part):
         return not a
-    return from_words(~a.words) if is_of_warps(a.shape[1]) else from_bools(~a.array)
+    if a.inverse is None:
+        a.inverse = from_words(~a.words) if is_of_warps(a.shape[1]) else from_bools(~a.array)
+    return a.inverse
 
 
 class ScatteredLanes:

@@ -80,6 +80,10 @@ def update_elements(
     return seen
 
 
+#: Bytes that are looked through faster than the marks of those that one instruction loads.
+SMALL = 1 << 16
+
+
 class SpaceBytes:
     """The bytes of one state space: shape (1, n) for global and constant memory, (B, n) for shared, (B * T,
     n) for local memory.
@@ -132,14 +136,17 @@ class SpaceBytes:
             return np.arange(blocks)[:, None]
         return np.arange(blocks * threads).reshape(blocks, threads)
 
-    def load(self, address: int | Sum, dtype: type, active: bool | Part, unused: int = 0) -> np.ndarray:
+    def load(
+        self, address: int | Sum, dtype: type, active: bool | Part, unused: int = 0, *, is_known: bool = False
+    ) -> np.ndarray:
         """The value read by each thread, in the smallest shape. unused: bits of it, of whole bytes, that may
-        be any.
+        be any. is_known: by `lost`, no value is unknown.
 
         Raises:
             Poisoned: a value is unknown.
         """
-        self.check(address, dtype, active, unused)
+        if not is_known:
+            self.check(address, dtype, active, unused)
         run = self._run(address, dtype, active)
         if run is not None:
             whole: np.ndarray = self.view(dtype)[0][run].reshape(self.shape).copy()
@@ -206,7 +213,7 @@ class SpaceBytes:
         if self.unknown is None:
             return False
         self._questions += 1
-        if self._questions % 64 == 0 and not self.unknown.any():
+        if (self.unknown.size <= SMALL or self._questions % 64 == 0) and not np.count_nonzero(self.unknown):
             self.unknown = None  # everything has been overwritten
             return False
         marks = self.unknown.view(f"u{np.dtype(dtype).itemsize}")
@@ -373,9 +380,11 @@ class SpaceBytes:
         return old
 
     def _write(self, view: np.ndarray, index: np.ndarray, values: Any, active: bool | Part) -> None:
-        elements = view.reshape(-1)
-        places = np.broadcast_to(self._places(view, index), self.shape)
-        values = np.broadcast_to(values, self.shape)
+        elements, places = view.reshape(-1), self._places(view, index)
+        if places.shape != self.shape:
+            places = np.broadcast_to(places, self.shape)
+        if np.shape(values) != self.shape:
+            values = np.broadcast_to(values, self.shape)
         if active is True:
             elements[places] = values
             return
@@ -394,9 +403,9 @@ def of_active(index: np.ndarray, active: bool | Part) -> np.ndarray:
     if active is True:
         return index
     mask = to_bools(active)
-    first = np.unravel_index(int(mask.argmax()), mask.shape)
-    one = index[tuple(place % size for place, size in zip(first, index.shape))] * mask[first]
-    return one + (index - one) * mask  # type: ignore[no-any-return]
+    row, column = divmod(int(mask.argmax()), mask.shape[1])
+    one = index[row % index.shape[0], column % index.shape[1]] if mask[row, column] else 0
+    return np.where(mask, index, one)
 
 
 def as_register(array: np.ndarray) -> Any:
