@@ -1,12 +1,14 @@
 """Writes the first launch of each kind as a folder with a `launch.json`, which every verb takes.
 
-Of memory a launch has the allocations that its parameters point to. What a recording lacks, it says.
+Of memory a launch has the allocations that its parameters point to, and the textures that they are. What a
+recording lacks, it says.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,12 +46,16 @@ class LaunchRecorder:
         plain = re.sub(r"\W+", "_", short_name(job.loaded.title)).strip("_")[:40]
         path = self.folder / f"{self._count:04}_{plain}" / LAUNCH
         write_launch(launched, path.parent)
-        return path, list(_missing(module, memory, arrays))
+        return path, list(_missing(job, module, memory, arrays))
 
     def _argument(
         self, raw: bytes, name: str, memory: ProgramMemory, arrays: dict[int, np.ndarray]
     ) -> object:
-        """The bytes of a parameter, with arrays for what it points to."""
+        """The bytes of a parameter, with arrays for what it points to, or the texture that it is."""
+        texture = memory.textures.objects.get(int.from_bytes(raw, "little")) if len(raw) == POINTER else None
+        if texture is not None and not texture.is_surface:
+            made = texture.over(memory.bytes, as_documented=False)
+            return replace(made, array=np.array(made.array))
         pointers = []
         for offset in range(0, len(raw) - POINTER + 1, POINTER):
             address = int.from_bytes(raw[offset : offset + POINTER], "little")
@@ -63,13 +69,21 @@ class LaunchRecorder:
         return with_arrays(raw, pointers) if pointers else raw
 
 
-def _missing(module: ProgramModule, memory: ProgramMemory, arrays: dict[int, np.ndarray]) -> Iterator[str]:
+def _missing(
+    job: Job, module: ProgramModule, memory: ProgramMemory, arrays: dict[int, np.ndarray]
+) -> Iterator[str]:
     """What a recording lacks of a launch's memory."""
-    end = memory.layout.end
-    for array in arrays.values():
-        words = array[: array.size // POINTER * POINTER].view(np.uint64)
-        if ((words >= GLOBAL_BASE) & (words < end)).any():
-            yield "the recording lacks what its arrays point to"
-            break
+    pointed = [_words(array) for array in arrays.values()]
+    if any(((words >= GLOBAL_BASE) & (words < memory.layout.end)).any() for words in pointed):
+        yield "the recording lacks what its arrays point to"
+    structs = [_words(np.frombuffer(bytes(raw), np.uint8)) for raw in job.args if len(raw) > POINTER]
+    textures = np.array([*memory.textures.objects], np.uint64)
+    if any(np.isin(words, textures).any() for words in (*pointed, *structs)):
+        yield "the recording lacks the textures in its structs and arrays"
     if changed := module.changed():
         yield f"the recording has {', '.join(changed)} as the code has them"
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    """Bytes as whole words of the size of a pointer."""
+    return array[: array.size // POINTER * POINTER].view(np.uint64)

@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import memsim as package
 from memsim.arch import SM_90
+from memsim.argument_types import Texture
 from memsim.captured.saved_launch import read_launch
 from memsim.cli import main
 from memsim.driver import launch_table
@@ -227,6 +229,44 @@ def test_a_recorded_launch_is_counted_as_it_was(programs: Path, tmp_path: Path) 
     assert kind.analysis is not None and again.analyze().totals == kind.analysis.totals
     again.run()
     assert (again.args[2].view("f4")[:1000] == 3.5).all()
+
+
+def test_a_recorded_launch_has_its_textures(programs: Path, tmp_path: Path) -> None:
+    done = Ran(programs, "textures", analyze=True, record=tmp_path)
+    for kind in done.kinds:
+        assert kind.recording is not None and kind.analysis is not None and not kind.notes
+        again = read_launch(kind.recording)
+        assert again.analyze().totals == kind.analysis.totals
+    texture = read_launch(tmp_path / "0001_sample" / "launch.json").args[0]
+    assert isinstance(texture, Texture) and texture.size == (8, 4) and texture.filter == "linear"
+    assert (texture.array[..., 0] == np.arange(32, dtype="f4").reshape(4, 8)).all()
+
+
+def test_textures_in_a_struct_are_told(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text("""
+        struct Both { int n; cudaTextureObject_t t; };
+        __global__ void fetch(Both b, float *out) { out[threadIdx.x] = tex1Dfetch<float>(b.t, threadIdx.x); }
+        int main() {
+          float *a, *out;
+          cudaMalloc(&a, 128);
+          cudaMalloc(&out, 128);
+          cudaMemset(a, 0, 128);
+          cudaResourceDesc from = {};
+          cudaTextureDesc how = {};
+          from.resType = cudaResourceTypeLinear;
+          from.res.linear.devPtr = a;
+          from.res.linear.desc = cudaCreateChannelDesc<float>();
+          from.res.linear.sizeInBytes = 128;
+          Both b = {7};
+          if (cudaCreateTextureObject(&b.t, &from, &how, nullptr)) return 1;
+          fetch<<<1, 32>>>(b, out);
+          return cudaDeviceSynchronize();
+        }""")
+    command = ["nvcc", "-arch=sm_90", "-cudart", "shared", "a.cu", "-o", "a"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = Ran(tmp_path / "a", record=tmp_path / "made")
+    assert done.code == 0
+    assert list(done.kinds[0].notes) == ["the recording lacks the textures in its structs and arrays"]
 
 
 def test_what_a_recording_lacks_is_told(programs: Path, tmp_path: Path) -> None:
