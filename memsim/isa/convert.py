@@ -148,7 +148,7 @@ def half_of_double(array: Array, mode: str) -> Int:
     return from_array(np.where(np.isnan(array), bits | 0x200, bits))
 
 
-@executes("FRND", _converts, " ".join((*_FLOATS, *_INTEGRAL, "FTZ")))
+@executes("FRND", _converts, " ".join((*_FLOATS, *_INTEGRAL, "FTZ")), traits={"": Trait.MONOTONE})
 def rounded_to_integral(form: BoundForm, source: Callable[[Registers], Any]) -> Compute:
     to, read, rounded = types(form)[0], reader(form, source), integral(form)
     return lambda r: written(rounded(read(r)), to, "rn")

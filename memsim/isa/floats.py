@@ -142,7 +142,9 @@ def with_signs(size: Array, x: Array, y: Array) -> Array:
     return np.where(np.signbit(x) ^ np.signbit(y), -size, size)
 
 
-@executes("FMNMX", "W <- FFP", f"NAN XORSIGN {ROUNDING}")
+@executes(
+    "FMNMX", "W <- FFP", f"NAN XORSIGN {ROUNDING}", traits={"": Trait.MONOTONE, "XORSIGN": Trait.ALTERS}
+)
 def min_max(form: BoundForm, a: FloatReader, b: FloatReader, smaller: PredicateReader) -> Compute:
     given = form.given
     signs = [form.binder.single(without_absolute(operand)) for operand in form.sources[:2]]
@@ -182,10 +184,12 @@ def ordering(name: str) -> Callable[[Array, Array], Array]:
 
 
 #: Modifiers of comparisons of floats: which, with the suffix U or not, and how it is combined.
+#: Equality is not.
+_MONOTONE = dict.fromkeys(("LT", "LE", "GT", "GE", "LTU", "LEU", "GTU", "GEU"), Trait.MONOTONE)
 COMPARED = " ".join((*_ORDERED, *(f"{name}U" for name in _ORDERED), *COMBINE, "FTZ"))
 
 
-@executes("FSETP UFSETP", "PP <- FFP", COMPARED)
+@executes("FSETP UFSETP", "PP <- FFP", COMPARED, traits=_MONOTONE)
 def comparison(form: BoundForm, x: FloatReader, y: FloatReader, other: PredicateReader) -> Combined:
     """A comparison combined with a predicate, and its inverse."""
     how, *rest = (one for one in form.modifiers if one not in ("FTZ", "BF"))

@@ -103,7 +103,7 @@ def select_pair(form: BoundForm, a: Operand, b: Operand, which: PredicateReader)
     return Selection(form, (whole(form, a), whole(form, b)), which, split_words)
 
 
-@executes("FSEL", "W <- FFP", "FTZ")
+@executes("FSEL", "W <- FFP", "FTZ", traits={"": Trait.MONOTONE})
 def select_float(form: BoundForm, x: FloatReader, y: FloatReader, which: PredicateReader) -> Selection:
     return Selection(form, (x, y), which, lambda value: value)
 

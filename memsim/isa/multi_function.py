@@ -7,7 +7,7 @@ and special arguments, were found from the results of an H100: each segment's ar
 inequalities that its 2**16 or 2**17 results state. Source: traces/*/functions.npz has digests of the results
 for all 2**32 arguments of each function, the same on an H100 and an H200, and all are reproduced;
 tests/isa/test_multi_function.py compares a fortieth of them, or all. On other chips these functions are
-assumed, and what depends on their last bits is uncertain.
+assumed within limits (documented_errors.py), and what depends on their last bits is uncertain.
 
 Functions take and return float32 arrays, but for the two of float64, whose numbers are high words. Subnormal
 arguments and results are flushed to zero, except those of the hyperbolic tangent. Every NaN returned is

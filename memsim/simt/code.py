@@ -18,6 +18,7 @@ from memsim.isa.readers import Answers, Binder, IntReader, PredicateReader, Regi
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
+from memsim.simt.margin_steps import with_margins
 from memsim.simt.steps import Step, fence_step, memory_step, unknown_effects, value_step
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
@@ -126,6 +127,7 @@ class Code:
         ops = self.program.ops[start:end]
         control = ops[-1] if ops[-1].flow is not None else None
         steps = []
+        follows = False  # limits of approximations
         for op in ops:
             if not FENCES.isdisjoint(op.traits):
                 steps.append(fence_step(Trait.FENCES in op.traits))
@@ -133,8 +135,22 @@ class Code:
                 continue
             wanted = needed is None or op.index in needed
             if wanted or op.effect is Effect.MEMORY:
-                steps.append(self._step(op, wanted))
+                step = self._step(op, wanted)
+                approximates = wanted and needed is not None and self.dataflow.is_approximate(op)
+                if approximates or follows:
+                    step = self._with_margins(op, step, not follows, approximates)
+                    follows = True
+                steps.append(step)
         return Segment(tuple(steps), end, control, end - start)
+
+    def _with_margins(self, op: Op, step: Step, starts: bool, approximates: bool) -> Step:
+        """A step that follows the limits of approximations."""
+        binder, compute = self.binder.anew(), None
+        if op.effect is Effect.ALU:
+            with suppress(Unsupported, Poisoned, IndexError, ValueError):
+                single = binder.single(op.form.operands[-1]) if approximates else None
+                compute = single or op.meaning.bind(binder)
+        return with_margins(op, binder.guard(op.guard), compute, step, starts, approximates)
 
     def _step(self, op: Op, data: bool) -> Step:
         """The step of an instruction: that of a launch before if all that it was told is the same."""

@@ -310,12 +310,17 @@ class Dataflow(ControlGraph):
         return stores.union((at for at in loads if meet(self.places_read(self.ops[at]), of_global)), maps)
 
     def uncertain(
-        self, depends: bool = True, reads_back: bool = True, reached: Container[int] | None = None
+        self,
+        depends: bool = True,
+        reads_back: bool = True,
+        reached: Container[int] | None = None,
+        settled: Container[int] = (),
     ) -> tuple[str, ...]:
         """Reasons why counts depend on the order of warps and blocks, or on the machine; () if they do not.
 
         depends, reads_back: as `GlobalOrder`, of the instructions `read_again` in a launch; True if unknown.
-        reached: the instructions that warps came to; None for all.
+        reached: the instructions that warps came to; None for all. settled: those whose results are certain
+        though they depend on approximations of the same basic block.
 
         Call it after `needed`. An atomic returns what others left; a load may come before or after another
         block's store; a loop may wait for another warp's store (not that of an atomic, whose counts have
@@ -338,7 +343,11 @@ class Dataflow(ControlGraph):
             if not sources:
                 continue
             written = self.places_written if depends or reads_back else self.places_written_elsewhere
-            for op in decided_by(self, partial(_is_in, sources), self.places_read, written, self.maps_read):
+            certain = () if is_source is is_atomic else settled
+            found_by = partial(
+                decided_by, self, partial(_is_in, sources), self.places_read, written, self.maps_read
+            )
+            for op in found_by(settled=certain):
                 if op.index in ends:
                     continue
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"

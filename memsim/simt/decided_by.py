@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
 
 from memsim.isa.op import Effect, Predicate
 from memsim.isa.program import GLOBAL, Op
@@ -24,14 +24,17 @@ def decided_by(
     places_written: Callable[[Op], Places],
     maps_read: Callable[[Op], Places],
     places: Places = frozenset(),
+    settled: Container[int] = (),
 ) -> list[Op]:
     """Accesses and control flow that depend on the results of some instructions, or on what is in some
     places, through memory as well.
+
+    settled: instructions whose results do not depend on what the same basic block has computed before.
     """
     dirty = set(places)
     while True:
         before = len(dirty)
-        found = _tainted(graph, dirty, is_source, places_read, places_written, maps_read)
+        found = _tainted(graph, dirty, is_source, places_read, places_written, maps_read, settled)
         if len(dirty) == before:
             return found
 
@@ -53,6 +56,7 @@ def _tainted(
     places_read: Callable[[Op], Places],
     places_written: Callable[[Op], Places],
     maps_read: Callable[[Op], Places],
+    settled: Container[int],
 ) -> list[Op]:
     """One iteration; `dirty` are the places that contain such results, and may grow.
 
@@ -79,6 +83,7 @@ def _tainted(
         start, callers = work.pop()
         state, others = entry[start, callers]
         ways = following(graph, start, ends[start], callers)
+        before = state  # of it the registers that depend on more than this basic block
         for op in graph.ops[start : ends[start]]:
             if op.effect is Effect.NONE:
                 continue
@@ -102,6 +107,9 @@ def _tainted(
                 if hit:
                     dirty |= places_written(op)
             hit = hit or is_source(op)
+            depends = op.effect is not Effect.ALU or bool(op.reads & held & before)
+            hit = hit and (depends or op.index not in settled)
+            before = before | op.writes if hit and depends else before if op.guard else before & ~op.writes
             others = _kept(others, op.writes, op.writes if hit else 0)
             if hit:
                 state |= op.writes

@@ -175,6 +175,7 @@ class Heard:
     """What became known of a launch as blocks of it ran, from which follows why counts are uncertain.
 
     blocks: so many. reached: the instructions that warps came to. constants, pointers: as `LoadedValues`.
+    met, moved: as `Margins`.
     depends, reads_back: as `GlobalOrder`. races, reach: as `SharedListener`.
     """
 
@@ -182,6 +183,8 @@ class Heard:
     reached: set[int] = field(default_factory=set)
     constants: dict[int, set[int]] = field(default_factory=dict)
     pointers: dict[tuple[int, int], dict[Hashable, str]] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)
     depends: bool = False
     reads_back: bool = False
     races: dict[Race, None] = field(default_factory=dict)
@@ -195,6 +198,8 @@ class Heard:
             self.constants.setdefault(load, set()).update(places)
         for pair, pointers in other.pointers.items():
             self.pointers.setdefault(pair, {}).update(pointers)
+        self.met |= other.met
+        self.moved |= other.moved
         self.depends |= other.depends
         self.reads_back |= other.reads_back
         self.races |= other.races
@@ -325,6 +330,7 @@ class PreparedLaunch:
                     progress(end / count)
             engine.finish()
         heard.reached = engine.reached()
+        heard.met, heard.moved = engine.machine.margins.met, engine.machine.margins.moved
         if of_global is not None:
             heard.depends, heard.reads_back = of_global.order.depends, of_global.order.reads_back
         if of_shared is not None:
@@ -345,7 +351,8 @@ class PreparedLaunch:
             return
         dataflow = self.code.dataflow
         of_races = reasons_of_races(dataflow, heard.races, heard.reach, heard.depends or heard.reads_back)
-        of_order = dataflow.uncertain(heard.depends, heard.reads_back, heard.reached)
+        settled = heard.met - heard.moved
+        of_order = dataflow.uncertain(heard.depends, heard.reads_back, heard.reached, settled)
         places = self.origins, self.memory, heard.constants, heard.pointers, heard.reached
         for reason in (*of_races, *of_order, *reasons_of_places(self.kernel, *places)):
             listener.uncertain(reason)

@@ -21,6 +21,7 @@ from memsim.simt.active_lanes import Rows, special_register
 from memsim.simt.bounds import Origins
 from memsim.simt.faults import MBARRIER, KernelFault, place_in_source
 from memsim.simt.listener import Listener
+from memsim.simt.margins import Margins
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import MbarrierError, Mbarriers
 from memsim.state.partial import Partial, merge_lanes, on_known_lanes
@@ -60,6 +61,7 @@ class Machine(Accesses):
         self.before: dict[int, Any] | None = None
         self.own = 0
         self.mbarriers = Mbarriers(0)
+        self.margins = Margins()
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
         """Start these blocks with undefined registers."""
