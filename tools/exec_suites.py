@@ -1,11 +1,11 @@
 """Builds the programs of public projects and runs them by `memsim exec`, to say how many end as they should.
 
-    python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--seconds 30]
+    python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--seconds 30] [--gpu]
 
 SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA or llm.c, and CHECKOUT a folder with that project;
 nothing is fetched, and nothing is written there. Programs are drawn by seed; `--part 1/2` takes the second
-half of those drawn, so that what is mended on one half can be measured on the other. Results are added to
-those in the file. docs/exec.md shows them.
+half of those drawn, so that what is mended on one half can be measured on the other. With `--gpu` each runs on
+this machine's GPU first, and its exit code there is kept. Results are added to those in the file. docs/exec.md shows them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Program:
 
 @dataclass
 class Outcome:
-    """How far a program came. cause: why not further."""
+    """How far a program came. cause: why not further. gpu_exit_code: on a GPU; None: it was not run on one, or
+    not to its end.
+    """
 
     suite: str
     name: str
@@ -76,6 +78,7 @@ class Outcome:
     passed: bool | None = None
     seconds: float = 0.0
     cause: str = ""
+    gpu_exit_code: int | None = None
 
 
 def cuda_samples(root: Path) -> Iterator[Program]:
@@ -104,7 +107,7 @@ def hecbench(root: Path) -> Iterator[Program]:
     """Those that check themselves and need no library, with small numbers for arguments."""
     for made in sorted(root.glob("src/*-cuda/Makefile")):
         texts = [one.read_text(errors="replace") for one in made.parent.glob("*.c*")]
-        makefile = made.read_text(errors="replace")
+        makefile = made.read_text(errors="replace").replace("\\\n", " ")
         if not any("PASS" in text for text in texts) or OUT_OF_REACH.search(makefile + "".join(texts)):
             continue
         run = re.search(r"^\s*\$\(LAUNCHER\)\s+\./\S+(.*)$", makefile, re.M)
@@ -246,6 +249,14 @@ def run(program: Program, made: Path, outcome: Outcome, seconds: float) -> None:
         ]
 
 
+def run_on_gpu(program: Program, made: Path, seconds: float) -> int | None:
+    """Its exit code without memsim; None if it has not ended by then."""
+    with suppress(subprocess.TimeoutExpired):
+        command = [str(made), *program.arguments]
+        return subprocess.run(command, cwd=program.folder, capture_output=True, timeout=seconds).returncode
+    return None
+
+
 def wait_for(process: subprocess.Popen[bytes], seconds: float) -> None:
     """Waits until a process ends; so many seconds are those that it and its children had of a processor, so
     that others on the machine do not matter.
@@ -287,6 +298,7 @@ def main() -> None:
     parser.add_argument("--part", default="0/1")
     parser.add_argument("--seconds", type=float, default=30, help="of a processor, each")
     parser.add_argument("--keep", type=Path, help="a folder for what is built, so that it is built once")
+    parser.add_argument("--gpu", action="store_true", help="run each on this machine's GPU, too")
     parser.add_argument("--only", help="one program, by its name")
     given = parser.parse_args()
     drawn = programs(given.suite, given.checkout.resolve())
@@ -306,6 +318,8 @@ def main() -> None:
                 made, outcome.cause = build(program, Path(scratch), 300)
             outcome.built = made is not None
             if made is not None:
+                if given.gpu:
+                    outcome.gpu_exit_code = run_on_gpu(program, made, given.seconds)
                 run(program, made, outcome, given.seconds)
                 if kept and made != kept:
                     kept.parent.mkdir(parents=True, exist_ok=True)
