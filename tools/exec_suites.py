@@ -1,11 +1,12 @@
 """Builds the programs of public projects and runs them by `memsim exec`, to say how many end as they should.
 
-    python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--seconds 30] [--gpu]
+    python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--gpu]
 
 SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA or llm.c, and CHECKOUT a folder with that project;
 nothing is fetched, and nothing is written there. Programs are drawn by seed; `--part 1/2` takes the second
-half of those drawn, so that what is mended on one half can be measured on the other. With `--gpu` each runs on
-this machine's GPU first, and its exit code there is kept. Results are added to those in the file. docs/exec.md shows them.
+half of those drawn, so that what is mended on one half can be measured on the other. With `--gpu` each runs
+on this machine's GPU first, and its exit code there is kept. Results are added to those in the file.
+docs/exec.md shows them.
 """
 
 from __future__ import annotations
@@ -29,8 +30,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from memsim.driver.native_build import libraries, newest_headers
 
 #: Libraries that link NVIDIA's static runtime, or draw, or need several machines.
 OUT_OF_REACH = re.compile(
@@ -63,9 +62,7 @@ class Program:
 
 @dataclass
 class Outcome:
-    """How far a program came. cause: why not further. gpu_exit_code: on a GPU; None: it was not run on one, or
-    not to its end.
-    """
+    """How far a program came. cause: why not further. gpu_exit_code: on a GPU, if it ran and ended there."""
 
     suite: str
     name: str
@@ -153,6 +150,8 @@ def programs(suite: str, root: Path) -> list[Program]:
 
 def build(program: Program, scratch: Path, seconds: float) -> tuple[Path | None, str]:
     """The program, or why it cannot be built."""
+    from memsim.driver.native_build import libraries, newest_headers  # who imports this may not have numpy
+
     environment = {**os.environ, "NVCC_APPEND_FLAGS": "-cudart shared -lineinfo", "NVCC_THREADS": "2"}
     stubs = scratch / "stubs"
     stubs.mkdir()
