@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docs.python_kernels import printed
-
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MARKED = r"^<!-- command: (\w+) -->\n```sh\n(.*?)```\n<!-- end -->$"
@@ -39,12 +37,6 @@ def test_a_file_of_ones_own_with_main(tmp_path: Path) -> None:
     assert "32.0 sectors per request instead of 4.0" in verdict
 
 
-def test_what_the_triton_kernel_prints() -> None:
-    """tests/captured runs the script itself, where there is Triton."""
-    (said,) = re.findall(r"It prints `(.*?)`", README)
-    assert said in printed("add").splitlines()[0]
-
-
 def test_ci_runs_the_marked_commands() -> None:
     ci = (ROOT / ".ci" / "run").read_text("utf-8")
     marked = re.findall(MARKED, README, re.DOTALL | re.MULTILINE)
@@ -71,7 +63,7 @@ def test_the_promise_and_the_table_say_the_same() -> None:
 
 def test_it_is_short_and_narrow() -> None:
     lines = README.splitlines()
-    assert len(lines) <= 150
+    assert len(lines) <= 160
     wide = [line for line in lines if len(line) > 100 and not line.startswith(("![", "x, y, out = "))]
     assert wide == []
 

@@ -24,6 +24,7 @@ from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch
+from memsim.names.demangle import without_long_arguments
 from memsim.programs import within_time_limit
 from memsim.simt.faults import KernelFault
 from memsim.state.poison import Poisoned
@@ -73,6 +74,11 @@ class LaunchKind:
     recording: Path | None = None
     why_not: str = ""
     notes: dict[str, None] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The kernel's, as a line of text has room for it."""
+        return without_long_arguments(self.kernel)
 
 
 class ProgramRun(NamedTuple):
@@ -234,4 +240,4 @@ class Launches:
 
     def _failed(self, kind: LaunchKind, error: MemsimError) -> None:
         kind.notes[str(error).splitlines()[0]] = None
-        self.say(f"{kind.kernel} {dim3(kind.shape.grid)} x {dim3(kind.shape.block)}: {error}")
+        self.say(f"{kind.name} {dim3(kind.shape.grid)} x {dim3(kind.shape.block)}: {error}")

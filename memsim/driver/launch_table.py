@@ -135,7 +135,7 @@ def _row(kind: LaunchKind) -> Row:
     estimated = _seconds(kind)
     each = "" if estimated is None else duration(estimated)
     shapes = dim3(shape.grid), dim3(shape.block), shared
-    return Row((kind.kernel, *shapes, launches, failed, remembered, seconds, each), "red" * bool(kind.failed))
+    return Row((kind.name, *shapes, launches, failed, remembered, seconds, each), "red" * bool(kind.failed))
 
 
 def _seconds(kind: LaunchKind) -> float | None:
@@ -163,11 +163,11 @@ def _findings(kinds: Iterable[LaunchKind]) -> Iterator[str]:
     told: dict[str, None] = {}
     for kind in kinds:
         if kind.analysis is not None:
-            told[kind.analysis.verdict] = None
+            told[kind.analysis.verdict.replace(kind.kernel, kind.name, 1)] = None
             time = kind.analysis.estimate
             if time is not None and (time.unknown or time.lacks):
-                told[f"{kind.kernel}: time {time.verdict}"] = None
+                told[f"{kind.name}: time {time.verdict}"] = None
         elif kind.why_not:
-            told[f"{kind.kernel}: not counted: {kind.why_not}"] = None
-        told |= {f"{kind.kernel}: {note}": None for note in kind.notes}
+            told[f"{kind.name}: not counted: {kind.why_not}"] = None
+        told |= {f"{kind.name}: {note}": None for note in kind.notes}
     yield from told

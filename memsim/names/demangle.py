@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 
 from memsim.errors import MemsimError
@@ -32,6 +32,7 @@ _STANDARD = {
     "Si": "std::istream", "So": "std::ostream", "Sd": "std::iostream",
 }  # fmt: skip
 _QUALIFIERS = {"r": " __restrict", "V": " volatile", "K": " const"}
+_LONG_ARGUMENTS = 40
 _PLAIN_INTEGERS = set("iljmxystno")
 _FLOATS = {"f": ">f", "d": ">d"}
 
@@ -56,6 +57,29 @@ def demangle(name: str) -> str:
 def short_name(symbol: str) -> str:
     """A variable's name as written in the source: `s_a` for `_ZZ9kernel_v4E3s_a`."""
     return demangle(symbol).rpartition("::")[2]
+
+
+def without_long_arguments(name: str) -> str:
+    """A demangled name for a line of text: template arguments and parameters of more than 40 characters are
+    `...`, as those of PyTorch's kernels have hundreds.
+    """
+    return "".join(_brief(name))
+
+
+def _brief(name: str) -> Iterator[str]:
+    depth = start = 0
+    for at, sign in enumerate(name):
+        if sign in "<(":
+            if depth == 0:
+                yield name[start : at + 1]
+                start = at + 1
+            depth += 1
+        elif sign in ">)" and depth:
+            depth -= 1
+            if depth == 0:
+                yield name[start:at] if at - start <= _LONG_ARGUMENTS else "..."
+                start = at
+    yield name[start:]
 
 
 class _Demangler:

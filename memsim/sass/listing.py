@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from memsim.compile.shown_sources import Frame, own_frames
 from memsim.errors import MemsimError, shown
 from memsim.instruction import Place
+from memsim.names.demangle import demangle, plain_name
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")
@@ -143,7 +144,7 @@ def by_itself(listing: Listing) -> Listing:
 
 def own_file(kernel: str) -> str:
     """The file name of a kernel's listing that is its own source."""
-    return f"{kernel}.sass"
+    return f"{plain_name(demangle(kernel))}.sass"
 
 
 def own_text(listing: Listing) -> str:

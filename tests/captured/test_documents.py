@@ -39,14 +39,28 @@ def run(folder: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_the_recorded_launch_is_of_the_readmes_kernel() -> None:
-    assert (RECORDED / "add" / "add.py").read_text("utf-8") == block(README, "python", "import triton")
+def test_the_recorded_launch_is_of_the_pages_kernel() -> None:
+    assert (RECORDED / "add" / "add.py").read_text("utf-8") == block(PAGE, "python", "def add(")
     assert folded(printed("add")) in PAGE
 
 
-def test_the_readmes_kernel(tmp_path: Path) -> None:
+def test_the_readmes_script(tmp_path: Path) -> None:
+    """It has the same kernel; the script itself needs PyTorch's CUDA wheel and `memsim exec`."""
+    script = block(README, "python", "import torch")
+    assert script.splitlines()[5:13] == block(PAGE, "python", "def add(").splitlines()[5:13]
+    assert printed("add").splitlines()[0] in " ".join(README.split())
+    torch = pytest.importorskip("torch")
+    if not torch.version.cuda:
+        pytest.skip("needs PyTorch's CUDA wheel")
+    pytest.importorskip("triton")
+    (tmp_path / "add.py").write_text(script)
+    shown = run(tmp_path, "-m", "memsim", "exec", "--analyze", "--", sys.executable, "add.py")
+    assert shown == "right\n"
+
+
+def test_the_pages_kernel(tmp_path: Path) -> None:
     triton = pytest.importorskip("triton")
-    (tmp_path / "add.py").write_text(block(README, "python", "import triton"))
+    (tmp_path / "add.py").write_text(block(PAGE, "python", "def add("))
     shown = run(tmp_path, "add.py")
     recorded = read_launch(RECORDED / "add" / "launch.json").analyze()
     if (
@@ -55,14 +69,14 @@ def test_the_readmes_kernel(tmp_path: Path) -> None:
     ):
         assert shown == printed("add")
     assert shown.startswith("add: worst is the load at add.py:9: 15.8 sectors per request instead of 4.0")
-    script = block(README, "python", "import triton").replace("n = 9_999", "n = 10_000")
+    script = block(PAGE, "python", "def add(").replace("n = 9_999", "n = 10_000")
     (tmp_path / "add.py").write_text(script)
     assert run(tmp_path, "add.py").startswith("add: coalesced: 3,750 global sectors, all needed")
 
 
 def test_a_whole_script(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    (tmp_path / "add.py").write_text(block(README, "python", "import triton"))
+    (tmp_path / "add.py").write_text(block(PAGE, "python", "def add("))
     first, second = block(PAGE, "sh", "memsim capture").splitlines()
     for line in (first, second):
         shown = run(tmp_path, "-m", *shlex.split(line, comments=True))
@@ -71,7 +85,7 @@ def test_a_whole_script(tmp_path: Path) -> None:
 
 def test_the_pages_kernel_of_triton(tmp_path: Path) -> None:
     pytest.importorskip("triton")
-    (tmp_path / "double.py").write_text(block(PAGE, "python", "import triton"))
+    (tmp_path / "double.py").write_text(block(PAGE, "python", "def double("))
     lines = run(tmp_path, "double.py").splitlines()
     assert [line.split(",")[0] for line in lines] == ["BLOCK=512", "BLOCK=1024", "BLOCK=512"]
     assert all("double: coalesced: 512 global sectors" in line for line in lines)

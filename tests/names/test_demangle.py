@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.names.demangle import demangle, resolve
+from memsim.names.demangle import demangle, resolve, without_long_arguments
 
 # Written by g++ 12 and nvcc 13. What c++filt (GNU binutils 2.40) says differs in spaces, in the suffixes of
 # integers, and in the types and values that stand here without their parameters.
@@ -163,3 +163,25 @@ def test_unresolved(wanted: str, message: str, hint: str) -> None:
 def test_no_kernels_at_all() -> None:
     with pytest.raises(MemsimError, match="the file has no kernels"):
         resolve([], "k")
+
+
+@pytest.mark.parametrize(
+    ("name", "brief"),
+    [
+        ("sgemm<128,float>", "sgemm<128,float>"),
+        (
+            "at::native::reduce_kernel<512,1,at::native::ReduceOp<bool,int,4>,unsigned int>",
+            "at::native::reduce_kernel<...>",
+        ),
+        (
+            "a::(anonymous namespace)::f<std::array<char*,3>>",
+            "a::(anonymous namespace)::f<std::array<char*,3>>",
+        ),
+        (f"g<{'x' * 41}>::h(int)", "g<...>::h(int)"),
+        (f"g<{'x' * 40}>", f"g<{'x' * 40}>"),
+        ("operator<", "operator<"),
+        ("", ""),
+    ],
+)
+def test_long_arguments_are_left_out_of_a_line(name: str, brief: str) -> None:
+    assert without_long_arguments(name) == brief
