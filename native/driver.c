@@ -328,7 +328,8 @@ API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box_o
 #define FILL(suffix, type) \
   static CUresult fill_##suffix(CUdeviceptr at, type value, size_t count) { \
     READY; \
-    for (size_t i = 0; i < count; i++) ((type *)HOST(at))[i] = value; \
+    if (sizeof value == 1) memset(HOST(at), value, count); \
+    else for (size_t i = 0; i < count; i++) ((type *)HOST(at))[i] = value; \
     has_written(HOST(at)); \
     return OK; \
   } \
