@@ -23,7 +23,9 @@ enum operation {
   OP_PRODUCT,     // struct product of native/matrix.h -> the product, if it is the program's
   OP_TEXTURE,     // struct texture -> u64 handle of a texture or a surface
   OP_FORGET,      // u64 handle
+  OP_VIRTUAL,     // u64 step, u64 address, u64 bytes -> u64 address
 };
+enum virtual_step { RESERVE, GIVE_UP, TAKE, GIVE_BACK, MAP, UNMAP };
 
 enum kind { DEVICE_MEMORY = 0, HOST_MEMORY = 1, MANAGED_MEMORY = 2 };
 

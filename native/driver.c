@@ -8,6 +8,7 @@
 
 #include <cuda.h>
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -359,6 +360,8 @@ FILL(D32, unsigned)
 FILL_ROWS(D8, unsigned char)
 FILL_ROWS(D16, unsigned short)
 FILL_ROWS(D32, unsigned)
+
+#include "virtual_memory.h"
 
 // Every page is where it is: hints have no effect. Pools: there is one, which keeps nothing.
 #if CUDA_VERSION >= 13000

@@ -57,6 +57,7 @@ def device_attributes(chip: Arch) -> dict[int, int]:
         90: 1,  # preemption
         95: 1,  # cooperative launches
         97: chip.shared_block_bytes,
+        102: 1,  # virtual memory management
         106: chip.resident_blocks,
         111: chip.shared_reserved_bytes,
         115: 1,  # pools of memory

@@ -31,6 +31,9 @@ HEAP, HEAP_ALIGNMENT = 8 << 20, 16
 CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 #: From so many bytes on, what is freed is given back to the system.
 WORTH_GIVING_BACK = 1 << 20
+#: Addresses for each byte of the device, because programs reserve more than they map; at most so many.
+ADDRESSES, MOST_ADDRESSES = 8, 512 << 30
+NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux, which Python has no name for
 
 
 class MemoryKind(IntEnum):
@@ -44,19 +47,21 @@ class OutOfDeviceMemory(Exception):
 
 
 class ProgramMemory:
-    """`size`: bytes of the device. `layout`: what is allocated; `kinds`: by the start of an allocation.
+    """`size`: bytes of the device; `extent`: of its addresses. `layout`: what is allocated; `kinds`: by the
+    start of an allocation; `mapped`: starts of those that a program has mapped itself.
     contents: of allocations that only calls and kernels write, by their start, what is known of their bytes:
     as long as it is the same object, these are the same.
     """
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size, self.extent = size, min(size * ADDRESSES, max(size, MOST_ADDRESSES))
         self.file = os.memfd_create("memsim")
-        os.ftruncate(self.file, size)
-        self._mapped = mmap.mmap(self.file, size, flags=mmap.MAP_SHARED)
+        os.ftruncate(self.file, self.extent)
+        self._mapped = mmap.mmap(self.file, self.extent, flags=mmap.MAP_SHARED)
         self.bytes = np.frombuffer(self._mapped, np.uint8)
         self.layout = SpaceLayout("global", GLOBAL_BASE)
         self.kinds: dict[int, MemoryKind] = {}
+        self.mapped: set[int] = set()
         self.contents: dict[int, object] = {}
         self.textures = ProgramTextures()
         self.used = 0
@@ -83,39 +88,57 @@ class ProgramMemory:
         if taken > self.size - self.used:
             raise OutOfDeviceMemory
         place = self._free.get(taken)
-        if place:
-            start = place.pop()
-        else:
-            end = self.layout.end
-            start = self.layout.reserve(taken, ALIGNMENT, ALIGNMENT)
-            if self.layout.end - GLOBAL_BASE > self.size:
-                self.layout.end = end
-                raise OutOfDeviceMemory
+        start = place.pop() if place else self.reserve(taken, ALIGNMENT)
+        self.add(start, size, kind, name)
+        self.used += taken
+        return start
+
+    def reserve(self, size: int, alignment: int) -> int:
+        """The first of so many addresses that are in no allocation.
+
+        Raises:
+            OutOfDeviceMemory: there are not so many left.
+        """
+        end = self.layout.end
+        start = self.layout.reserve(size, alignment, ALIGNMENT)
+        if self.layout.end - GLOBAL_BASE > self.extent:
+            self.layout.end = end
+            raise OutOfDeviceMemory
+        return start
+
+    def add(self, start: int, size: int, kind: MemoryKind = MemoryKind.DEVICE, name: str = "") -> None:
+        """An allocation at an address."""
         self.layout.add(name or f"allocation {self._count}", start, size)
         self._count += 1
         self.kinds[start] = kind
         if kind is MemoryKind.DEVICE and not name:  # a variable may be managed
             self.contents[start] = object()
-        self.used += taken
-        return start
+
+    def remove(self, buffer: Buffer) -> None:
+        """It is no allocation any more."""
+        self.layout.remove(buffer)
+        del self.kinds[buffer.start]
+        self.contents.pop(buffer.start, None)
 
     def release(self, start: int) -> bool:
         """Frees what starts at an address; False if nothing does."""
         buffer = self.layout.at(start)
-        if buffer is None or start not in self.kinds:
+        if buffer is None or start not in self.kinds or start in self.mapped:
             return False
-        self.layout.remove(buffer)
-        del self.kinds[start]
-        self.contents.pop(start, None)
+        self.remove(buffer)
         taken = align(max(buffer.end - buffer.start, 1), ALIGNMENT)
         self.used -= taken
         self._free.setdefault(taken, []).append(start)
         if taken >= WORTH_GIVING_BACK:
-            page = mmap.PAGESIZE
-            first, last = align(start - GLOBAL_BASE, page), (start - GLOBAL_BASE + taken) // page * page
-            with suppress(OSError):
-                self._mapped.madvise(mmap.MADV_REMOVE, first, last - first)
+            self.forget_pages(start, taken)
         return True
+
+    def forget_pages(self, start: int, size: int) -> None:
+        """Gives the pages in these bytes back to the system; they are zero then."""
+        page = mmap.PAGESIZE
+        first, last = align(start - GLOBAL_BASE, page), (start - GLOBAL_BASE + size) // page * page
+        with suppress(OSError):
+            self._mapped.madvise(mmap.MADV_REMOVE, first, last - first)
 
     def allocate_on_heap(self, size: int) -> int:
         """The address of so many new bytes in the heap of kernels, which is allocated on first use.
@@ -148,7 +171,7 @@ class ProgramMemory:
 
     def make_heap(self) -> None:
         """Reserves the heap of kernels; its bytes are in no allocation until a kernel asks for them."""
-        if not self._heap and self.layout.end + HEAP - GLOBAL_BASE < self.size:
+        if not self._heap and self.layout.end + HEAP - GLOBAL_BASE < self.extent:
             self._heap = self._heap_next = self.layout.reserve(HEAP, ALIGNMENT, ALIGNMENT)
 
     def lose(self, names: Container[str] | None = None) -> None:
@@ -168,7 +191,7 @@ class ProgramMemory:
 
     def private(self, size: int) -> np.ndarray:
         """The first bytes as they are, uint8; what is written to them stays private."""
-        mapped = mmap.mmap(self.file, size, flags=mmap.MAP_PRIVATE)
+        mapped = mmap.mmap(self.file, size, flags=mmap.MAP_PRIVATE | NO_RESERVE)
         return np.frombuffer(mapped, np.uint8)
 
 
@@ -215,7 +238,7 @@ class MemoryOfLaunch(Memory):
 
     def global_bytes(self, size: int) -> np.ndarray:
         """As `Memory`."""
-        size = min(size, self.device.size)
+        size = min(size, self.device.extent)
         found = self.device.private(size) if self.is_private else self.device.bytes[:size]
         return found.reshape(1, -1)
 

@@ -19,6 +19,7 @@ from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
 from memsim.driver.program_textures import read_texture
+from memsim.driver.virtual_memory import VirtualMemory
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
 from memsim.model.occupancy import Needs, occupancy
@@ -47,6 +48,7 @@ class Client:
 
     def __init__(self, connection: socket.socket, memory: ProgramMemory, launches: Launches) -> None:
         self.connection, self.memory, self.launches = connection, memory, launches
+        self.virtual = VirtualMemory(memory)
         self.modules: dict[int, ProgramModule] = {}
         self.functions: dict[int, tuple[ProgramModule, Kernel]] = {}
         self.refused: dict[str, None] = {}
@@ -69,6 +71,7 @@ class Client:
                     self._product,
                     self._texture,
                     self._forget,
+                    self._virtual,
                 ),
                 1,
             )
@@ -123,7 +126,7 @@ class Client:
 
     def _hello(self, data: bytes) -> Answer:
         pairs = sorted(device_attributes(self.chip).items())
-        head = HELLO.pack(GLOBAL_BASE, self.memory.size, device_name(self.chip).encode(), len(pairs), 0)
+        head = HELLO.pack(GLOBAL_BASE, self.memory.extent, device_name(self.chip).encode(), len(pairs), 0)
         return 0, head + b"".join(struct.pack("<Ii", *pair) for pair in pairs)
 
     def _module(self, data: bytes) -> Answer:
@@ -281,3 +284,10 @@ class Client:
         (handle,) = struct.unpack("<Q", data)
         found = self.memory.textures.objects.pop(handle, None)
         return (INVALID_HANDLE if found is None else 0), b""
+
+    def _virtual(self, data: bytes) -> Answer:
+        step, at, size = struct.unpack("<3Q", data)
+        if len(self.memory.kinds) + len(self.virtual.reserved) >= MOST_ALLOCATIONS:
+            return OUT_OF_MEMORY, b""
+        found = self.virtual.step(step, at, size)
+        return (INVALID_VALUE, b"") if found is None else (0, struct.pack("<Q", found))

@@ -88,7 +88,7 @@ class KernelCalls:
     def _text(self, address: int) -> bytes:
         """The string at an address in global memory."""
         start = address - GLOBAL_BASE
-        if not 0 <= start < self.memory.size:
+        if not 0 <= start < self.memory.extent:
             return b"(null)" if not address else b"(a string that is not in global memory)"
         return self.memory.bytes[start : start + MOST_TEXT].tobytes().partition(b"\0")[0]
 

@@ -20,6 +20,7 @@ from memsim.captured.saved_launch import read_launch
 from memsim.cli import main
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches, LaunchKind
+from memsim.driver.native_build import libraries
 from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
 from memsim.estimated_time import duration
@@ -119,6 +120,16 @@ def test_launches_made_before_are_remembered(programs: Path) -> None:
     fill, grow = sorted(done.kinds, key=lambda kind: kind.kernel)
     assert (fill.kernel, fill.times) == ("fill", 23) and fill.remembered == 14
     assert (grow.kernel, grow.times, grow.remembered) == ("grow", 9, 0)
+
+
+def test_a_program_manages_virtual_memory(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source, made = SOURCE.with_name("virtual_memory.cu"), tmp_path / "virtual_memory"
+    linked = ["-L", libraries(), "-l:libcuda.so.1"]
+    subprocess.run(["nvcc", "-arch=sm_90", "-cudart", "shared", source, *linked, "-o", made], check=True)
+    done = Ran(made)
+    assert capfd.readouterr().out == "virtual memory: PASSED\n" and done.code == 0
+    assert len(done.said) == 2 and "cuMemMap of memory that is mapped already" in done.said[0]
+    assert "out-of-bounds" in done.said[1] and "(2097152 bytes)" in done.said[1].replace(",", "")
 
 
 def test_what_is_not_implemented_says_its_name(programs: Path) -> None:
