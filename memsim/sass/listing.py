@@ -17,8 +17,10 @@ from memsim.names.demangle import demangle, plain_name
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^,\s]+)")
 _OTHER_SECTION = re.compile(r"^\s*\.section\s")
 _LABEL = re.compile(r"^(\S+):\s*$")
-_PLACE = re.compile(r'^\s*//## File "(.*?)", line (\d+)(?: inlined at "(.*?)", line (\d+))?')
-_PTX = '//## File ".nv_debug_ptx_txt", line '
+# Lines have numbers of 32 bits.
+_LINE = r"line (\d{1,10})\b"
+_PLACE = re.compile(rf'^\s*//## File "(.*?)", {_LINE}(?: inlined at "(.*?)", {_LINE})?')
+_PTX = re.compile(rf'//## File "\.nv_debug_ptx_txt", {_LINE}')
 _INSTRUCTION = re.compile(
     r"^\s*/\*(?P<address>[0-9a-f]+)\*/\s+(?:\{\s*)?(?:@(?P<guard>!?U?P\w+)\s+)?(?P<text>[^;]*?)\s*;"
 )
@@ -111,8 +113,8 @@ def read_listing(
                 labels.update(dict.fromkeys(pending, address))
                 pending = []
             lines.append(ListingLine(address, match["guard"], match["text"], here))
-        elif _PTX in row:
-            ptx_line = int(row.partition(_PTX)[2].split()[0])
+        elif match := _PTX.search(row):
+            ptx_line = int(match[1])
         elif match := _PLACE.match(row):
             if fresh:
                 chain, fresh = [], False

@@ -65,6 +65,16 @@ def test_a_listing_names_the_users_lines() -> None:
     assert places == [("/home/me/kernel.py", 30), ("/home/me/kernel.py", 33), ("/home/me/kernel.py", 33)]
 
 
+@pytest.mark.parametrize("number", ["9" * 5000, "", "x"])
+def test_what_is_no_line_number_is_left_out(number: str) -> None:
+    text = LISTING.replace('kernel.py", line 30', f'kernel.py", line {number}').replace(
+        "line 12", f"line {number}"
+    )
+    assert text != LISTING
+    places = [line.source.line for line in read_listing(text)["k"].lines if line.source]
+    assert places == [293, 33, 33]
+
+
 @pytest.mark.parametrize("text", ["", "@P0", "@!P0 ", "0x10", "@P0 @P1 EXIT"])
 def test_a_line_without_an_opcode_is_damaged(text: str) -> None:
     assert read_listing(LISTING.replace("EXIT", "@P0 EXIT"))["k"].lines[2].guard == "P0"
