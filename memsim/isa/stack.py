@@ -60,6 +60,14 @@ def _words(op: Op, first: int) -> tuple[int, ...]:
     return tuple(range(start, start + register_count(op.form)))
 
 
+def words_of_frame(op: Op) -> tuple[int, ...]:
+    """The words from the stack pointer on that an access loads or stores; () if they are not fixed."""
+    found = _words(op, 0)
+    base = address_of(op.form)[1].base if found else None
+    is_whole = base is not None and base.slot == STACK_POINTER and bytes_of_piece(op.form) == WORD
+    return found if is_whole and found[0] >= 0 else ()
+
+
 def _spilling(op: Op, words: tuple[int, ...]) -> Op:
     slots = sum(1 << word for word in words)
     if op.form.opcode == "LDL":

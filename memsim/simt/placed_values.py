@@ -13,10 +13,11 @@ from typing import TypeVar
 
 from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic, slots_of
 from memsim.isa.program import LOCAL, Op
+from memsim.isa.stack import words_of_frame
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
-from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
+from memsim.simt.harmless_branches import DEEPEST, Callers, Where, following, region_of, uniform_region_of
 from memsim.simt.placed_arithmetic import PlacedOperands, PlacedSources, constant_read, results
 from memsim.simt.placed_words import (
     NAMES,
@@ -175,6 +176,7 @@ class _Followed:
         self.lost: dict[Where, dict[int, Value]] = {}
         self.visits: dict[Where, int] = {}
         self.work: list[Where] = [(0, ())]
+        self.frames = graph.program.slots  # from this slot on: words of the stack, by the depth of calls
         self.sources_of = {
             op.index
             for op in graph.ops
@@ -201,7 +203,7 @@ class _Followed:
             for way in self._through(place, held):
                 if way[0] not in self.ends or way[0] not in self.reached:
                     continue  # what no warp executes makes nothing of a pointer
-                arrives = self._on(way, place, held).at(self.graph.live[way[0]])
+                arrives = self._on(way, place, held).at(self.graph.live[way[0]] | -1 << self.frames)
                 arrivals = self.arrivals.setdefault(way, {})
                 if way not in self.entry or arrivals.get(place) != arrives:
                     arrivals[place] = arrives
@@ -256,7 +258,7 @@ class _Followed:
                 continue
             touched = op.reads | op.addresses | op.writes
             if touched & placed or op.index in self.sources_of or op.effect is Effect.MEMORY:
-                self._step(op, held)
+                self._step(op, held, self._frame(op, callers))
                 placed = held.placed
             else:
                 held.forget(op.writes)
@@ -264,23 +266,31 @@ class _Followed:
                 held.since[slot] = op.index
         return ways
 
-    def _step(self, op: Op, held: PlacedSlots) -> None:
-        """Change what is held as an instruction does."""
+    def _frame(self, op: Op, callers: Callers) -> tuple[int, ...]:
+        """The slots of words of a function's frame that an access stores or loads, as registers are saved."""
+        depth = DEEPEST + 1 if callers is None else len(callers)
+        return tuple(self.frames + (DEEPEST + 2) * word + depth for word in words_of_frame(op))
+
+    def _step(self, op: Op, held: PlacedSlots, frame: tuple[int, ...]) -> None:
+        """Change what is held as an instruction does. frame: the slots of words of the stack."""
         guard = op.guard
         state = {**held.slots, **held.under.get(guard, {})} if guard is not None else held.slots
         words = PlacedOperands(state, held.since, self.sources)
-        values = self._memory(op, words) if op.effect is Effect.MEMORY else results(op, words)
+        values = self._memory(op, words, frame) if op.effect is Effect.MEMORY else results(op, words)
         found = {slot: value for slot, value in zip(op.meaning.targets, values) if slot is not None}
-        if op.spills and op.writes >> op.spills[0] & 1:
+        stored = op.spills or frame
+        writes = op.writes
+        if stored and not op.meaning.targets:
             data = next(one for _, one in op.meaning.sources if not isinstance(one, Address))
-            found = {slot: words.word(data, more) for more, slot in enumerate(op.spills)}
+            found = {slot: words.word(data, more) for more, slot in enumerate(stored)}
+            writes |= sum(1 << slot for slot in stored)
         condition = words.word(guard) if guard is not None else None
-        written = {slot: found.get(slot) for slot in slots_of(op.writes)}
+        written = {slot: found.get(slot) for slot in slots_of(writes)}
         if condition is not None:
             written = {slot: other([condition, value]) for slot, value in written.items()}
-        held.write(op.writes, written, guard)
+        held.write(writes, written, guard)
 
-    def _memory(self, op: Op, words: PlacedOperands) -> list[Value]:
+    def _memory(self, op: Op, words: PlacedOperands, frame: tuple[int, ...]) -> list[Value]:
         """The values that an access reads; notes what decides it and what it stores."""
         self._access(op, words)
         count = len(op.meaning.targets)
@@ -291,8 +301,10 @@ class _Followed:
         data = (words.state.get(slot) for slot in slots_of(op.reads & ~op.addresses))
         stored: list[Value] = [value for value in data if value is not None]
         reads = self.graph.places_read(op)
-        found: list[Value] = []
-        if meet(reads, self.stored.places):
+        found: list[Value] = [words.state.get(slot) for slot in frame] if count else []
+        if any(value is not None for value in found):
+            pass
+        elif meet(reads, self.stored.places):
             found = [Placed(None, False, 0, self.stored.names)] * count
             stored += found
         elif count >= 2:

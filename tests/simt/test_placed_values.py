@@ -25,6 +25,12 @@ __device__ int values[256];
 __device__ P where = values;
 __device__ __noinline__ int both(Two *two, int i) { return two->p[0][i] + two->p[1][i]; }
 __device__ __noinline__ int f(int x) { return x * 3 + clock(); }
+__device__ __noinline__ int deep(P p, int x, int n) {
+    if (n <= 0) return x + clock();
+    int a = deep(p, x + 1, n - 1);
+    p[threadIdx.x] = a;
+    return a ^ x * n;
+}
 __device__ __noinline__ int g(int x) { return x * 5 + clock(); }
 #define KERNEL(name, parameters, ...) \\
     extern "C" __global__ void name parameters { int i = threadIdx.x; __VA_ARGS__ }
@@ -113,6 +119,11 @@ UNCERTAIN = {
         "__shared__ uint2 s[64]; s[i] = make_uint2((u64)o, (u64)a); __syncthreads();"
         "uint2 v = s[i ^ 1]; o[(v.x >> 10 & 3) * i + (v.y >> 10 & 3)] = 1;",
         "arg0 and arg1",
+    ),
+    "bits_kept_by_a_function": (
+        "(P *t, int n)",
+        "P p = t[0]; int v = deep(p, i, n); t[1][((u64)p >> 10 & 3) * i] = v;",
+        "arg0[0] and arg0[1]",
     ),
     "bits_in_limits": (BITS, "o[min((int)((u64)o >> 10 & 3), 2) * i] = 1;", "arg0"),
     "bits_that_equal_others": (BITS, "o[__vcmpeq4((u64)o >> 10, 0x01020301) & i] = 1;", "arg0"),
@@ -218,6 +229,11 @@ CERTAIN = {
         "(P o, u64 *s)",
         "Link *t = (Link *)s; if (i < 32) t[i] = {i < 31 ? t + i + 1 : 0, o + i}; __syncthreads();"
         " for (Link *l = t + i % 32; l; l = l->next) l->p[i] = 1;",
+    ),
+    "kept_by_a_function": ("(P *t, int n)", "P p = t[0]; int v = deep(p, i, n); p[i] = v;"),
+    "number_kept_by_a_function": (
+        "(P *t, int n)",
+        "P p = t[0]; int v = deep(p, i, n), w = deep(p, n, i & 1) & 0; p[i * n + w] = v;",
     ),
     "lowest_bits_of_a_variable": (BITS, "where[((u64)where & 31) * i] = 1;"),
     "function": ("(P o, int n)", "int (*p)(int) = n ? f : g; o[i] = p(i) > 0;"),
