@@ -26,7 +26,7 @@ class VirtualMemory:
             OutOfDeviceMemory: there is not so much memory, or there are not so many addresses.
         """
         steps = self._reserve, self._give_up, self._take, self._give_back, self._map, self._unmap
-        if not size or size % GRANULARITY or number >= len(steps):
+        if not size or size % GRANULARITY or at % GRANULARITY or number >= len(steps):
             return None
         return steps[number](at, size)
 

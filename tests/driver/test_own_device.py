@@ -72,7 +72,8 @@ def test_a_block_has_its_launches_and_the_device_stays(tmp_path: Path) -> None:
         "a block of memsim.device is not in another one: its launches would be in both",
     ], found.stderr
     assert (found.returncode, found.stderr) == (0, "")
-    within = done(SCRIPT.partition("(kind,)")[0] + "print(launches)", tmp_path, "memsim", "exec", "--")
+    script = SCRIPT.partition("(kind,)")[0] + "print(launches)"
+    within = done(script, tmp_path, sys.executable, "-m", "memsim", "exec", "--")
     assert within.stdout == "[]\n" and "memsim: 1 launch of 1 kind" in within.stderr
 
 

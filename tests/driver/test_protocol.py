@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,20 @@ from memsim.state.address_spaces import GLOBAL_BASE
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="exec is for Linux")
 
 (HELLO_OP, MODULE, UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE) = range(1, 9)
-(LAUNCH_OP, OCCUPANCY, REFUSED, MEMORY, PRODUCT, TEXTURE, FORGET) = range(9, 16)
-OPERATIONS = (UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE, LAUNCH_OP, OCCUPANCY, TEXTURE, FORGET)
+(LAUNCH_OP, OCCUPANCY, REFUSED, MEMORY, PRODUCT, TEXTURE, FORGET, VIRTUAL) = range(9, 17)
+OPERATIONS = (
+    UNLOAD,
+    FUNCTION,
+    VARIABLE,
+    ALLOCATE,
+    FREE,
+    RANGE,
+    LAUNCH_OP,
+    OCCUPANCY,
+    TEXTURE,
+    FORGET,
+    VIRTUAL,
+)
 PTX = """
 .version 8.0
 .target sm_90
@@ -78,7 +91,7 @@ def test_hello_tells_the_device(asking: Asking) -> None:
     pairs = dict(struct.iter_unpack("<Ii", answer[1][HELLO.size :]))
     assert (base, size, name.rstrip(b"\0"), count) == (
         GLOBAL_BASE,
-        1 << 24,
+        asking.memory.extent,
         b"memsim sm_90 (no GPU)",
         len(pairs),
     )
@@ -170,6 +183,30 @@ def test_damaged_questions_are_answered_or_refused(asking: Asking) -> None:
         if asking.ask(chance.choice(OPERATIONS), data) is None:
             assert "no question" in asking.said[told]
     assert asking.ask(MEMORY) is not None
+
+
+def test_virtual_memory_stays_apart_whatever_is_asked_for(asking: Asking) -> None:
+    """By seed: allocations never overlap, and lie in ranges that were reserved, or outside of all."""
+    chance, piece = random.Random(30), 2 << 20
+    memory, done = asking.memory, dict.fromkeys(range(7), 0)
+    for _ in range(2000):
+        number = chance.randrange(7)
+        at = GLOBAL_BASE + chance.randrange(60) * piece + (chance.random() < 0.1)
+        size = chance.choice((1, 1, 2, 3)) * piece + (chance.random() < 0.1)
+        known = [*asking.client.virtual.reserved.items()]
+        if number == 1 and known:
+            at, end = chance.choice(known)
+            size = end - at
+        answer = asking.ask(VIRTUAL, struct.pack("<3Q", number, at, size))
+        assert answer is not None and answer[0] in (0, 1, 2)
+        done[number] += not answer[0]
+        buffers = memory.layout.buffers
+        assert all(one.end <= other.start for one, other in pairwise(buffers))
+        assert {one.start for one in buffers} == memory.mapped == set(memory.kinds)
+        ranges = asking.client.virtual.reserved.items()
+        assert all(any(start <= one.start and one.end <= end for start, end in ranges) for one in buffers)
+        assert 0 <= memory.used <= memory.size and memory.layout.end - GLOBAL_BASE <= memory.extent
+    assert min(done[number] for number in range(6)) > 5 and not done[6]
 
 
 @pytest.mark.parametrize(
