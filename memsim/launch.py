@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
+from numbers import Integral
 from typing import Annotated
 
 import msgspec
-import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError, shown
@@ -33,7 +33,7 @@ MAX_CLUSTER = 16  # cudaFuncAttributeNonPortableClusterSizeAllowed; 8 without
 
 def is_integer(value: object) -> bool:
     """Whether it is an integer, Python's or numpy's, but not a bool."""
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from memsim.arch import SM_90
 from memsim.boundary import Boundary
-from memsim.compile.shown_sources import may_be_shown, shown_text, source_folders
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_text
 from memsim.kernel import Kernel
@@ -355,12 +354,16 @@ class SourceTexts:
 
     def of(self, names: Iterable[str]) -> dict[str, str]:
         """The texts of those that can be found and may be shown."""
+        from memsim.compile.shown_sources import shown_text
+
         found = {name: self.find(name) for name in names}
         texts = {name: shown_text(path, self.folders) for name, path in found.items() if path is not None}
         return {name: text for name, text in texts.items() if text is not None}
 
     def find(self, name: str) -> Path | None:
         """The file that code names so; None if there is none that may be shown."""
+        from memsim.compile.shown_sources import may_be_shown
+
         near = [self.file.parent / name, self.file.parent / Path(name).name] if self.file else []
         if self.file and self.called and not Path(self.called).is_absolute():
             near = [self.file.parents[len(Path(self.called).parts) - 1] / name]
@@ -370,4 +373,6 @@ class SourceTexts:
 
 def texts_beside(file: Path | None, called: str | None = None, options: Sequence[str] = ()) -> SourceTexts:
     """The sources of a target: `file`, which is `called` so, compiled with `options`."""
+    from memsim.compile.shown_sources import source_folders
+
     return SourceTexts(source_folders(file, options), file, called)

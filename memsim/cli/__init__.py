@@ -14,7 +14,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from contextvars import copy_context
-from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -115,6 +114,8 @@ class Verbs(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            from difflib import get_close_matches
+
             meant = (
                 [f"analyze {args[0]}"] if Path(args[0]).is_file() else get_close_matches(args[0], VERBS, n=1)
             )

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memsim.cli.launch_options import echo_offers, has_kernels
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, say_written
 from memsim.errors import MemsimError
@@ -36,6 +35,8 @@ def list_kernels(file: str | None, as_json: bool) -> None:
     kernels, each with its parameters and a command line that analyzes it.
     """
     if file is not None:
+        from memsim.cli.launch_options import echo_offers, has_kernels
+
         if not has_kernels(file):
             raise MemsimError("there is no such CUDA source or binary file", file=file)
         echo_offers(file, as_json=as_json)
@@ -54,8 +55,6 @@ def list_kernels(file: str | None, as_json: bool) -> None:
         )
         echo_json(plain(KernelsDocument(kernels=tuple(kernels))))
         return
-    from rich.text import Text
-
     width = max(len(entry.name) for entries in articles.values() for entry in entries)
     screen = Screen(sys.stdout)
     room = max(screen.room - width - 4, NARROWEST)
@@ -65,7 +64,7 @@ def list_kernels(file: str | None, as_json: bool) -> None:
         screen.say(title)
         for entry in entries:
             first, *more = wrap(entry.story, room)
-            screen.say(Text("  ").append(entry.name.ljust(width), "bold").append(f"  {first}"))
+            screen.say([("  ", ""), (entry.name.ljust(width), "bold"), (f"  {first}", "")])
             for line in more:
                 screen.say(f"  {'':{width}}  {line}")
 

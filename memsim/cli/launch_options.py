@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -27,11 +27,12 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.source.expressions import Number, evaluate
-from memsim.targets.analyze_targets import timed
-from memsim.targets.cache import notes_of, trace_of
+from memsim.targets.cache import notes_of, timed, trace_of
 from memsim.targets.target import BINARY, PTX, TARGET, check_keys, kind_of, may_be_named, read_job, vary
 from memsim.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from memsim.source.expressions import Number
 
 
 def integers(text: str) -> tuple[int, ...]:
@@ -44,6 +45,8 @@ def integers(text: str) -> tuple[int, ...]:
 
 def named_value(text: str) -> tuple[str, Number]:
     """`M=1024` or `alpha=0.5`."""
+    from memsim.source.expressions import evaluate
+
     name, equals, value = text.partition("=")
     number = evaluate(value, {})
     if not equals or not name.isidentifier() or number is None:

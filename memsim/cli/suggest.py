@@ -24,8 +24,7 @@ from memsim.suggest.prove import Proof, differing_results, edit_job, source_of
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
-from memsim.targets.analyze_targets import timed
-from memsim.targets.cache import trace_of
+from memsim.targets.cache import timed, trace_of
 from memsim.validate.live import Verified, holds, render, to_dict
 from memsim.validate.live import verify as measure_both
 from memsim.views.suggest import terminal

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,21 +26,35 @@ def find_tool(name: str, *, wheels_first: bool = True) -> Path | None:
     Wheels come first, because their releases are known to work; `wheels_first=False` prefers what the user
     has set up: PATH, then CUDA_HOME and CUDA_PATH.
     """
-    return next(iter(find_tools(name, wheels_first=wheels_first)), None)
+    return next(_programs(name, wheels_first), None)
 
 
 def find_tools(name: str, *, wheels_first: bool = True) -> list[Path]:
     """All installed programs `name`, in the order of `find_tool`."""
+    found: dict[Path, Path] = {}
+    for path in _programs(name, wheels_first):
+        found.setdefault(path.resolve(), path)
+    return list(found.values())
+
+
+def _programs(name: str, wheels_first: bool) -> Iterator[Path]:
+    """The same one after the other, some of them perhaps by several paths."""
+    file = name + (".exe" if sys.platform == "win32" else "")
+    wheels, chosen = _in_wheels(file), _chosen(name, file)
+    first = (wheels, chosen) if wheels_first else (chosen, wheels)
+    for path in chain(*first, _in_usual_folders(file)):
+        if path.is_file() and os.access(path, os.X_OK):
+            yield path
+
+
+def _chosen(name: str, file: str) -> Iterator[Path]:
+    """Where what the user has set up may be."""
     from shutil import which
 
-    file = name + (".exe" if sys.platform == "win32" else "")
     on_path = which(name)
-    chosen = [*([Path(on_path)] if on_path else []), *(root / "bin" / file for root in _toolkits())]
-    wheels = list(_in_wheels(file))
-    candidates = [*wheels, *chosen] if wheels_first else [*chosen, *wheels]
-    candidates += sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
-    programs = [path for path in candidates if path.is_file() and os.access(path, os.X_OK)]
-    return list({path.resolve(): path for path in reversed(programs)}.values())[::-1]
+    if on_path:
+        yield Path(on_path)
+    yield from (root / "bin" / file for root in _toolkits())
 
 
 def tool_release(tool: Path) -> str:
@@ -88,6 +103,10 @@ def _include_folders(package: str, header: str, inside: Sequence[str] = ("",)) -
 
 def _toolkits() -> list[Path]:
     return [Path(os.environ[key]) for key in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(key)]
+
+
+def _in_usual_folders(file: str) -> Iterator[Path]:
+    yield from sorted(Path("/usr/local").glob(f"cuda*/bin/{file}"), reverse=True)
 
 
 def _in_wheels(file: str) -> Iterator[Path]:

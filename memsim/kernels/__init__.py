@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from functools import cache
 
 from memsim.data import data_folder
@@ -19,6 +18,8 @@ class Catalog(dict[str, Spec | Dispatcher]):
     """Specs by name, in the order of the file. The error for an unknown name suggests similar ones."""
 
     def __missing__(self, name: str) -> Spec:
+        from difflib import get_close_matches
+
         near = get_close_matches(name, self, n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "memsim list shows them all"
         raise MemsimError(f"there is no kernel {name!r} in the catalogue", hint=hint)

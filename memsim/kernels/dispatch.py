@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from memsim.job import Job
 from memsim.kernels.spec import PART_UNIT, REFERENCES, Arrays, Family, Size, Spec
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from memsim.job import Job
     from memsim.shown import ShownAnalysis
     from memsim.trace.trace import Trace
 
@@ -244,10 +244,12 @@ class Dispatcher:
 
     def run(self, size: Size = None, seed: int = 0) -> Arrays:
         """As `Spec.run`; parts are added."""
+        from numpy import empty
+
         sizes = self.family.named(size, self.name)
         (output,) = self.family.outputs
         given = self._inputs(size, seed)
-        result = np.empty([sizes[extent] for extent in self.family.outputs[output]], np.float32)
+        result = empty([sizes[extent] for extent in self.family.outputs[output]], "float32")
         for piece in self.pieces(size):
             rows = slice(piece.first, piece.first + piece.size[0])
             arrays = {

@@ -4,56 +4,55 @@ the expected result, and, through `memsim.api`, its trace, analysis and run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
+from itertools import pairwise
+from math import nan, prod
+from operator import index
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
-from memsim.api.kernel_file import KernelFile
-from memsim.arch import SM_90, Arch
-from memsim.argument_types import ArrayArg, Texture1D
 from memsim.errors import MemsimError
 from memsim.files import read_text
-from memsim.job import Job
-from memsim.kernel import Kernel
-from memsim.kernels.shipped import Shipped, digest, read_shipped
 from memsim.launch import Launch, dim3
 
 if TYPE_CHECKING:
+    import numpy as np
+
+    from memsim.api.kernel_file import KernelFile
+    from memsim.arch import Arch
+    from memsim.job import Job
+    from memsim.kernel import Kernel
+    from memsim.kernels.shipped import Shipped
     from memsim.sass.machine_code import MachineModule
     from memsim.shown import ShownAnalysis
     from memsim.trace.trace import Trace
 
-
-from collections.abc import Callable, Collection, Sequence
-from itertools import pairwise
-from operator import index
-
-Arrays = dict[str, np.ndarray]
+Arrays: TypeAlias = "dict[str, np.ndarray]"
 Size = str | Sequence[int] | None  # "512,512,256", (512, 512, 256), or None for the default
 
 PART_UNIT = 32  # lines: K is split into parts in these units; the first need not be whole
+MAX_ELEMENTS = 2**31 - 1  # the kernels' index math uses int
 
 
 def _product_of_parts(arrays: Mapping[str, np.ndarray]) -> Arrays:
     """A times B over each part of K. The first parts have one unit more if K does not divide evenly."""
-    a, b = (arrays[name].astype(np.float64) for name in "AB")
+    from numpy import stack
+
+    a, b = (arrays[name].astype("float64") for name in "AB")
     (parts, *_), lines = arrays["C"].shape, a.shape[1]
     units = -(-lines // PART_UNIT)
     cuts = [part * (units // parts) + min(part, units % parts) for part in range(parts + 1)]
     starts = [max(0, cut * PART_UNIT - (units * PART_UNIT - lines)) for cut in cuts]
-    return {"C": np.stack([a[:, i:j] @ b[i:j] for i, j in pairwise(starts)])}
+    return {"C": stack([a[:, i:j] @ b[i:j] for i, j in pairwise(starts)])}
 
 
 # References of the families: from all arrays by name to the outputs by name, in float64.
 REFERENCES: dict[str, Callable[[Mapping[str, np.ndarray]], Arrays]] = {
-    "sgemm": lambda arrays: {"C": arrays["A"].astype(np.float64) @ arrays["B"].astype(np.float64)},
+    "sgemm": lambda arrays: {"C": arrays["A"].astype("float64") @ arrays["B"].astype("float64")},
     "sgemm_parts": _product_of_parts,
-    "sum_of_parts": lambda arrays: {"C": arrays["P"].astype(np.float64).sum(axis=0)},
-    "transpose": lambda arrays: {"C": arrays["A"].T.astype(np.float64)},
+    "sum_of_parts": lambda arrays: {"C": arrays["P"].astype("float64").sum(axis=0)},
+    "transpose": lambda arrays: {"C": arrays["A"].T.astype("float64")},
 }
 
 
@@ -104,11 +103,6 @@ class Family:
                 hint=f"the default is {','.join(map(str, defaults.values()))}",
             )
         return dict(zip(defaults, values))
-
-
-Argument = ArrayArg | Texture1D | int | float
-
-MAX_ELEMENTS = 2**31 - 1  # the kernels' index math uses int
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,9 +169,12 @@ class Spec:
         Raises:
             MemsimError: as `sizes`; a grid larger than the hardware supports.
         """
+        from memsim.argument_types import ArrayArg
+        from memsim.job import Job
+
         sizes = self.sizes(size)
         extents = {**sizes, **self.fixed}
-        arguments: dict[str, Argument] = dict(extents)
+        arguments: dict[str, Any] = dict(extents)
         for name, value in self.scalars.items():
             arguments[name] = extents[value] if isinstance(value, str) else value
         for number, (name, names) in enumerate(self.family.arrays.items()):
@@ -194,6 +191,8 @@ class Spec:
 
     def _in_order(self, arguments: Mapping[str, Any]) -> tuple[Any, ...]:
         """Arguments by name in the kernel's order."""
+        from memsim.argument_types import Texture1D
+
         return tuple(
             Texture1D(arguments[name]) if name in self.textures else arguments[name]
             for name in self.arguments
@@ -216,6 +215,8 @@ class Spec:
     @property
     def as_file(self) -> KernelFile:
         """The source, and how it is compiled: not the form that ships."""
+        from memsim.api.kernel_file import KernelFile
+
         return KernelFile(self.folder, self.file, self.entry, self.options)
 
     @property
@@ -237,6 +238,8 @@ class Spec:
 
     def load(self, arch: Arch) -> Kernel:
         """The kernel, as a `memsim.job.KernelProvider`; for another chip than sm_90 it is compiled."""
+        from memsim.arch import SM_90
+
         return self.kernel() if arch.name == SM_90.name else self._compiled_for(arch)
 
     def _compiled_for(self, arch: Arch) -> Kernel:
@@ -282,6 +285,8 @@ class Spec:
 
     def shipped(self) -> Shipped | None:
         """The shipped form if it was made from the present source; else None."""
+        from memsim.kernels.shipped import read_shipped
+
         if not self.compiled_path.is_file():
             return None
         shipped = read_shipped(self.compiled_path)
@@ -310,6 +315,7 @@ class Spec:
         not random.
         """
         from memsim.api import running
+        from memsim.argument_types import ArrayArg, Texture1D
 
         job = self.job(size, seed)
         arguments = {
@@ -319,7 +325,7 @@ class Spec:
         arrays = {name: value.make() for name, value in arguments.items() if isinstance(value, ArrayArg)}
         arrays |= given or {}
         for name in self.family.outputs:
-            arrays[name].fill(np.nan)
+            arrays[name].fill(nan)
         running.run_job(replace(job, args=self._in_order({**arguments, **arrays})))
         return arrays
 
@@ -329,6 +335,9 @@ _kernels: dict[tuple[object, ...], Kernel] = {}
 
 def _kernel(spec: Spec) -> Kernel:
     """The kernel, loaded once, of a source that does not change."""
+    from memsim.kernel import Kernel
+    from memsim.kernels.shipped import digest
+
     texts = spec.source_texts()
     key = (spec.source, spec.name, *map(digest, texts.values()))
     if key not in _kernels:

@@ -31,7 +31,8 @@ from memsim.job import Job
 from memsim.sanitizer.hazards import read_allowance
 from memsim.shown import ShownAnalysis, ShownSanitized
 from memsim.store import cache_folder
-from memsim.targets.analyze_targets import analyze_job, timed
+from memsim.targets.analyze_targets import analyze_job
+from memsim.targets.cache import timed
 from memsim.targets.project import Project, find_project, read_project
 from memsim.targets.project_check import check_project, read_baseline
 from memsim.targets.target import catalogue_job, file_job, function_job, is_file, launched_job

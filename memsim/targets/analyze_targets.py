@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -14,8 +14,7 @@ from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.job import Job
-from memsim.programs import within_time_limit
-from memsim.targets.cache import kept_trace, time_of, trace_of
+from memsim.targets.cache import kept_trace, timed, trace_of
 from memsim.workers import begin_worker, interrupts_held, processors
 
 _Result: TypeAlias = "Analysis | MemsimError"
@@ -50,15 +49,6 @@ def analyze_job(job: Job, cache: Path | None, time: Effort | None = None) -> Ana
     """
     analysis = analyze_trace(trace_of(job, cache), job.arch)
     return analysis if time is None else timed(analysis, job, cache, time)
-
-
-def timed(analysis: Analysis, job: Job, cache: Path | None, effort: Effort) -> Analysis:
-    """The analysis of a job, with its estimated time if it has machine code.
-
-    Raises:
-        MemsimError: the kernel cannot be loaded.
-    """
-    return replace(analysis, estimate=time_of(job, cache, analysis.trace, effort))
 
 
 def analyze_all(
@@ -145,6 +135,8 @@ def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
 
 def _measured(targets: list[Job], cache: Path | None, time: Effort | None) -> list[_Result]:
     """In a worker, what is asked for and no more: a target by now holds its loaded program."""
+    from memsim.programs import within_time_limit
+
     found: list[_Result] = []
     with files_loaded_once():
         for target in targets:

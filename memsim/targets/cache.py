@@ -12,9 +12,10 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -35,6 +36,9 @@ from memsim.kernels import Spec
 from memsim.store import Store, current, kept_in
 from memsim.targets.passed import own_code
 from memsim.trace.trace import Trace, TraceSource
+
+if TYPE_CHECKING:
+    from memsim.analysis import Analysis
 
 _FILE = re.compile(r"@([^+]*)")  # an array file in the text of an argument
 
@@ -69,6 +73,15 @@ def trace_of(
             storage.write(trace, content)
             store.put(key, content.getvalue())
         return trace
+
+
+def timed(analysis: Analysis, job: Job, cache: Path | None, effort: Effort) -> Analysis:
+    """The analysis of a job, with its estimated time if it has machine code.
+
+    Raises:
+        MemsimError: the kernel cannot be loaded.
+    """
+    return replace(analysis, estimate=time_of(job, cache, analysis.trace, effort))
 
 
 def time_of(job: Job, folder: Path | None, trace: Trace, effort: Effort = "quick") -> EstimatedTime | None:
@@ -260,7 +273,7 @@ def _plain(value: Any) -> Any:
 @cache
 def model_version() -> str:
     """A version of memsim: its code, and numpy, which generates random arrays."""
-    return f"{own_code()}, numpy {np.__version__}"
+    return f"{own_code(current())}, numpy {np.__version__}"
 
 
 class _Digests:

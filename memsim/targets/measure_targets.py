@@ -11,7 +11,8 @@ from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
 from memsim.guard.judge import Declared, has_time_budget
 from memsim.job import Job
-from memsim.targets.analyze_targets import analyze_all, timed
+from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.cache import timed
 from memsim.targets.program_target import ProgramTarget, count_launches
 
 Progress = Callable[[float], None] | None

@@ -39,13 +39,17 @@ def own_code(store: Store | None = None) -> str:
     With a store, files of unchanged size and time are not read again, as Python does for its bytecode.
     """
     root = Path(__file__).parents[1]
-    files = [*sorted(root.rglob("*.py")), data_folder("kernels") / "catalog.toml"]
-    key = json.dumps(["own code", [(str(file), stamp(file)) for file in files]])
+    folders = os.walk(root)  # a fifth of the time that `rglob` takes, at every start
+    code = (os.path.join(folder, name) for folder, _, names in folders for name in names)  # noqa: PTH118
+    files = sorted(file for file in code if file.endswith(".py"))
+    files.append(str(data_folder("kernels") / "catalog.toml"))
+    key = json.dumps(["own code", [(file, stamp(file)) for file in files]])
     known = store.get(key) if store is not None else None
     if known is None:
         all_of_it = sha256()
         for file in files:
-            all_of_it.update(file.name.encode() + b"\0" + sha256(file.read_bytes()).digest())
+            path = Path(file)
+            all_of_it.update(path.name.encode() + b"\0" + sha256(path.read_bytes()).digest())
         known = all_of_it.hexdigest().encode()
         if store is not None:
             store.put(key, known)

@@ -21,7 +21,6 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.files import read_bytes, writing
 from memsim.launch import Launch, Natural, Positive
-from memsim.layout import Layout
 from memsim.npy import read_header
 from memsim.trace.footprint import Footprint
 from memsim.trace.trace_data import AccessSite, ArrayLayout, Origin, Resources, SeenRace, TraceData
@@ -236,16 +235,22 @@ def _trace(
     listing = _unpacked(header.listing)
     _check(len(executed) in (0, len(listing)), "executions are not one for each instruction")
     _check(_inside(executed, 0, MOST_TIMES), "executed is out of range")
-    layouts = header.layouts.items()
+    layouts = {name: _layout(*said) for name, said in header.layouts.items()}
     same: dict[str, Any] = {name: getattr(header, name) for name in SAME}
     return TraceData(
         launch=launch,
         writers=writers,
         listing=listing,
         executed=executed,
-        layouts={name: ArrayLayout(Layout.parse(layout), element) for name, (layout, element) in layouts},
+        layouts=layouts,
         **{**same, **columns},
     )
+
+
+def _layout(text: str, element: int) -> ArrayLayout:
+    from memsim.layout import Layout
+
+    return ArrayLayout(Layout.parse(text), element)
 
 
 def _inside(column: np.ndarray, least: int, most: int) -> bool:

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
-from memsim.analysis import SiteCounts
 from memsim.arch.units import WARP
 from memsim.launch import Launch
+
+if TYPE_CHECKING:
+    from memsim.counts import SiteCounts
 
 
 def access(site: SiteCounts) -> str:

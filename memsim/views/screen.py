@@ -8,35 +8,56 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from memsim.views.canvas import ink_on
-from memsim.views.plain import CONSTANT_WIDTH, columns_of, plain_console, plain_line, wrapped
+from memsim.views.plain import (
+    CONSTANT_WIDTH,
+    columns_of,
+    may_have_colours,
+    plain,
+    plain_console,
+    plain_line,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
 
+#: A part of a line, and its style.
+Piece = tuple[str, str]
+
+
 class Screen:
     """A stream that reports are printed on. columns: how many its reader sees, None if nobody says. room: how
-    many a table may take.
+    many a table may take. Without colours nothing of rich is loaded.
     """
 
-    def __init__(self, stream: TextIO, **options: Any) -> None:
-        """`options` are those of rich's consoles."""
-        self._console = plain_console(stream, **options)
-        self.columns = self._console.width if self._console.is_terminal else columns_of(stream)
+    def __init__(self, stream: TextIO, *, colours: bool | None = None) -> None:
+        """colours: None where it is a terminal."""
+        self._stream = stream
+        self._console = None
+        self.columns = columns_of(stream)
+        if may_have_colours(stream) if colours is None else colours:
+            self._console = plain_console(stream, force_terminal=colours)
+            if self._console.is_terminal:
+                self.columns = self._console.width
+            self._console.width = UNLIMITED
         self.room = self.columns or CONSTANT_WIDTH
-        self._console.width = UNLIMITED
 
-    def say(self, text: str | Text = "", style: str = "") -> None:
+    def say(self, text: str | Text | list[Piece] = "", style: str = "") -> None:
         """Prints a line, broken at blanks; nothing in it is markup, and nothing in it ends the line."""
         if isinstance(text, str):
             text = wrapped(plain_line(text), self.columns)
+        elif isinstance(text, list):
+            text = plain_line("".join(part for part, _ in text)) if self._console is None else _styled(text)
         elif "\n" in text.plain:
             text.plain = plain_line(text.plain)
-        self._console.print(text, style=style, soft_wrap=True)
+        if self._console is not None:
+            self._console.print(text, style=style, soft_wrap=True)
+        else:
+            self._stream.write(f"{text if isinstance(text, str) else plain(text.plain)}\n".expandtabs())
 
     def code(self, text: str, indent: int = 0, style: str = "") -> None:
         """Prints a line of source, cut where the reader's terminal ends."""
@@ -44,18 +65,24 @@ class Screen:
 
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""
-        table = fit_table(columns, rows, self.room)
-        if self._console.is_terminal:
-            self._console.print(table)
-            return
-        with self._console.capture() as printed:  # without the blanks that fill the last column
-            self._console.print(table)
-        self._console.file.writelines(f"{line.rstrip()}\n" for line in printed.get().splitlines())
+        shown, rows = fit_table(columns, rows, self.room)
+        if self._console is not None and self._console.is_terminal:
+            self._console.print(_table_of_rich(shown, rows))
+        else:  # without the blanks that fill the last column
+            self._stream.writelines(f"{line.rstrip()}\n" for line in lines_of_table(shown, rows))
+
+
+def _styled(pieces: Sequence[Piece]) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(*((plain_line(text), style) for text, style in pieces))
 
 
 def cell(text: str, colour: str, width: int) -> Text:
     """`text` on a colour, at the right of `width` columns; neighbours touch only where it fills them."""
     from rich.text import Text
+
+    from memsim.views.canvas import ink_on
 
     style = f"{ink_on(colour)} on {colour}" if colour else ""
     return Text(" " * (width - len(text))) + Text(text, style=style)
@@ -88,11 +115,8 @@ class Row:
     style: str = ""
 
 
-def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Table:
+def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> tuple[list[Column], list[Row]]:
     """The rows as a table at most `room` wide, if leaving out columns and cutting code can do it."""
-    from rich.table import Table
-    from rich.text import Text
-
     rows = [Row([plain_line(text) for text in row.cells], row.style) for row in rows]
     widths = [
         max([len(column.name), *(len(row.cells[i]) for row in rows)]) for i, column in enumerate(columns)
@@ -110,13 +134,44 @@ def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> Tabl
         shown.remove(i)
     width_of_code = max(left_for_code(), NARROWEST_CODE)
 
+    def cells(row: Row) -> list[str]:
+        return [cut(row.cells[i], width_of_code) if i == code else row.cells[i] for i in shown]
+
+    return [columns[i] for i in shown], [Row(cells(row), row.style) for row in rows]
+
+
+def _table_of_rich(columns: Sequence[Column], rows: Sequence[Row]) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for i in shown:
-        table.add_column(columns[i].name, justify="right" if columns[i].right else "left")
+    for column in columns:
+        table.add_column(column.name, justify="right" if column.right else "left")
     for row in rows:
-        cells = [cut(row.cells[i], width_of_code) if i == code else row.cells[i] for i in shown]
-        table.add_row(*map(Text, cells), style=row.style)
+        table.add_row(*map(Text, row.cells), style=row.style)
     return table
+
+
+def lines_of_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
+    """The lines of a table, as rich has them."""
+    texts = [[column.name for column in columns], *([one.expandtabs() for one in row.cells] for row in rows)]
+    widths = [max(map(_width, each)) for each in zip(*texts, strict=True)]
+    return [
+        (" " * GAP).join(
+            " " * (width - _width(text)) + text if column.right else text + " " * (width - _width(text))
+            for column, width, text in zip(columns, widths, line, strict=True)
+        )
+        for line in texts
+    ]
+
+
+def _width(text: str) -> int:
+    """The columns that a text takes on a terminal."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
 
 
 def cut(text: str, width: int) -> str:

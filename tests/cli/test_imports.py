@@ -63,3 +63,12 @@ def test_a_check_from_the_cache_executes_nothing(tmp_path: Path) -> None:
     assert "memsim.guard.judge" in found
     assert not found & (HEAVY | UNUSED)
     assert "memsim.views.check.check_formats" in imported(tmp_path, "check", "--format", "junit")
+
+
+def test_a_list_needs_no_numpy_and_a_report_for_a_file_no_rich(tmp_path: Path) -> None:
+    assert not {"numpy", "rich"} & imported(tmp_path, "list")
+    small = "analyze", "transpose_naive", "--size", "64,64"
+    assert "memsim.simt.engine" in imported(tmp_path, *small)
+    kept = imported(tmp_path, *small)
+    assert "memsim.analysis" in kept and not {"rich", "memsim.compile.shown_sources"} & kept
+    assert not kept & HEAVY

@@ -69,7 +69,7 @@ def write(
     colours: None where it is a terminal. sass: below each row its machine instructions. metrics: totals under
     the names of ncu's metrics, too. sort: the first row costs most, wastes most, or has the lowest line.
     """
-    screen = Screen(stream, force_terminal=colours)
+    screen = Screen(stream, colours=colours)
     screen.say(analysis.verdict, "bold")
     if analysis.estimate is not None:
         screen.say(f"Time: {analysis.estimate.verdict}")

@@ -240,7 +240,7 @@ def text_of_findings(findings: Sequence[Finding], locate: Locate) -> str:
     from io import StringIO
 
     stream = StringIO()
-    screen = Screen(stream, force_terminal=False)
+    screen = Screen(stream, colours=False)
     for group in _groups(findings):
         _write_group(screen, group, locate)
     return stream.getvalue()
