@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from docs.deleted_reasons import reason
 from memsim import TensorMap
 from memsim.api.loading import load
 from memsim.api.running import job_of, trace_job
@@ -84,6 +85,16 @@ def of_hopper() -> str:
     return page(HOPPER_FILE, OF_HOPPER)
 
 
+def reasons_of_hopper() -> str:
+    """Why what was not found there is not missed."""
+    rows = [row for row in json.loads(HOPPER_FILE.read_text("utf-8")) if row["verdict"] == NOT_NEEDED]
+    counts = Counter((row["opcode"], row["reason"]) for row in rows)
+    lines = ["| deleted | not found | why it is not missed |", "|---|---:|---|"]
+    for (opcode, why), count in sorted(counts.items(), key=lambda one: [*OF_HOPPER].index(one[0][0])):
+        lines.append(f"| {OF_HOPPER[opcode]} | {count} | {why} |")
+    return "\n".join(lines) + "\n"
+
+
 def tried(job: Job, names: Collection[str], tools: tuple[str, ...]) -> list[dict[str, Any]]:
     """What becomes of each of a kernel's barriers."""
     counts = trace_job(job).executed
@@ -96,7 +107,10 @@ def tried(job: Job, names: Collection[str], tools: tuple[str, ...]) -> list[dict
         if of_copies and (op.form.opcode != "DEPBAR" or "SB0" in op.text):
             opcode = next(name for name in names if op.form.name.startswith(name))
             verdict = _verdict(job, op, executed, tools, known)
-            found.append({"opcode": opcode, "address": op.address, "verdict": verdict})
+            row = {"opcode": opcode, "address": op.address, "verdict": verdict}
+            if verdict == NOT_NEEDED and names is OF_HOPPER:
+                row["reason"] = reason(job, op)
+            found.append(row)
     return found
 
 
@@ -155,7 +169,7 @@ def main(what: str) -> None:
     file.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n", "utf-8")
 
 
-PARTS = {"deleted barriers": page, "deleted in Hopper kernels": of_hopper}
+PARTS = {"deleted barriers": page, "deleted in Hopper kernels": of_hopper, "not missed": reasons_of_hopper}
 
 if __name__ == "__main__":
     main(*sys.argv[1:] or ("catalogue",))
