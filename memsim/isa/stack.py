@@ -25,6 +25,8 @@ from memsim.state.poison import Poisoned
 from memsim.state.registers import fit, from_array, ints, to_array
 
 STACK_POINTER = 1
+#: Registers that a function need not preserve, as bits: those before R16, with its arguments and results.
+OVERWRITTEN = (1 << 16) - 1
 FRAMES, ANYTHING = "stack", "local memory"
 
 

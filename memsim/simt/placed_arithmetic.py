@@ -49,6 +49,7 @@ from memsim.simt.placed_words import (
     sums_of,
     upper_part,
     with_carry,
+    without_stack,
 )
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import from_bools, to_bools
@@ -195,7 +196,7 @@ def _compared(op: Op, words: PlacedOperands) -> Results:
         elif pair[0] == pair[1] and equality:
             result = None
         elif getattr(joined, "slot", 0) is None and result is not None:
-            result = Lower(pair, result.names)
+            result = Lower((without_stack(pair[0]), without_stack(pair[1])), result.names)
     return [result, other([result])]
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic, slots_of
 from memsim.isa.program import LOCAL, Op
-from memsim.isa.stack import words_of_frame
+from memsim.isa.stack import OVERWRITTEN, words_of_frame
 from memsim.simt.control_graph import gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
@@ -210,8 +210,10 @@ class _Followed:
                     self.work.append(way)
 
     def _on(self, way: Where, place: Where, held: PlacedSlots) -> PlacedSlots:
-        """What is held in the lanes that go one of the ways of a guarded branch."""
+        """What is held in the lanes that go one of the ways of a guarded branch, or past a call."""
         branch = self.graph.ops[self.ends[place[0]] - 1]
+        if branch.flow is Flow.CALL and way[0] == branch.index + 1:
+            return held.at(~OVERWRITTEN)
         if branch.guard is None or branch.flow not in (Flow.BRANCH, Flow.EXIT):
             return held
         goes = way[0] in branch.targets

@@ -91,6 +91,11 @@ def add_sums(sums: Iterable[Terms]) -> Terms:
     return tuple(sorted(((what, by) for what, by in total.items() if by), key=repr))
 
 
+def without_stack(terms: Terms) -> Terms:
+    """What of a sum of lower words has upper words."""
+    return tuple(term for term in terms if term[0] != STACK_POINTER)
+
+
 def times(terms: Terms, factor: int) -> Terms:
     """A sum times a number."""
     return tuple((what, by * factor) for what, by in terms)
@@ -128,7 +133,7 @@ def _completed(total: Terms) -> Terms:
     for what, factor in total:
         if isinstance(what, Carried) and factor == 1:
             rest = tuple(term for term in total if term[0] is not what)
-            if rest == add_sums(what.of):
+            if rest == without_stack(add_sums(what.of)):
                 return rest
     return total
 
@@ -148,7 +153,7 @@ def carry(products: Sequence[Product]) -> Value:
     sums = addends(products, False)
     if sums is None:
         return other(value for value, _ in products)
-    sums = tuple(one for one in sums if one != ((STACK_POINTER, 1),))
+    sums = tuple(rest for rest in map(without_stack, sums) if rest)
     return Lower(sums, names_of(value for value, _ in products)) if sums else None
 
 

@@ -21,6 +21,8 @@ KERNEL = """
 typedef unsigned long long u64; typedef int *P;
 struct Two { P p[2]; P out; long long n[2]; };
 struct Node { P p; long n; }; struct Link { Link *next; P p; };
+struct Base { P d; int n; __device__ virtual int at(int i) { return d[i % n]; } };
+struct Other : Base { __device__ int at(int i) override { return d[(i * 3) % n]; } };
 __device__ int values[256];
 __device__ P where = values;
 __device__ __noinline__ int both(Two *two, int i) { return two->p[0][i] + two->p[1][i]; }
@@ -229,6 +231,11 @@ CERTAIN = {
         "(P o, u64 *s)",
         "Link *t = (Link *)s; if (i < 32) t[i] = {i < 31 ? t + i + 1 : 0, o + i}; __syncthreads();"
         " for (Link *l = t + i % 32; l; l = l->next) l->p[i] = 1;",
+    ),
+    "virtual_functions": (
+        "(P o, P a, int n)",
+        "Base b; Other c; b.d = c.d = a; b.n = n; c.n = n + 1; Base *p = n & 1 ? &b : (Base *)&c;"
+        "int s = 0; for (int k = 0; k < n; k++) s += p->at(i + k); o[i] = s;",
     ),
     "kept_by_a_function": ("(P *t, int n)", "P p = t[0]; int v = deep(p, i, n); p[i] = v;"),
     "number_kept_by_a_function": (
