@@ -14,7 +14,7 @@ MARKED = r"^<!-- command: (\w+) -->\n```sh\n(.*?)```\n<!-- end -->$"
 
 
 def memsim(folder: Path, command: str) -> str:
-    """What a command of memsim prints."""
+    """What a command of memsim prints, which says where it took the launch from."""
     done = subprocess.run(
         [sys.executable, "-m", *shlex.split(command)],
         cwd=folder,
@@ -22,7 +22,7 @@ def memsim(folder: Path, command: str) -> str:
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr.partition(":")[0]) == (0, "note")
     return done.stdout
 
 
@@ -30,9 +30,8 @@ def test_a_file_of_ones_own_with_main(tmp_path: Path) -> None:
     (source,) = re.findall(r"```cuda\n(.*?)```", README, re.DOTALL)
     assert "int main()" in source and "<<<" in source
     (tmp_path / "scale.cu").write_text(source)
-    command = memsim(tmp_path, "memsim analyze scale.cu").splitlines()[-1].strip()
-    assert f"$ {command}\n" in README
-    verdict = memsim(tmp_path, command).splitlines()[0]
+    assert "$ memsim analyze scale.cu\n" in README
+    verdict = memsim(tmp_path, "memsim analyze scale.cu").splitlines()[0]
     assert verdict in README.replace("\n", " ")
     assert "32.0 sectors per request instead of 4.0" in verdict
 

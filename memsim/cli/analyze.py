@@ -80,9 +80,10 @@ def analyze(
       kernel-1.traceg         a trace of Accel-Sim (.traceg) or of NVBit's mem_trace (.txt, .log)
 
     A code file also needs --grid, --block and one --arg per kernel parameter, except for what the
-    launch in a CUDA file states itself. A CUDA file without options: lists its kernels, each with a
-    command line. A Triton cache folder needs --grid and the kernel's declared arguments. A Python
-    function needs --block; -D NAME=VALUE sets one of its parameters.
+    launch in a CUDA file states itself. Without options, if there are several kernels or some of the
+    launch is open: lists the kernels, each with a command line. A Triton cache folder needs --grid and
+    the kernel's declared arguments. A Python function needs --block; -D NAME=VALUE sets one of its
+    parameters.
 
     \b
     An --arg is a number, an array given by type and shape, an array from a

@@ -286,8 +286,25 @@ def say_undivided(why: str) -> None:
 
 
 def asks_what_there_is(ctx: click.Context, target: str) -> bool:
-    """Whether TARGET is CUDA source, PTX or machine code, and nothing is said of a launch."""
-    return has_kernels(target) and not launch_said(ctx).keys() - {"options", "compiler", "arch"}
+    """Whether TARGET is CUDA source, PTX or machine code, nothing is said of a launch, and it does not itself
+    state the one that can be meant.
+    """
+    given = launch_said(ctx)
+    if not has_kernels(target) or given.keys() - {"options", "compiler", "arch"}:
+        return False
+    return not is_source(target) or not _states_its_launch(target, given)
+
+
+def _states_its_launch(target: str, given: dict[str, Any]) -> bool:
+    """Whether a CUDA source has one kernel and one launch of it, of which all is known."""
+    from memsim.compile.cuda_source import read_launching_text
+    from memsim.targets.completed import complete_launch
+
+    try:
+        text = read_launching_text(Path(target), given.get("options", ()))
+        return "grid" in complete_launch(target, text, given)
+    except MemsimError:
+        return False
 
 
 def is_source(target: str) -> bool:

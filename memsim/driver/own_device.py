@@ -29,6 +29,7 @@ from memsim.driver.program_memory import memory_of_this_machine
 from memsim.driver.run_program import VARIABLE, environment_of, loaded_first, serve
 from memsim.errors import MemsimError
 from memsim.shown import ShownAnalysis
+from memsim.views.screen import Screen
 
 #: A library that would be asked instead of memsim's.
 OTHERS = re.compile(r"/lib(?:cuda|cudart|cublas|cublasLt)(?:-[0-9a-f]+)?\.so[.0-9]*$", re.M)
@@ -138,7 +139,8 @@ def _refuse_others() -> None:
 
 def serve_parent(control: int, arch: str) -> None:
     """In the other process: is the device of the one that holds the other end of a socket, until it ends."""
-    launches = Launches(get_arch(arch), lambda text: print(f"memsim: {text}", file=sys.stderr, flush=True))
+    screen = Screen(sys.stderr)
+    launches = Launches(get_arch(arch), lambda text: screen.say(f"memsim: {text}"))
     use_processor(libraries(sys.executable))
     with TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
         path = str(Path(scratch, "driver"))

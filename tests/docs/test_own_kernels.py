@@ -51,7 +51,10 @@ def test_the_commands(memsim: Run) -> None:
 @pytest.mark.slow
 def test_a_file_of_ones_own_with_main(memsim: Run) -> None:
     lines = block("sh", "analyze transpose.cu").splitlines()
-    there, launched, another = ("\n".join(typed(memsim, line).fine()) for line in lines)
+    done = [typed(memsim, line) for line in lines]
+    assert all(one.code == 0 for one in done)
+    assert done[0].err.startswith("note: launch taken from the source: --grid 32,32,1")
+    launched, there, another = (one.out for one in done)
     words = "memsim analyze transpose.cu --kernel 'transpose<float, 32>' --grid 32,32 --block 32,8"
     assert words in there
     assert "transpose<float,32>: worst is the load at transpose.cu:11: 32-way bank conflict" in launched
