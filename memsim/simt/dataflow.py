@@ -275,7 +275,8 @@ class Dataflow(ControlGraph):
         if self.functions_measured or not is_approximate(op):
             return False
         return not (
-            begins_exact_root(self, self.live, op) or begins_exact_division(self, self.live, op, reached)
+            begins_exact_root(self, self.live, op, reached)
+            or begins_exact_division(self, self.live, op, reached)
         )
 
     def places_written_elsewhere(self, op: Op) -> Places:

@@ -120,10 +120,12 @@ STEPS = {
 }
 
 
-def begins_exact_root(graph: ControlGraph, live: dict[int, int], op: Op) -> bool:
+def begins_exact_root(
+    graph: ControlGraph, live: dict[int, int], op: Op, reached: Container[int] | None = None
+) -> bool:
     """Is it an estimate whose result is read for nothing but an exact root?
 
-    live: the live slots at the start of each basic block.
+    live, reached: as for `begins_exact_division`.
     """
     if Trait.ROOT not in op.traits or len(op.form.modifiers) > 1 or op.guard is not None:
         return False
@@ -138,7 +140,7 @@ def begins_exact_root(graph: ControlGraph, live: dict[int, int], op: Op) -> bool
     if held is None:
         return False
     for way in graph.next_basic_blocks[start]:
-        if _is_live(held, live[way]):
+        if (reached is None or way in reached) and _is_live(held, live[way]):
             left = _after(graph.ops[way : ends[way]], held)
             if left is None or any(_is_live(left, live[behind]) for behind in graph.next_basic_blocks[way]):
                 return False

@@ -18,6 +18,7 @@ EXACT = {
     "reciprocal_rn": "(int)(__frcp_rn((float)x) * 1000.f)",
     "double_quotient": "(int)(1000.0 / (x + n))",
     "double_reciprocal": "(int)(1.0 / x * 100)",
+    "float_root": "(int)sqrtf((float)x * n)",
     "double_root": "(int)(sqrt((double)x * n) * 10)",
 }
 APPROXIMATE = {

@@ -97,3 +97,23 @@ def test_lanes_that_meet_before_they_wait_for_each_other_leave_counts_certain(
     found = analyze(kernels_of(MERGE, "sass")["merge"], 1, 64, arguments).trace.uncertain
     assert (found == ()) is wait
     assert all("may reconverge early" in reason for reason in found)
+
+
+SWITCH = """
+extern "C" __global__ void choose(int *o, const int *a) {
+    int t = threadIdx.x, r;
+    switch (a[t]) {
+        case 0: r = t; break; case 1: r = t * 2; break; case 2: r = t ^ 5; break; case 3: r = t + 77; break;
+        case 4: r = t * t; break; case 5: r = t << 2; break; case 6: r = 63 - t; break;
+        case 7: r = t / 3; break; case 8: r = t % 5; break; default: r = 9;
+    }
+    o[r] = 1;
+}
+"""
+
+
+def test_lanes_of_a_switch_of_nine_cases_wait_for_each_other() -> None:
+    cases = np.random.default_rng(0).integers(0, 11, 64).astype(np.int32)
+    found = analyze(kernels_of(SWITCH, "sass")["choose"], 1, 64, [np.zeros(8192, np.int32), cases])
+    assert found.trace.uncertain == ()
+    assert [site.requests for site in found.sites] == [2, 2]  # a load and a store of two warps
