@@ -30,15 +30,19 @@ class GlobalPair(NamedTuple):
 
 
 class Cells:
-    """The last accesses to the cells of an array: who, at which age, and by which instruction."""
+    """The last accesses to the cells of an array: who, at which age, and by which instruction. is_used: there
+    are any.
+    """
 
     def __init__(self, count: int) -> None:
         self.who = np.zeros(count, np.int64)
         self.age, self.by = np.zeros((2, count), np.int32)
+        self.is_used = False
 
     def put(self, cells: np.ndarray, who: np.ndarray, age: np.ndarray, by: np.ndarray | int) -> None:
         """Accesses to cells [n]."""
         self.who[cells], self.age[cells], self.by[cells] = who, age, by
+        self.is_used = True
 
 
 @dataclass(frozen=True, slots=True)

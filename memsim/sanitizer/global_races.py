@@ -226,13 +226,13 @@ class GlobalRaces(BlockOrderListener):
         """Accesses [n] to each array that is followed."""
         for buffer, marks in self._followed.values():
             first = buffer.start // self.unit
-            here = np.flatnonzero((cells >= first) & (cells < first + len(marks[0].who)))
-            if len(here):
-                yield (
-                    buffer,
-                    marks,
-                    CellLanes(rows[here], who[here], ages[here], cells[here] - first, cells[here]),
-                )
+            inside = (cells >= first) & (cells < first + len(marks[0].who))
+            if inside.all():
+                yield buffer, marks, CellLanes(rows, who, ages, cells - first, cells)
+            elif inside.any():
+                here = np.flatnonzero(inside)
+                lanes = rows[here], who[here], ages[here], cells[here] - first, cells[here]
+                yield buffer, marks, CellLanes(*lanes)
 
     def _compare(
         self, buffer: Buffer, marks: Sequence[Cells], op: int, verb: str, is_strong: bool, lanes: CellLanes
@@ -241,6 +241,8 @@ class GlobalRaces(BlockOrderListener):
         written, strong, read, read_too = marks
         writes, cells, who = verb in WRITES, lanes.cells, lanes.who
         for one in (written, strong, *((read, read_too) if writes else ())):
+            if not one.is_used:
+                continue
             late = self._unordered(one, lanes)
             if one is strong and late.any():
                 if not writes:
@@ -286,10 +288,13 @@ class GlobalRaces(BlockOrderListener):
     ) -> None:
         """Report the lanes of one store, known as `who` [n], whose cells others of it have, too."""
         winners = mine.who[lanes.cells]
-        in_warp = winners & ~np.int64(_LANE) == who & ~np.int64(_LANE)
-        others = (winners != who) & (_are_apart(winners, who) | in_warp)
-        if others.any():
-            self._report(buffer, op, mine, lanes[np.flatnonzero(others)], True)
+        at = np.flatnonzero(winners != who)
+        if len(at):
+            winners, who = winners[at], who[at]
+            in_warp = winners & ~np.int64(_LANE) == who & ~np.int64(_LANE)
+            at = at[_are_apart(winners, who) | in_warp]
+        if len(at):
+            self._report(buffer, op, mine, lanes[at], True)
 
     def _unordered(self, earlier: Cells, lanes: CellLanes) -> np.ndarray:
         """Where there was an access that is not ordered with that of a lane."""

@@ -10,6 +10,7 @@ Where a part of a warp executes another shuffle, its limits say so.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.lanes import source_lane
-from memsim.isa.op import Immediate, Register
+from memsim.isa.op import Flow, Immediate, Register
 from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
 from memsim.sanitizer.shared_races import Example
@@ -51,7 +52,11 @@ class LaneMasks(OrderListener):
         self.found: dict[AbsentLanes, Example] = {}
         self.limits: set[str] = set()
         self._ops = program.ops
-        self._shuffles = {op.index: _shuffle(op) for op in program.ops if op.form.opcode == "SHFL"}
+        self._shuffles = {
+            op.index: _shuffle(op)
+            for op in program.ops
+            if op.form.opcode == "SHFL" and not _is_from_a_voter(op, program.ops)
+        }
         self._places = [*self._shuffles]
 
     @property
@@ -109,6 +114,23 @@ def _shuffle(op: Op) -> _Shuffle | None:
         return None
     distance, limits = (_constant(one) for one in op.form.operands[-2:])
     return None if distance is None or limits is None else _Shuffle(op.form.modifiers[0], distance, limits)
+
+
+def _is_from_a_voter(op: Op, ops: Sequence[Op]) -> bool:
+    """Whether a shuffle reads from the first of the lanes that voted, as a compiler adds up for an atomic."""
+    wanted, finds = op.form.operands[-2], True
+    for before in reversed(ops[: op.index]):
+        if not isinstance(wanted, Register) or wanted.slot is None:
+            return False
+        if before.flow not in (None, Flow.YIELD):
+            return False
+        if before.writes >> wanted.slot & 1:
+            if not finds:
+                return before.form.opcode in ("VOTE", "VOTEU")
+            if before.form.opcode not in ("FLO", "UFLO"):
+                return False
+            wanted, finds = before.form.operands[-1], False
+    return False
 
 
 def _constant(operand: object) -> int | None:
