@@ -15,6 +15,8 @@ from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
 from memsim.state.registers import Sum, floats, from_array, ints, plus, to_array
 
+#: Lanes at one place from which on they are taken together.
+CROWD = 16
 #: A new element of the old one and up to two operands.
 Change = Callable[[Any, Any, Any], Any]
 
@@ -62,7 +64,6 @@ def update_elements(
     ordered = places[order]
     first = np.r_[True, ordered[1:] != ordered[:-1]] if ordered.size else np.zeros(0, bool)
     start = np.maximum.accumulate(np.where(first, np.arange(ordered.size), 0))
-    rank = np.arange(ordered.size) - start
     seen = np.zeros(places.size, view.dtype)
     if operation == "add" and view.dtype.kind in "iu" and change is None:
         # Integer sums wrap, so the sum of those before a lane is the same as adding one after the other.
@@ -71,6 +72,15 @@ def update_elements(
         seen[order] = view[ordered] + before - before[start]
         np.add.at(view, places, b)
         return seen
+    if change is None and (operation in UFUNC or operation in ("exch", "cas")):
+        begin = np.flatnonzero(first)
+        size = np.diff(np.r_[begin, ordered.size])
+        for at, count in zip(begin[size > CROWD], size[size > CROWD]):
+            who = order[at : at + count]
+            seen[who], view[ordered[at]] = _by_a_crowd(view[ordered[at]], operation, b[who], c, who)
+        alone = np.repeat(size <= CROWD, size)
+        order, start = order[alone], (start - np.cumsum(~alone))[alone]
+    rank = np.arange(order.size) - start
     turns = np.split(order[np.argsort(rank, kind="stable")], np.cumsum(np.bincount(rank))[:-1])
     for who in turns:  # of those at one place, one each turn
         where = places[who]
@@ -78,6 +88,28 @@ def update_elements(
         there = change or UPDATE[operation]
         view[where] = there(view[where], b[who], None if c is None else c[who]).astype(view.dtype)
     return seen
+
+
+def _by_a_crowd(
+    old: Any, operation: str, b: np.ndarray, c: np.ndarray | None, who: np.ndarray
+) -> tuple[np.ndarray, Any]:
+    """What lanes `who` find at one place, one after the other, and what it holds then."""
+    if operation != "cas":
+        values = np.concatenate([[old], b]).astype(b.dtype)
+        found: np.ndarray = values if operation == "exch" else UFUNC[operation].accumulate(values)
+        return found[:-1], found[-1]
+    assert c is not None
+    swapped, found, begin = c[who], np.empty(b.size, b.dtype), 0
+    while begin < b.size:
+        match = int((near := b[begin : begin + CROWD] == old).argmax())
+        if not near[match]:  # most often no lane after the first one expects what is there
+            match = int((all_others := b[begin:] == old).argmax())
+            if not all_others[match]:
+                break
+        found[begin : begin + match + 1], old = old, swapped[begin + match]
+        begin += match + 1
+    found[begin:] = old
+    return found, old
 
 
 #: Bytes that are looked through faster than the marks of those that one instruction loads.

@@ -49,3 +49,24 @@ def test_no_lanes_and_a_function_of_its_own() -> None:
     places, ones = np.array([0, 0]), np.ones(2, np.float32)
     halved = update_elements(view, places, "add", ones, None, True, lambda old, b, c: old / 2)
     assert halved is not None and halved.tolist() == [4, 2] and view.tolist() == [1, 4]
+
+
+@pytest.mark.parametrize("kind", [np.uint32, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("operation", ["add", "min", "max", "exch", "cas"])
+def test_a_crowd_at_one_place_is_as_one_lane_after_the_other(operation: str, kind: type) -> None:
+    """Some places have a crowd, others a few lanes; what a swap leaves is what later ones expect, or not."""
+    chance = np.random.default_rng(7)
+    for number in range(20):
+        lanes = int(chance.integers(1, 400))
+        places = np.minimum(chance.integers(0, 40, lanes), chance.integers(0, 12))
+        values = chance.integers(0, 4 if number % 2 else 1 << 20, (2, lanes)).astype(kind)
+        b, c = values / kind(3) if np.dtype(kind).kind == "f" else values
+        start = chance.integers(0, 4, 40).astype(kind)
+        wanted, seen = start.copy(), np.zeros(lanes, kind)
+        for lane, place in enumerate(places):
+            seen[lane] = wanted[place]
+            wanted[place] = SCALAR[operation](wanted[place], b[lane], c[lane])
+        view = start.copy()
+        found = update_elements(view, places, operation, b, c, True, None)
+        assert found is not None and found.tobytes() == seen.tobytes()
+        assert view.tobytes() == wanted.tobytes()
