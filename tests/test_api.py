@@ -49,10 +49,16 @@ def test_source_is_loaded_as_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", [memsim.analyze, memsim.run])
 def test_what_is_no_kernel_is_told_how_to_get_one(verb: Any, module: Module) -> None:
     data = np.zeros(32, np.int32)
-    assert "write module['scale']" in refusal(verb, module, 1, 32, [data])
+    two = memsim.load(ONE + ONE.replace("scale", "other"))
+    assert "a module is not a kernel: choose a kernel from it" in refusal(verb, two, 1, 32, [data])
     assert "'scale' is not a kernel" in refusal(verb, "scale", 1, 32, [data])
     assert "a Spec is not a kernel" in refusal(verb, memsim.catalog()["kernel_v4"], 1, 32, [data])
     verb(module["scale"], 1, 32, [data])
+
+
+def test_the_only_kernel_of_a_module_is_meant(module: Module) -> None:
+    mine, named = (memsim.analyze(one, 1, 32, ["i32[32]"]).to_dict() for one in (module, module["scale"]))
+    assert mine == named and mine["sites"]
 
 
 def test_a_kernel_is_chosen_by_name(module: Module) -> None:

@@ -47,8 +47,7 @@ def job_of(
 
         source, grid, shared_bytes = PythonFunction(function=kernel), 1 if grid is None else grid, 0
     else:
-        _check_kernel(kernel)
-        source = kernel
+        source = kernel = _kernel_of(kernel)
         more = {"arch": arch_of_code(kernel.origin.arch), **more}
         if shared_bytes is None:
             shared_bytes = more["arch"].shared_block_bytes - kernel.static_shared
@@ -328,15 +327,17 @@ class Deaf:
     unknown = uncounted = noted = uncertain = passed_by = executed = ignore
 
 
-def _check_kernel(kernel: object) -> None:
-    """Is it something that can be launched?
+def _kernel_of(kernel: object) -> Kernel:
+    """What can be launched: a kernel, or the only one of a module.
 
     Raises:
-        MemsimError: it is a module, a name, or something else.
+        MemsimError: it is a module with several, a name, or something else.
     """
     if isinstance(kernel, Kernel):
-        return
+        return kernel
     if isinstance(kernel, Module):
-        raise MemsimError("a module is not a kernel: choose a kernel from it", hint=choice_of(kernel))
+        if len(kernel.kernels) != 1:
+            raise MemsimError("a module is not a kernel: choose a kernel from it", hint=choice_of(kernel))
+        return kernel[kernel.kernels[0]]
     shown = repr(kernel) if isinstance(kernel, str) else f"a {type(kernel).__name__}"
     raise MemsimError(f"{shown} is not a kernel", hint='memsim.load("file.cu")["name"] gives one')
