@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,9 +37,8 @@ def suggest() -> str:
     return fenced(command, "\n".join([CUT, best, code, CUT]) + "\n")
 
 
-def picture() -> str:
-    """The heatmap; its path as the README needs it."""
-    name = "transpose"
+def picture(name: str) -> str:
+    """A picture; its path as the README needs it."""
     return f"![{PICTURES[name].alt()}](docs/pictures/{name}.png)\n"
 
 
@@ -101,7 +101,8 @@ def _equal(pairs: Iterable[tuple[int, int]]) -> str:
 
 
 PARTS: dict[str, Callable[[], str]] = {
-    "first look: picture": picture,
+    "first look: picture": partial(picture, "transpose"),
+    "first look: report": partial(picture, "report"),
     "first look: analyze": analyze,
     "first look: suggest": suggest,
     "first look: own file": own_file,

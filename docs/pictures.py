@@ -1,4 +1,4 @@
-"""The pictures of docs/reading-the-heatmap.md and docs/performance.md, as PNG files in `docs/pictures/`.
+"""The pictures of README.md and of pages in docs/, as PNG files in `docs/pictures/`.
 
 A picture is drawn again when its numbers change; `docs/pictures/drawn.json` keeps their digests. Pixels that
 another release of matplotlib draws differently are not a reason.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property, partial
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,9 +54,11 @@ def kernel(name: str) -> Analysis:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture: how it is drawn, the numbers in it, and what is said to those who cannot see it."""
+    """A picture: how it is drawn (bytes: of a PNG file), the numbers in it, and what is said to those who
+    cannot see it.
+    """
 
-    draw: Callable[[], Figure]
+    draw: Callable[[], Figure | bytes]
     numbers: Callable[[], Any]
     alt: Callable[[], str]
 
@@ -135,6 +139,27 @@ def flow(analysis: Callable[[], Analysis]) -> Picture:
     )
 
 
+BROWSER = "chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,850".split()
+
+
+def report(name: str) -> Picture:
+    """The top of a kernel's report, as a browser shows it."""
+
+    def draw() -> bytes:
+        with TemporaryDirectory() as folder:
+            page, picture = Path(folder, "report.html"), Path(folder, "report.png")
+            kernel(name).report(page)
+            options = [f"--user-data-dir={folder}/profile", f"--screenshot={picture}"]
+            subprocess.run([*BROWSER, *options, page.as_uri()], check=True, capture_output=True)
+            return picture.read_bytes()
+
+    return Picture(
+        draw=draw,
+        numbers=lambda: [kernel(name).verdict, kernel(name).to_dict()["sites"]],
+        alt=lambda: f"Report of {kernel(name).verdict}",
+    )
+
+
 SPEED = {
     speed.name(recording): Picture(
         draw=partial(speed.draw, recording),
@@ -146,6 +171,7 @@ SPEED = {
 GROWTH = {name: Picture(*drawing) for name, drawing in growth.DRAWINGS.items()}
 PICTURES = {
     "transpose": heatmap(lambda: kernel("transpose_naive"), lambda: kernel("transpose_padded")),
+    "report": report("transpose_naive"),
     "patterns": heatmap(patterns),
     "two_way": request(patterns, 15, "load"),
     "broadcast": request(patterns, 17, "load"),
@@ -165,7 +191,7 @@ def markdown(name: str) -> str:
     return f"![{PICTURES[name].alt()}](pictures/{name}.png)\n"
 
 
-OF_PARTS = {*SPEED, *GROWTH, "transpose"}  # those stand in parts of their own
+OF_PARTS = {*SPEED, *GROWTH, "transpose", "report"}  # those stand in parts of their own
 SHOWN = [name for name in PICTURES if name not in OF_PARTS]
 PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in SHOWN}
 
@@ -188,8 +214,10 @@ def write_pictures(paths: list[Path], root: Path) -> None:
 
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
-        file = BytesIO()
-        PICTURES[path.stem].draw().savefig(file, dpi=DPI)
+        drawn = PICTURES[path.stem].draw()
+        file = BytesIO(drawn if isinstance(drawn, bytes) else b"")
+        if not isinstance(drawn, bytes):
+            drawn.savefig(file, dpi=DPI)
         Image.open(file).convert("RGB").quantize(COLOURS).save(path, optimize=True)
     digests = {name: picture.digest for name, picture in PICTURES.items()}
     (root / FOLDER / DRAWN).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")

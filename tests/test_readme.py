@@ -62,7 +62,7 @@ def test_the_promise_and_the_table_say_the_same() -> None:
 
 def test_it_is_short_and_narrow() -> None:
     lines = README.splitlines()
-    assert len(lines) <= 160
+    assert len(lines) <= 170
     wide = [line for line in lines if len(line) > 100 and not line.startswith(("![", "x, y, out = "))]
     assert wide == []
 
