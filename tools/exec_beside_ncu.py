@@ -62,7 +62,7 @@ def main() -> None:
 def counted_programs(folder: Path) -> Iterator[Record]:
     """Those of a folder that end, with the counts of their launches."""
     for one in _read(ROOT / "docs" / "exec_programs.json"):
-        program = folder / one["suite"] / one["name"]
+        program = _file(folder, one)
         if not program.exists():
             continue
         arguments = one["arguments"].split()
@@ -104,7 +104,7 @@ def counted(program: Path, arguments: list[str]) -> list[Record]:
 def measured(folder: Path, one: Record) -> list[Record]:
     """The launches of a program, and what a GPU counts of them."""
     names = sorted({name for launch in one["launches"] for name in launch["counts"]})
-    program = folder / one["suite"] / one["name"]
+    program = _file(folder, one)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch, "report.ncu-rep")
         options = ("--clock-control", "none", "--metrics", ",".join(names), "--export", str(report))
@@ -133,6 +133,11 @@ def measured(folder: Path, one: Record) -> list[Record]:
         counters = on_gpu.get((launch["kernel"], tuple(launch["grid"]), tuple(launch["block"])), {})
         launch["measured"] = {name: counters[name].value for name in names if name in counters}
     return list(one["launches"])
+
+
+def _file(folder: Path, one: Record) -> Path:
+    """What `tools/exec_suites.py --keep` calls a program."""
+    return Path(folder, one["suite"], one["name"].replace("/", "."))
 
 
 def _read(path: Path) -> Any:
