@@ -54,9 +54,11 @@ def main() -> None:
     elif given.step == "count-one":
         _write(given.counts, counted(given.program, given.arguments))
     else:
-        found = [{**one, "launches": measured(given.programs, one)} for one in _read(given.counts)]
+        found: list[Record] = []
         gpu, tool = this_device().gpu, f"ncu {find_profiler().version}"
-        _write(given.both, {"gpu": gpu, "tool": tool, "programs": found})
+        for one in _read(given.counts):
+            found.append({**one, "launches": measured(given.programs, one)})
+            _write(given.both, {"gpu": gpu, "tool": tool, "programs": found})  # time on a GPU is short
 
 
 def counted_programs(folder: Path) -> Iterator[Record]:
