@@ -48,6 +48,14 @@ def processors() -> int:
     return os.cpu_count() or 1
 
 
+def start_method() -> str:
+    """How processes are started: forked, with all that is loaded here, where that is safe.
+
+    It is not elsewhere than on Linux, nor where a thread may hold a lock for ever in the copy.
+    """
+    return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
+
+
 # --- processes -------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from sys import intern
 from typing import Any, ClassVar, Protocol
 
 import msgspec
@@ -165,6 +166,12 @@ class ArgumentDocument(
     """An argument. name: the parameter's."""
 
     name: str = ""
+
+    def __post_init__(self) -> None:
+        """A default is left out if it is the very object, which a text that was sent or read is not."""
+        for name in self.__struct_fields__:
+            if type(value := getattr(self, name)) is str:
+                setattr(self, name, intern(value))
 
 
 class Argument(ABC):

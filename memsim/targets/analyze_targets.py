@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.targets.cache import kept_trace, timed, trace_of
-from memsim.workers import begin_worker, interrupts_held, processors
+from memsim.workers import begin_worker, interrupts_held, processors, start_method
 
 _Result: TypeAlias = "Analysis | MemsimError"
 
@@ -101,8 +102,11 @@ def _shared_out(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    # Spawned and not forked: the same on every system, and safe whatever threads the caller has.
-    context = multiprocessing.get_context("spawn")
+    # Forked where that is safe: what every target needs is loaded once, and not by each process.
+    method = start_method()
+    if method == "fork":
+        import_module("memsim.simt.execute_program")
+    context = multiprocessing.get_context(method)
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         workers, mp_context=context, initializer=begin_worker, initargs=(confinement(),)

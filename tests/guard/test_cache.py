@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,12 @@ from tests.guard.conftest import TILE
 TARGET = compiled_kernels()["transpose_xor"].job((64, 64))
 OTHER = compiled_kernels()["transpose_padded"].job((64, 64))
 LAUNCH = Launch((1, 1, 1), (32, 1, 1))
+
+
+@pytest.fixture(autouse=True)
+def version() -> str:
+    """Known before: it is kept, too, by the process that needs it first."""
+    return model_version()
 
 
 @pytest.fixture
@@ -484,3 +491,22 @@ def test_a_pipe_in_place_of_an_entry_or_of_the_folder_is_never_waited_for(tmp_pa
     assert store.get("one") is None
     os.mkfifo(tmp_path / "pipe")
     assert analyze_job(TARGET, tmp_path / "pipe").to_dict() == analyze_job(TARGET, None).to_dict()
+
+
+def test_a_job_that_was_sent_has_the_same_key(tmp_path: Path) -> None:
+    """What another process keeps is found here: what is a default there is one here."""
+    random, zeros = (ArrayArg((64,), fill=fill) for fill in ("random", "zeros"))
+    job = dataclasses.replace(TARGET, args=(random, zeros, *TARGET.args[2:]))
+    sent = pickle.loads(pickle.dumps(job))
+    assert cache.key_before(sent) == cache.key_before(job) is not None
+    assert cache.key_before(dataclasses.replace(job, args=(zeros, random, *TARGET.args[2:]))) not in (
+        None,
+        cache.key_before(job),
+    )
+
+
+def test_what_processes_made_is_known_before(tmp_path: Path) -> None:
+    jobs = [compiled_kernels()[name].job((64, 64)) for name in ("transpose_naive", "transpose_xor")]
+    assert not any(cache.is_known_before(job, tmp_path) for job in jobs)
+    assert len(list(analyze_all(jobs, tmp_path, 2))) == 2
+    assert all(cache.is_known_before(job, tmp_path) for job in jobs)
