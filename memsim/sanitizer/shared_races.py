@@ -8,6 +8,7 @@ the epochs of FastTrack (Flanagan and Freund, PLDI 2009), for warps. Addresses s
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,6 +34,10 @@ READS, WRITES, UPDATES = "reads", "writes", "updates"
 GROUP = 4
 #: Bytes of marks, above which fewer blocks have to run at once.
 MOST_BYTES = 1 << 30
+
+
+#: Units of lanes that are kept for accesses that come again.
+MOST_EXPANDED = 1 << 20
 
 
 class TooManyClasses(Exception):
@@ -105,6 +110,9 @@ class SharedRaces:
         self.updated: np.ndarray | None = None
         #: Read by copies in bulk, and by the products of each warpgroup.
         self.drained: np.ndarray | None = None
+        #: Lanes of accesses that may come again, and how many more are kept.
+        self._expanded: dict[Hashable, list[np.ndarray]] = {}
+        self._left = MOST_EXPANDED
         #: How lanes of diverged warps made these accesses, as numbers of `LaneOrder`.
         self.made: dict[str, np.ndarray] = {}
 
@@ -119,6 +127,7 @@ class SharedRaces:
         if former is None:
             return
         self._check(len(former))
+        self._expanded, self._left = {}, MOST_EXPANDED
 
         def spread(array: np.ndarray) -> np.ndarray:
             rows: np.ndarray = array.reshape(-1, self.units, *array.shape[1:])[former]
@@ -161,11 +170,17 @@ class SharedRaces:
         active: bool | Part,
         copies: bool = False,
         peers: np.ndarray | None = None,
+        key: Hashable = None,
     ) -> None:
         """Lanes access `width` bytes each; `copies`: by `cp.async`, when their warps wait for it. peers: the
         addresses have the ranks of blocks in bits 24 and up, whose numbers here these are [blocks, ranks].
+        key: of the lanes and their addresses, if they may come again.
         """
         self.tell_apart(self.classes.split_by(address, active))
+        key = None if key is None or self.lanes.have_parted else (key, width, copies)
+        if key in self._expanded:
+            self._put(way, instruction, self._expanded[key], 0, width)
+            return
         rows, threads = self.classes.lanes(active, self.threads)
         if not len(rows):
             return
@@ -179,7 +194,11 @@ class SharedRaces:
             agents = first + ranks * self.warps + threads // WARP
             who, holders = agents - OTHERS + AGENTS, np.full(len(rows), self.clocks.foreign)
             rows, places, made = peers[rows, places >> 24], places & 0xFFFFFF, None
-        self._access(way, instruction, rows, places, width, who, holders, agents, threads, made)
+        columns = self._expand(width, [rows, places, who, holders, agents, threads], made)
+        if key is not None and self._left > 0:
+            self._expanded[key] = columns
+            self._left -= len(columns[0])
+        self._put(way, instruction, columns, 0, width)
 
     def bulk_access(
         self,
@@ -202,54 +221,31 @@ class SharedRaces:
         )
         holders = np.where(warps < 0, self.clocks.foreign, warps)[whose]
         copies = np.where(agents >= OTHERS, agents - OTHERS + AGENTS, COPIED | (agents - COPIES) * WARP)
-        self._access(
-            way,
-            instruction,
-            rows[whose],
-            places,
-            self.unit,
-            copies[whose],
-            holders,
-            agents[whose],
-            np.maximum(warps, 0)[whose] * WARP,
-            None,
-            _PROXY if proxy else _ASYNC,
-        )
+        threads = np.maximum(warps, 0)[whose] * WARP
+        columns = [rows[whose], places, copies[whose], holders, agents[whose], threads]
+        mode = _PROXY if proxy else _ASYNC
+        self._put(way, instruction, self._expand(self.unit, columns, None), mode, self.unit)
 
-    def _access(
-        self,
-        way: str,
-        instruction: int,
-        rows: np.ndarray,
-        places: np.ndarray,
-        width: int,
-        who: np.ndarray,
-        holders: np.ndarray,
-        agents: np.ndarray,
-        threads: np.ndarray,
-        made: np.ndarray | None,
-        mode: int = 0,
-    ) -> None:
-        columns = [
-            rows,
-            places // self.unit,
-            who,
-            holders,
-            agents,
-            threads,
-            *([] if made is None else [made]),
-        ]
+    def _expand(self, width: int, columns: list[np.ndarray], made: np.ndarray | None) -> list[np.ndarray]:
+        """Lanes as columns (class, place, who, holder, agent, thread), once for each of their units."""
+        columns = [*columns, *([] if made is None else [made])]
+        columns[1] = columns[1] // self.unit
+        count = len(columns[0])
         each = max(1, width // self.unit)
         if each > 1:
             columns = [np.repeat(column, each) for column in columns]
-            columns[1] = columns[1] + np.tile(np.arange(each), len(rows))
+            columns[1] = columns[1] + np.tile(np.arange(each), count)
         inside = (columns[1] >= 0) & (columns[1] < self.units)
         if not inside.all():
             columns = [column[inside] for column in columns]
+        return columns
+
+    def _put(self, way: str, instruction: int, columns: list[np.ndarray], mode: int, width: int) -> None:
+        """Lanes that are expanded make an access."""
         rows, units, who, holders, agents, threads = columns[:6]
         marks = self.clocks.ages[rows] << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
         words = rows * self.units + units
-        more = columns[6] if made is not None else None
+        more = columns[6] if len(columns) > 6 else None
         self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, mode, width))
 
     def _made(self, rows: np.ndarray, threads: np.ndarray) -> np.ndarray | None:
@@ -346,11 +342,14 @@ class SharedRaces:
         rows, holders, own = (
             one[:, None] if several else one for one in (lanes.rows, lanes.holders, lanes.agents)
         )
-        who = marks & WHO
+        who, age, clocks = marks & WHO, marks >> AGE, self.clocks
+        # All warps know what a warp did before the last barrier of the block: mostly that is all there is.
+        may_be_late = (who >= COPIED).any() or (age >= clocks.bases[rows]).any() or lanes.mode == _PROXY
+        if not may_be_late and not (holders == clocks.foreign).any():
+            return
         agents = np.where(who < COPIED, who // WARP, COPIES + who % COPIED // WARP)
         if (who >= AGENTS).any():
             agents = np.where(who < AGENTS, agents, who - AGENTS + OTHERS)
-        age, clocks = marks >> AGE, self.clocks
         exists = marks != 0
         # A copy comes after what its warp did before it was issued (8.9.1.1).
         late = exists & (agents != (holders if lanes.mode else own))
