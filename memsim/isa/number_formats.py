@@ -5,11 +5,12 @@ word; small floats as bits.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from memsim.argument_types import dtype_of
-from memsim.state.registers import fit, from_array, plus, times, to_array, unsigned
+from memsim.state.registers import fit, from_array, ints, plus, times, to_array, unsigned
 from memsim.state.rounding import Array, narrow, to_bf16
 from memsim.state.sums import Int, shift_right, u64
 
@@ -30,9 +31,28 @@ def to_double(value: Int) -> np.ndarray:
     return np.ascontiguousarray(to_array(value)).view(np.float64)
 
 
-def from_double(array: np.ndarray) -> tuple[Int, Int]:
-    """float64 as two words."""
-    return split_words(from_array(np.ascontiguousarray(array, np.float64).view(np.int64)))
+def double_of(low: Any, high: Any) -> np.ndarray:
+    """The words of two registers read as a float64.
+
+    Raises:
+        Poisoned: one of them is unknown.
+    """
+    are_arrays = isinstance(low, np.ndarray) and isinstance(high, np.ndarray)
+    if are_arrays and low.shape == high.shape and low.itemsize == high.itemsize == 4:
+        words = np.empty((*low.shape, 2), np.uint32)
+        words[..., 0], words[..., 1] = low.view(np.uint32), high.view(np.uint32)
+        found: np.ndarray = words.view(np.float64)[..., 0]
+        return found
+    return to_double(join_words(ints(low), ints(high)))
+
+
+def from_double(array: np.ndarray) -> tuple[Any, Any]:
+    """float64 as two words; if all threads differ, they are most often read as floats."""
+    array = np.ascontiguousarray(array, np.float64)
+    if min(array.shape) > 1:
+        words = array.view(np.float32)
+        return words[:, ::2].copy(), words[:, 1::2].copy()
+    return split_words(from_array(array.view(np.int64)))
 
 
 # --- packed in a word ------------------------------------------------------------------------

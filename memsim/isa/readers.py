@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from memsim.isa.number_formats import join_words, of_bits, to_double
+from memsim.isa.number_formats import double_of, join_words, of_bits, to_double
 from memsim.isa.op import (
     Address,
     Constant,
@@ -290,6 +290,9 @@ class Binder:
             return _fixed(operand.value, np.float64)
         if not isinstance(operand, (Register, Constant)):
             raise Unsupported(f"operand {operand}")
+        if isinstance(operand, Register) and operand.slot is not None:
+            low, high = operand.slot, operand.slot + 1
+            return _signed(lambda r: double_of(r[low], r[high]), operand)
         bits = self.pair(_bare(operand))
         return _signed(lambda r: to_double(bits(r)), operand)
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from memsim.isa.number_formats import double_of, from_double
+from memsim.state.registers import ints, to_array
 from tests.isa.harness import DOUBLES, check, compute, near, words
 from tests.isa.oracle import F64, MODES, ORDER, decode, fused, is_nan, one, unsigned
 
@@ -91,3 +94,15 @@ def test_which_operand_maximum_picks(how: str) -> None:
     different = [lane for lane in zip(A, [*B[:48], *A[:48]]) if lane[0] != lane[1]]
     a, b = (list(values) for values in zip(*different))
     check(f"DSETP.{how}.AND P0, P1, R2, R4, PT", oracle, **halves(a, b))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 64), (3, 1), (3, 64)])
+def test_a_double_is_the_same_bits_in_two_registers(shape: tuple[int, int]) -> None:
+    """Whether these hold integers or floats, of which a half may be any NaN."""
+    bits = np.random.default_rng(5).integers(0, 1 << 64, shape, np.uint64)
+    bits.flat[0] = 0x7FF00000_7F800001
+    low, high = from_double(bits.view(np.float64))
+    assert np.broadcast_to(double_of(low, high), shape).tobytes() == bits.tobytes()
+    assert np.broadcast_to(double_of(ints(low), high), shape).tobytes() == bits.tobytes()
+    assert (to_array(ints(low)).astype(np.uint32) == bits.astype(np.uint32)).all()
+    assert (to_array(ints(high)).astype(np.uint32) == (bits >> np.uint64(32)).astype(np.uint32)).all()
