@@ -88,7 +88,8 @@ def _explanation(outcome: Outcome, targets: Sequence[Job | ProgramTarget], folde
     if isinstance(target, ProgramTarget):
         if Path.cwd() != folder:
             return ""
-        return shlex.join(["memsim", "exec", "--record", "launches", "--", *target.words])
+        record = shlex.join(["memsim", "exec", "--record", "launches", "--", *target.words])
+        return f"{record}  # writes a launch.json of each, for memsim explain and suggest"
     if isinstance(target.kernel, Spec):
         words = [target.kernel.name, "--size", ",".join(map(str, target.size.values()))]
     elif target.name not in catalog() and (here := path_here()) is not None and here.parent == folder:

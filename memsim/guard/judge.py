@@ -89,6 +89,7 @@ def judge(
         checked=(*(one for rule, one in checked if _says_something(rule, one)), *filter(None, races)),
         problems=tuple(problems),
         notes=tuple(_doubts(subjects)),
+        of_programs=tuple(subject.name for subject in subjects if subject.program),
     )
 
 

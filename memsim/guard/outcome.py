@@ -148,7 +148,8 @@ class Outcome:
 
     kernels: those analyzed, in order. checked: budgets that applied to rows. notes: reasons why a result may
     be of other code, in words. coverage: None if it is of some targets only, chosen by name. against: the
-    revision whose settings and baseline count, if not those that are here.
+    revision whose settings and baseline count, if not those that are here. of_programs: kernels that programs
+    launched, which no other verb knows by name.
     """
 
     kernels: tuple[str, ...]
@@ -157,6 +158,7 @@ class Outcome:
     notes: tuple[str, ...] = ()
     coverage: Coverage | None = None
     against: str | None = None
+    of_programs: tuple[str, ...] = ()
 
     @property
     def report(self) -> str:

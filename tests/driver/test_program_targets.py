@@ -86,7 +86,8 @@ def test_each_kind_of_launch_is_guarded_by_the_baseline(project: Folder) -> None
     done = project.run("check")
     assert done.code == 1
     assert "FAILED: 1 of 2 checks failed, in small: turn<<<1, 32>>>" in done.out
-    assert "memsim exec --record launches -- ./bench 32" in done.out
+    assert "memsim exec --record launches -- ./bench 32  # writes a launch.json of each" in done.out
+    assert "memsim suggest 'small" not in done.out  # which would not know it
 
 
 @needs_nvcc

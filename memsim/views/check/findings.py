@@ -225,7 +225,7 @@ def write_outcome(outcome: Outcome, locate: Locate, stream: TextIO, explanation:
     for findings in _groups(outcome.findings):
         _write_group(screen, findings, locate)
         hint = _hint(findings)
-        if hint:
+        if hint and findings[0].kernel not in outcome.of_programs:
             screen.say(f"{INDENT}{hint}")
         screen.say()
     for line in outcome.coverage.lines if outcome.coverage else ():
