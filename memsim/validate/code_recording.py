@@ -83,7 +83,7 @@ class EncodedProfile(msgspec.Struct):
 
     passes: Positive
     counters: Annotated[dict[str, tuple[int | float, str]], Meta(min_length=1)]
-    distances: list[Figure]
+    distances: list[Natural]
     sass: list[Text]
     collected: list[str]
     instructions: dict[str, list[Figure]]

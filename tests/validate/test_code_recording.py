@@ -126,6 +126,7 @@ GOOD = recorded().to_dict()
         (changed(GOOD, "profiles", 0, "collected", value=["cycles"]), "'cycles' is not a metric"),
         (changed(GOOD, "profiles", 0, "accesses", "rows", value=[-1]), ">= 0.*accesses"),
         (changed(GOOD, "profiles", 0, "instructions", "inst_executed"), "inst_executed missing"),
+        (changed(GOOD, "profiles", 0, "distances", value=[1, None]), "got `null`.*distances"),
         (changed(GOOD, "surprise", value=1), "unknown field `surprise`"),
     ],
 )
