@@ -45,6 +45,7 @@ from docs import (  # noqa: E402
     questions,
     reference,
     rooms,
+    sanitize_speed,
     schemas,
     time_errors,
     warp_specialised,
@@ -81,7 +82,7 @@ MODULES = (
         measured,
     ),
     *(mutants, peers, pictures, predicted_sets, public, python_kernels, questions, reference, sizes, tuning),
-    *(deleted_barriers, time_errors, warp_specialised),
+    *(deleted_barriers, sanitize_speed, time_errors, warp_specialised),
 )
 TRANSPOSE = "docs/index_math/transpose.py:transpose --block 32,32 -D 'layout=(32,32):({LD},1)'"
 PARTS: dict[str, Callable[[], str]] = {
