@@ -58,7 +58,7 @@ def sanitize(
     **launch: Any,
 ) -> int:
     """Finds errors of a launch, without a GPU: races, accesses out of bounds or misaligned,
-    reads of shared memory that nobody wrote, and deadlocks.
+    reads of memory or registers that nobody wrote, and deadlocks.
 
     Each finding has the source lines, the threads, the array, the index, and what to do. Like a sanitizer it
     goes on after a finding. Exit code 0: none; 1: findings; 2: none, but not all could be judged.

@@ -14,7 +14,7 @@ import numpy as np
 
 from memsim.access import Chunk
 from memsim.arch.units import WARP
-from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Immediate, slots_of
+from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Immediate, Trait, slots_of
 from memsim.isa.program import Op, Program
 from memsim.launch import Launch
 from memsim.sanitizer.shared_races import Example
@@ -113,11 +113,14 @@ class UnwrittenRegisters:
 
 def _used(op: Op, program: Program) -> int:
     """The slots whose values an instruction uses, as bits: not what the compiler keeps on the stack, nor
-    lanes that wait; of the predicates that it packs in a word, those that it is asked for.
+    lanes that wait; of the predicates that it packs in a word, those that it is asked for. What it keeps of
+    the register that it writes need not be used: beside a variable in a half, or unless a condition holds.
     """
     if op.guard is not None:
         return 0
     used = op.reads & ~program.barriers & (1 << SLOTS) - 1
+    if not {Trait.PICKS_BYTES, Trait.SELECTS}.isdisjoint(op.traits):
+        used &= ~op.writes
     if op.form.opcode in PACKS:
         mask = op.form.operands[-1]
         chosen = int(mask.value) if isinstance(mask, Immediate) else 0

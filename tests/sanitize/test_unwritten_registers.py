@@ -63,3 +63,27 @@ o[t] = s;"""
     assert not sanitized(body.replace("{0}", " = 1")).findings
     found = sanitized(body.replace("{0}", "")).findings
     assert [one.count for one in found] == [2 * 24]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "unsigned char s{0}, m{0}; for (int i = t; i < n; i += 8) { s += p[i]; if (p[i] < m) m = p[i]; }\n"
+        "o[t] = s ^ m;",
+        "short2 s; s.x{0}; s.y{0}; for (int i = t; i < n; i += 8) { s.x += (short)p[i]; s.y = s.x ^ i; }\n"
+        "((short2 *)o)[t] = s;",
+    ],
+)
+def test_a_variable_in_a_half_of_a_register(body: str) -> None:
+    assert not sanitized(body.replace("{0}", " = 0"), 64).findings
+
+
+def test_a_variable_in_a_half_of_a_register_without_a_value() -> None:
+    body = "short s{0};\n#pragma unroll 1\nfor (int i = t; i < n; i += 8) s += p[i];\n((short *)o)[t] = s;"
+    assert not sanitized(body.replace("{0}", " = 0"), 64).findings
+    assert len(sanitized(body.replace("{0}", ""), 64).findings) == 1
+
+
+def test_a_variable_that_a_flag_says_is_set() -> None:
+    body = "bool is = false; int w;\nfor (int i = t; i < n; i += 8) if (p[i] > 1) { is = true; w = i; }\n"
+    assert not sanitized(body + "o[t] = is ? w : -1;", 64).findings
