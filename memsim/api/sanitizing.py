@@ -94,7 +94,8 @@ def sanitize_job(
     unknown = (f"what the product at {ops[at].where} reads is unknown: {why}" for at, why in races.unknown)
     unjudged = tuple(sorted(ears.unjudged.union(unknown)))
     chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
-    limits = tuple(sorted(ears.of_global.limits | ears.unwritten.limits | ears.masks.limits))
+    parts = ears.of_global, ears.unwritten, ears.masks, ears.unset
+    limits = tuple(sorted(set[str]().union(*(one.limits for one in parts))))
     return Sanitized(
         kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
     )

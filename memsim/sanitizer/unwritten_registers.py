@@ -21,6 +21,8 @@ from memsim.sanitizer.shared_races import Example
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.parts import Mask, Part
 
+#: Warps of a launch, once for each register that is followed, above which none is.
+MOST_WARPS = 1 << 26
 #: What packs predicates, from this slot on.
 PACKS = {"P2R": PREDICATE, "UP2UR": UNIFORM_PREDICATE}
 
@@ -33,14 +35,18 @@ class UnwrittenRegister(NamedTuple):
 
 
 class UnwrittenRegisters:
-    """Finds them: `found`."""
+    """Finds them: `found`. limits: what is not followed, in words."""
 
     def __init__(self, program: Program, launch: Launch) -> None:
         self.found: dict[UnwrittenRegister, Example] = {}
+        self.limits: set[str] = set()
         self._ops = program.ops
         self._reads = [_used(op, program) for op in program.ops]
         self._slots = {slot: row for row, slot in enumerate(slots_of(self._read_first(program)))}
         self._of_block = launch.warps
+        if len(self._slots) * launch.blocks * launch.warps > MOST_WARPS:
+            self.limits.add("registers that nobody wrote (the launch has too many warps)")
+            self._slots = {}
         #: Which lanes of each warp of the launch have written them.
         self._written = np.zeros((len(self._slots), launch.blocks * launch.warps), np.uint32)
         self._followed = sum(1 << slot for slot in self._slots)

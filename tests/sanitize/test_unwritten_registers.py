@@ -87,3 +87,11 @@ def test_a_variable_in_a_half_of_a_register_without_a_value() -> None:
 def test_a_variable_that_a_flag_says_is_set() -> None:
     body = "bool is = false; int w;\nfor (int i = t; i < n; i += 8) if (p[i] > 1) { is = true; w = i; }\n"
     assert not sanitized(body + "o[t] = is ? w : -1;", 64).findings
+
+
+def test_a_launch_of_too_many_warps_is_not_followed_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = SUM.replace("{0}", "")
+    assert not sanitized(body, 64).limits
+    monkeypatch.setattr("memsim.sanitizer.unwritten_registers.MOST_WARPS", 1)
+    found = sanitized(body, 64)
+    assert not found.findings and found.limits[0].startswith("registers that nobody wrote")
