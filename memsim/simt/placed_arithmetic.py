@@ -345,7 +345,8 @@ def _influences(
     lowest bits are known. None if it cannot be executed.
     """
     chance = np.random.default_rng(0)
-    immediates = [one.value for one in form.operands if isinstance(one, Immediate) and type(one.value) is int]
+    numbers = (one.value for one in form.operands if isinstance(one, Immediate))
+    immediates = [number & ALL_BITS for number in numbers if type(number) is int]
     shared = _samples(chance, immediates)
     samples = {  # in some lanes several words are equal
         slot: np.where(chance.random(SAMPLES) < 0.25, shared, _samples(chance, immediates)) for slot in slots

@@ -368,3 +368,14 @@ def test_predicates_of_a_number_and_constants_at_an_index(
     pointer = {(0, 0x210): low, (0, 0x214): high}
     sources = PlacedSources(pointer, {}, (None, None), {op.index: indexed for op in graph.ops})
     assert (not decided_by_places(graph, sources, range(len(graph.ops)))) == certain
+
+
+@pytest.mark.parametrize("number", ["0x3", "0xfffffffffffffffffffffffffff3", "-0x80000000000000000003"])
+def test_a_number_that_is_no_word_is_no_traceback(number: str) -> None:
+    text = f"LDC.64 R6, c[0x0][0x210]\n IADD3 R2, R6, {number}, RZ\n LDS R5, [R2]\n EXIT"
+    graph = Dataflow(decode(listing(text)))
+    graph.needed()
+    low, high = first_byte("o", "o")
+    sources = PlacedSources({(0, 0x210): low, (0, 0x214): high}, {}, (None, None))
+    found = decided_by_places(graph, sources, range(len(graph.ops)))
+    assert [op.index for op, _ in found] == []  # the sum of an array's first byte and a number
