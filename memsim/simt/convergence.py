@@ -182,7 +182,7 @@ class Convergence:
         if meeting.returning:
             return
         alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
-        missing = meeting.members & alive & ~here
+        missing = meeting.members & alive & ~self._arrived(meeting, here)
         excused = self.yielded.excused(meeting.op, missing)
         released = missing == excused
         if not (released & ((here & alive) != 0)).any():
@@ -200,6 +200,19 @@ class Convergence:
         if going is not False:
             ways = self._ways(meeting.op, going, meeting.members)
             self.groups.ready.extend(Group(meeting.pc, mask) for mask in ways)
+
+    def _arrived(self, meeting: Meeting, here: np.ndarray) -> np.ndarray:
+        """For each lane of a meeting those whose arrival it sees: at BSYNC, that wait for the same lanes.
+
+        Where a function has called itself, lanes of the outer call wait where those of the inner one do; the
+        register names the latter, and the former is saved by BMOV.
+        """
+        if meeting.op.flow is not Flow.WAIT_BARRIER or meeting.members.shape[1] == 1:
+            return here
+        alike = self._alike(meeting.mask, meeting.members)
+        for lanes in alike if len(alike) > 1 else ():
+            here = select(to_bools(lanes), self.machine.words_of(lanes), here)
+        return here
 
     def _gather(self, last: Meeting) -> None:
         """Release lanes at WARPSYNC.COLLECTIVE that wait for lanes at another that does the same.

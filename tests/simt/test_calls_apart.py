@@ -29,3 +29,33 @@ def test_what_is_counted_decides_an_address_only_where_it_is_read(second: str, i
     found = memsim.analyze(kernels_of(BINS % second, None)["k"], 2, 64, arguments).trace.uncertain
     assert is_certain == (not found)
     assert all("what the kernel itself writes" in reason for reason in found)
+
+
+#: Lanes below `at` call themselves; those above wait meanwhile where the lanes of the inner call meet.
+RECURSIVE = """
+__device__ __noinline__ float weight(float x, const float *t) {
+    float found;
+    if (x < 0) found = -weight(-x, t);
+    else if (x > 5) { found = 1; for (int i = 0; i < (int)x; i++) found += t[i] / x; }
+    else found = x / t[3];
+    return found * x;
+}
+extern "C" __global__ void k(const float *t, float *out, int at) {
+    float found = 1;
+    if (t[threadIdx.x]) found = weight((int)threadIdx.x - at, t);
+    out[threadIdx.x] = found;
+}
+"""
+
+
+@pytest.mark.parametrize("at", [0, 3, 20, 31])
+def test_lanes_of_an_outer_call_wait_for_those_of_an_inner_one(at: int) -> None:
+    def weight(x: int) -> float:
+        if x < 0:
+            return -weight(-x) * x
+        return (1 + sum(range(x)) / x if x > 5 else x / 3) * x
+
+    table, out = np.arange(32, dtype=np.float32), np.zeros(32, np.float32)
+    kernel = kernels_of(RECURSIVE, None)["k"]
+    memsim.run(kernel, 1, 32, [table, out, at])
+    np.testing.assert_allclose(out, [1, *(weight(lane - at) for lane in range(1, 32))], rtol=1e-5)
