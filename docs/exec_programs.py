@@ -28,6 +28,15 @@ CAUSES = (
     ("launches from kernels", r"cdp|CDP|BezierLines|ParameterBuffer"),
     ("another function is missing", r"not implemented"),
 )
+#: Suites of Python: what `tools/exec_operators.py` and `tools/exec_tests.py` ran.
+PYTHON = ("PyTorch's operators", "attorch", "Liger-Kernel")
+WHY_NOT = {
+    "longer than the limit": "^time limit",
+    "needs cuFFT, cuSOLVER or cuDNN": "cuFFT|CUFFT|dlopen|cuDNN|CUDNN",
+}
+
+
+AS_ON_A_GPU = "ends so on a GPU, too: a file or an argument is missing"
 
 
 def outcomes() -> list[dict[str, Any]]:
@@ -37,26 +46,70 @@ def outcomes() -> list[dict[str, Any]]:
 
 
 def table() -> str:
-    """A row for each project."""
-    rows = ["| project | programs | built | reached a launch | ended with exit code 0 | said so |"]
-    rows.append("|---|---:|---:|---:|---:|---:|")
-    for suite, part in dict.fromkeys((one["suite"], one["part"]) for one in outcomes()):
-        of_suite = [one for one in outcomes() if (one["suite"], one["part"]) == (suite, part)]
-        good = [one for one in of_suite if one["ended"] and one["exit_code"] == 0]
+    """A row for each project; as on a GPU: of those that ended there within the limit."""
+    rows = [
+        "| project | programs | built | reached a launch | ended with exit code 0 | said so | as on a GPU |"
+    ]
+    rows.append("|---|---:|---:|---:|---:|---:|---:|")
+    for suite, part in dict.fromkeys((one["suite"], one["part"]) for one in programs()):
+        of_suite = [one for one in programs() if (one["suite"], one["part"]) == (suite, part)]
+        good = [one for one in of_suite if is_good(one)]
+        there = [one for one in of_suite if one.get("gpu_exit_code") is not None]
+        same = sum(one["ended"] and one["exit_code"] == one["gpu_exit_code"] for one in there)
         counts = (
             len(of_suite),
             sum(one["built"] for one in of_suite),
             sum(one["launches"] > 0 for one in of_suite),
             len(good),
             sum(one["passed"] is True for one in good),
+            f"{same} of {len(there)}" if there else "",
         )
         rows.append(f"| {suite}, {WHEN.get(part, 'run once')} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(rows) + "\n"
 
 
+def python_table() -> str:
+    """A row for each suite of Python: how many end as they should, and why the others do not."""
+    rows = [
+        "| suite | ran | as they should | " + " | ".join(WHY_NOT) + " | other |",
+        "|---" + "|---:" * 5 + "|",
+    ]
+    for suite in PYTHON:
+        ran = [one for one in outcomes() if one["suite"] == suite and not one["cause"].startswith("skipped")]
+        bad = [one for one in ran if one["cause"]]
+        named = Counter(
+            next((why for why, words in WHY_NOT.items() if re.search(words, one["cause"])), "other")
+            for one in bad
+        )
+        counts = [len(ran), len(ran) - len(bad), *(named[why] for why in (*WHY_NOT, "other"))]
+        rows.append(f"| {suite} | " + " | ".join(map(str, counts)) + " |")
+    return "\n".join(rows) + "\n"
+
+
+def other_causes() -> str:
+    """The suites' names that ended for another reason, with it."""
+    lines = []
+    for one in outcomes():
+        is_other = one["cause"] and not re.search("|".join([*WHY_NOT.values(), "^skipped"]), one["cause"])
+        if one["suite"] in PYTHON and is_other:
+            name = one["name"].rpartition("::")[2].partition("[")[0]
+            lines.append(f"- {one['suite']}, `{name}`: {one['cause'].partition(' (')[0][:100]}\n")
+    return "".join(lines)
+
+
+def programs() -> list[dict[str, Any]]:
+    """Those that were built from C++."""
+    return [one for one in outcomes() if one["suite"] not in PYTHON]
+
+
+def is_good(one: dict[str, Any]) -> bool:
+    """Whether it ended with exit code 0."""
+    return bool(one["ended"] and one["exit_code"] == 0)
+
+
 def causes() -> str:
     """Why the others did not end well, and which they are."""
-    bad = [one for one in outcomes() if not (one["ended"] and one["exit_code"] == 0)]
+    bad = [one for one in programs() if not is_good(one)]
     of_cause: dict[str, list[str]] = {}
     for one in bad:
         said = f"{one['cause']} {one['name']}"
@@ -64,6 +117,8 @@ def causes() -> str:
             (name for name, words in CAUSES if re.search(words, said, re.I if "waiv" in words else 0)),
             "other",
         )
+        if one["ended"] and one["exit_code"] == one.get("gpu_exit_code"):
+            cause = AS_ON_A_GPU
         of_cause.setdefault(cause, []).append(one["name"])
     sizes = Counter({cause: len(names) for cause, names in of_cause.items()})
     lines = [
@@ -72,4 +127,9 @@ def causes() -> str:
     return "\n".join(lines) + "\n"
 
 
-PARTS = {"programs run by exec": table, "programs that did not end well": causes}
+PARTS = {
+    "programs run by exec": table,
+    "programs that did not end well": causes,
+    "Python run by exec": python_table,
+    "Python that did not end well": other_causes,
+}
