@@ -183,7 +183,10 @@ def _is_array(text: str) -> bool:
 
 
 def _integer(text: str) -> int:
-    return int(text, 0)
+    found = int(text, 0)
+    if found.bit_length() > 64:  # of no parameter; and Python prints no number of 4,300 digits
+        raise ValueError
+    return found
 
 
 def _array(text: str, folder: Path) -> ArrayArg | np.ndarray:

@@ -204,6 +204,7 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32[8x8]", POINTER, "a shape", 5),
         ("f32[8]=twos", POINTER, "unknown content 'twos'; known: random", 8),
         ("f32[8]=", POINTER, "unknown content ''", 8),
+        ("0x" + "f" * 5000, INT, "invalid value for x, which is u32", 1),
         ("1", STRUCT, "a number for x, which is a struct of 8 bytes", 1),
         ("f32(1)", STRUCT, "x is a struct of 8 bytes, but its parts have 4", 1),
         ("f32(1,2)", INT, "x is u32 of 4 bytes, but its parts have 8", 1),
