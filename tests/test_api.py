@@ -34,6 +34,7 @@ def refusal(call: Any, *args: Any, **named: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_source_is_loaded_as_text(tmp_path: Path) -> None:
     file = tmp_path / "kernel.cu"
     file.write_text(ONE)

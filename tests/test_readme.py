@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
 MARKED = r"^<!-- command: (\w+) -->\n```sh\n(.*?)```\n<!-- end -->$"
@@ -26,6 +28,7 @@ def memsim(folder: Path, command: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_a_file_of_ones_own_with_main(tmp_path: Path) -> None:
     (source,) = re.findall(r"```cuda\n(.*?)```", README, re.DOTALL)
     assert "int main()" in source and "<<<" in source

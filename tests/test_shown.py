@@ -34,6 +34,7 @@ def index_math(t: memsim.Thread) -> None:  # type: ignore[name-defined]
 TILE = memsim.SharedArray("tile", memsim.Layout((32, 32), (32, 1)))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("way", WAYS)
 def test_whoever_gives_a_user_an_analysis_gives_one_that_shows_itself(way: str) -> None:
     analysis = WAYS[way]()
@@ -107,6 +108,7 @@ def python(code: str, given: bytes = b"") -> bytes:
     return subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True).stdout
 
 
+@pytest.mark.slow
 def test_an_analysis_of_another_process_shows_itself() -> None:
     here = memsim.catalog()["transpose_naive"].analyze(SIZE)
     made = f"analysis = memsim.catalog()['transpose_naive'].analyze({SIZE})"

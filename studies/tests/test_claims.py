@@ -40,7 +40,7 @@ def disagreements(claim: Claim, kernels: Kernels) -> list[str]:
     return verdict + found.wrong_facts
 
 
-@pytest.mark.some(16)
+@pytest.mark.some(3)
 @pytest.mark.parametrize("name", CLAIMS)
 def test_the_claim(name: str) -> None:
     """The verdict follows from the counts, and what the reason rests on is so."""

@@ -87,6 +87,7 @@ def test_stores_to_the_tile_and_aligned_matrices_take_16_bytes(name: str) -> Non
     assert {form: len(re.findall(rf"{re.escape(form)}\b", ptx)) for form in counts} == counts
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["sgemm_128x128x8", "sgemm_128x128x8_texld", "sgemm_128x256x8"])
 def test_buffers_are_switched_by_xor_and_edges_by_predicates(name: str) -> None:
     ptx = ptx_of(compiled_kernels()[name])

@@ -60,6 +60,7 @@ def test_it_was_as_fast_as_cublas_at_every_cube() -> None:
     assert min(shares[size] for size in CUBES) >= 1.0
 
 
+@pytest.mark.slow
 def test_the_bounds_are_of_what_was_recorded() -> None:
     kept = bounds.kept()
     assert list(kept) == bounds.needed()

@@ -47,6 +47,7 @@ def called(launch: tuple[Any, ...]) -> str:
     return "-".join(map(str, launch[:5]))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("launch", few(LAUNCHES, {called(one) for one in LAUNCHES if kept(one)}, called))
 def test_the_chip_lies_within_the_limits(launch: tuple[Any, ...]) -> None:
     """One warp of 4 bytes per lane is certain. What is counted above is arbitration, which no rule has."""

@@ -108,6 +108,7 @@ def plant(copy: Path, lines: dict[str, str]) -> None:
         (copy / "memsim" / f"{module}.py").write_text(f"{text}\n{line}\n", "utf-8")
 
 
+@pytest.mark.slow
 def test_a_planted_fault_is_found_and_its_good_twin_is_none(copy: Path) -> None:
     plant(copy, {module: fault for module, fault, *_ in (*FAULTS, *CYCLES)})
     code, said = lint(copy)

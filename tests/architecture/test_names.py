@@ -13,6 +13,8 @@ from collections import defaultdict
 from pathlib import Path
 from pkgutil import resolve_name
 
+import pytest
+
 from memsim.isa.table import DEFINITIONS
 
 PACKAGE = Path(__file__).parents[2] / "memsim"
@@ -35,6 +37,7 @@ def twice(found: dict[str, list[str]]) -> dict[str, list[str]]:
     return {name: places for name, places in found.items() if len(places) > 1}
 
 
+@pytest.mark.slow
 def test_no_class_is_defined_twice() -> None:
     assert twice(classes(PACKAGE)) == {}
 
@@ -83,6 +86,7 @@ def sizes_of_the_chip(path: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_the_sizes_of_the_chip_are_in_one_file(tmp_path: Path) -> None:
     assert {path for path in PACKAGE.rglob("*.py") if sizes_of_the_chip(path)} == {UNITS}
     (tmp_path / "own.py").write_text("BANKS = 32\nROWS = 64\n")

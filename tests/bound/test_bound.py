@@ -33,6 +33,7 @@ def analysis_of(name: str) -> memsim.Analysis:
     return catalog()[name].analyze()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["kernel_v3", "kernel_v4", "transpose_naive", "opt_6_double_buffer"])
 def test_executions_are_those_that_were_recorded(name: str) -> None:
     """The recording has opcodes as memsim counted them then; the counters beside them are the chip's."""
@@ -197,6 +198,7 @@ def test_a_trace_of_index_math_has_what_is_known_of_it() -> None:
     assert "Bound:" not in str(memsim.analyze(read, block=(32, 32)))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "transpose_naive"])
 def test_analyze_says_it_in_its_third_line(name: str) -> None:
     assert str(analysis_of(name)).splitlines()[2] == f"Bound: {analysis_of(name).bound.verdict}"

@@ -80,6 +80,7 @@ def test_a_raw_kernel_is_analyzed(make: Any) -> None:
     assert {(s.file, s.line) for s in found.sites} == {("scale.cu", 4)}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_a_raw_module_has_kernels_by_name() -> None:
     for module in (Module(SOURCE, ("-DSTRIDE=1",)), _real_module()):

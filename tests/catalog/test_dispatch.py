@@ -49,6 +49,7 @@ def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name:
     assert any(site.conflicts for site in sites if site.op == "cp_async")
 
 
+@pytest.mark.slow
 def test_the_tuned_kernel_has_no_conflict_and_wastes_no_sector() -> None:
     sites = compiled_kernels()["sgemm_tuned"].analyze("256,256,64").sites
     assert {site.space for site in sites} == {"shared", "global"}
@@ -124,6 +125,7 @@ def test_pieces_are_all_rows_and_the_first_fills_complete_waves(size: tuple[int,
     assert sum(estimates) < sgemm()._best(dict(zip("MNK", size, strict=True)))[0]
 
 
+@pytest.mark.slow
 def test_two_pieces_are_the_product() -> None:
     tile = KernelChoice(compiled_kernels()["tile_32x32x32_any"], pace=Pace(0.0, (1.0,)))
     adding = SumOfParts(compiled_kernels()["sum_of_parts"], Adding(0.0, 1e-3))

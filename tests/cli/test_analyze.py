@@ -46,6 +46,7 @@ def test_totals_under_the_names_of_ncu(memsim: Run) -> None:
     assert metric not in memsim("analyze kernel_v4", SMALL).out
 
 
+@pytest.mark.slow
 def test_the_order_of_the_rows(memsim: Run) -> None:
     first = {
         sort: memsim("analyze kernel_v4_colmajor", SMALL, "--sort", sort).out.splitlines()[6].split()[0]
@@ -107,6 +108,7 @@ def test_a_cuda_file_with_macros_and_arguments(memsim: Run, scale: Path) -> None
     assert without_stride["verdict"].startswith("scale: conflict-free")
 
 
+@pytest.mark.slow
 @needs_assembler
 def test_a_ptx_file_takes_everything_but_macros(memsim: Run, scale: Path, tmp_path: Path) -> None:
     from studies.kernel_ptx import compile_cuda

@@ -61,6 +61,7 @@ def test_each_wasteful_line_is_named_and_no_other(file: Path) -> None:
     assert cost.text == "turn: 32.0 sectors per request instead of 4.0" and not cost.conflicts
 
 
+@pytest.mark.slow
 def test_the_cure_is_the_change_that_suggest_writes(file: Path, memsim: Run) -> None:
     cured = editor.cured(file)
     assert file.read_text() == WHOLE and cured != WHOLE

@@ -55,6 +55,7 @@ def test_help_needs_none_of_it(verb: str, tmp_path: Path) -> None:
     assert "memsim.cli" in found and not found & HEAVY
 
 
+@pytest.mark.slow
 def test_a_check_from_the_cache_executes_nothing(tmp_path: Path) -> None:
     (tmp_path / "memsim.toml").write_text('budgets = ["conflicts == 0"]\n[[targets]]\nkernel = "kernel_v4"\n')
     assert imported(tmp_path, "check") & HEAVY  # at first it does

@@ -106,6 +106,7 @@ def test_json_is_asked_for_in_both_ways(memsim: Run) -> None:
     assert memsim(asked, "--format markdown").fine() != memsim(asked).fine()
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("verb", DOCUMENTS)
 def test_a_document_fits_its_schema(
     memsim: Run, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

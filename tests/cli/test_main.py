@@ -99,6 +99,7 @@ def test_the_module_runs_as_a_command() -> None:
     assert done.stdout.startswith(f"memsim, version {package.__version__}\n")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of a shell")
 def test_a_closed_pipe_is_no_error() -> None:
     done = subprocess.run(

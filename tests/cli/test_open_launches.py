@@ -64,6 +64,7 @@ def command(said: str) -> list[str]:
     return shlex.split(line[line.index("memsim ") :])[1:]
 
 
+@pytest.mark.slow
 def test_the_constants_of_a_header_complete_a_launch(here: Path, memsim: Run) -> None:
     (here / "mine.cu").write_text(TILED)
     words = command(memsim("analyze mine.cu -I inc --kernel absent").err)
@@ -131,6 +132,7 @@ __global__ void k(const __grid_constant__ CUtensorMap map, cudaTextureObject_t i
 """
 
 
+@pytest.mark.slow
 def test_the_command_line_of_textures_and_tensor_maps_works(here: Path, memsim: Run) -> None:
     """With sizes for its names."""
     (here / "k.cu").write_text(OBJECTS)

@@ -107,6 +107,7 @@ void run(float by, int width, int height) {
 """
 
 
+@pytest.mark.slow
 def test_what_a_launch_computes_is_computed_from_values_of_names(file: Path, memsim: Run) -> None:
     file.write_text(COMPUTED)
     offered = memsim("analyze mine.cu").out.splitlines()[2]
@@ -122,6 +123,7 @@ def test_what_a_launch_computes_is_computed_from_values_of_names(file: Path, mem
     assert "--let height=... --let width=40 --let by=0.5\n" in open_.err
 
 
+@pytest.mark.slow
 def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
     file.write_text(COMPUTED)
     assert memsim("init").code == 0
@@ -399,6 +401,7 @@ int main() {
 """
 
 
+@pytest.mark.slow
 def test_a_struct_is_offered_by_its_members(file: Path, memsim: Run) -> None:
     file.write_text(MATRICES)
     said = memsim("analyze mine.cu").out

@@ -58,6 +58,7 @@ def worked_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return done
 
 
+@pytest.mark.slow
 def test_what_passed_passes_again(memsim: Run, worked_out: list[object]) -> None:
     first = memsim("check")
     assert (first.code, first.out, len(worked_out)) == (0, OK, 1)
@@ -98,6 +99,7 @@ def test_files_of_arguments_count(memsim: Run, worked_out: list[object]) -> None
     assert memsim("check").code == 0 and len(worked_out) == 2
 
 
+@pytest.mark.slow
 def test_a_second_configuration_is_an_error_at_once(memsim: Run, worked_out: list[object]) -> None:
     assert memsim("check").code == 0
     Path("pyproject.toml").write_text("[tool.memsim]\n")
@@ -115,6 +117,7 @@ def test_a_baseline_that_comes_or_changes_counts(memsim: Run, worked_out: list[o
     assert memsim("check").code == 1
 
 
+@pytest.mark.slow
 def test_it_needs_no_numpy(tmp_path: Path) -> None:
     (tmp_path / "memsim.toml").write_text('budgets = ["conflicts == 0"]\n[[targets]]\nkernel = "kernel_v4"\n')
     assert "numpy" in imported(tmp_path, "check")

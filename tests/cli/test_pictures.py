@@ -30,6 +30,7 @@ STARTS = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF", ".html": b"<!do
 # --- heatmap ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_heatmap_in_the_terminal(memsim: Run) -> None:
     lines = memsim("heatmap kernel_v4_colmajor", SMALL).fine()
     assert lines[0].startswith("kernel_v4_colmajor: worst is the store")
@@ -60,6 +61,7 @@ def test_compare_takes_what_analyze_takes(memsim: Run, tmp_path: Path) -> None:
     memsim("heatmap kernel_v4", SMALL, "--compare kernel_v44").refused("did you mean kernel_v4")
 
 
+@pytest.mark.slow
 def test_one_side_may_have_no_shared_memory(memsim: Run) -> None:
     for pair in (("kernel_v1", "--compare", "kernel_v4"), ("kernel_v4", "--compare", "kernel_v1")):
         lines = memsim("heatmap", *pair, SMALL).fine()
@@ -97,6 +99,7 @@ def test_a_heatmap_that_cannot_be(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_without_matplotlib_only_pictures_are_missing(
     memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -135,6 +138,7 @@ def test_explain_s_lanes_fit_the_terminal(memsim: Run, monkeypatch: pytest.Monke
         assert lines[first].endswith("wavefront") and lines[first + 1].endswith("1!")
 
 
+@pytest.mark.slow
 def test_explain_by_line_and_by_site(memsim: Run) -> None:
     by_line = memsim("explain kernel_v4_colmajor", SMALL, "--line 42").fine()
     assert by_line == memsim("explain kernel_v4_colmajor", SMALL, "--site 4").fine()
@@ -195,6 +199,7 @@ def test_explain_of_what_is_not_there(memsim: Run, words: str, message: str) -> 
 # --- report ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_report_is_written(memsim: Run, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert memsim("report kernel_v4", SMALL, "-o", page).fine() == []
@@ -229,6 +234,7 @@ def test_a_report_may_have_before_and_after(memsim: Run, tmp_path: Path) -> None
     assert page.read_text("utf-8") == text
 
 
+@pytest.mark.slow
 def test_a_report_without_a_name_takes_one_that_is_free(
     memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,6 +245,7 @@ def test_a_report_without_a_name_takes_one_that_is_free(
     assert first == second and "32-way bank conflict" in first
 
 
+@pytest.mark.slow
 def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
     memsim("report kernel_v4", SMALL, "-o", tmp_path / "r.pdf").refused("name it r.html")
     memsim("report kernel_v4", SMALL, "-o", tmp_path / "no" / "r.html").refused("cannot write the page")

@@ -34,6 +34,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "turn.cu"
 
 
+@pytest.mark.slow
 def test_a_tool_answers_as_its_verb_does(file: str, memsim: Run) -> None:
     found = serve.analyze(file, OPTIONS)
     said = memsim("analyze", file, "--arg", "f32[1024]", "--json")
@@ -41,6 +42,7 @@ def test_a_tool_answers_as_its_verb_does(file: str, memsim: Run) -> None:
     assert "32-way bank conflict" in found["document"]["verdict"]
 
 
+@pytest.mark.slow
 def test_variants_are_ranked_and_a_request_is_taken_apart(file: str) -> None:
     Path(file).write_text(NAIVE.replace("[32][32]", "[32][32 + PAD]"))
     swept = serve.sweep(file, f"{OPTIONS} --grid 1 --block 32,32 -D PAD=0..1")
@@ -50,6 +52,7 @@ def test_variants_are_ranked_and_a_request_is_taken_apart(file: str) -> None:
     assert (found["ways"], len(found["lanes"]), found["counts"]["line"]) == (32, 32, 6)
 
 
+@pytest.mark.slow
 def test_other_texts_are_compared_and_none_is_written(file: str, tmp_path: Path) -> None:
     texts = {"padded": NAIVE.replace("[32][32]", "[32][33]"), "broken": NAIVE.replace(";", "", 1)}
     found = serve.compare_texts(file, texts, OPTIONS)

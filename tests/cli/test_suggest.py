@@ -85,6 +85,7 @@ def test_files_of_one_name_are_told_apart(memsim: Run, tile: Path) -> None:
     assert "a/one.h:1, b/one.h:1" in memsim("explain tile.cu --line 4", LAUNCH).err
 
 
+@pytest.mark.slow
 def test_the_records(memsim: Run, tile: Path) -> None:
     done = memsim("suggest", tile, LAUNCH, "--json")
     found = json.loads(done.out)
@@ -100,6 +101,7 @@ def test_the_records(memsim: Run, tile: Path) -> None:
     assert found["proof"]["counted"] == found["proof"]["forecast"] == {"tile": 64}
 
 
+@pytest.mark.slow
 def test_apply_writes_the_change_that_was_proven_and_run(memsim: Run, tile: Path) -> None:
     before = tile.read_text("utf-8")
     tile.chmod(0o640)
@@ -127,6 +129,7 @@ __global__ void sums(const float *in, float *out, int n) {
 """
 
 
+@pytest.mark.slow
 def test_what_is_estimated_slower_is_written_only_if_asked_for(
     memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +249,7 @@ def test_the_page_says_what_would_help(memsim: Run, tile: Path) -> None:
     assert "+    tile[y][x ^ y] = in[y * 32 + x];" in page
 
 
+@pytest.mark.slow
 def test_mistakes(memsim: Run, tile: Path) -> None:
     done = memsim("suggest", tile, LAUNCH, "--array tiel")
     assert (done.code, done.err) == (2, "error: k has no shared array 'tiel'\nhint: did you mean tile?\n")

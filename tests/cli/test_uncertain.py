@@ -20,6 +20,7 @@ extern "C" __global__ void ordered(int *o, const int *a) {
 TOLD = "Not certain: where a and o lie in memory decides the address at k.cu:6"
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("verb", ["analyze", "bound", "suggest", "explain", "heatmap"])
 @pytest.mark.parametrize("certain", [False, True])
 def test_every_verb_says_so(

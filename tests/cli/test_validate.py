@@ -119,12 +119,14 @@ def test_a_changed_counter_fails(memsim: Run, tmp_path: Path) -> None:
     assert row[1:3] == ["131,072", "131,073"] and row[-1] == "difference"
 
 
+@pytest.mark.slow
 def test_a_size_of_a_kernel(memsim: Run) -> None:
     done = memsim("validate kernel_v4 --size ragged --gpu", H200)
     assert done.code == 0 and done.out.startswith("kernel_v4 331,269,147 on NVIDIA H200: equal")
     assert memsim("validate kernel_v4 --size 331,269,147 --gpu", H200).out == done.out
 
 
+@pytest.mark.slow
 def test_everything(memsim: Run, tmp_path: Path) -> None:
     xor, ragged = recorded("transpose_xor"), recorded("kernel_v4", "ragged")
     folder = shelf(tmp_path, xor, recorded("kernel_v4"), ragged)
@@ -168,6 +170,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return settings
 
 
+@pytest.mark.slow
 def test_live_and_record(memsim: Run, measured: dict[str, Any], tmp_path: Path) -> None:
     assert memsim("validate kernel_v4 --live --traces", tmp_path).code == 0
     assert not list(tmp_path.iterdir())  # without --record, nothing is kept
@@ -244,6 +247,7 @@ def ncu_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader(tmp_path, "from tests.validate.fakes import load_profiles as load_report\n", monkeypatch)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("ncu_report")
 def test_a_report_that_the_user_has(memsim: Run, scale: Path, tmp_path: Path) -> None:
     launch = launch_of(scale)

@@ -48,6 +48,7 @@ def narrow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     Path("many.cu").write_text(MANY)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("words", [*(f"{verb} --help" for verb in VERBS), *TEXTS])
 def test_80_columns_are_enough(memsim: Run, words: str) -> None:
     done = memsim(words)

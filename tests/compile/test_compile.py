@@ -46,7 +46,7 @@ def test_a_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.Mon
         assert files_of(compile_cubin(given)) == [Path(given).as_posix()]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["plain/k.cu", "é.cu", "jos\u00e9/k.cu", "n\udcff.cu", "a\x1b[2Jb/日本.cu"])
 def test_a_name_of_any_characters_is_found_again(name: str, tmp_path: Path) -> None:
     """NVRTC escapes what is not ASCII, and cuts names at the backslashes of that."""
@@ -71,6 +71,7 @@ def test_names_do_not_depend_on_the_folder(tmp_path: Path) -> None:
         assert found == ["kernels/scale.cu", "kernels/twice.cuh"]
 
 
+@pytest.mark.slow
 def test_headers_beside_the_folder_are_named_as_the_file_is(tmp_path: Path) -> None:
     header = tmp_path / "include" / "twice.cuh"
     source = write(tmp_path / "src" / "scale.cu", header)
@@ -262,6 +263,7 @@ a.cu(9): error: expected a ";"
     assert without_warnings("gcc: fatal: no such thing\n") == "gcc: fatal: no such thing"
 
 
+@pytest.mark.slow
 def test_kernels_that_launch_kernels_are_told_as_such(tmp_path: Path) -> None:
     file = tmp_path / "tree.cu"
     file.write_text(

@@ -156,6 +156,7 @@ def test_nvcc_takes_host_code() -> None:
     assert "scale" in read_cubin(compiled.cubin).kernels
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_nvcc_compiles_a_file_where_it_is(tmp_path: Path) -> None:
     source = write(tmp_path / "scale.cu")

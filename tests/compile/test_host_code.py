@@ -133,6 +133,7 @@ def test_a_host_function_beside_it_hides_no_error(no_nvcc: None, body: str, says
     assert "host function" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_limits_are_those_of_the_library_if_it_has_them(no_nvcc: None) -> None:
     """Without a warning that a macro is defined twice, and the same without libcu++'s headers."""
     body = "o[0] = SHRT_MIN + INT_MAX + UINT32_MAX + CHAR_BIT + FLT_MAX"
@@ -220,6 +221,7 @@ def test_operators_and_standard_names_of_device_code() -> None:
     assert len(kernels(text)) == 2
 
 
+@pytest.mark.slow
 def test_instances_that_the_source_launches_and_those_that_are_asked_for(no_nvcc: None) -> None:
     text = (
         "#include <vector>\ntemplate <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x] = N; }\n"
@@ -252,6 +254,7 @@ def test_options_of_nvcc_are_translated_or_ignored(no_nvcc: None) -> None:
         compile_cubin(WHOLE, ["--no-such-option"])
 
 
+@pytest.mark.slow
 def test_options_of_a_build_are_read(tmp_path: Path, no_nvcc: None) -> None:
     source = tmp_path / "src" / "k.cu"
     source.parent.mkdir()

@@ -12,6 +12,7 @@ from docs import notebook
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_every_cell_runs_and_its_outputs_are_those_of_now() -> None:
     text = (ROOT / notebook.NOTEBOOK).read_text("utf-8")
     assert notebook.executed(text) == text

@@ -43,6 +43,7 @@ def printed_by(script: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.slow
 def test_the_commands(memsim: Run) -> None:
     for line in block("sh", "scale.cu").splitlines():
         assert typed(memsim, line).fine()
@@ -71,6 +72,7 @@ def test_values_that_only_a_run_knows(memsim: Run) -> None:
     assert given.err.startswith("note: launch taken from the source: --grid 8,1,1")
 
 
+@pytest.mark.slow
 def test_the_python(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "own.py").write_text(block("python", "memsim.load"))
     printed = printed_by(folder / "own.py", capsys)

@@ -54,6 +54,7 @@ class Ran:
         self.kinds: list[LaunchKind] = list(launches.kinds.values())
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("name", "times"),
     [

@@ -22,6 +22,7 @@ __all__ = ["programs"]
 ALONE = [f"-pno:{name}" for name in ("cacheprovider", "hypothesispytest", "xdist", "benchmark")]
 
 
+@pytest.mark.slow
 def test_the_launches_of_a_program_are_judged(pytester: pytest.Pytester, programs: Path) -> None:
     pytester.makepyfile(f"""
         import pytest

@@ -48,6 +48,7 @@ def test_nothing_changed(main_and_change: Folder) -> None:
     assert main_and_change.run("check", "--against", "main").out == OK
 
 
+@pytest.mark.slow
 def test_a_change_cannot_rewrite_the_baseline_it_is_judged_by(main_and_change: Folder) -> None:
     worse(main_and_change)
     assert main_and_change.run("baseline").code == 0
@@ -77,6 +78,7 @@ def test_nor_the_settings(main_and_change: Folder, settings: str) -> None:
     assert "tile: worse than the baseline" in done.out
 
 
+@pytest.mark.slow
 def test_nor_accept_what_it_makes_unknown(main_and_change: Folder) -> None:
     main_and_change.edit("tile.cu", "C[y * n + x] =", "C[(y * n + x + (int)clock()) % 1024] =")
     main_and_change.write("memsim.toml", "accept = ['sites(global, store)']\n" + TARGET)
@@ -103,6 +105,7 @@ def test_what_is_better_needs_no_baseline_yet(main_and_change: Folder) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_new_target_is_checked_as_the_change_says(main_and_change: Folder) -> None:
     main_and_change.write("scale.cu", SCALE)
     done = main_and_change.run("check", "--against", "main")

@@ -41,6 +41,7 @@ def test_a_target_that_fails_keeps_its_entry_and_the_others_are_written(two: Fol
     assert two.read("memsim-baseline.toml") == before
 
 
+@pytest.mark.slow
 def test_a_target_that_fails_and_has_no_entry_is_not_passed_by_the_check(two: Folder) -> None:
     two.write("tile.cu", LAUNCHED.replace("threadIdx.x", BROKEN))
     done = two.run("baseline")
@@ -66,6 +67,7 @@ def test_a_baseline_that_cannot_be_read_is_not_replaced_by_a_part(two: Folder) -
     assert two.run("check").code == 0
 
 
+@pytest.mark.slow
 def test_where_every_target_fails_nothing_is_written(tile: Tile) -> None:
     project = tile()
     project.write("tile.cu", BROKEN)

@@ -74,6 +74,7 @@ def test_nothing_is_kept_without_a_folder(tmp_path: Path, monkeypatch: pytest.Mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -277,6 +278,7 @@ def ways(jobs: list[Job], folder: Path | None) -> list[int]:
     return [max(s.max_ways or 0 for s in one.result().sites) for one in analyze_all(jobs, folder, 2)]
 
 
+@pytest.mark.slow
 def test_kernels_of_one_file_are_compiled_once_and_then_never(tmp_path: Path, made: list[str]) -> None:
     store = tmp_path / "cache"
     assert ways(many(tmp_path), store) == WAYS
@@ -411,6 +413,7 @@ def test_a_compiled_file_is_read_once_and_then_never(
         counted.clear()
 
 
+@pytest.mark.slow
 def test_a_source_that_appears_beside_a_compiled_file_is_seen(tmp_path: Path, counted: list[str]) -> None:
     file, store = given(tmp_path, ".cubin"), tmp_path / "cache"
     job = Job(

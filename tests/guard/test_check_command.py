@@ -41,6 +41,7 @@ def test_a_budget_that_holds(tile: Tile) -> None:
     assert verdict(done.out) == "OK: 1 kernel, 2 checks passed"
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_broken_says_everything(tile: Tile) -> None:
     project = tile("ways <= 1")
     assert project.run("baseline").code == 0
@@ -134,6 +135,7 @@ def test_new_and_vanished_are_told_apart_from_changed(tile: Tile) -> None:
 # --- what explains a failure
 
 
+@pytest.mark.slow
 def test_the_last_line_is_the_command_that_explains_it(tile: Tile) -> None:
     project = tile("ways <= 1")
     project.edit("memsim.toml", 'file = "tile.cu"', 'file = "tile.cu"\nname = "a tile"')
@@ -168,7 +170,7 @@ def test_what_no_command_can_explain_gets_none(tile: Tile, folder: Folder) -> No
 # --- a guard that cannot fail
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -263,6 +265,7 @@ def test_no_configuration(folder: Folder) -> None:
     assert verdict(done.out) == "NOT JUDGED: 1 problem"
 
 
+@pytest.mark.slow
 def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(folder: Folder) -> None:
     folder.write("scatter.cu", UNKNOWN)
     folder.write("memsim.toml", "budgets = ['ways <= 1', 'sectors_per_request <= 4']\n" + SCATTER)
@@ -282,6 +285,7 @@ def test_an_access_that_could_not_be_analyzed_breaks_what_it_might_fall_under(fo
     assert folder.run("check").code == 1
 
 
+@pytest.mark.slow
 @needs_assembler
 def test_a_ptx_file(tile: Tile) -> None:
     project = tile("ways <= 1")
@@ -418,6 +422,7 @@ def test_every_alternative_has_to_mean_something(tile: Tile) -> None:
     assert project.run("check").code == 0
 
 
+@pytest.mark.slow
 def test_a_new_race_fails_and_one_of_the_baseline_does_not(tile: Tile) -> None:
     project = tile("ways <= 1")
     assert project.run("check").code == 0

@@ -155,6 +155,7 @@ case "$*" in *--jq*) cat ids;; *) echo "$*" >> asked;; esac
 """
 
 
+@pytest.mark.slow
 def test_the_comment_has_table_picture_and_patch_and_there_is_one(folder: Folder) -> None:
     check, comment = (step for step in ACTION["runs"]["steps"] if step.get("name") in ("Check", "Comment"))
     folder.write("turn.cu", CONFLICT)

@@ -227,6 +227,7 @@ def test_headers_outside_of_the_repository_stay_where_they_are(
     assert "no difference" in folder.run("compare", "HEAD", ".").out
 
 
+@pytest.mark.slow
 def test_a_repository_is_only_read(history: Folder) -> None:
     before = {path: path.read_bytes() for path in (history.path / ".git").rglob("*") if path.is_file()}
     history.run("compare", "HEAD~1", "HEAD")
@@ -295,6 +296,7 @@ def test_kernels_that_ship_change_with_their_own_repository(
 # --- mistakes
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

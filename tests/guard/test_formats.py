@@ -340,6 +340,7 @@ def test_markdown_tells_of_lanes_once_for_each_access() -> None:
     assert "budget broken: ways \\<= 1; budget broken: conflicts == 0" in text
 
 
+@pytest.mark.slow
 def test_the_summary_of_a_job(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.write(
         "memsim.toml", "budgets = ['ways <= 1']\n[[targets]]\nkernel = 'transpose_*'\nsize = '64,64'\n"

@@ -62,6 +62,7 @@ def test_a_marker_that_names_a_kernel(pytester: pytest.Pytester) -> None:
     assert "must not run" not in text
 
 
+@pytest.mark.slow
 def test_a_marker_that_names_a_file(pytester: pytest.Pytester) -> None:
     (pytester.path / "src").mkdir()
     (pytester.path / "src" / "tile.cu").write_text(TILE)
@@ -137,6 +138,7 @@ LAUNCHES = """
 """
 
 
+@pytest.mark.slow
 def test_the_fixture_captures(pytester: pytest.Pytester) -> None:
     file = Path(__file__).parents[2] / "docs" / "captured" / "add" / "launch.json"
     pytester.makepyfile(
@@ -180,6 +182,7 @@ def test_the_fixture_captures(pytester: pytest.Pytester) -> None:
         result.stdout.fnmatch_lines([line])
 
 
+@pytest.mark.slow
 def test_the_marker_of_a_class_and_of_a_module(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import pytest
@@ -213,6 +216,7 @@ def test_a_marker_must_check_something_and_the_fixture_alone_need_not(pytester: 
     result.stdout.fnmatch_lines(["*ERROR*test_bound*"])
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("marker", "fixture", "message"),
     [
@@ -262,6 +266,7 @@ def test_what_cannot_be_judged_fails_without_a_traceback(
     assert "During handling" not in text
 
 
+@pytest.mark.slow
 def test_a_target_of_the_configuration(pytester: pytest.Pytester) -> None:
     (pytester.path / "tile.cu").write_text(TILE)
     budgets = "budgets = ['ways <= 1']\n"
@@ -290,6 +295,7 @@ def test_a_target_of_the_configuration(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["*would change nothing*", "*no target is called 'gone'*"])
 
 
+@pytest.mark.slow
 def test_the_baseline_of_the_configuration(
     pytester: pytest.Pytester, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -324,6 +330,7 @@ def test_it(): pass
 """
 
 
+@pytest.mark.slow
 def test_memsim_budgets(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(KERNEL_TEST)
     run(pytester).assert_outcomes(failed=1)
@@ -358,6 +365,7 @@ def test_memsim_config(pytester: pytest.Pytester) -> None:
     run(pytester).assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_memsim_cache(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = pytester.path / "kept"
     monkeypatch.setenv("MEMSIM_CACHE_DIR", str(kept))
@@ -392,6 +400,7 @@ def test_with_several_processes(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines(["transpose_naive: budget broken: ways <= 1"])
 
 
+@pytest.mark.slow
 def test_it_is_on_once_installed_and_off_when_asked(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_it(memsim): pass\n")
     pytester.runpytest_subprocess(*ALONE).assert_outcomes(passed=1)
@@ -415,6 +424,7 @@ def test_nothing_heavy_is_imported_before_a_kernel_is_analyzed() -> None:
     assert done.stdout.strip() == "[] ['memsim', 'memsim.pytest_plugin']"
 
 
+@pytest.mark.slow
 def test_a_project_that_does_not_use_it_sees_nothing_of_it(pytester: pytest.Pytester) -> None:
     pytester.makepyfile("""
         import sys
@@ -430,6 +440,7 @@ def test_a_project_that_does_not_use_it_sees_nothing_of_it(pytester: pytest.Pyte
     assert "memsim" not in "\n".join(lines)
 
 
+@pytest.mark.slow
 def test_a_marker_that_asks_for_errors(pytester: pytest.Pytester) -> None:
     body = "__shared__ int s[64]; int t = threadIdx.x;\n s[t] = t;\n o[t] = s[t ^ 32];"
     pytester.makefile(".cu", k=f"__global__ void k(int *o) {{ {body} }}")

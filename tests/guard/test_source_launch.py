@@ -84,6 +84,7 @@ def test_a_launch_that_changes_beside_the_target_is_noticed(
     assert said in stale.message
 
 
+@pytest.mark.slow
 def test_a_check_fails_where_the_launch_has_changed(turn: Folder) -> None:
     assert turn.run("check").out == "OK: 1 kernel, 1 check passed\n"
     turn.edit("turn.cu", N, "int n = 256")
@@ -146,6 +147,7 @@ args = ["f32[1000]", 1000]
 """
 
 
+@pytest.mark.slow
 def test_what_the_source_does_not_say_is_no_alarm(folder: Folder) -> None:
     folder.write("memsim.toml", TARGET)
     folder.write("k.cu", SCALE)
@@ -214,6 +216,7 @@ def test_dynamic_shared_memory_is_part_of_the_launch(folder: Folder) -> None:
     assert followed(folder) == Followed()
 
 
+@pytest.mark.slow
 def test_kernels_without_a_target_are_told(folder: Folder) -> None:
     folder.write("memsim.toml", TARGET)
     folder.write("k.cu", SCALE + OPEN)

@@ -229,6 +229,7 @@ def byte(value: object, exponent: int, mantissa: int, largest: int, sign: int) -
     raise AssertionError
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("name", "shape"), [("E4M3", (4, 3, 0x7E)), ("E5M2", (5, 2, 0x7B))])
 def test_floats_of_8_bits(name: str, shape: tuple[int, int, int]) -> None:
     def code(bits: int) -> int:

@@ -57,6 +57,7 @@ def differing(name: str, chunks: Iterator[int]) -> list[int]:
     return wrong
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", [*FUNCTIONS, *OF_HIGH])
 def test_results_are_those_of_the_chip(name: str) -> None:
     assert differing(name, iter(FEW)) == []

@@ -157,6 +157,7 @@ def slots_read(op: Op) -> set[int]:
     return {slot for slot in registers.read if slot < SLOTS}
 
 
+@pytest.mark.some(60)
 @pytest.mark.parametrize("text", [*SAMPLES, *MORE], ids=lambda text: text.split()[0])
 def test_a_form_reads_what_it_declares(text: str) -> None:
     op = op_of(text)

@@ -39,7 +39,7 @@ def recorded(**about: Any) -> ClockRecording:
     return run_clock(lambda: Gpu(FakeDriver(**about)))
 
 
-@pytest.mark.some(8)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("program", OF_ACCESSES, ids=lambda program: program["name"])
 def test_a_loop_makes_the_requests_of_its_patterns(program: dict[str, Any]) -> None:
     """On the emulator: each of a round's accesses costs what the pattern itself does."""
@@ -55,6 +55,7 @@ def test_a_loop_makes_the_requests_of_its_patterns(program: dict[str, Any]) -> N
     assert {site.wavefronts for site in sites} == {int(cost.wavefronts.sum())}
 
 
+@pytest.mark.slow
 def test_every_pattern_is_asked_and_every_instruction_measured() -> None:
     recording = recorded()
     assert set(recording.measured) == {
@@ -190,6 +191,7 @@ def test_a_chip_that_memsim_does_not_have_is_told(
     assert (contributed(recording, tmp_path) is ARCHS["sm_80"]) != is_known
 
 
+@pytest.mark.slow
 def test_rates_that_differ_are_said_to_be_used() -> None:
     for slower, is_told in (
         ({"ffma": 1}, True),
@@ -221,6 +223,7 @@ def test_counters_go_before_a_clock(tmp_path: Path) -> None:
     assert chip.basis("shared", "load", 8) == BY_CLOCK
 
 
+@pytest.mark.slow
 def test_what_is_no_recording(tmp_path: Path) -> None:
     with pytest.raises(MemsimError, match="no recording by clock on nvidia-t4"):
         CLOCK.newest(tmp_path, "nvidia-t4")

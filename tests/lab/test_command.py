@@ -112,6 +112,7 @@ def test_a_rule_of_hopper_that_fails(lab: Run, monkeypatch: pytest.MonkeyPatch) 
     assert "operands of wgmma: and 582 more" in done.out
 
 
+@pytest.mark.slow
 def test_by_clock(lab: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What the exported program writes, on a chip without counters, is judged and added to the recordings."""
     recording = run_clock(lambda: Gpu(FakeDriver(wavefront=2, refuses=("LDM1",))))
@@ -167,6 +168,7 @@ def test_rates_without_a_recording_say_how_to_make_one(lab: Run, tmp_path: Path)
     )
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("experiment", ["probe", "hopper"])
 def test_a_document_fits_its_schema(lab: Run, experiment: str) -> None:
     document: dict[str, Any] = lab(experiment, "--json").document()
@@ -191,6 +193,7 @@ def test_a_missing_part(
     assert not (tmp_path / "traces").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="a program by its first line")
 def test_with_all_parts_it_gets_further(
     lab: Run, gpu: FakeGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -107,6 +107,7 @@ def test_lanes_apart_cost_what_they_do_in_global_memory() -> None:
     assert global_access(np.zeros(32, int), 4, "store").lines == 1
 
 
+@pytest.mark.slow
 def test_where_no_place_is_in_two_lines_the_counts_of_global_atomics_do_not_depend_on_the_array() -> None:
     """176 launches on an H200, of which these do not tell where the array is."""
     (launches,) = (

@@ -186,6 +186,7 @@ def _reasons(name: str, blocks: int) -> tuple[str, ...]:
     ).uncertain
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("blocks", [1, BLOCKS])
 @pytest.mark.parametrize("name", TWINS)
 def test_a_missing_barrier_makes_counts_uncertain(name: str, blocks: int) -> None:
@@ -200,6 +201,7 @@ def test_only_values_that_depend_on_timing_are_uncertain(name: str, blocks: int)
     assert bool(_reasons(name, blocks)) != OTHERS[name][1]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("blocks", [1, BLOCKS])
 @pytest.mark.parametrize("name", LANES)
 def test_lanes_of_a_warp_that_nothing_orders_make_counts_uncertain(name: str, blocks: int) -> None:

@@ -7,6 +7,7 @@ import re
 from urllib.parse import parse_qsl
 
 import msgspec
+import pytest
 
 from memsim.play.gallery import GALLERY, address, static_page
 from memsim.play.in_browser import reply_to_page
@@ -14,6 +15,7 @@ from memsim.play.question import Question, answer
 from memsim.play.replies import reply
 
 
+@pytest.mark.slow
 def test_the_static_page_has_the_answers_of_all_examples_and_of_their_cures() -> None:
     page = static_page()
     (data,) = re.findall(r'<script type="application/json" id="data">(.*)</script>', page)
@@ -30,6 +32,7 @@ def test_the_static_page_has_the_answers_of_all_examples_and_of_their_cures() ->
     assert "http://" not in page.replace("http://www.w3.org", "") and "src=" not in page.split("<body>")[1]
 
 
+@pytest.mark.slow
 def test_the_page_names_a_worker_where_the_site_has_one() -> None:
     for worker, named in (
         (None, '"worker": null'),

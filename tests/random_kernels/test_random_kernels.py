@@ -46,6 +46,7 @@ def job(folder: Path, seed: int) -> Job:
     return job_of(memsim.load(path)[kernel.name], kernel.grid, kernel.block, args, kernel.dynamic)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_counts_are_the_chip_s_or_not_certain(path: Path, tmp_path: Path) -> None:
     recording, launch = load_code_recording(path), job(tmp_path, int(path.stem))

@@ -73,6 +73,7 @@ def test_who_reads_what_tma_writes_waits_for_it(wait: str, count: int) -> None:
         assert one.first.thread == -1 and one.cure.startswith("cp.async.bulk.wait_group (without .read)")
 
 
+@pytest.mark.slow
 def test_a_wait_may_leave_the_latest_groups() -> None:
     body = "if (t == 0) {{ put(o, s, 256); put(o + 64, s, 256); LEFT({0}); }}\n__syncthreads();\no[t + 256] = {1};"
     assert not sanitized(body.format(1, "o[t]"))
@@ -80,12 +81,14 @@ def test_a_wait_may_leave_the_latest_groups() -> None:
     assert not sanitized(body.format(0, "o[t] + o[t + 64]"))
 
 
+@pytest.mark.slow
 def test_two_copies_to_one_place_are_not_ordered() -> None:
     body = "if (t == 0) {{ put(o, s, 256); {0}; put(o + {1}, s, 128); }}"
     assert [one.count for one in sanitized(body.format("DONE", 32))] == [32]
     assert not sanitized(body.format("WRITTEN", 32)) and not sanitized(body.format("DONE", 64))
 
 
+@pytest.mark.slow
 def test_blocks_copy_to_places_of_their_own() -> None:
     body = "if (t == 0) {{ {0}(o + {1}, s, 256); WRITTEN; }}"
     assert not sanitized(body.format("put", "64 * b"), 3)
@@ -111,6 +114,7 @@ def test_a_flag_tells_of_a_copy_that_was_waited_for() -> None:
 BOX = "if (t == 0) {{ box(&m, s, {0}, {1}); {2}; }}\n"
 
 
+@pytest.mark.slow
 def test_boxes_of_a_tensor_are_written_where_they_lie() -> None:
     own = BOX.format("16 * b", "0", "WRITTEN")
     assert not sanitized(own, 4)
@@ -124,6 +128,7 @@ def test_boxes_of_a_tensor_are_written_where_they_lie() -> None:
     ) and one.count == 128
 
 
+@pytest.mark.slow
 def test_what_tma_reads_was_written_before() -> None:
     load = """
 __shared__ alignas(128) float q[64]; __shared__ alignas(8) u64 w;
@@ -140,6 +145,7 @@ wait(at(&w)); o[t] = q[t];"""
     assert one.array == "m" and one.offset == 4 * 64 * 4 and one.first.does == "copies from" and not one.doubt
 
 
+@pytest.mark.slow
 def test_a_box_that_a_chip_refuses_and_a_copy_beyond_its_array_are_out_of_bounds() -> None:
     assert not sanitized(BOX.format(16, 12, "DONE"), tool=BOUNDS)
     assert not sanitized(BOX.format(56, 14, "DONE"), tool=BOUNDS)  # what is outside is dropped
@@ -151,6 +157,7 @@ def test_a_box_that_a_chip_refuses_and_a_copy_beyond_its_array_are_out_of_bounds
     assert one.array == "o" and one.kind == "128 bytes beyond the end of o, which has 4,096 bytes"
 
 
+@pytest.mark.slow
 def test_a_block_waits_for_what_reads_its_shared_memory_before_it_ends() -> None:
     body = "if (t == 0) {{ put(o + 64 * b, s, 256); {0} }}"
     assert not sanitized(body.format("DONE;"), 3, SYNC) and not sanitized(body.format("WRITTEN;"), 3, SYNC)

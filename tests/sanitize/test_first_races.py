@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import memsim
 from memsim.analysis import Analysis
 from memsim.api.running import analyze
@@ -47,6 +49,7 @@ def test_a_saved_trace_keeps_them(tmp_path: Path) -> None:
     assert memsim.Trace.load(tmp_path / "k.npz").races == found.trace.races
 
 
+@pytest.mark.slow
 def test_only_the_first_accesses_are_looked_at() -> None:
     assert analyzed(LATE, 8).trace.races
     assert not analyzed(LATE, MOST_ACCESSES).trace.races

@@ -22,6 +22,7 @@ __global__ void k(float *o, float *p) {{ int t = threadIdx.x, b = blockIdx.x, i 
     return sanitize_job(job_of(machine_kernel(text), grid, block, args), tools=(RACE,))
 
 
+@pytest.mark.slow
 def test_blocks_are_not_ordered() -> None:
     found = sanitized("p[i] = 1;\n__syncthreads();\no[i] = p[(i + 64) % 256];")
     (one,) = found.findings
@@ -38,6 +39,7 @@ def test_warps_of_a_block_are_ordered_by_its_barriers() -> None:
     assert not sanitized(body.replace("{0}", "__syncthreads();")).findings
 
 
+@pytest.mark.slow
 def test_reading_what_another_block_overwrites_later_is_a_race() -> None:
     found = sanitized("float v = p[(i + 64) % 256];\np[i] = v + 1;")
     assert {one.first.does for one in found.findings} | {one.second.does for one in found.findings} == {
@@ -49,6 +51,7 @@ def test_reading_what_another_block_overwrites_later_is_a_race() -> None:
     assert not sanitized("float v = p[i];\np[i] = v + 1;").findings
 
 
+@pytest.mark.slow
 def test_atomics_race_with_plain_accesses_only() -> None:
     assert not sanitized("atomicAdd(p + t % 4, 1.f);").findings
     assert sanitized("atomicAdd(p + t % 4, 1.f);\no[i] = p[1];").findings
@@ -65,6 +68,7 @@ __syncthreads();
 if (last) o[64 + t] = p[t] + p[t + 64] + p[t + 128] + p[t + 192];"""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("without", ["/*fence*/", "/*barrier*/", "/*acquire*/"])
 def test_the_last_block_knows_what_is_behind_fences(without: str) -> None:
     assert not sanitized(LAST).findings
@@ -85,6 +89,7 @@ def test_a_fence_of_a_block_orders_nothing_for_others() -> None:
     assert not sanitized(LAST.replace("/*fence*/ __threadfence()", "__threadfence_system()")).errors
 
 
+@pytest.mark.slow
 def test_atomics_of_a_block_race_with_those_of_others() -> None:
     assert not sanitized("atomicAdd(p, 1.f);").errors
     (one,) = sanitized("atomicAdd_block(p, 1.f);").errors
@@ -104,6 +109,7 @@ __syncthreads();
 p[64 + i] = before;"""
 
 
+@pytest.mark.slow
 def test_decoupled_look_back_by_volatile_flags() -> None:
     assert not sanitized(CHAIN).errors and not sanitized(CHAIN).unjudged
     for without in ("/*acquire*/ __threadfence();", "/*release*/ __threadfence();"):
@@ -113,6 +119,7 @@ def test_decoupled_look_back_by_volatile_flags() -> None:
     assert {one.array for one in weak.errors} == {"o", "p"}
 
 
+@pytest.mark.slow
 def test_acquire_and_release_of_the_library() -> None:
     body = CHAIN.replace("volatile int *flags = (volatile int *)o", "int v").replace(
         "/*acquire*/ __threadfence();", ""
@@ -139,6 +146,7 @@ def test_a_thread_that_does_not_look_at_a_flag_has_not_waited() -> None:
     assert not sanitized(body.replace("{0}", waits)).errors
 
 
+@pytest.mark.slow
 def test_named_barriers_order_global_memory() -> None:
     body = "p[i] = 1;\n{0}\no[i] = p[i ^ 32];"
     meet = 'asm volatile("bar.sync 1, 64;" ::: "memory");'
@@ -157,6 +165,7 @@ def test_all_blocks_meet() -> None:
     assert not found.errors and not found.unjudged
 
 
+@pytest.mark.slow
 def test_stores_of_one_constant_are_told_apart() -> None:
     (one,) = sanitized("if (p[i] < 5) o[0] = 1;").errors
     assert one.doubt == "all store the same value"

@@ -44,6 +44,7 @@ o[t + 64] = s[t];
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("grid", [1, 4])
 def test_a_load_by_tma_is_there_for_those_that_wait_for_its_phase(grid: int) -> None:
     assert not sanitized(LOAD.replace("{0}", "wait(at(&b));"), grid).findings
@@ -55,6 +56,7 @@ def test_a_load_by_tma_is_there_for_those_that_wait_for_its_phase(grid: int) -> 
     assert not sanitized(LOAD.replace("{0}", "if (t < 32) wait(at(&b)); __syncthreads();"), grid).findings
 
 
+@pytest.mark.slow
 def test_an_mbarrier_is_initialized_before_others_use_it() -> None:
     body = """
 __shared__ alignas(8) u64 b;
@@ -85,6 +87,7 @@ s[t] = t;
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("fence", "late_fence", "wait", "kinds"),
     [
@@ -105,6 +108,7 @@ def test_a_store_by_tma_needs_a_proxy_fence_before_and_a_wait_behind(
         assert found.findings[0].first.thread == 0 and found.findings[0].second.does == "stores"
 
 
+@pytest.mark.slow
 def test_a_ring_of_buffers_needs_who_reads_to_say_that_it_has_read() -> None:
     body = """
 __shared__ alignas(128) float s[32];
@@ -141,6 +145,7 @@ meet();
         assert found.findings[0].count == 64 * 4
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("waits", ["wait(at(&b));", ""])
 def test_an_asynchronous_store_is_there_for_those_that_wait_for_its_phase(waits: str) -> None:
     """PTX ISA, `st.async`: who waits for the phase of its mbarrier sees what it stored."""

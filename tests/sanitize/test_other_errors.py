@@ -61,6 +61,7 @@ def test_shared_memory_that_nobody_wrote_is_found() -> None:
     assert not sanitized(body.replace("{0}", "64"), INIT).findings
 
 
+@pytest.mark.slow
 def test_lanes_that_wait_forever_are_found_with_what_they_wait_for() -> None:
     lost = sanitized(
         "__shared__ alignas(8) u64 b;\nif (t == 0) init(at(&b), 2);\n__syncthreads();\n"
@@ -89,6 +90,7 @@ def test_an_mbarrier_is_initialized(what: str, arrives: int, waits: int) -> None
     assert not sanitized(wrong, BOUNDS, head=HOPPER).findings
 
 
+@pytest.mark.slow
 def test_threads_that_meet_at_different_barriers_are_found() -> None:
     body = "if (t < {0}) {\no[t] = 1;\n__syncthreads();\n} else {\np[t] = 2;\n__syncthreads();\n}\no[t] = 3;"
     (one,) = sanitized(body.replace("{0}", "32"), SYNC).findings
@@ -121,6 +123,7 @@ MASKS = [
 ]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("body", "mask", "kind", "count", "good"), MASKS)
 def test_a_mask_names_the_lanes_that_come_and_no_others(
     body: str, mask: str, kind: str, count: int, good: str
@@ -138,6 +141,7 @@ def test_a_mask_names_the_lanes_that_come_and_no_others(
     assert found(good).exit_code == 0
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("body", "lanes", "count"),
     [
@@ -222,6 +226,7 @@ def pictures(body: str, grid: int) -> list[str]:
     return ["\n".join(line for line in picture(found, one) if line) for one in found.findings]
 
 
+@pytest.mark.slow
 def test_a_picture_has_both_threads_and_the_word_on_a_line_of_time() -> None:
     body = (
         "__shared__ int s[64];\ns[t] = t;\n__syncthreads();\no[t + 64 * blockIdx.x] = s[t];\ns[t ^ 32] = 1;"

@@ -58,6 +58,7 @@ def found_without(*begins: str, which: slice = slice(None)) -> list[str]:
     return [one.kind for one in sanitized(without(whole, *addresses)).findings]
 
 
+@pytest.mark.slow
 def test_a_product_of_what_is_ordered_has_no_finding() -> None:
     found = sanitized(kernel(), (RACE, INIT))
     assert not found.findings and not found.limits and not found.unjudged
@@ -74,6 +75,7 @@ def test_a_product_reads_what_other_warps_wrote_behind_a_barrier() -> None:
     assert "nothing orders the two accesses" in found_without("BAR.")
 
 
+@pytest.mark.slow
 def test_what_a_product_reads_is_overwritten_behind_a_wait_for_its_group() -> None:
     """PTX ISA, `wgmma.wait_group`."""
     (one,) = sanitized(kernel("late")).findings
@@ -82,6 +84,7 @@ def test_what_a_product_reads_is_overwritten_behind_a_wait_for_its_group() -> No
     assert one.count == 128 * 4
 
 
+@pytest.mark.slow
 def test_shared_memory_that_nobody_wrote_is_multiplied() -> None:
     found = sanitized(kernel("few"), (INIT,)).findings
     assert {one.array for one in found} == {"b"}

@@ -125,6 +125,7 @@ def test_of_several_kernels_one_is_launched(here: Path, capsys: pytest.CaptureFi
     assert "hint: memsim sanitize none.cu --kernel" in capsys.readouterr().err
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("verb", ["bound", "explain", "time", "suggest"])
 def test_a_hint_has_the_verb_that_was_typed(
     here: Path, verb: str, capsys: pytest.CaptureFixture[str]

@@ -134,6 +134,7 @@ def test_an_atomic_that_is_a_loop_is_an_atomic() -> None:
     assert sanitized(body.format("")).findings
 
 
+@pytest.mark.slow
 def test_copies_are_there_for_those_that_wait_behind_a_barrier() -> None:
     body = "__shared__ float s[64];\ncopy(s + t, o + t);\nCOMMIT;\n{0}\n{1}\no[t] = s[t ^ {2}];"
     assert not sanitized(body.format("WAIT;", "__syncthreads();", 32), head=COPY).findings
@@ -188,6 +189,7 @@ def test_indices_are_those_of_the_declared_array() -> None:
     assert found.findings[0].element == "s[1][0]" and found.findings[0].offset == 132
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["kernel_v4", "permuted_write_fixed", "transpose_xor"])
 def test_each_barrier_of_a_kernel_is_missed_if_it_is_deleted(name: str) -> None:
     job = read_job(name, {})

@@ -61,6 +61,7 @@ PLACES = {
 }
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("space", PLACES)
 def test_padding_of_a_struct_is_not_missed_but_a_member_is(space: str) -> None:
     def found(*missing: str) -> Sanitized:

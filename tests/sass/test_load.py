@@ -76,6 +76,7 @@ def test_a_cubin_is_read_as_it_is(source: Path, tmp_path: Path) -> None:
         memsim.load(path, ["-DN=1"])
 
 
+@pytest.mark.slow
 @needs_assembler
 def test_ptx_is_assembled(source: Path, tmp_path: Path) -> None:
     ptx = tmp_path / "merged.ptx"

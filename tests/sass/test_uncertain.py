@@ -189,6 +189,7 @@ def analysis(kernels: Module, name: str) -> Analysis:
     return memsim.analyze(kernels[entry(name)], 2, 128, args)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", CERTAIN)
 def test_what_does_not_depend_on_the_order_is_certain(name: str, kernels: Module) -> None:
     found = analysis(kernels, name)
@@ -196,6 +197,7 @@ def test_what_does_not_depend_on_the_order_is_certain(name: str, kernels: Module
     assert "some counts are uncertain" not in found.verdict
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", UNCERTAIN)
 def test_what_depends_on_the_order_says_so(name: str, kernels: Module) -> None:
     _, reason = UNCERTAIN[name]

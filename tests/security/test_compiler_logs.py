@@ -39,6 +39,7 @@ def test_names_of_a_file_outside_are_not_shown(place: Place, text: str) -> None:
     assert "hunter2" in log_of(text, place.inside)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc, which prints lines")
 def test_lines_of_a_file_outside_are_not_shown(memsim: Run, place: Place) -> None:
     """nvcc prints the line of each error; its place stays."""

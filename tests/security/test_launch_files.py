@@ -51,6 +51,7 @@ def test_files_elsewhere_are_refused(memsim: Run, place: Place, launch: Path, ke
     assert not Path("copy").exists()
 
 
+@pytest.mark.slow
 def test_its_machine_code_opens_nothing_else(memsim: Run, place: Place, launch: Path) -> None:
     """The line table of a launch's code is one of others, too."""
     for named in (place.secret, place.inside):

@@ -72,6 +72,7 @@ def test_no_form_of_code_opens_it(memsim: Run, place: Place, suffix: str) -> Non
     assert SECRET[:20] in memsim("analyze", kernel(place.inside, suffix), LAUNCH).out
 
 
+@pytest.mark.slow
 def test_the_environment_is_no_source(memsim: Run, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """`/proc/self/environ` is a regular file by its mode; not even a target at the root may name it."""
     monkeypatch.setenv("MEMSIM_TEST_TOKEN", SECRET)
@@ -90,6 +91,7 @@ def test_no_format_of_check_shows_it(memsim: Run, place: Place, form: str) -> No
         assert is_shown <= (SECRET in done.out) <= (named == place.inside)
 
 
+@pytest.mark.slow
 def test_no_file_that_is_written_has_it(memsim: Run, place: Place) -> None:
     """The page has whole files, the trace their texts, and the folder of a launch copies of them."""
     for named in (place.secret, place.inside):
@@ -102,6 +104,7 @@ def test_no_file_that_is_written_has_it(memsim: Run, place: Place) -> None:
         assert has.count(True) == (3 if named == place.inside else 0)
 
 
+@pytest.mark.slow
 def test_a_folder_given_by_an_option_is_the_target_s(memsim: Run, place: Place) -> None:
     """-I says that a folder's files are sources."""
     shown = memsim("analyze", kernel(place.secret), LAUNCH, "-I", place.secret.parent, "--json")

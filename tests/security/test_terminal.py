@@ -108,6 +108,7 @@ def check_harmless(printed: str) -> None:
     assert not [line for line in printed.split("\n") if line.strip().startswith(COMMAND)]
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_verb_with_a_target(
@@ -158,6 +159,7 @@ WRITERS = (
 ALONE = ("validate/standalone.py",)  # a program of its own for another machine
 
 
+@pytest.mark.slow
 def test_one_place_writes() -> None:
     """Elsewhere nothing is printed: a verb cannot forget to clean."""
     root = Path(__file__).parents[2] / "memsim"

@@ -213,6 +213,7 @@ def test_the_whole_repository_is_the_project(
     assert "it is not a file of the project" in memsim("check --untrusted --no-cache").out
 
 
+@pytest.mark.slow
 def test_what_the_command_line_names_is_trusted(memsim: Run, place: Place) -> None:
     """Who types a folder knows it; a link in the project is not typed."""
     source = place.secret.with_name("k.cu")
@@ -233,6 +234,7 @@ def test_a_verb_after_it_trusts_again(memsim: Run, place: Place) -> None:
     assert memsim("analyze k.cu", LAUNCH, "-D 'X=$'").code == 0
 
 
+@pytest.mark.slow
 def test_what_was_kept_by_trust_is_looked_at_anew(
     memsim: Run, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +246,7 @@ def test_what_was_kept_by_trust_is_looked_at_anew(
     assert "is not allowed with --untrusted" in memsim("check --untrusted").out
 
 
+@pytest.mark.slow
 def test_another_revision_is_of_the_project(memsim: Run, place: Place) -> None:
     """Its files lie in a temporary folder meanwhile."""
     shutil.rmtree(".git")

@@ -48,6 +48,7 @@ def rings() -> Module:
     return kernels_of("".join(texts))
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("buffers", "ahead", "certain"), RINGS)
 @pytest.mark.parametrize("unrolled", ["rolled", "unrolled"])
 def test_a_ring_must_have_a_buffer_for_each_group_in_flight(

@@ -147,6 +147,7 @@ extern "C" __global__ void k(float *a, float *out, int shift) {
     assert error.value.line == 3
 
 
+@pytest.mark.slow
 def test_a_loop_that_never_ends_runs_out_of_steps() -> None:
     text = """
 extern "C" __global__ void k(volatile int *count, int stop) {

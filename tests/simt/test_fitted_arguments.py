@@ -135,6 +135,7 @@ def accessors(tmp_path_factory: pytest.TempPathFactory) -> memsim.api.loading.Mo
     return memsim.load(path, compiler="nvrtc")
 
 
+@pytest.mark.slow
 def test_an_array_is_the_accessor_of_it(accessors: memsim.api.loading.Module) -> None:
     """With its own strides; and given by its parts it is the same."""
     (k,) = (accessors[name] for name in accessors.kernels)

@@ -137,6 +137,7 @@ def copies(analysis: Any) -> list[tuple[object, ...]]:
     return sorted((one.op, one.space, one.requests, one.sectors, one.wavefronts) for one in rows)
 
 
+@pytest.mark.slow
 def test_a_box_goes_through_maps_that_the_kernel_made() -> None:
     tensor, out = numbers(), np.zeros((ROWS, COLUMNS), np.float32)
     run(kernels()["made"], BLOCKS, 64, [tensor, out, table(2 * BLOCKS), ROWS, COLUMNS])
@@ -153,6 +154,7 @@ def test_they_cost_what_maps_cost_that_the_host_made() -> None:
     assert arrays == {"bulk_load": "in", "bulk_store": "out"}
 
 
+@pytest.mark.slow
 def test_a_map_with_a_field_that_nobody_wrote_is_not_known() -> None:
     half = kernels("-DNO_STRIDE", "-DNO_ZEROS")["made"]
     arguments = [numbers(), np.zeros((ROWS, COLUMNS), np.float32), table(2 * BLOCKS), ROWS, COLUMNS]
@@ -186,6 +188,7 @@ def test_a_map_that_another_block_makes_may_come_too_late() -> None:
         assert bool(told) is too_late
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("apart", "arrays"), [(8, set()), (4, {"out"})])
 def test_blocks_that_store_to_the_same_rows_race(apart: int, arrays: set[str]) -> None:
     arguments = [numbers(), np.zeros((ROWS, COLUMNS), np.float32), table(2 * BLOCKS), ROWS, COLUMNS]

@@ -47,7 +47,7 @@ def logs(file: str, name: str) -> list[tuple[np.ndarray, np.ndarray]]:
     return found
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("file", "name"), KERNELS)
 def test_lanes_go_the_same_ways_as_on_the_chip(file: str, name: str) -> None:
     launches = logs(file, name)
@@ -67,7 +67,7 @@ TAKING_TURNS = ("early_loop", "nested", "two_loops")
 
 
 @pytest.mark.skipif(find_tool("ptxas") is None, reason="needs ptxas")
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("file", "name"), KERNELS)
 def test_machine_code_is_exact_or_not_certain(file: str, name: str) -> None:
     kernel = assembled(file)[name]

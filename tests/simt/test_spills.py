@@ -56,6 +56,7 @@ def counts(analysis: Analysis, spilled: bool) -> list[tuple[str, str, int, int]]
     )
 
 
+@pytest.mark.slow
 def test_sums_are_not_needed_where_addresses_are_spilled_too() -> None:
     few = compiled(TEXT, FEW)
     flow = flow_of(few)

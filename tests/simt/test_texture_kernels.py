@@ -75,6 +75,7 @@ def test_a_texture_of_halves_and_one_of_bytes() -> None:
         assert np.array_equal(out.reshape(4, 8), expect(texels)[:4, :8])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [kernel, machine_kernel])
 def test_counts_are_those_of_the_rule(make: Any) -> None:
     """Eight quads of four texels in a row: 16 bytes of two rows are a sector, 32 bytes of four rows a tag."""

@@ -101,6 +101,7 @@ def test_a_saved_trace_keeps_the_layouts(conflict: Analysis, tmp_path: Path) -> 
     assert (again.origin, again.sources) == (trace.origin, trace.sources)
 
 
+@pytest.mark.slow
 def test_the_table_of_pandas(conflict: Analysis) -> None:
     table = conflict.to_pandas()
     assert table["wavefronts"].tolist() == [32, 1024]

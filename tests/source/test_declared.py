@@ -105,6 +105,7 @@ def test_an_instance_in_a_namespace_is_one_of_the_template() -> None:
     assert template_constants(text, "ns::other<float, 8>") == {}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("opened", ["{", "namespace a {", "\n#if A\n"])
 def test_what_is_nested_by_the_thousand_hides_no_kernel_in_front_of_it(opened: str) -> None:
     closed = "\n#endif\n" if "#" in opened else "}"

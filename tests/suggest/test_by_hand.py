@@ -121,6 +121,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 """
 
 
+@pytest.mark.slow
 def test_a_naive_transpose_goes_by_way_of_shared_memory(tmp_path: Path) -> None:
     """32 stores of 32 sectors; from a tile, 32 of 4."""
     found = suggested(Case(TRANSPOSE, (32, 32), FLOATS), tmp_path)
@@ -156,6 +157,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 """
 
 
+@pytest.mark.slow
 def test_sectors_that_the_bound_is_not_made_of(tmp_path: Path) -> None:
     """Each sector of records of 12 bytes is loaded three times, by fewer cycles than the instructions take.
 

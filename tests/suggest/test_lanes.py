@@ -131,6 +131,7 @@ extern "C" __global__ void k(const float4 *in, float4 *out) {
 )
 
 
+@pytest.mark.slow
 def test_lanes_are_renumbered_in_blocks_with_such_rows_and_left_alone_in_others(tmp_path: Path) -> None:
     """Rows of 16 threads are half a warp, rows of 48 have no order of five bits, and rows of 64 have six."""
     job = PAIRS.job(tmp_path)

@@ -66,6 +66,7 @@ def test_a_swizzle_is_cutlass_s() -> None:
         assert (ours.places(offsets * 2) == expected * 2).all()
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("width", [1, 2, 4, 8, 16])
 @pytest.mark.parametrize(
     "declared", ["float tile[16][32]", "__half tile[32][32]", "float tile[3][11][8]", ""]

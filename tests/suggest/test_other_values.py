@@ -126,6 +126,7 @@ def test_an_edit_with_the_numbers_of_a_launch_is_bound_to_them(tmp_path: Path) -
     assert '    static_assert(SIDE == 8 || SIDE == 16, "of this layout");\n' in safe.new
 
 
+@pytest.mark.slow
 def test_what_is_no_constant_cannot_be_asserted(tmp_path: Path) -> None:
     text = SQUARE.replace("const float *in", "const float *in, int n").replace("* SIDE +", "* n +")
     job = replace(job_of(tmp_path, text, (16, 1, 1)), args=[ArrayArg((256,)), 16, ArrayArg((256,))])
@@ -178,6 +179,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 """
 
 
+@pytest.mark.slow
 def test_extents_that_are_multiples_of_a_constant_change_with_it(tmp_path: Path) -> None:
     job = job_of(tmp_path, HALVES, (32, 1, 1))
     proof = proof_of(job, Padding)
@@ -186,6 +188,7 @@ def test_extents_that_are_multiples_of_a_constant_change_with_it(tmp_path: Path)
     ]
 
 
+@pytest.mark.slow
 def test_an_edit_of_dynamic_memory_is_judged_at_other_blocks(tmp_path: Path) -> None:
     job = job_of(tmp_path, DYNAMIC, (32, 1, 1))
     job = replace(job, launch=replace(job.launch, shared_bytes=4096))

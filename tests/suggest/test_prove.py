@@ -61,6 +61,7 @@ def test_what_was_not_replayed_is_called_a_forecast(tmp_path: Path) -> None:
     assert "compiled and replayed" not in unproven
 
 
+@pytest.mark.slow
 def test_a_change_that_does_not_compile_says_why(tmp_path: Path) -> None:
     """Rows of 33 are not what a function takes that is given the array."""
     case = transpose("float tile[32][32]")
@@ -215,6 +216,7 @@ template __global__ void k<float, 32>(const float *, float *);
     assert any('static_assert((32 + MORE) % 32 == 0, "of this layout");' in new for new in edits)
 
 
+@pytest.mark.slow
 def test_an_array_that_is_filled_16_bytes_at_a_time_is_padded_for_both(tmp_path: Path) -> None:
     text = BLOCK_TRANSPOSE.text.replace("tile[32][32]", "tile[32 * 32]")
     text = text.replace("*(float4 *)&tile[t / 8][t % 8 * 4]", "((float4 *)tile)[t]")

@@ -72,6 +72,7 @@ def test_what_is_estimated_slower_comes_first_only_alone() -> None:
     assert best(before, []) is None
 
 
+@pytest.mark.slow
 def test_a_change_that_is_hardly_quicker_does_not_pay(tmp_path: Path) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
     found = suggest(analyzed(job), job)

@@ -38,6 +38,7 @@ def cures(
     return job, rows_of_threads(job, analyzed(job))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("body", "reads", "writes"),
     [
@@ -68,6 +69,7 @@ def test_rows_of_half_words(tmp_path: Path) -> None:
     assert differing_results(job, cure.job) == ()
 
 
+@pytest.mark.slow
 def test_a_loop_keeps_its_pragma(tmp_path: Path) -> None:
     """Nothing stands between it and the loop; an array in registers stays there."""
     text = SUMS.replace("for (int j", "float own[4] = {1, 2, 3, 4};\n#pragma unroll 4\n    for (int j")
@@ -77,6 +79,7 @@ def test_a_loop_keeps_its_pragma(tmp_path: Path) -> None:
     assert differing_results(job, cure.job) == ()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("long", [19, 3])
 def test_rows_that_are_not_aligned(tmp_path: Path, long: int) -> None:
     """The edit for 64 elements computes the same with rows of any other length."""
@@ -90,6 +93,7 @@ def test_rows_that_are_not_aligned(tmp_path: Path, long: int) -> None:
     assert differing_results(old, edited) == ()
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "body",
     [

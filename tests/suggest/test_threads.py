@@ -45,6 +45,7 @@ def test_a_copy_down_columns_becomes_one_along_rows(tmp_path: Path) -> None:
     assert "   512 -> 64 global sectors; compiled and replayed\n" in render(found)
 
 
+@pytest.mark.slow
 def test_an_exchange_is_right_for_blocks_of_other_shapes(tmp_path: Path) -> None:
     """Also where this launch's block is a square, in which the names alone could change places."""
     text = COLUMNS.text.replace("= in[", "= 2 * in[")
@@ -65,6 +66,7 @@ def test_an_exchange_is_right_for_blocks_of_other_shapes(tmp_path: Path) -> None
     assert guarded(edit, tried, touched(job, edit)) is None
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("kernel", "other"), [("opt_2_naive_swapped", "opt_2_naive"), ("kernel_v1", "opt_2_naive")]
 )

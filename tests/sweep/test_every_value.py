@@ -50,6 +50,7 @@ def test_few_values_are_all_replayed(file: str) -> None:
     assert shown(wrong)[0] == "s: not conflict-free at 1 of 2 values of n"
 
 
+@pytest.mark.slow
 def test_a_range_counts_by_residues_modulo_128_bytes(file: str) -> None:
     found = prove(f"{file}:column", {"block": "32"}, {"n": "1..1000"})
     assert (found.period, found.holds, found.is_exact) == (32, False, False)

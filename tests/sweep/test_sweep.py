@@ -83,6 +83,7 @@ def table(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_a_function_and_its_parameter(folder: Path, run: Any) -> None:  # noqa: F811
     done = run("sweep", TRANSPOSE, "-D pad=0..3 -o r.csv")
     assert (done.code, done.err) == (0, "")

@@ -22,6 +22,7 @@ def prepared(name: str) -> PreparedTime:
     return PreparedTime(catalogue_job(name, {"size": SMALL[name]}))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", SMALL)
 def test_every_instruction_of_the_block_is_issued(name: str) -> None:
     """As the exact counts say, and whatever waits for whatever."""

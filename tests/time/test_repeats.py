@@ -66,6 +66,7 @@ def test_the_longest_loop_of_a_stream(stream: list[int], loop: Loop) -> None:
     assert longest_loop(np.array(stream)) == loop
 
 
+@pytest.mark.slow
 def test_a_long_launch_that_never_repeats_is_near_the_whole_one() -> None:
     """Warps whose loops have lengths of their own meet in a new way each time."""
     rng = np.random.default_rng(5)
@@ -86,6 +87,7 @@ def test_a_long_launch_that_never_repeats_is_near_the_whole_one() -> None:
     assert abs(short.cycles / whole.cycles - 1) < 0.02
 
 
+@pytest.mark.slow
 def test_many_waves_of_blocks_are_near_all_of_them() -> None:
     rng = np.random.default_rng(6)
     stalls = [{"stall": int(stall)} for stall in rng.integers(1, 9, 40)]

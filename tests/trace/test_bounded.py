@@ -62,6 +62,7 @@ def figures(trace: Trace) -> list[Any]:
     return [predict([access], SM_90) for access in accesses_of(trace)]
 
 
+@pytest.mark.slow
 def test_too_many_requests_are_folded_and_no_count_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = scattered()
     monkeypatch.setattr(record, "MOST_ROWS", 64)

@@ -239,6 +239,7 @@ def test_compressed_files(tmp_path: Path, suffix: str, opener: Any) -> None:
         Trace.load(path)
 
 
+@pytest.mark.slow
 def test_a_catalogue_kernel_goes_out_and_comes_back(tmp_path: Path) -> None:
     for name, size in (("transpose_naive", "64,96"), ("sgemm_128x128x8", "128,128,16")):
         trace = memsim.catalog()[name].trace(size=size)

@@ -43,7 +43,7 @@ def launched(
     return module[name], (made.grid, made.block, made.arguments)
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("many", ["as many as ever", "few"])
 @pytest.mark.parametrize("name", few(NAMES, sorted(NAMES)[:3]))
 def test_the_trace_equals_brute_force(
@@ -82,7 +82,7 @@ def test_both_ways_to_run_give_the_same_trace(name: str, module: memsim.api.load
     assert (slim.executed == whole.executed).all()
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - RACES - REPEATS))
 def test_costed_at_once_or_kept_no_count_is_another(
     name: str, module: memsim.api.loading.Module, monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,7 @@ def told_one_by_one(events: list[SiteRequests]) -> dict[Any, list[int]]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("hashes", ["as they are", "a few bits", "all the same"])
 @pytest.mark.parametrize("copies", [False, True])
 @settings(deadline=None, max_examples=30)

@@ -52,6 +52,7 @@ def scattered(requests: int) -> str:
     return HEADER + "\n".join(lines) + "\n#END_TB\n"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz"])
 def test_what_is_held_does_not_grow_and_the_counts_are_the_same(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -34,6 +34,7 @@ OF_COPIES = {
 }
 
 
+@pytest.mark.some(26)
 @SIZES
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> None:
@@ -42,6 +43,7 @@ def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> N
     assert recording.result is not None and recording.result.right
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     comparison = replay(load_code_recording(path))

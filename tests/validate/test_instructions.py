@@ -70,6 +70,7 @@ def verdicts(comparison: CodeComparison) -> dict[str, str]:
     return {figure.metric: figure.verdict for figure in comparison.totals}
 
 
+@pytest.mark.slow
 def test_the_verdict_says_what_was_proven() -> None:
     good = compare_code(recorded("kernel_v4").profiles, analysis("kernel_v4"))
     assert good.verdict == ARBITRATION
@@ -120,6 +121,7 @@ def test_a_wrong_figure_is_named_with_its_instruction(opcode: str, metric: str) 
     assert (row.address, [f.metric for f in row.figures if f.verdict == DIFFERENT]) == (address, [metric])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("opcode", "by", "verdict"),
     [

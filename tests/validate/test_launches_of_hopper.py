@@ -74,6 +74,7 @@ def test_copies_of_bytes_are_not_in_the_columns_of_memory(folder: Path, lanes: s
     assert found.verdict == EQUAL
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "name", ["fragments", "beside_neither", "beside_products", "beside_stores", "beside_loads"]
 )
@@ -81,6 +82,7 @@ def test_products_have_the_wavefronts_of_their_operands(folder: Path, name: str)
     assert compared(folder, name).verdict == EQUAL
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("name", "op"), [("both", "st"), ("both_4way", "st"), ("both_loads", "ld")])
 def test_wavefronts_beside_products_have_no_rule(folder: Path, name: str, op: str) -> None:
     found = compared(folder, f"beside_{name}")

@@ -67,6 +67,7 @@ def plan(folder: Path, *launches: Job) -> list[str]:
     return [str(folder)]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kernel", SMALL)
 @pytest.mark.usefixtures("any_gpu")
 def test_the_program_runs_and_checks(kernel: str, tmp_path: Path) -> None:
@@ -231,6 +232,7 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     return asked
 
 
+@pytest.mark.slow
 def test_measuring_makes_one_recording_of_each_launch(machine: list[list[str]]) -> None:
     kernels = [compiled_kernels()["transpose_xor"], compiled_kernels()["kernel_v1"]]
     shares: list[float] = []

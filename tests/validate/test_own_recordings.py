@@ -54,6 +54,7 @@ def prepared(name: str) -> Job:
     return Job(module(entry["file"])[name], launch, entry["args"])
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     recording = load_code_recording(path)

@@ -88,6 +88,7 @@ def test_it_is_in_the_json(
     assert (loads["predicted_before"], loads["measured_after"]) == (1024, 32)
 
 
+@pytest.mark.slow
 def test_a_gpu_that_counts_something_else_is_an_error(
     tile: Path, ncu: Callable[[Counts], list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,6 +68,7 @@ extern "C" __global__ void k(float *o) {
 """
 
 
+@pytest.mark.slow
 def test_source_and_names_reach_the_terminal_plain(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

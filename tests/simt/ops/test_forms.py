@@ -108,7 +108,7 @@ def assembled(instruction: PtxInstruction) -> Assembler:
     return assembler
 
 
-@pytest.mark.some(40)
+@pytest.mark.some(13)
 @pytest.mark.parametrize("opcode", OPCODES)
 def test_a_form_is_lowered_or_refused(opcode: str) -> None:
     """Nothing but a refusal comes out of a table, whatever the form; what is emitted is built or refused

@@ -190,6 +190,7 @@ def test_activemask_in_a_branch(verify: Verify) -> None:
     verify(WarpCase(text, ("b32", "b32"), ("pred",), gives))
 
 
+@pytest.mark.slow
 def test_guarded_lanes_take_no_part(verify: Verify) -> None:
     """`@p vote`: lanes whose guard is false keep their old result and are not asked."""
     text = """

@@ -177,6 +177,7 @@ def test_names_of_fields_are_words() -> None:
     assert not [name for name in WORDS if "_" in name and name in text]
 
 
+@pytest.mark.slow
 def test_before_and_after() -> None:
     before, after = kernel("kernel_v4_colmajor"), kernel("kernel_v4")
     page = read(report_page(before, after=after))
@@ -197,6 +198,7 @@ def test_before_and_after() -> None:
     assert alone.all("table", class_="sums") == [] and len(alone.all("table", class_="heat")) == 1
 
 
+@pytest.mark.slow
 def test_the_estimated_time_is_below_the_verdict_and_compared() -> None:
     before, after = (kernel(name).timed for name in ("kernel_v4_colmajor", "kernel_v4"))
     assert before.estimate is not None and after.estimate is not None
