@@ -55,7 +55,8 @@ def get_arch(name: str | Arch) -> Arch:
     if isinstance(name, Arch):
         return name
     if name in ARCHS:
-        return _known(name)
+        chip = ARCHS[name]
+        return chip if chip.is_measured else _with_contributed(chip)
     raise MemsimError(f"no rules for architecture {name!r}", hint=f"known: {', '.join(ARCHS)}")
 
 
@@ -68,6 +69,5 @@ def arch_of_code(made_for: str) -> Arch:
 
 
 @lru_cache(maxsize=16)
-def _known(name: str) -> Arch:
-    chip = ARCHS[name]
-    return chip if chip.is_measured else with_contributed(chip)
+def _with_contributed(chip: Arch) -> Arch:
+    return with_contributed(chip)

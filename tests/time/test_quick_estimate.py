@@ -103,7 +103,8 @@ def test_what_takes_long_is_left_to_the_verb(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_chip_that_nobody_measured_and_code_that_is_none() -> None:
     found = estimate(replace(JOB, arch=get_arch("sm_80")))
     assert found is not None and found.cycles is None and "not known on sm_80" in found.unknown
-    assert estimate(replace(JOB, part=(0, 2))) is None
+    function = read_job("docs/index_math/transpose.py:transpose", {"block": (32, 32)})
+    assert estimate(function) is None
 
 
 def test_it_is_kept_with_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
