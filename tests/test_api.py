@@ -47,6 +47,7 @@ def test_source_is_loaded_as_text(tmp_path: Path) -> None:
     assert "mine.cu:1: does not compile" in refusal(memsim.load, ONE.replace(";", "", 1), name="mine.cu")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("verb", [memsim.analyze, memsim.run])
 def test_what_is_no_kernel_is_told_how_to_get_one(verb: Any, module: Module) -> None:
     data = np.zeros(32, np.int32)
@@ -67,7 +68,7 @@ def test_a_kernel_is_chosen_by_name(module: Module) -> None:
     assert module["scale"].name == "scale"
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("wrong", "right", "message"),
     [

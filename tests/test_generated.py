@@ -18,7 +18,7 @@ SLOW = {"README.md", *(f"docs/{page}.md" for page in PAGES.split())}
 DOCUMENTS = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in generate.FILES]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_a_document_is_what_it_would_be_now(name: str) -> None:
     text = (ROOT / name).read_text("utf-8")

@@ -92,6 +92,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Job]:
     return job
 
 
+@pytest.mark.slow
 def test_one_launch_in_three_ways_is_one_job(folder: Path, typed: Callable[..., Job]) -> None:
     said = read_job("scale.cu", SAID, folder=folder)
     (folder / "memsim.toml").write_text(ENTRY)

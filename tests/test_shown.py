@@ -78,6 +78,7 @@ def test_totals_stand_beside_the_counters_of_ncu() -> None:
     assert analysis.sectors == analysis.ideal_sectors == 2 * 64 * 64 * 4 // 32
 
 
+@pytest.mark.slow
 def test_a_total_that_is_not_certain_is_none() -> None:
     source = (
         "__global__ void {0}(float *m) {{"
@@ -92,6 +93,7 @@ def test_a_total_that_is_not_certain_is_none() -> None:
     assert memsim.analyze(stored, 1, 32, ["f32[32]"]).wavefronts == 3
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("analyzed", "title"), [("index math", "bank"), ("global", "sector")])
 def test_plot_itself_draws_what_is_worst(analyzed: str, title: str) -> None:
     if analyzed == "global":

@@ -160,6 +160,7 @@ def test_live_and_record(bench: Run, gpu: FakeGpu, tmp_path: Path) -> None:
     assert {time for timing in recording.timings for time in timing.times_ms} == {90.0, 100.0}
 
 
+@pytest.mark.slow
 def test_a_wrong_result_is_not_recorded(
     bench: Run, gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

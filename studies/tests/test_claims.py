@@ -40,7 +40,7 @@ def disagreements(claim: Claim, kernels: Kernels) -> list[str]:
     return verdict + found.wrong_facts
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", CLAIMS)
 def test_the_claim(name: str) -> None:
     """The verdict follows from the counts, and what the reason rests on is so."""
@@ -132,6 +132,7 @@ def test_a_wrong_verdict_is_found() -> None:
         assert disagreements(msgspec.structs.replace(claim, verdict=verdict), kernels)
 
 
+@pytest.mark.slow
 def test_a_claim_in_rows_is_judged_by_budgets() -> None:
     claim = CLAIMS["v3_reads_less_often"]
     kernels = Kernels(compiled_kernels())

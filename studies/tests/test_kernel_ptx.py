@@ -13,7 +13,7 @@ from tests.catalog.test_compiled import ARM, RELEASE, REPEATED, nvrtc_is_absent
 from tests.few import few
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.skipif(ARM, reason=f"NVRTC {RELEASE} is not made for Arm")
 @pytest.mark.parametrize("name", few(REPEATED))
 def test_regenerated_ptx_is_the_shipped_ptx(name: str) -> None:

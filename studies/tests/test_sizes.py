@@ -39,6 +39,7 @@ def recorded() -> BenchRecording:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("recording", recordings(), ids=lambda recording: recording.device.slug)
 def test_every_size_was_recorded_with_what_is_picked_now(recording: BenchRecording) -> None:
     assert recording.sizes == EVERY

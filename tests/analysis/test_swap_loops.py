@@ -47,7 +47,7 @@ def called(launch: tuple[Any, ...]) -> str:
     return "-".join(map(str, launch[:5]))
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("launch", few(LAUNCHES, {called(one) for one in LAUNCHES if kept(one)}, called))
 def test_the_chip_lies_within_the_limits(launch: tuple[Any, ...]) -> None:
     """One warp of 4 bytes per lane is certain. What is counted above is arbitration, which no rule has."""
@@ -186,6 +186,7 @@ def test_of_several_warps_every_figure_of_the_loop_has_limits_or_none() -> None:
         assert set(one.values()) == {None}
 
 
+@pytest.mark.slow
 def test_warps_that_never_update_the_same_word_go_round_as_one_warp_does() -> None:
     """Modes 0, 2 and 4 of the recording, and `ReturnFloat` of cudahandbook: 16 rounds by 16 warps."""
     keys = np.arange(64, dtype=np.int32)

@@ -135,6 +135,7 @@ def test_kernels_of_the_catalogue_cost_the_same_on_each(name: str, chip: str) ->
     assert "rules of" not in mine.verdict
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["sgemm_tuned", "sgemm_128x256x8"])
 def test_copies_past_the_cache_are_measured_on_sm_90(name: str) -> None:
     """Their shared side costs nothing, and needs no rule."""

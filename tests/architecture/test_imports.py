@@ -89,6 +89,7 @@ def copy(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_contracts_hold() -> None:
     code, said = lint(ROOT)
     assert code == 0, said
@@ -123,6 +124,7 @@ def test_a_planted_fault_is_found_and_its_good_twin_is_none(copy: Path) -> None:
     assert code == 0, said
 
 
+@pytest.mark.slow
 def test_a_module_without_a_room_is_found(copy: Path) -> None:
     (copy / "memsim" / "utils.py").write_text("")
     code, said = lint(copy)

@@ -79,6 +79,7 @@ def test_each_figure_is_the_work_of_one_unit() -> None:
     assert fma.cycles >= fma.count / (4 * blocks)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["transpose_padded", "sgemm_128x256x8"])
 def test_a_count_under_a_counter_s_name_is_the_counter_s(name: str) -> None:
     """Shared memory's wavefronts include some of no instruction, and tags are looked up for copies, too."""
@@ -282,6 +283,7 @@ def test_one_block_is_said_as_one(blocks: int, threads: int, said: str) -> None:
     assert f"for {said}" in written.getvalue()
 
 
+@pytest.mark.slow
 def test_the_page_says_it_below_its_first_line() -> None:
     from memsim.views.report import report_page
 

@@ -29,6 +29,7 @@ def launches(folder: Path) -> list[Launched]:
     return [read_launch(path) for path in sorted(folder.glob("*/launch.json"))]
 
 
+@pytest.mark.slow
 def test_launches_of_warp_cost_what_they_should(folder: Path) -> None:
     found = {launched.kernel.called: launched for launched in launches(folder / "warp")}
     assert set(found) == set(WARP)

@@ -98,6 +98,7 @@ def _real_module() -> Any:
     return cupy.RawModule(code=SOURCE, options=("-DSTRIDE=1",))
 
 
+@pytest.mark.slow
 def test_a_module_of_one_kernel_needs_no_name() -> None:
     found = memsim.analyze(
         Module('extern "C" __global__ void one(int *x) { x[threadIdx.x] = 1; }'),

@@ -40,6 +40,7 @@ def test_a_catalogue_kernel(memsim: Run) -> None:
     assert done.out.splitlines()[-1].startswith("Not modelled in these counts: ")
 
 
+@pytest.mark.slow
 def test_totals_under_the_names_of_ncu(memsim: Run) -> None:
     metric = "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum"
     assert metric in memsim("analyze kernel_v4", SMALL, "--metrics").out
@@ -55,6 +56,7 @@ def test_the_order_of_the_rows(memsim: Run) -> None:
     assert first == {"cost": "52", "waste": "40", "line": "40"}
 
 
+@pytest.mark.slow
 def test_several_processes_say_the_same(memsim: Run, scale: Path) -> None:
     one = memsim("analyze", scale, LAUNCH, MACROS, "--no-cache --json")
     two = memsim("analyze", scale, LAUNCH, MACROS, "--no-cache --json -j 2")
@@ -64,12 +66,14 @@ def test_several_processes_say_the_same(memsim: Run, scale: Path) -> None:
     memsim("analyze --untrusted kernel_v4 --scheduler tcp://127.0.0.1:1").refused("so --untrusted uses none")
 
 
+@pytest.mark.slow
 def test_json_has_the_same_records_as_python(memsim: Run) -> None:
     made = memsim("analyze kernel_v4_colmajor", SMALL, "--json").document()
     assert made == catalog()["kernel_v4_colmajor"].analyze(size=(128, 128, 16)).to_dict()
     assert "bank conflict" in made["verdict"]
 
 
+@pytest.mark.slow
 def test_size_changes_the_launch(memsim: Run) -> None:
     small = memsim("analyze kernel_v4", SMALL, "--json").document()
     wide = memsim("analyze kernel_v4 --size 128,256,16 --json").document()
@@ -78,6 +82,7 @@ def test_size_changes_the_launch(memsim: Run) -> None:
     memsim("analyze kernel_v4 --size 128,128,x").refused("M,N,K")
 
 
+@pytest.mark.slow
 def test_fewer_blocks_are_said_in_the_answer(memsim: Run) -> None:
     size = "--size 256,256,16"
     some = memsim("analyze kernel_v4", size, "--blocks 2 --json").document()
@@ -95,6 +100,7 @@ def test_more_steps_than_allowed_are_refused(memsim: Run) -> None:
     memsim("analyze kernel_v4", SMALL, "--max-steps 1000").refused("after 1,000 instr", "--max-steps")
 
 
+@pytest.mark.slow
 def test_a_cuda_file_with_macros_and_arguments(memsim: Run, scale: Path) -> None:
     made = memsim("analyze", scale, LAUNCH, MACROS, "--json").document()
     assert made["kernel"] == "scale"
@@ -124,6 +130,7 @@ def test_a_ptx_file_takes_everything_but_macros(memsim: Run, scale: Path, tmp_pa
     memsim("analyze", ptx, LAUNCH, MACROS).refused("-D does not apply to a PTX file")
 
 
+@pytest.mark.slow
 def test_an_array_from_a_file_decides_addresses(memsim: Run, tmp_path: Path) -> None:
     gather = tmp_path / "gather.cu"
     gather.write_text(
@@ -164,6 +171,7 @@ def test_kernel_is_needed_only_where_there_are_several(memsim: Run, scale: Path)
     memsim("analyze", scale, LAUNCH).refused("no kernel")
 
 
+@pytest.mark.slow
 def test_a_saved_trace_gives_the_same_report(memsim: Run, tmp_path: Path) -> None:
     path = tmp_path / "v4.npz"
     direct = memsim("analyze kernel_v4", SMALL, "--save-trace", path)
@@ -256,6 +264,7 @@ def test_a_target_of_the_project_goes_by_its_name(
     memsim("analyze triple").refused("there is no kernel 'triple'")
 
 
+@pytest.mark.slow
 def test_machine_instructions_below_each_line(memsim: Run, scale: Path) -> None:
     found = memsim("analyze", scale, LAUNCH, MACROS, "--sass --json").document()
     for site in found["sites"]:

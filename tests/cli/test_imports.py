@@ -48,7 +48,7 @@ def imported(folder: Path, *arguments: str) -> set[str]:
     return set((folder / "modules").read_text().split())
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("verb", ["analyze", "check", "baseline", "explain", "sweep", "suggest", "validate"])
 def test_help_needs_none_of_it(verb: str, tmp_path: Path) -> None:
     found = imported(tmp_path, verb, "--help")
@@ -66,6 +66,7 @@ def test_a_check_from_the_cache_executes_nothing(tmp_path: Path) -> None:
     assert "memsim.views.check.check_formats" in imported(tmp_path, "check", "--format", "junit")
 
 
+@pytest.mark.slow
 def test_a_list_needs_no_numpy_and_a_report_for_a_file_no_rich(tmp_path: Path) -> None:
     assert not {"numpy", "rich"} & imported(tmp_path, "list")
     small = "analyze", "transpose_naive", "--size", "64,64"

@@ -24,6 +24,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_what_is_written_can_be_guarded(memsim: Run, project: Path) -> None:
     (project / "src" / "twice.cu").write_text(WHOLE)
     done = memsim("init")

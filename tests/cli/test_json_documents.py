@@ -80,6 +80,7 @@ def test_every_verb_prints_json_by_the_same_options() -> None:
     assert {schema for schema, _ in DOCUMENTS.values()} | {"launches", "sanitize_launches"} == set(SCHEMAS)
 
 
+@pytest.mark.slow
 def test_the_schemas_that_ship_are_those_of_the_documents() -> None:
     texts = schema_texts()
     assert {path.name for path in texts} == {path.name for path in ROOT.rglob("*.schema.json")}
@@ -106,7 +107,7 @@ def test_json_is_asked_for_in_both_ways(memsim: Run) -> None:
     assert memsim(asked, "--format markdown").fine() != memsim(asked).fine()
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("verb", DOCUMENTS)
 def test_a_document_fits_its_schema(
     memsim: Run, verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -47,6 +47,7 @@ def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("verb", few(VERBS, VERBS[:2]))
 def test_a_verb_executes_a_launch_once_and_says_the_same(verb: str, memsim: Run, traced: list[str]) -> None:
     command = f"{verb} kernel_v4_colmajor --size 64,64,8"

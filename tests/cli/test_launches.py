@@ -70,6 +70,7 @@ def test_a_saved_trace_has_no_launch_to_save(memsim: Run, tmp_path: Path) -> Non
     memsim("analyze", trace, "--save-launch", tmp_path / "l").refused("a saved trace has no launch to save")
 
 
+@pytest.mark.slow
 @needs_assembler
 def test_a_launch_with_ptx_only_is_assembled(memsim: Run, scale: Path, tmp_path: Path) -> None:
     from studies.kernel_ptx import compile_cuda
@@ -183,6 +184,7 @@ def test_a_script_is_captured(memsim: Run, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
     ("text", "code", "message"),
@@ -202,6 +204,7 @@ def test_a_script_that_ends_badly(memsim: Run, tmp_path: Path, text: str, code: 
     assert (sys.argv, sys.path) == before
 
 
+@pytest.mark.some(1)
 @pytest.mark.usefixtures("package")
 @pytest.mark.parametrize(
     ("text", "hint"),
@@ -237,6 +240,7 @@ sys.exit(code)
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("script", ["", "import memsim.captured.script"])
 def test_libraries_of_a_script_do_not_hide_its_last_lines(script: str) -> None:
     """What Python's end makes them write is left out; what the script itself writes then is not."""

@@ -94,6 +94,7 @@ def test_another_exception_is_a_bug_and_keeps_its_traceback(
         memsim("fail")
 
 
+@pytest.mark.slow
 def test_the_module_runs_as_a_command() -> None:
     done = subprocess.run([*MEMSIM, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith(f"memsim, version {package.__version__}\n")
@@ -111,7 +112,7 @@ def test_a_closed_pipe_is_no_error() -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.skipif(os.name != "posix", reason="streams of a shell")
 @pytest.mark.parametrize(
     ("closed", "printed"), [("<&-", True), ("2>&-", True), (">&-", False), ("<&- >&- 2>&-", False)]

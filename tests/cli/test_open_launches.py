@@ -87,6 +87,7 @@ def test_an_instance_may_be_named_by_its_constants(here: Path, memsim: Run) -> N
     assert "turn<float,32>: conflict-free" in done.out, done.err
 
 
+@pytest.mark.slow
 def test_only_what_decides_something_is_asked_for(here: Path, memsim: Run) -> None:
     (here / "mine.cu").write_text(COPY)
     assert memsim("analyze mine.cu").out.endswith("--let argc=...\n  with values for argc\n")

@@ -67,6 +67,7 @@ def test_command_lines_repeat_the_options_for_the_compiler(file: Path, memsim: R
     memsim("analyze mine.cu -D X=1 --block 64").refused("memsim analyze mine.cu -DX=1 --kernel other --grid")
 
 
+@pytest.mark.slow
 def test_what_the_source_leaves_open_is_given_by_name(file: Path, memsim: Run) -> None:
     done = memsim("analyze mine.cu --let by=2")
     assert done.code == 0, done.err
@@ -141,6 +142,7 @@ def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
     assert bad.code == 2 and "let[...]: Expected `int | float`, got `str`" in bad.out + bad.err
 
 
+@pytest.mark.slow
 def test_a_size_that_is_read_at_run_time_is_asked_for_by_its_name(file: Path, memsim: Run) -> None:
     at_run_time = "int many = atoi(argv[1]);\n    shift<float, 64><<<N / 64, many"
     file.write_text(SOURCE.replace("shift<float, 64><<<N / 64, 64", at_run_time))
@@ -268,6 +270,7 @@ def test_one_argument_too_many_is_told_before_their_elements(tmp_path: Path) -> 
         analyze(kernel, 1, 32, [np.zeros(4, np.float32)])
 
 
+@pytest.mark.slow
 def test_a_file_without_kernels_is_told(file: Path, memsim: Run) -> None:
     file.write_text("int main() {}\n")
     for verb in ("analyze", "list"):
@@ -299,6 +302,7 @@ def test_a_templates_elements_are_those_of_the_instance(file: Path, memsim: Run)
     )
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("verb", ["analyze", "list"])
 def test_a_file_of_machine_code_says_what_there_is(file: Path, verb: str, memsim: Run) -> None:
     from memsim.compile.cuda_source import compile_cubin
@@ -371,7 +375,7 @@ int main() {
 """
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("option", ["", "-D TILE=64"])
 @pytest.mark.parametrize("built", ["", "-DTILE=128"])
 def test_a_macro_that_is_given_changes_the_launch_as_it_changes_the_code(

@@ -62,6 +62,7 @@ def test_other_texts_are_compared_and_none_is_written(file: str, tmp_path: Path)
     assert [path.name for path in tmp_path.iterdir()] == ["turn.cu"] and Path(file).read_text() == NAIVE
 
 
+@pytest.mark.slow
 def test_a_race_is_an_answer_and_not_an_error(file: str) -> None:
     assert serve.sanitize(file, OPTIONS)["exit_code"] == 0
     Path(file).write_text(NAIVE.replace("    __syncthreads();\n", ""))

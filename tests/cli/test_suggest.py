@@ -213,6 +213,7 @@ def test_a_target_of_a_project(memsim: Run, tile: Path) -> None:
     assert "Proven by replay: 1 in tile.cu" in done.out
 
 
+@pytest.mark.slow
 def test_analyze_says_what_to_type_where_there_are_conflicts(memsim: Run, tile: Path) -> None:
     last = memsim("analyze", tile, LAUNCH).out.splitlines()[-1]
     assert last == (

@@ -26,6 +26,7 @@ def test_code_has_source_lines_and_its_chip() -> None:
     assert ("kernel.cu", 4) in places_of(made)
 
 
+@pytest.mark.slow
 def test_another_standard_replaces_the_default() -> None:
     needs_17 = "template <auto N> struct Value {};\n" + GOOD.replace("int n", "Value<3>, int n")
     assert ".entry scale" in ptx_in(compile_cubin(needs_17))
@@ -38,6 +39,7 @@ def test_the_release_of_a_compiler() -> None:
     assert release_of(".version 8.0\n.target sm_90\n") is None
 
 
+@pytest.mark.slow
 def test_a_file_is_named_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "scale.cu").write_text(GOOD)
@@ -146,6 +148,7 @@ def test_a_file_that_is_not_text(tmp_path: Path) -> None:
         compile_cubin(tmp_path / "binary.cu")
 
 
+@pytest.mark.slow
 def test_host_code_is_set_aside(no_nvcc: None) -> None:
     assert ".entry scale" in ptx_in(compile_cubin(HOST))
     with pytest.raises(MemsimError, match='identifier "FACTOR" is undefined'):
@@ -187,6 +190,7 @@ def test_what_nvrtc_refuses_goes_to_nvcc(fake_nvcc: None) -> None:
     assert made.names.name_of(file.decode()) == "mine/host.cu"
 
 
+@pytest.mark.slow
 def test_what_nvrtc_takes_does_not_go_to_nvcc(fake_nvcc: None) -> None:
     for text in (GOOD, HOST):
         assert compile_cubin(text).compiler.startswith("NVRTC")

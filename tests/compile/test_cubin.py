@@ -48,16 +48,19 @@ def test_a_chip_that_no_compiler_knows_is_told(with_nvcc: bool, monkeypatch: pyt
     assert compile_cubin(GOOD, arch="sm_90")
 
 
+@pytest.mark.slow
 def test_macros_reach_the_code() -> None:
     two, three = (code(compile_cubin(SCALE, [f"-DFACTOR={value}"])) for value in ("2.0f", "3.0f"))
     assert two == code(compile_cubin(GOOD)) != three
 
 
+@pytest.mark.slow
 def test_the_same_source_makes_the_same_bytes(tmp_path: Path) -> None:
     source = write(tmp_path / "scale.cu")
     assert compile_cubin(source).cubin == compile_cubin(source).cubin
 
 
+@pytest.mark.slow
 def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
     here, there = (
         compile_cubin(write(tmp_path / folder / "scale.cu")) for folder in ("here", "there/and/deeper")
@@ -66,6 +69,7 @@ def test_code_does_not_depend_on_the_folder(tmp_path: Path) -> None:
     assert here.cubin != there.cubin  # the line tables say where the header is
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("text", [GOOD, HOST], ids=["device code", "host code set aside"])
 def test_a_file_without_headers_of_its_own_makes_the_same_cubin_in_every_folder(
     tmp_path: Path, text: str
@@ -149,6 +153,7 @@ def test_warnings_are_kept() -> None:
     assert "never referenced" in compile_cubin(GOOD.replace("{\n", "{\n    int unused;\n", 1)).log
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_nvcc_takes_host_code() -> None:
     compiled = compile_cubin(HOST, name="mine/host.cu", compiler="nvcc")

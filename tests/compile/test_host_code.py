@@ -92,6 +92,7 @@ def test_what_nvrtc_takes_as_it_is_is_not_touched(no_nvcc: None) -> None:
     assert "set aside" not in compile_cubin(GOOD).compiler
 
 
+@pytest.mark.slow
 def test_tree_sitter_is_imported_only_where_host_code_stands_in_the_way() -> None:
     code = (
         "import sys, memsim\nfrom memsim.compile.cuda_source import compile_cubin\n"
@@ -143,6 +144,7 @@ def test_limits_are_those_of_the_library_if_it_has_them(no_nvcc: None) -> None:
         assert "host code set aside" in compiled.compiler and "redefinition" not in compiled.log
 
 
+@pytest.mark.slow
 def test_lines_of_a_header_are_its_own(tmp_path: Path, no_nvcc: None) -> None:
     (tmp_path / "parts.h").write_text(
         "#pragma once\n#include <string>\nstd::string name();\n"
@@ -155,6 +157,7 @@ def test_lines_of_a_header_are_its_own(tmp_path: Path, no_nvcc: None) -> None:
     assert files_of(compile_cubin(tmp_path / "k.cu", name="k.cu")) == ["k.cu", "parts.h"]
 
 
+@pytest.mark.slow
 def test_headers_that_are_missing_are_told_all_at_once(tmp_path: Path, no_nvcc: None) -> None:
     text = (
         '#include <vector>\n#include "one.h"\n#include "two.h"\n__global__ void k(float *x) { x[0] = ONE; }\n'
@@ -200,6 +203,7 @@ int main() { std::cout << "done"; }
 """
 
 
+@pytest.mark.slow
 def test_a_macro_before_a_type_with_arguments_is_no_type(no_nvcc: None) -> None:
     """The parser alone would take `mat<T, N, M>` for what is declared, and cut the function's body off."""
     text = set_aside({"a.cu": MATRIX}, "a.cu")["a.cu"].splitlines()
@@ -235,6 +239,7 @@ def test_instances_that_the_source_launches_and_those_that_are_asked_for(no_nvcc
         compile_cubin(text, instances=["fill<what, 3>"])
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_nvcc() is None, reason="needs nvcc")
 def test_nvcc_makes_instances_too() -> None:
     text = "template <typename T, int N> __global__ void fill(T *x) { x[threadIdx.x] = N; }\nint main() {}\n"
@@ -287,6 +292,7 @@ int main() { std::cout << 1; }
 """
 
 
+@pytest.mark.slow
 def test_a_call_without_its_semicolon_is_an_error_and_not_set_aside(tmp_path: Path) -> None:
     source = tmp_path / "turn.cu"
     source.write_text(BARRIER % "")
@@ -317,6 +323,7 @@ int main() { k<<<1, 32>>>(0, 0); }
 """
 
 
+@pytest.mark.slow
 def test_older_code_compiles(tmp_path: Path, no_nvcc: None) -> None:
     """A byte order mark, constants of constants, `register`, words of gcc's in front of a union."""
     file = tmp_path / "legacy.cu"
@@ -363,6 +370,7 @@ void run(int *x) {{
         assert len(runs) <= 4
 
 
+@pytest.mark.slow
 def test_an_error_of_no_instance_is_not_looked_for_in_each(
     no_nvcc: None, runs: list[tuple[str, ...]]
 ) -> None:
@@ -379,6 +387,7 @@ void run(int *x) {{ {launched} }}
     assert len(read_cubin(compile_cubin(code.replace("unknown", "7")).cubin).kernels) == 21
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("included", "value"), [("#include <cuda.h>", 7), ("", 5)])
 def test_the_release_is_known_where_the_driver_s_header_is_included(
     no_nvcc: None, included: str, value: int
@@ -419,6 +428,7 @@ def test_an_assertion_beside_host_code_is_held(no_nvcc: None) -> None:
     assert "vector" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_an_assertion_of_a_header_is_held(tmp_path: Path, no_nvcc: None) -> None:
     (tmp_path / "sizes.h").write_text("enum { TILE = 4 };\nstatic_assert(TILE == 4);\n")
     file = tmp_path / "k.cu"
@@ -430,6 +440,7 @@ def test_an_assertion_of_a_header_is_held(tmp_path: Path, no_nvcc: None) -> None
     assert (Path(caught.value.file or "").name, caught.value.line) == ("sizes.h", 2)
 
 
+@pytest.mark.slow
 def test_headers_of_another_release_beside_crt_are_not_taken(
     tmp_path: Path, no_nvcc: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def unknown(analysis: Analysis) -> list[str]:
 # --- what the compiler did is in the machine code -----------------------------------------------
 
 
+@pytest.mark.slow
 def test_reads_that_the_compiler_merged(module: Any) -> None:
     analysis = analyze(module, "merged", 2, 128, Array((2048,)), Array((256,)))
     assert (analysis.totals[LDS], analysis.totals[LDS_CONFLICTS]) == (128, 64)
@@ -173,6 +174,7 @@ def test_loads_from_several_chips_have_rows(ways: Any) -> None:
     assert analysis.totals[LD_REQUESTS] is None and analysis.totals[ST_REQUESTS] == 1
 
 
+@pytest.mark.slow
 def test_matrix_operands_in_shared_memory_have_rows(tmp_path: Path) -> None:
     source = tmp_path / "wgmma.cu"
     source.write_text(
@@ -205,6 +207,7 @@ def test_matrix_operands_in_shared_memory_have_rows(tmp_path: Path) -> None:
 # --- memory that nobody wrote ---------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_shared_memory_that_nobody_wrote_is_not_known(module: Any) -> None:
     analysis = analyze(module, "never_written", 1, 64, Array((64,)), Array((64,)))
     assert unknown(analysis) == ["global store"]
@@ -304,6 +307,7 @@ extern "C" __global__ void k(float *o, const int *at, int loud) {
 """
 
 
+@pytest.mark.slow
 def test_a_function_of_the_driver_is_named() -> None:
     """What printf writes, and where, is in no file: it is neither dropped nor an end, nor an access of the
     kernel.
@@ -319,6 +323,7 @@ def test_a_function_of_the_driver_is_named() -> None:
     assert loud.undecided[ST_REQUESTS].least == 1 and "printf call is not counted" in loud.verdict
 
 
+@pytest.mark.slow
 def test_an_assertion_that_fails_ends_the_kernel() -> None:
     """Code that stands behind it belongs to other lanes."""
     kernel = machine_kernel(

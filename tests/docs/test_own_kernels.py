@@ -63,6 +63,7 @@ def test_a_file_of_ones_own_with_main(memsim: Run) -> None:
     assert "transpose<double,16>" in another
 
 
+@pytest.mark.slow
 def test_values_that_only_a_run_knows(memsim: Run) -> None:
     asks, given = (typed(memsim, line) for line in block("sh", "analyze rows.cu").splitlines())
     names = " ".join(f"--let {name}=..." for name in ("height", "m_SIZE", "sums_SIZE", "width"))

@@ -57,6 +57,7 @@ def done(script: str, folder: Path, *before: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_a_block_has_its_launches_and_the_device_stays(tmp_path: Path) -> None:
     (tmp_path / "library.cu").write_text(LIBRARY)
@@ -77,6 +78,7 @@ def test_a_block_has_its_launches_and_the_device_stays(tmp_path: Path) -> None:
     assert within.stdout == "[]\n" and "memsim: 1 launch of 1 kind" in within.stderr
 
 
+@pytest.mark.slow
 def test_another_cuda_that_is_loaded_is_told(tmp_path: Path) -> None:
     (tmp_path / "other.c").write_text("int nothing;")
     subprocess.run(["cc", "-shared", "other.c", "-o", "libcudart.so.12"], cwd=tmp_path, check=True)

@@ -74,6 +74,7 @@ def project(
     return made
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_each_kind_of_launch_is_guarded_by_the_baseline(project: Folder) -> None:
     assert project.run("baseline").out.startswith("memsim-baseline.toml: 3 kernels, 5 accesses; ")
@@ -90,6 +91,7 @@ def test_each_kind_of_launch_is_guarded_by_the_baseline(project: Folder) -> None
     assert "memsim suggest 'small" not in done.out  # which would not know it
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_budgets_apply_to_the_launches_that_have_such_accesses(project: Folder) -> None:
     budgets = 'budgets = ["ways <= 1", "sites(kernel=small*, store, global).sectors_per_request <= 4"]\n'
@@ -126,6 +128,7 @@ def test_a_launch_that_is_not_made_any_more_is_told_and_a_failure_keeps_the_entr
     assert all(entry.strip() in path.read_text() for entry in entries)
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_a_program_of_a_branch_is_checked_against_the_branch(project: Folder) -> None:
     project.run("baseline")
@@ -165,6 +168,7 @@ def test_a_program_that_does_not_run_is_an_error(folder: Folder, command: str, w
     assert folder.run("baseline").code == 2 and not (folder.path / "memsim-baseline.toml").exists()
 
 
+@pytest.mark.slow
 @needs_nvcc
 def test_a_launch_that_fails_is_an_error(folder: Folder, programs: Path) -> None:
     target = f"[[targets]]\nname = 'x'\ncommand = [{str(programs)!r}, 'out_of_bounds']"

@@ -54,7 +54,7 @@ class Ran:
         self.kinds: list[LaunchKind] = list(launches.kinds.values())
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "times"),
     [
@@ -123,6 +123,7 @@ def test_launches_made_before_are_remembered(programs: Path) -> None:
     assert (grow.kernel, grow.times, grow.remembered) == ("grow", 9, 0)
 
 
+@pytest.mark.slow
 def test_a_program_manages_virtual_memory(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source, made = SOURCE.with_name("virtual_memory.cu"), tmp_path / "virtual_memory"
     linked = ["-L", libraries(), "-l:libcuda.so.1"]
@@ -225,6 +226,7 @@ def test_two_programs_at_once(programs: Path) -> None:
     assert done.code == 0 and sorted(kind.kernel for kind in done.kinds) == ["add", "scaled"]
 
 
+@pytest.mark.slow
 def test_the_static_runtime_is_told_how_to_build(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "a.cu"
     source.write_text("int main() { void *p; return cudaMalloc(&p, 4) ? 7 : 0; }")
@@ -254,6 +256,7 @@ def test_a_recorded_launch_has_its_textures(programs: Path, tmp_path: Path) -> N
     assert (texture.array[..., 0] == np.arange(32, dtype="f4").reshape(4, 8)).all()
 
 
+@pytest.mark.slow
 def test_textures_in_a_struct_are_told(tmp_path: Path) -> None:
     (tmp_path / "a.cu").write_text("""
         struct Both { int n; cudaTextureObject_t t; };

@@ -78,6 +78,7 @@ def test_tags_of_numba_are_no_part_of_a_name() -> None:
     assert ABI_TAGS.sub("", "f<int [4]>") == "f<int [4]>"
 
 
+@pytest.mark.slow
 def test_a_suite_runs_with_memsim_for_a_device(pytester: pytest.Pytester, programs: Path) -> None:
     pytester.makepyfile("""
         import ctypes

@@ -58,7 +58,7 @@ def test_a_change_cannot_rewrite_the_baseline_it_is_judged_by(main_and_change: F
     assert "tile: worse than the baseline" in done.out
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -124,7 +124,7 @@ def test_a_kernel_that_was_unguarded_before_is_not_new(main_and_change: Folder) 
     assert done.out.startswith("1 of 2 kernels guarded; unguarded: `scale` (scale.cu:1)\n")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("launch", ["", "grid = 1\nblock = [32, 32]\n"])
 @pytest.mark.parametrize("is_removed", [True, False])
 def test_a_kernel_that_is_gone_is_told(main_and_change: Folder, launch: str, is_removed: bool) -> None:
@@ -156,6 +156,7 @@ def test_a_base_without_a_project_has_nothing_to_say(folder: Folder) -> None:
     assert done.code == 2 and "git knows no revision 'nowhere' here" in done.out
 
 
+@pytest.mark.slow
 def test_a_branch_that_only_the_remote_has(main_and_change: Folder) -> None:
     git(main_and_change, "update-ref", "refs/remotes/origin/base", "main")
     worse(main_and_change)

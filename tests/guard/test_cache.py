@@ -437,7 +437,7 @@ class Logged(KernelFile):
         return super()._module(arch)
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suffix", "jobs"),
     [
@@ -508,6 +508,7 @@ def test_a_job_that_was_sent_has_the_same_key(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_what_processes_made_is_known_before(tmp_path: Path) -> None:
     jobs = [compiled_kernels()[name].job((64, 64)) for name in ("transpose_naive", "transpose_xor")]
     assert not any(cache.is_known_before(job, tmp_path) for job in jobs)

@@ -66,6 +66,7 @@ def test_the_baseline_is_the_budget_where_there_is_none(tile: Tile) -> None:
     assert "nothing changed" in project.run("baseline").out
 
 
+@pytest.mark.slow
 def test_worse_fails_and_better_says_so(tile: Tile) -> None:
     project = tile()
     project.run("baseline")
@@ -208,7 +209,7 @@ def test_a_kernel_that_no_longer_compiles(tile: Tile) -> None:
     assert project.run("check").code == 0
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("spoiled", ["", "schema = 1\n", "not toml at all", "<<<<<<< ours\n"])
 def test_a_baseline_that_cannot_be_read(tile: Tile, spoiled: str) -> None:
     project = tile("ways <= 1")  # which needs no baseline
@@ -303,6 +304,7 @@ def test_a_ptx_file(tile: Tile) -> None:
     assert project.run("check").code == 0
 
 
+@pytest.mark.slow
 def test_folders_of_headers_are_the_project_s(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.write("include/tile.cuh", TILE)
     folder.write("src/tile.cu", '#include "tile.cuh"')

@@ -97,6 +97,7 @@ def test_kernels_that_only_one_side_has() -> None:
 # --- what A and B may be
 
 
+@pytest.mark.slow
 def test_two_kernels(folder: Folder) -> None:
     done = folder.run("compare", "kernel_v4_colmajor", "kernel_v4", "--size", "128,128,16")
     assert done.code == 0
@@ -147,6 +148,7 @@ def test_saved_analyses_and_traces(tile: Tile) -> None:
     assert made["kernels"][0]["verdict"] == "before.json -> tile.cu: 1 worse, of 4 accesses"
 
 
+@pytest.mark.slow
 def test_the_launch_of_a_saved_analysis_is_known(folder: Folder) -> None:
     v4 = ("kernel_v4", "--size", "128,128,16")
     folder.write("v4.json", folder.run("analyze", *v4, "--json").out)
@@ -164,6 +166,7 @@ def test_the_launch_of_a_saved_analysis_is_known(folder: Folder) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_targets_of_the_project(tile: Tile) -> None:
     project = tile()
     more = TARGET.replace("-DPAD=1", "-DPAD=0") + 'name = "bare"\n'

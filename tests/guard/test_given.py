@@ -99,7 +99,7 @@ def test_a_source_that_changed_alone_is_refused(
     assert f"{edited} has changed since the baseline, and k.{project[0]} has not" in said
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("edited", ["k.cu", "pad.h"])
 def test_compiled_anew_it_is_judged(project: tuple[str, bool], run: Run, edited: str) -> None:
     assert run("baseline")[0] == 0

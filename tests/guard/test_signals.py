@@ -58,7 +58,7 @@ def until(condition, seconds: float = 60) -> bool:  # type: ignore[no-untyped-de
     return False
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
 def test_no_worker_stays_behind(tmp_path: Path, number: signal.Signals) -> None:
     for name in "ab":

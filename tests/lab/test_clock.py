@@ -111,6 +111,7 @@ def test_the_exported_file_needs_nothing(tmp_path: Path) -> None:
     assert done.returncode == 0 or done.stderr.startswith("memsim probe: ")
 
 
+@pytest.mark.slow
 def test_the_exported_file_records_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {"__name__": "exported"}

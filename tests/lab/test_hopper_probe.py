@@ -230,6 +230,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch, recording: HopperRecording) -> list[lis
     return asked
 
 
+@pytest.mark.slow
 def test_a_run_repeats_the_launches(recording: HopperRecording, gpu: list[list[str]]) -> None:
     shares: list[float] = []
     (made,) = run_hopper([recording], shares.append)

@@ -52,7 +52,7 @@ def test_patterns_are_many_and_of_many_kinds() -> None:
     assert (np.diff(far, axis=1) == 16).all() and not (far[:, 0] % 128).any()
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("instruction", EXECUTED_HERE, ids=lambda instruction: instruction.name)
 def test_each_pattern_has_its_line_and_its_addresses(instruction: Any) -> None:
     """The program on the emulator asks for what its table says, under the line of the pattern."""

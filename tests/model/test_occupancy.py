@@ -148,6 +148,7 @@ def test_dynamic_shared_memory_counts() -> None:
     assert [bound.occupancy.blocks for bound in found if bound.occupancy] == [32, 2]
 
 
+@pytest.mark.slow
 def test_a_function_of_the_system_takes_its_registers(tmp_path: Path) -> None:
     file = tmp_path / "says.cu"
     file.write_text(

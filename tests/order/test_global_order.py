@@ -85,6 +85,7 @@ def drawn(rng: np.random.Generator) -> list[Access]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("together", [1, 4])
 def test_as_all_pairs(together: int) -> None:
     rng = np.random.default_rng(20261123)

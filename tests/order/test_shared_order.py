@@ -186,7 +186,7 @@ def _reasons(name: str, blocks: int) -> tuple[str, ...]:
     ).uncertain
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("blocks", [1, BLOCKS])
 @pytest.mark.parametrize("name", TWINS)
 def test_a_missing_barrier_makes_counts_uncertain(name: str, blocks: int) -> None:

@@ -233,7 +233,7 @@ def _reasons(name: str, blocks: int) -> tuple[str, ...]:
     return trace(kernel, blocks, 128, [np.zeros(1 << 17, np.int32), NUMBERS]).uncertain
 
 
-@pytest.mark.some(16)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("blocks", [2, 6])
 @pytest.mark.parametrize("name", [*BLOCKS, *CLUSTERS])
 def test_counts_are_certain_if_what_they_depend_on_is_ordered(name: str, blocks: int) -> None:

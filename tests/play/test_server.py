@@ -80,12 +80,14 @@ def saved(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): b64encode(path.read_bytes()).decode() for path in files}
 
 
+@pytest.mark.slow
 def test_a_saved_launch_becomes_a_report(port: int, tmp_path: Path) -> None:
     files = saved(tmp_path / "run")
     good, page = ask(port, "/launch", json.dumps(files).encode())
     assert good.status == 200 and b"transpose_naive: worst is the load" in page
 
 
+@pytest.mark.slow
 def test_what_is_no_saved_launch_is_refused(port: int, tmp_path: Path) -> None:
     files = saved(tmp_path / "run")
     outside = tmp_path / "outside.txt"

@@ -35,6 +35,7 @@ def sanitized(body: str, tool: str = SYNC, cluster: int | None = 2) -> Sanitized
 LOAD = "__shared__ float s[64];\n{0}\no[t] = load(of(at(s + t), rank() ^ 1));\n{1}"
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("before", "behind", "kinds"),
     [
@@ -61,6 +62,7 @@ tell(of(at(&b), rank() ^ 1));
 """
 
 
+@pytest.mark.slow
 def test_a_wait_for_the_arrivals_of_another_block_keeps_a_block_alive() -> None:
     def of(before: str, behind: str) -> set[str]:
         return {one.kind for one in sanitized(RING.replace("{0}", before).replace("{1}", behind)).findings}
@@ -70,6 +72,7 @@ def test_a_wait_for_the_arrivals_of_another_block_keeps_a_block_alive() -> None:
     assert not of("meet();", "if (t < 32) wait(at(&b));")  # a block ends with its last thread
 
 
+@pytest.mark.slow
 def test_an_mbarrier_is_initialized_before_other_blocks_arrive_there() -> None:
     early = RING.replace("{1}", "wait(at(&b)); meet();")
     late = "meet();\n" + RING.replace("{1}", "wait(at(&b)); meet();")
@@ -96,12 +99,14 @@ send(of(at(s + t), rank() ^ 1), of(at(&b), rank() ^ 1));
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("body", "cluster"), [(COPY, None), (SENT, 2)])
 def test_a_block_does_not_end_before_what_is_copied_to_it_is_there(body: str, cluster: int | None) -> None:
     assert not sanitized(body.replace("{0}", "wait(at(&b));"), cluster=cluster).findings
     assert COPIED in {one.kind for one in sanitized(body.replace("{0}", ""), cluster=cluster).findings}
 
 
+@pytest.mark.slow
 def test_the_fence_behind_an_initialization_leaves_nothing_in_machine_code() -> None:
     """PTX ISA, `fence.mbarrier_init`: so code with it and without is one, and neither is an error."""
     fence = 'if (t == 0) asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");'

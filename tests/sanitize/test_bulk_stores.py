@@ -50,6 +50,7 @@ def sanitized(
     return tuple(one for one in found.findings if one.space != "shared")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("wait", "count"),
     [
@@ -106,6 +107,7 @@ if (b == 1) { if (t == 0) { while (atomicAdd(f, 0u) == 0); __threadfence(); } __
 """
 
 
+@pytest.mark.slow
 def test_a_flag_tells_of_a_copy_that_was_waited_for() -> None:
     assert not sanitized(FLAG.replace("{0}", "WRITTEN"), 2)
     assert [one.count for one in sanitized(FLAG.replace("{0}", ""), 2)] == [64]
@@ -178,6 +180,7 @@ o[t + {1}] = q[t];"""
 ARRIVE = 'asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(at(&x)) : "memory");'
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("wait", "count"),
     [
@@ -213,6 +216,7 @@ if (t == 0) {{ expect(at(&w), 256); get(q, o + {2}, 256, at(&w)); }}
 wait(at(&w)); o[t + 256] = q[t];"""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("before", "behind", "count"),
     [
@@ -242,12 +246,14 @@ if (b == 1 && t == 0) {{ while (atomicAdd(f, 0u) == 0); __threadfence(); {1}
 """
 
 
+@pytest.mark.slow
 def test_a_flag_hands_on_what_is_behind_a_proxy_fence() -> None:
     for before, behind in ((GLOBAL_FENCE, ""), ("", GLOBAL_FENCE), (BOTH_FENCES, ""), ("", BOTH_FENCES)):
         assert not sanitized(HANDED.format(before, behind), 2)
     assert [one.count for one in sanitized(HANDED.format("", ""), 2)] == [64]
 
 
+@pytest.mark.slow
 def test_a_proxy_fence_of_global_memory_is_none_of_shared_memory() -> None:
     text = f"{HOPPER}{STORE}__global__ void k(float *o) {{ int t = threadIdx.x; __shared__ alignas(128) float s[64];"
     body = "s[t] = t; {0} __syncthreads(); if (t == 0) {{ put(o, s, 256); DONE; }} }}"

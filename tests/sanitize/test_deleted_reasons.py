@@ -26,6 +26,7 @@ def reasons(one: Job, *begins: str) -> list[str]:
     return [reason(one, op) for op in ordering(one.loaded, begins)]
 
 
+@pytest.mark.slow
 def test_a_barrier_is_missed_where_a_pair_is_left_without_order() -> None:
     body = "__shared__ float s[64]; s[t] = t; __syncthreads(); o[t] = s[t ^ {0}];"
     assert reasons(job(body.replace("{0}", "1")), "BAR") == [PAIRS]  # within a warp
@@ -40,12 +41,14 @@ __syncthreads(); s[t] = t; {arrive} {other} wait(at(&b)); o[t] = s[t ^ 32];"""
     assert reasons(job(body), "SYNCS.PHASECHK")[0] == found
 
 
+@pytest.mark.slow
 def test_the_last_barrier_of_a_cluster_is_missed_behind_accesses_to_other_blocks() -> None:
     for behind, found in (("meet();", UNCHECKED), ("meet(); meet();", WAITED)):
         one = job(LOAD.replace("{0}", "s[t] = t; meet();").replace("{1}", behind), 2)
         assert reason(one, [*ordering(one.loaded, ("UCGABAR_WAIT",))][-1]) == found
 
 
+@pytest.mark.slow
 def test_a_proxy_fence_is_missed_behind_stores() -> None:
     body = """__shared__ alignas(128) float s[64]; __shared__ alignas(8) u64 b; {0}
 if (t == 0) init(at(&b)); FENCE; __syncthreads(); if (t == 0) { put(o, s, 256); DONE; }"""
@@ -53,6 +56,7 @@ if (t == 0) init(at(&b)); FENCE; __syncthreads(); if (t == 0) { put(o, s, 256); 
     assert UNCHECKED in reasons(job(body.replace("{0}", "s[t] = t;")), "FENCE")
 
 
+@pytest.mark.slow
 def test_a_wait_for_a_product_is_missed_where_its_registers_are_read() -> None:
     whole = job_of(kernel(), 1, 128, [np.zeros(256, np.float32), np.zeros((256, 4), np.int32)])
     assert set(reasons(whole, "WARPGROUP.DEPBAR")) == {UNCHECKED}

@@ -32,6 +32,7 @@ def test_blocks_are_not_ordered() -> None:
     assert not sanitized("o[i] = p[(i + 64) % 256];").findings
 
 
+@pytest.mark.slow
 def test_warps_of_a_block_are_ordered_by_its_barriers() -> None:
     body = "p[i] = 1;\n{0}\no[i] = p[i ^ 32];"
     (one,) = sanitized(body.replace("{0}", "")).findings
@@ -77,6 +78,7 @@ def test_the_last_block_knows_what_is_behind_fences(without: str) -> None:
     assert ("has told" in one.kind) == (without == "/*acquire*/")
 
 
+@pytest.mark.slow
 def test_one_thread_that_stores_and_counts_needs_no_barrier() -> None:
     one_stores = LAST.replace("p[i] = 1", "if (t == 0) p[b * 64] = 1").replace("/*barrier*/", "//")
     assert not sanitized(one_stores).errors
@@ -139,6 +141,7 @@ def test_acquire_and_release_of_the_library() -> None:
     assert errors("relaxed", "release") and errors("acquire", "relaxed")
 
 
+@pytest.mark.slow
 def test_a_thread_that_does_not_look_at_a_flag_has_not_waited() -> None:
     body = "p[i] = 1;\n__threadfence();\n__syncthreads();\n{0}\n__threadfence();\no[128 + i] = p[1];"
     assert sanitized(body.replace("{0}", "atomicAdd((int *)o, 1);")).errors
@@ -157,6 +160,7 @@ def test_named_barriers_order_global_memory() -> None:
     assert sanitized(f"if (t < 64) {{ {other} }}", block=96).errors
 
 
+@pytest.mark.slow
 def test_all_blocks_meet() -> None:
     body = "p[i] = 1;\n{0}\no[i] = p[(i + 64) % 256];"
     meet = "cooperative_groups::this_grid().sync();"

@@ -128,6 +128,7 @@ if (t >= 32) { wait(at(&full)); o[t + 64] = s[t - 32];
     assert {found.findings[0].first.does, found.findings[0].second.does} == {"loads", "copies"}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("barrier", ["meet();", "", "__syncthreads();"])
 def test_shared_memory_of_another_block_is_ordered_by_the_clusters_barrier(barrier: str) -> None:
     body = f"""
@@ -166,6 +167,7 @@ meet();
         assert {found.findings[0].first.does, found.findings[0].second.does} == {"stores", "loads"}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("first", "second", "kind"),
     [

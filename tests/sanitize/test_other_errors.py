@@ -27,6 +27,7 @@ def sanitized(body: str, tool: str, block: Any = 64, grid: Any = 1, head: str = 
     return sanitize_job(job_of(machine_kernel(text), grid, block, args), tools=(tool,))
 
 
+@pytest.mark.slow
 def test_each_access_out_of_bounds_is_found_and_the_launch_goes_on() -> None:
     found = sanitized("p[t] = o[t + 4];\no[t - 1] = 1;\np[t + 100] = 2;", BOUNDS)
     kinds = {one.first.does: (one.kind, one.count, one.first.thread) for one in found.findings}
@@ -44,6 +45,7 @@ def test_a_misaligned_access_is_found() -> None:
     assert not sanitized("*(float2 *)(p + 2 * t) = make_float2(1, 2);", BOUNDS).findings
 
 
+@pytest.mark.slow
 def test_a_shared_array_has_its_own_extent() -> None:
     body = "__shared__ float s[64];\n__shared__ float q[64];\ns[t] = q[t] = 1;\n__syncthreads();\n"
     found = sanitized(
@@ -54,6 +56,7 @@ def test_a_shared_array_has_its_own_extent() -> None:
     assert not sanitized(body + "s[t] = 2;\n__syncthreads();\no[t] = s[t] + q[t];", BOUNDS).findings
 
 
+@pytest.mark.slow
 def test_shared_memory_that_nobody_wrote_is_found() -> None:
     body = "__shared__ float s[64];\nif (t < {0}) s[t] = o[t];\n__syncthreads();\no[t] = s[63 - t];"
     found = sanitized(body.replace("{0}", "60"), INIT)
@@ -76,6 +79,7 @@ def test_lanes_that_wait_forever_are_found_with_what_they_wait_for() -> None:
     assert not sanitized(two.replace("{0}", "1"), SYNC).findings
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("what", "arrives", "waits"), [("arrival", 1, 0), ("wait", 0, 1)])
 def test_an_mbarrier_is_initialized(what: str, arrives: int, waits: int) -> None:
     body = (
@@ -164,6 +168,7 @@ def test_a_shuffle_reads_from_lanes_that_execute_it(
         assert found[0].count == count * 3 * (1 if "return" in body else 2)
 
 
+@pytest.mark.slow
 def test_a_shuffle_from_a_computed_lane_is_named_where_a_part_of_a_warp_executes_it() -> None:
     body = "{0} o[t] = __shfl_sync(__activemask(), p[t], (int)p[t + 64]);"
     assert not sanitized(body.replace("{0}", ""), SYNC).limits
@@ -171,6 +176,7 @@ def test_a_shuffle_from_a_computed_lane_is_named_where_a_part_of_a_warp_executes
     assert limit == "from which lanes the shuffle at k.cu:3 reads"
 
 
+@pytest.mark.slow
 def test_a_shuffle_reads_from_no_lane_that_there_is_not() -> None:
     body = "o[t] = __shfl_xor_sync(~0u, p[t], {0});"
     assert [one.count for one in sanitized(body.replace("{0}", "16"), SYNC, 16).findings] == [16]

@@ -35,6 +35,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_without_a_target_all_of_the_project_are_looked_at(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -47,6 +48,7 @@ def test_without_a_target_all_of_the_project_are_looked_at(
     assert main(["sanitize"]) == 0
 
 
+@pytest.mark.slow
 def test_a_target_that_does_not_compile_is_not_judged(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "memsim.toml").write_text(WITH + TARGET.format("broken", "no_such_name"))
     assert main(["sanitize"]) == 2
@@ -74,6 +76,7 @@ k<<<1, 64>>>(o, 64); }
 """
 
 
+@pytest.mark.slow
 def test_each_launch_of_a_file_is_looked_at(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "many.cu").write_text(LAUNCHES)
     assert main(["sanitize", "many.cu", "--let", "m=1"]) == 1
@@ -91,6 +94,7 @@ def test_each_launch_of_a_file_is_looked_at(here: Path, capsys: pytest.CaptureFi
     assert main(["sanitize", "many.cu", "--tool", "race"]) == 2
 
 
+@pytest.mark.slow
 def test_several_launches_are_one_document(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "many.cu").write_text(LAUNCHES)
     schema = SCHEMAS["sanitize_launches"]
@@ -114,6 +118,7 @@ def test_several_launches_are_one_document(here: Path, capsys: pytest.CaptureFix
     assert [len(one["sanitized"]["findings"]) for one in document["launches"]] == [1, 0]
 
 
+@pytest.mark.slow
 def test_of_several_kernels_one_is_launched(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     unused = "__global__ void unused(int *o) { o[0] = 1; }\n"
     main_of_one = "int main() { int *o; cudaMalloc(&o, 256); k<<<1, 64>>>(o); }"

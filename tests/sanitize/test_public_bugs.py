@@ -112,7 +112,7 @@ BUGS = (
 )
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.thread.partition(":")[0] for bug in BUGS])
 def test_the_error_is_found_and_its_fix_is_clean(bug: PublicBug) -> None:
     wrong = SYNCTHREADS if bug.tool == SYNC else ""

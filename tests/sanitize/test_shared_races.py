@@ -48,6 +48,7 @@ PLAIN = "__global__ void k(float *o) { int t = threadIdx.x;\n{0}\n}"
 SHIFT = "__shared__ float s[64];\ns[t] = t;\n{0}\no[t] = t >= 32 ? s[t - 32] : s[t];"
 
 
+@pytest.mark.slow
 def test_a_load_of_what_another_warp_stores_is_a_race() -> None:
     found = sanitized(SHIFT.format(""))
     one: Hazard = found.findings[0]
@@ -75,6 +76,7 @@ def test_the_next_turn_of_a_loop_overwrites_what_others_load(barrier: str, is_ra
         assert "in the loop, behind" in found.findings[0].cure
 
 
+@pytest.mark.slow
 def test_lanes_that_diverged_are_ordered_by_syncwarp() -> None:
     loop = "#pragma unroll 1\nfor (int i = 0; i < (int)o[40]; i++)"
     body = (
@@ -89,6 +91,7 @@ def test_lanes_that_diverged_are_ordered_by_syncwarp() -> None:
     assert not sanitized(body.replace("{0}", "__syncwarp();"), 32, args=[given]).findings
 
 
+@pytest.mark.slow
 def test_lanes_that_diverged_before_a_barrier_are_forgotten_behind_it() -> None:
     loop = "#pragma unroll 1\nfor (int i = 0; i < (int)o[40]; i++)\n"
     body = (
@@ -117,6 +120,7 @@ def test_blocks_that_all_differ_keep_their_own_lanes() -> None:
     assert (one.first.block, one.first.thread, one.element, one.count) == (2, 4, "s[5]", 1)
 
 
+@pytest.mark.slow
 def test_atomics_race_with_plain_accesses_only() -> None:
     body = "__shared__ int s[1];\nif (t == 0) s[0] = 0;\n{0}\natomicAdd(s, t);\n{1}\nif (t == 0) o[0] = s[0];"
     sync = "__syncthreads();"
@@ -125,6 +129,7 @@ def test_atomics_race_with_plain_accesses_only() -> None:
     assert lines(sanitized(body.format(sync, ""))) == [(4, 6)]
 
 
+@pytest.mark.slow
 def test_an_atomic_that_is_a_loop_is_an_atomic() -> None:
     body = (
         "__shared__ float s[1];\nif (t == 0) s[0] = 0;\n{0}\natomicAdd(s, o[t]);\n__syncthreads();\n"
@@ -144,6 +149,7 @@ def test_copies_are_there_for_those_that_wait_behind_a_barrier() -> None:
         assert lines(found)[0][1] == 6 and found.findings[0].first.does == "copies to"
 
 
+@pytest.mark.slow
 def test_named_barriers_order_those_that_meet_there() -> None:
     body = (
         "__shared__ float s[96];\nif (t < 32) {{ s[t] = o[t]; {0} }}\n"
@@ -159,12 +165,14 @@ def test_named_barriers_order_those_that_meet_there() -> None:
     assert lines(sanitized(late, 96, head=NAMED)) == [(2, 3)]
 
 
+@pytest.mark.slow
 def test_lanes_of_one_instruction_that_store_to_one_place_are_possible_races() -> None:
     found = sanitized("__shared__ float s[8];\ns[t / 8] = o[t];\n__syncthreads();\no[t] = s[t / 8];")
     assert lines(found) == [(2, 2)] and found.findings[0].doubt
     assert not sanitized("__shared__ float s[64];\ns[t] = o[t];\n__syncthreads();\no[t] = s[t];").findings
 
 
+@pytest.mark.slow
 def test_blocks_that_do_other_things_are_told_apart() -> None:
     body = (
         "__shared__ float s[64];\ns[t] = o[t];\nif (blockIdx.x != 5) __syncthreads();\n"

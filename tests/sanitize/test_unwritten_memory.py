@@ -38,6 +38,7 @@ def test_global_memory_counts_as_written_unless_the_caller_says_that_it_is_not()
     assert not sanitized(body, "p", n=7).findings
 
 
+@pytest.mark.slow
 def test_an_atomic_reads_what_it_changes() -> None:
     (one,) = sanitized("atomicAdd(o + t, 1);", "o").errors
     assert one.first.does == "updates" and one.count == 128  # both blocks at once

@@ -26,6 +26,7 @@ for (int j = 0; j < 4; j++) s[j] += p[4 * i + j]; }
 for (int j = 0; j < 4; j++) o[4 * t + j] = s[j];"""
 
 
+@pytest.mark.slow
 def test_a_sum_without_a_first_value() -> None:
     assert not sanitized(SUM.replace("{0}", " = 0")).findings
     (one,) = sanitized(SUM.replace("{0}", ""), 64).findings
@@ -39,6 +40,7 @@ def test_threads_that_skip_the_loop_store_what_they_have_not_written() -> None:
     assert [(one.first.instruction.line, one.count) for one in found] == [(4, 2 * 40), (5, 2 * 24)]
 
 
+@pytest.mark.slow
 def test_an_array_in_registers_is_one_finding() -> None:
     assert not sanitized(SEVERAL.replace("{0}", " = {}")).findings
     (one,) = sanitized(SEVERAL.replace("{0}", "")).findings
@@ -55,6 +57,7 @@ for (int i = 0; i < n; i++) {
     assert not sanitized(body, block=block).findings
 
 
+@pytest.mark.slow
 def test_a_value_on_one_way_only() -> None:
     body = """float s{0};
 if (t < 40) { s = p[t]; o[t + 128] = s; }
@@ -65,6 +68,7 @@ o[t] = s;"""
     assert [one.count for one in found] == [2 * 24]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "body",
     [
@@ -78,6 +82,7 @@ def test_a_variable_in_a_half_of_a_register(body: str) -> None:
     assert not sanitized(body.replace("{0}", " = 0"), 64).findings
 
 
+@pytest.mark.slow
 def test_a_variable_in_a_half_of_a_register_without_a_value() -> None:
     body = "short s{0};\n#pragma unroll 1\nfor (int i = t; i < n; i += 8) s += p[i];\n((short *)o)[t] = s;"
     assert not sanitized(body.replace("{0}", " = 0"), 64).findings

@@ -187,6 +187,7 @@ def test_a_fat_binary_that_is_cut_off(tmp_path: Path) -> None:
     assert caught.value.file == str(tmp_path / "cut.fatbin")
 
 
+@pytest.mark.slow
 def test_of_a_library_only_the_kernel_asked_for_is_disassembled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

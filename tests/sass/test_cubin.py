@@ -127,6 +127,7 @@ def test_the_ptx_is_in_it(cubin: Cubin) -> None:
     assert "\n.target sm_90\n" in cubin.ptx and ".entry first(" in cubin.ptx
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("arch", "base"), [("sm_75", 0x160), ("sm_80", 0x160), ("sm_89", 0x160)])
 def test_older_chips_reserve_nothing(arch: str, base: int) -> None:
     first = read_cubin(compile_cubin(SOURCE, ["-DCLUSTER="], arch=arch).cubin).kernels["first"]
@@ -134,7 +135,7 @@ def test_older_chips_reserve_nothing(arch: str, base: int) -> None:
     assert first.static_shared == 128 * 4 + 17 * 8
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_90a", "sm_100a", "sm_120"])
 def test_what_nvcc_writes(arch: str) -> None:

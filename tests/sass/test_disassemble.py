@@ -38,6 +38,7 @@ def no_tool_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "run_program", refuse)
 
 
+@pytest.mark.slow
 def test_a_listing_has_code_and_lines() -> None:
     text = disassemble(CUBIN)
     assert "\t.section\t.text.scale" in text
@@ -50,6 +51,7 @@ def test_a_listing_is_kept(no_tool_runs: None, folder: Path) -> None:
     assert "EXIT ;" in disassemble(CUBIN)
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_made_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = disassemble(CUBIN)
     monkeypatch.setattr(module, "_run", lambda *arguments: text)
@@ -59,6 +61,7 @@ def test_a_damaged_file_is_made_anew(folder: Path, monkeypatch: pytest.MonkeyPat
         assert disassemble(CUBIN) == text
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path / "file"))

@@ -48,6 +48,7 @@ def analyzed(kernels: dict[str, Module], name: str, blocks: int, n: int, arch: s
     return memsim.analyze(kernels[arch][name], blocks, 64, ["i32[4096]", n], arch=arch)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("name", "blocks", "n"), COUNTED)
 def test_addresses_by_approximations_are_those_of_the_chip(
     name: str, blocks: int, n: int, kernels: dict[str, Module]

@@ -57,6 +57,7 @@ def test_a_compiler_is_ended(place: Place, monkeypatch: pytest.MonkeyPatch, comp
     assert caught.value.hint == f"{VARIABLE}=2 in the environment allows it 2 s"
 
 
+@pytest.mark.slow
 @posix
 def test_an_assembler_is_ended_with_what_it_started(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvcc and ptxas start others, which would go on alone."""
@@ -139,6 +140,7 @@ print(sum(range(9)))
     assert done.returncode == 0 and done.stdout.startswith("36\n")
 
 
+@pytest.mark.slow
 def test_what_comes_too_late_is_raised_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that holds the interpreter past its time is told so when it ends, and then never again."""
     monkeypatch.setenv(VARIABLE, "0.1")

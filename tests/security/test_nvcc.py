@@ -15,7 +15,7 @@ SOURCE = 'extern "C" __global__ void k(float *o) { o[threadIdx.x] = 1; }\n'
 pytestmark = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["k$(touch owned).cu", 'k";touch owned;".cu', "k`touch owned`.cu", "k.cu"])
 def test_a_file_name_is_no_command(place: Place, name: str) -> None:
     """A pull request chooses the names of its files; each is compiled."""

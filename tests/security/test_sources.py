@@ -53,7 +53,7 @@ def outside(place: Place, how: str) -> str:
     return {"absolute": str(place.secret), "relative": "../elsewhere/secret.txt"}[how]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("how", ["absolute", "relative", "a link", "a hidden file"])
 def test_a_file_outside_of_the_project_is_not_shown(memsim: Run, place: Place, how: str) -> None:
     """Its row has no code; the file is named, as the code does it."""
@@ -79,7 +79,7 @@ def test_the_environment_is_no_source(memsim: Run, place: Place, monkeypatch: py
     assert SECRET not in memsim("analyze", kernel("/proc/self/environ"), LAUNCH, "--json").out
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMATS)
 def test_no_format_of_check_shows_it(memsim: Run, place: Place, form: str) -> None:
     """A pull request reads them all; a line of the project is in those that have lines."""

@@ -70,6 +70,7 @@ def skips(tmp_path_factory: pytest.TempPathFactory) -> tuple[bytes, str]:
     return code, disassemble(code)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("elsewhere", [0, 1, 16])
 @pytest.mark.parametrize("threads", [32, 16])
 def test_a_group_branches_by_whether_lanes_of_the_mask_are_elsewhere(

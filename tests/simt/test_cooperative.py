@@ -68,7 +68,7 @@ def kernels(request: pytest.FixtureRequest) -> Any:
     return kernels_of(SOURCE, request.param)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("grid", [1, 8, (4, 3)])
 def test_a_sum_in_two_phases(kernels: Any, grid: Any) -> None:
     n, blocks = 5000, int(np.prod(grid))

@@ -45,7 +45,7 @@ def reasons(kernels: tuple[Module, str], name: str) -> tuple[str, ...]:
     return memsim.analyze(module[name], 1, 64, ["i32[8192]", 7], arch=arch).trace.uncertain
 
 
-@pytest.mark.some(10)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", EXACT)
 def test_exact(name: str, kernels: tuple[Module, str]) -> None:
     assert reasons(kernels, name) == ()

@@ -198,6 +198,7 @@ extern "C" __global__ void k(int *a) {
     assert error.value.line == 4
 
 
+@pytest.mark.slow
 def test_a_long_loop_that_only_changes_memory_ends() -> None:
     text = """
 extern "C" __global__ void k(int *a, int rounds) {
@@ -461,7 +462,7 @@ extern "C" __global__ void k(int *out) {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", TAKING_TURNS)
 def test_who_waits_for_another_warp_waits_till_it_has_come(name: str) -> None:
     source, grid, block = TAKING_TURNS[name]

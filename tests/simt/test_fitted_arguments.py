@@ -155,6 +155,7 @@ def test_an_array_is_the_accessor_of_it(accessors: memsim.api.loading.Module) ->
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_an_accessor_of_other_dimensions_is_told(accessors: memsim.api.loading.Module) -> None:
     (k,) = (accessors[name] for name in accessors.kernels)
     for wrong in ("f32[256]", "f32[4,8,8]"):

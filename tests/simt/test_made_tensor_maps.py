@@ -144,6 +144,7 @@ def test_a_box_goes_through_maps_that_the_kernel_made() -> None:
     assert (out[:, :32] == tensor[:, :32] + 1).all() and not out[:, 32:].any()
 
 
+@pytest.mark.slow
 def test_they_cost_what_maps_cost_that_the_host_made() -> None:
     tensors = [ArrayArg((ROWS, COLUMNS)) for _ in range(2)]
     made = analyze(kernels()["made"], BLOCKS, 64, [*tensors, table(2 * BLOCKS), ROWS, COLUMNS])

@@ -58,11 +58,13 @@ def is_certain(kernels: tuple[Module, str], name: str) -> bool:
     return not any(REASON in reason for reason in trace(kernels, name).uncertain)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", FAR)
 def test_what_no_error_can_change_is_certain(name: str, kernels: tuple[Module, str]) -> None:
     assert is_certain(kernels, name)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", [*NEAR, *NOT_FOLLOWED])
 def test_what_an_error_may_change_is_not(name: str, kernels: tuple[Module, str]) -> None:
     assert not is_certain(kernels, name)
@@ -74,6 +76,7 @@ def sites(kernels: tuple[Module, str], name: str) -> list[tuple[int, int]]:
     return [(site.requests or 0, site.sectors or 0) for site in found]
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("name", [*FAR, *NEAR])
 def test_other_units_count_the_same_exactly_where_that_is_said(
     name: str, kernels: tuple[Module, str], monkeypatch: pytest.MonkeyPatch

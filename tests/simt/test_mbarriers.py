@@ -130,6 +130,7 @@ extern "C" __global__ void k(const u32 *table, u32 count, u64 *out) {
 }"""
 
 
+@pytest.mark.slow
 def test_arrivals_that_complete_nothing_tell_what_an_h200_told() -> None:
     """Each lane at the object in bits 0 to 4 of its word, if bit 31 is set: eight patterns, two counts."""
     recorded = np.load(Path(__file__).with_name("data") / "arrivals_h200.npz")

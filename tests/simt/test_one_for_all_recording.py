@@ -14,7 +14,7 @@ METRICS = [str(name) for name in RECORDED["metrics"]]
 
 
 @needs_assembler
-@pytest.mark.some(5)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("number", range(len(RECORDED["kernels"])), ids=map(str, RECORDED["kernels"]))
 def test_the_counts_are_the_chip_s(number: int) -> None:
     name = str(RECORDED["kernels"][number])

@@ -87,7 +87,7 @@ def arguments_of(values: np.ndarray) -> list[Any]:
     return [values, values[::-1].copy(), np.zeros(64, np.float32), 64]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", PASSED)
 def test_a_branch_that_decides_no_access_is_passed_by(name: str) -> None:
     kernel = machine_kernel(KERNEL.format(text=PASSED[name]))
@@ -106,6 +106,7 @@ def test_a_branch_that_decides_no_access_is_passed_by(name: str) -> None:
     assert dataflow.passed and few < every
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", CHOSEN)
 def test_a_branch_that_decides_more_is_executed(name: str) -> None:
     kernel = machine_kernel(KERNEL.format(text=CHOSEN[name]))

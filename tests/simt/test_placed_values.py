@@ -271,6 +271,7 @@ def reasons(name: str, parameters: str) -> list[str]:
     return [reason for reason in found if REASON in reason]
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("name", UNCERTAIN)
 def test_counts_that_depend_on_where_something_lies_are_uncertain(name: str) -> None:
     parameters, _, names = UNCERTAIN[name]
@@ -278,7 +279,11 @@ def test_counts_that_depend_on_where_something_lies_are_uncertain(name: str) -> 
     assert any(reason.startswith(f"where {names} lie") for reason in found), found
 
 
-@pytest.mark.parametrize("name", CERTAIN)
+@pytest.mark.some(9)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] * (name == "virtual_functions")) for name in CERTAIN],
+)
 def test_those_of_addresses_differences_and_alignments_are_certain(name: str) -> None:
     assert not reasons(name, CERTAIN[name][0])
 

@@ -85,6 +85,7 @@ extern "C" __global__ void merge(const int *a, int *out, int n) {
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("wait", [True, False])
 def test_lanes_that_meet_before_they_wait_for_each_other_leave_counts_certain(
     wait: bool, monkeypatch: pytest.MonkeyPatch

@@ -161,7 +161,7 @@ def numbers(dtype: Any, shape: Any, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", BULK)
 def test_bulk_reductions_in_global_memory(kernels: Any, name: str) -> None:
     _, dtype, work = BULK[name]

@@ -62,6 +62,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     return found
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("name", "is_regular"),
     [

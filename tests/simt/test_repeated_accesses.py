@@ -33,6 +33,7 @@ __global__ void turns(const float *in, float *out, int n) {
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("remembered", [record.MOST_REMEMBERED, 0])
 def test_counts_are_those_of_accesses_that_are_each_worked_out(
     monkeypatch: pytest.MonkeyPatch, remembered: int

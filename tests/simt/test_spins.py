@@ -36,6 +36,7 @@ BODIES = {
 }
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("name", BODIES)
 def test_a_loop_that_waits_for_another_warp_is_not_certain(name: str) -> None:
     """And one that looks at other places, or after a barrier, or does not end by it, is."""

@@ -48,6 +48,7 @@ def counts(found: Analysis) -> tuple[int | None, ...]:
     return row.requests, row.sectors, row.lines
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("make", [kernel, machine_kernel])
 def test_unfiltered_fetches_return_their_texels(make: Any) -> None:
     rng = np.random.default_rng(3)
@@ -90,6 +91,7 @@ def test_counts_are_those_of_the_rule(make: Any) -> None:
     assert counts(analysis(make(GATHER), f32)) == (8, 24, 15)
 
 
+@pytest.mark.slow
 def test_a_row_says_what_it_fetches_from() -> None:
     found = analysis(machine_kernel(POINT), Texture(ArrayArg((64, 64, 4), "float16")))
     row = fetch(found)
@@ -104,6 +106,7 @@ CUBE = HEAD + "out[i] = make_float4(texCubemap<float>(image, at, x * 0.1f, 0.3f)
 BY_CUBE = HEAD + "out[(int)texCubemap<float>(image, at, x * 0.1f, 0.3f) & 31] = make_float4(0, 0, 0, 0); }"
 
 
+@pytest.mark.slow
 def test_fetches_from_cubes_are_said_not_to_be_counted_and_their_values_not_to_be_known() -> None:
     faces = Texture(np.zeros((6, 16, 16), np.float32), layered=True, cube=True)
     for text, stores in ((CUBE, 16), (BY_CUBE, None)):
@@ -174,6 +177,7 @@ def test_filtered_fetches_that_were_not_measured_are_not_analyzed() -> None:
         assert "has no rule" in (row.unresolved or "") and not row.ranges
 
 
+@pytest.mark.slow
 def test_unknown_coordinates_are_unresolved() -> None:
     k = machine_kernel(
         HEAD.replace("const int *where", "int *where")
@@ -241,6 +245,7 @@ def test_requests_that_differ_in_the_second_row_alone_are_counted_apart(
     assert NUMBERS // 2 <= most < NUMBERS
 
 
+@pytest.mark.slow
 def test_requests_that_are_folded_cost_the_same() -> None:
     """More different requests than a trace keeps at once are counted all the same."""
     text = """

@@ -107,6 +107,7 @@ extern "C" __global__ void k(const float *x, float *y)
 """
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("result", "arch", "is_certain"),
     [

@@ -192,6 +192,7 @@ def test_what_is_forecast_is_what_the_moved_trace_counts(tmp_path: Path) -> None
             assert np.array_equal(proposal.after.trace.count, proposal.before.trace.count)
 
 
+@pytest.mark.slow
 def test_what_saves_next_to_nothing_is_not_proposed(tmp_path: Path) -> None:
     """Which lanes of a histogram collide is up to its data: a layout that spares a few fits no other."""
     text = """

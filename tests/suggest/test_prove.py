@@ -133,6 +133,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 )
 
 
+@pytest.mark.slow
 def test_a_change_that_misses_an_access_is_found_by_running_it(tmp_path: Path) -> None:
     """The pointer goes on in rows of 32: counts are as forecast, and the results are not."""
     job = POINTER.job(tmp_path)
@@ -233,6 +234,7 @@ def test_an_array_that_is_filled_16_bytes_at_a_time_is_padded_for_both(tmp_path:
         differing_results(job, with_text(job, "k.cu", careless))
 
 
+@pytest.mark.slow
 def test_without_a_compiler_the_proposals_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = transpose("float tile[32][32]").job(tmp_path)
     analysis = analyzed(job)

@@ -38,7 +38,7 @@ def cures(
     return job, rows_of_threads(job, analyzed(job))
 
 
-@pytest.mark.some(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "reads", "writes"),
     [
@@ -60,6 +60,7 @@ def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) 
     assert {one.outcome for one in outcomes} <= {SAME, ""}
 
 
+@pytest.mark.slow
 def test_rows_of_half_words(tmp_path: Path) -> None:
     """Eight of them are 16 bytes, held in four registers."""
     text = SUMS.replace("const float *__restrict__ in", "const unsigned short *__restrict__ in")

@@ -66,6 +66,7 @@ def test_a_range_counts_by_residues_modulo_128_bytes(file: str) -> None:
     assert shown(odd)[0].startswith("s: conflict-free at every value of n that was replayed, ")
 
 
+@pytest.mark.slow
 def test_elements_of_two_bytes_have_a_longer_period(file: str) -> None:
     """Rows of 2 * n bytes: 64 of them are 128 bytes."""
     found = prove(f"{file}:halves", {"block": "32"}, {"n": "2..1000..2"})

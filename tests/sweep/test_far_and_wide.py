@@ -41,6 +41,7 @@ def test_a_cluster_gives_the_same_numbers(scheduler: str) -> None:
     assert all(result.counts.wavefronts for result in here)
 
 
+@pytest.mark.slow
 def test_what_a_cluster_found_is_gone_on_with(scheduler: str, tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     found = sweep(chosen(), path, scheduler=scheduler)
@@ -97,6 +98,7 @@ def test_no_scheduler_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(path.read_text().splitlines()) == 1  # its header
 
 
+@pytest.mark.slow
 def test_one_launch_is_cut_from_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
     one = ("sweep", "transpose_naive", "--size", "64,64", "--jobs", "1")
     assert main([*one, "--cut", "4"]) == 0  # by processes one after the other
@@ -105,6 +107,7 @@ def test_one_launch_is_cut_from_the_command_line(capsys: pytest.CaptureFixture[s
     assert "nothing varies" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_parquet_is_gone_on_with(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     path, few = tmp_path / "r.parquet", chosen()[:2]

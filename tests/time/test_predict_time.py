@@ -35,6 +35,7 @@ def test_every_instruction_of_the_block_is_issued(name: str) -> None:
     assert sum(map(len, launch.streams)) == launch.some.executed.sum()
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", SMALL)
 def test_an_estimate_is_not_below_the_bound_of_issue_and_memory_pipe(name: str) -> None:
     """Of the units that both know, the busiest multiprocessor's work."""
@@ -46,6 +47,7 @@ def test_an_estimate_is_not_below_the_bound_of_issue_and_memory_pipe(name: str) 
     assert found.elapsed > found.cycles
 
 
+@pytest.mark.slow
 def test_what_repeats_changes_nothing() -> None:
     quick, slow = (prepared("kernel_v4").predict(skips=skips) for skips in (True, False))
     assert quick == slow
@@ -62,7 +64,7 @@ def test_the_reasons_are_ncus_and_add_up() -> None:
     assert before.text.startswith("BAR.SYNC")
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("unit", sorted(set(ABLATIONS) - {"tag stage"}))
 def test_each_unit_that_is_switched_off_changes_a_launch(unit: str) -> None:
     changed = {

@@ -22,6 +22,7 @@ def looped(times: int) -> list[int]:
     return [0, *[1, 2, 3, 4] * times, 5]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(("blocks", "resident"), [(1, 1), (2, 2), (7, 1), (40, 2), (41, 3)])
 @pytest.mark.parametrize("off", [frozenset(), frozenset({"greedy", "memory queue"})])
 def test_a_run_with_steps_over_repetitions_is_the_run_without(

@@ -152,6 +152,7 @@ RECORDED = [
 ]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("launch", RECORDED)
 def test_dram_delivered_at_least_these(launch: RateLaunch) -> None:
     """ncu empties the caches before a launch, which then needs its code, too."""

@@ -427,6 +427,7 @@ def test_a_shape_that_is_seen_is_the_one_that_blocks_are_numbered_by(tmp_path: P
     assert Trace.load(saved).blocks_replayed == 12
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["t.traceg.gz", "t.txt.xz"])
 def test_a_line_without_end_is_not_held(name: str, tmp_path: Path) -> None:
     good = (ACCELSIM if ".traceg" in name else NVBIT).read_text()

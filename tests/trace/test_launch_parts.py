@@ -117,7 +117,7 @@ def test_the_trace_of_a_kernel_is_that_of_one_process(name: str, parts: int) -> 
         assert told(in_parts(job, parts), job) == told(whole, job)
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("many", ["as many as ever", "few"])
 @pytest.mark.parametrize("name", ["gather", "histogram", "lookup", "spmv", "join", "attention"])
 def test_irregular_launches_too(
@@ -132,6 +132,7 @@ def test_irregular_launches_too(
     assert told(in_parts(job, 3), job) == told(trace_job(job), job)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["reduce", "race", "in_place"])
 def test_atomics_races_and_sectors_that_several_blocks_touch(name: str, own: Module) -> None:
     job = own_job(own, name)
@@ -146,6 +147,7 @@ def test_some_blocks_are_cut_too(own: Module) -> None:
     assert told(in_parts(some, 2), some) == told(trace_job(some), some)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["append", "flag"])
 def test_blocks_that_decide_what_others_access_stay_together(name: str, own: Module) -> None:
     job, why = own_job(own, name), list[str]()
@@ -221,6 +223,7 @@ def scheduler() -> Iterator[str]:
         yield cluster.scheduler_address
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_same_trace(scheduler: str) -> None:
     job, shares = catalogued(), list[float]()
     found = trace_shared(job, shares.append, shared=Shared(3, 1, scheduler))

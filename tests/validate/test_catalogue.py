@@ -43,7 +43,7 @@ def test_every_kernel_is_recorded_as_it_ships(spec: Spec, size: str | None) -> N
     assert recording.result is not None and recording.result.right
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("path", few(PATHS, KEPT, name=lambda path: path.stem))
 def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     comparison = replay(load_code_recording(path))
@@ -59,7 +59,7 @@ def test_every_instruction_and_every_counter_is_equal(path: Path) -> None:
     assert len(comparison.rows) >= 2 and len(comparison.totals) == 15
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(1)
 @SIZES
 @pytest.mark.parametrize("spec", few(WITHOUT_PARTS, ("kernel_v4",), name=lambda spec: spec.name))
 def test_lowered_ptx_is_counted_like_machine_code(spec: Spec, size: str | None) -> None:

@@ -36,7 +36,7 @@ def predicted(name: str) -> Analysis:
     return memsim.analyze(kernel, 2, 64, [np.arange(512, dtype=np.int32), np.zeros(128, np.int32)])
 
 
-@pytest.mark.some(12)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
 def test_a_fence_of_the_system_may_store_and_is_told(path: Path) -> None:
     recording = load_code_recording(path)

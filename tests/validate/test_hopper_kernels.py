@@ -27,7 +27,7 @@ def gemm() -> Any:
     return load(HERE / "data" / "hopper_gemm.cu", ["-arch=sm_90a"])["hopper_gemm"]
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     "recorded", RECORDED["hopper_gemm"]["launches"], ids=lambda one: f"{one['size']}-{one['run']}"
 )

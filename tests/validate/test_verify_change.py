@@ -118,6 +118,7 @@ def test_there_is_something_to_verify(
     assert runs == []
 
 
+@pytest.mark.slow
 def test_a_part_of_the_grid_is_not_measured(
     ncu: Callable[[Counts], list[int]], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,6 +73,7 @@ def test_two_kernels_share_every_scale() -> None:
     assert alone[2].get_xlim() != both[1][2].get_xlim()  # its own ways reach less far
 
 
+@pytest.mark.slow
 def test_a_side_without_shared_memory_is_empty_and_says_so() -> None:
     figure = kernel("kernel_v4_colmajor").plot.heatmap(kernel("kernel_v1"))
     full, empty = panels(figure, 2)
@@ -143,6 +144,7 @@ def test_the_flow_figure_has_an_arrow_for_each_site() -> None:
         assert said in texts
 
 
+@pytest.mark.slow
 def test_every_picture_names_the_kernel_and_says_what_colours_mean() -> None:
     for name in ("kernel_v4_colmajor", "kernel_v1"):
         plot = kernel(name).plot

@@ -20,7 +20,7 @@ OTHERS = {
 }
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", IMAGES)
 def test_the_picture_is_the_reference(name: str) -> None:
     with Image.open(FOLDER / f"{name}.png") as reference:

@@ -180,6 +180,7 @@ def test_copysign(verify: Verify, kind: str) -> None:
     verify(case(f"copysign.{kind}", kind, f"{kind} {kind}", lambda a, b: math.copysign(b, a)))
 
 
+@pytest.mark.slow
 def test_halves_pass_through_registers_of_every_kind(verify: Verify) -> None:
     """A result of f16 arithmetic is stored, packed, shifted and compared like any 16 bits."""
     text = """

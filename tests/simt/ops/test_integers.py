@@ -27,6 +27,7 @@ def test_add_sub(verify: Verify, kind: str) -> None:
     verify(case(f"sub.{kind}", kind, f"{kind} {kind}", lambda a, b: a - b))
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("kind", ALL)
 def test_mul_mad(verify: Verify, kind: str) -> None:
     n = bits(kind)

@@ -40,6 +40,7 @@ def expected(grid: tuple[int, int, int], cluster: tuple[int, int, int], explicit
     return np.array(rows, np.int32)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("cluster", [(2, 1, 1), (2, 3, 1), (1, 2, 2), None])
 def test_clusters(cluster: tuple[int, int, int] | None) -> None:
     clusters = f"__cluster_dims__{cluster}" if cluster else ""

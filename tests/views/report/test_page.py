@@ -94,7 +94,7 @@ def shown(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("name", ["kernel_v4_colmajor", "kernel_v4", "kernel_v1", "transpose_naive"])
 def test_numbers_are_those_of_the_records(name: str) -> None:
     analysis = kernel(name)
@@ -228,6 +228,7 @@ def test_what_would_help_is_told_and_no_array_is_drawn_twice() -> None:
     assert not [one for one in clean.all("section") if one.attributes.get("aria-labelledby") == "help"]
 
 
+@pytest.mark.slow
 def test_sectors_that_nobody_needs_lead_to_suggest() -> None:
     analysis = kernel("kernel_v1")
     needless = sum((one.sectors or 0) - (one.ideal_sectors or 0) for one in analysis.sites)
