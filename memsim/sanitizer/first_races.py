@@ -22,11 +22,15 @@ from memsim.sanitizer.shared_races import Pair, TooManyClasses
 from memsim.simt.listener import Again, Listener
 from memsim.source.text import code_line
 from memsim.state.parts import Mask
+from memsim.state.predicates import to_bools
+from memsim.state.registers import Sum
 from memsim.state.sums import Int
 from memsim.trace.trace_data import SeenRace
 
 #: Accesses, of an instruction by all threads, that are looked at.
 MOST_ACCESSES = 1024
+#: Of these, threads that are looked at one by one, as each has an address of its own, or takes part or not.
+MOST_THREADS = 1 << 18
 
 
 def may_race(program: Program) -> bool:
@@ -41,7 +45,7 @@ class FirstRaces(OrderListener):
     def __init__(self, executable: Executable, launch: Launch) -> None:
         self._program = executable.program
         self._races = RaceListener(*setting_of(executable, launch))
-        self._left = MOST_ACCESSES
+        self._left, self._threads = MOST_ACCESSES, MOST_THREADS
         for event, nothing in vars(OrderListener).items():
             if not event.startswith("_") and getattr(RaceListener, event) is not nothing:
                 setattr(self, event, partial(self._hear, getattr(self._races, event)))
@@ -57,16 +61,22 @@ class FirstRaces(OrderListener):
 
     def shared_access(self, site: Site, address: Int, active: Mask) -> Again | None:
         """Lanes access shared memory; returns what tells the same again."""
+        threads = to_bools(active).size
+        if isinstance(address, Sum) and address.f is not None:
+            threads = max(threads, address.f.array.size)
         again = self._hear(self._races.shared_access, site, address, active)
-        self._count()
-        return None if again is None else partial(self._once_more, again)
+        self._count(threads)
+        return None if again is None else partial(self._once_more, again, threads)
 
-    def _once_more(self, again: Again) -> bool:
+    def _once_more(self, again: Again, threads: int) -> bool:
         self._hear(again)
-        self._count()
+        self._count(threads)
         return True
 
-    def _count(self) -> None:
+    def _count(self, threads: int) -> None:
+        self._threads -= threads
+        if self._threads < 0:  # those since the last barrier are not compared, either
+            self._left = 0
         if self._left == 1:
             self._hear(self._races.finish)
         self._left -= 1

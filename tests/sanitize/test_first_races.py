@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import memsim
 from memsim.analysis import Analysis
 from memsim.api.running import analyze
+from memsim.sanitizer import first_races
 from memsim.sanitizer.first_races import MOST_ACCESSES
 from memsim.views.report.page import report_page
 from tests.simt.cuda import machine_kernel
@@ -53,6 +55,19 @@ def test_a_saved_trace_keeps_them(tmp_path: Path) -> None:
 def test_only_the_first_accesses_are_looked_at() -> None:
     assert analyzed(LATE, 8).trace.races
     assert not analyzed(LATE, MOST_ACCESSES).trace.races
+
+
+def test_threads_with_addresses_of_their_own_are_looked_at_up_to_a_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (
+        "__global__ void k(const int *at, int *o) { __shared__ int s[64]; int t = threadIdx.x;\n"
+        "s[at[t + 64 * blockIdx.x] & 63] = t;\no[t] = s[t]; }"
+    )
+    given = [np.arange(128, dtype=np.int32)[::-1].copy(), "i32[64]"]
+    assert analyze(machine_kernel(text), 2, 64, given).trace.races
+    monkeypatch.setattr(first_races, "MOST_THREADS", 127)
+    assert not analyze(machine_kernel(text), 2, 64, given).trace.races
 
 
 def test_stores_of_perhaps_one_value_are_left_to_sanitize() -> None:
