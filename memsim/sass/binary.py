@@ -142,7 +142,14 @@ def _in_zip(path: Path, wanted: Callable[[str], bool]) -> Iterator[Found]:
                 if member.is_dir() or not (name.name.endswith(MEMBERS) or is_library):
                     continue
                 yield from _in_member(archive, member, path, wanted)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+        RuntimeError,
+        EOFError,
+        UnicodeError,
+    ) as error:
         raise MemsimError(f"the zip file is damaged or encrypted: {error}", file=str(path)) from None
 
 

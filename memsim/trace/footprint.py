@@ -14,7 +14,7 @@ import numpy as np
 from memsim.launch import Natural
 from memsim.state.parts import Part
 from memsim.state.predicates import to_bools
-from memsim.state.registers import Sum, to_array
+from memsim.state.registers import Sum, to_array, wrap_int
 
 #: Bytes of a sector, the unit of transfer of the L2 cache and DRAM, as an exponent of two.
 SECTOR_BITS = 5
@@ -158,10 +158,11 @@ class Marks:
         if active is False or (isinstance(active, Part) and not active.hi):
             return
         if not isinstance(address, Sum):
-            self.sectors(access, np.array([address >> SECTOR_BITS]))
+            self.sectors(access, np.array([wrap_int(address, 64) >> SECTOR_BITS]))
             return
+        offset = wrap_int(address.s, 64)  # of an instruction in a damaged listing it may be any number
         if address.f is not None and isinstance(active, Part) and active.shape == address.f.shape:
-            self.sectors(access, address.f.only(active).array + address.s >> SECTOR_BITS)
+            self.sectors(access, address.f.only(active).array + offset >> SECTOR_BITS)
             return
         if address.f is not None and active is True:
             self.sectors(access, address.array.reshape(-1) >> SECTOR_BITS)
@@ -178,7 +179,7 @@ class Marks:
         if shape is None:
             shape = self.by_parts[key] = self._shape(access, address, active)
             self.remembered += sum(len(part) for part in key if isinstance(part, bytes)) + BYTES_OF_AN_ENTRY
-        move = address.s >> SECTOR_BITS
+        move = offset >> SECTOR_BITS
         if move not in shape.moved:
             if not shape.waiting:
                 self.waiting.append(shape)

@@ -42,7 +42,6 @@ def alarm(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_a_damaged_input_gets_an_answer(kind: str, tmp_path: Path) -> None:
     answered = refused = 0

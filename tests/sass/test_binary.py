@@ -165,6 +165,15 @@ def test_files_without_machine_code(tmp_path: Path, cuobjdump: None) -> None:
         cubins_in(tmp_path / "broken.zip")
 
 
+def test_a_zip_whose_names_are_no_text(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "names.zip", "w") as archive:
+        archive.writestr("f\u00fcr.cubin", b"")
+    whole = (tmp_path / "names.zip").read_bytes()
+    (tmp_path / "names.zip").write_bytes(whole.replace("f\u00fcr".encode(), b"f\xeexr"))
+    with pytest.raises(MemsimError, match=r"the zip file is damaged"):
+        cubins_in(tmp_path / "names.zip")
+
+
 @pytest.mark.parametrize("name", ["a.cubin", "a.so"])
 def test_a_member_that_unpacks_to_much_more_is_left_packed(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cuobjdump: None

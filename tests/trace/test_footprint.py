@@ -112,6 +112,15 @@ def test_of_a_piece_in_one_state_only_that_is_stored(monkeypatch: pytest.MonkeyP
     assert marks.footprint == Footprint(16, 1)
 
 
+@pytest.mark.parametrize("beyond", [0, 1 << 64, 5 << 70])
+def test_addresses_have_64_bits_whatever_a_listing_says(beyond: int) -> None:
+    lanes = Sum(128 + beyond, v=Part(np.arange(0, 128, 4, dtype=np.int64)[None]))
+    marks = Marks()
+    marks.access("load", lanes, True)
+    marks.access("store", 96 + beyond, True)
+    assert marks.footprint == Footprint(4, 1)
+
+
 def test_copied_stretches_of_bytes() -> None:
     marks = Marks()
     marks.stretches("bulk_load", np.array([0, 64, 1040]), np.array([64, 32, 16]))
