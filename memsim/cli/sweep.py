@@ -13,7 +13,6 @@ from memsim.cli.options import JOBS, JSON, SCHEDULER, file_option, with_options
 from memsim.cli.output import echo_json, progress_bar
 from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
-from memsim.sweep.analyze_variants import sweep as run_sweep
 from memsim.sweep.results import kept_in
 from memsim.sweep.results_shown import to_dict, write
 from memsim.sweep.variants import variants
@@ -98,6 +97,8 @@ def sweep(
         said["args"] = list(arg)
     options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
     chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1, timed=timed)
+    from memsim.sweep.analyze_variants import sweep as run_sweep  # the emulator
+
     with progress_bar(target) as report:
         results = run_sweep(
             *(chosen, output, jobs, report),

@@ -352,7 +352,7 @@ def test_the_command_that_is_offered_for_structs_can_be_typed(file: Path, memsim
     """An element that is a struct or a vector is so many numbers side by side."""
     file.write_text(PARTICLES)
     words = "--arg 'i32[256,4]' --arg 'f32[256,4]'"
-    offered = memsim("analyze mine.cu")
+    offered = memsim("list mine.cu")
     typed = "--grid 2 --block 128 --arg 'i32[256,4]' --arg 'f32[256,4]' --arg null --arg 256"
     assert f"memsim analyze mine.cu {typed}" in offered.out
     file.write_text(PARTICLES.replace("nullptr", "unread"))
