@@ -27,7 +27,12 @@ def scheduler() -> Iterator[str]:
     """A cluster of two workers, threads of this process."""
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=None,
+        protocol="tcp",
+        memory_limit=0,  # the process is that of other tests, too, whose memory would pause the workers
     ) as cluster:
         yield cluster.scheduler_address
 

@@ -218,7 +218,12 @@ def test_an_error_in_a_part_is_that_of_the_launch(own: Module) -> None:
 def scheduler() -> Iterator[str]:
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp"
+        n_workers=2,
+        threads_per_worker=1,
+        processes=False,
+        dashboard_address=None,
+        protocol="tcp",
+        memory_limit=0,  # the process is that of other tests, too, whose memory would pause the workers
     ) as cluster:
         yield cluster.scheduler_address
 
