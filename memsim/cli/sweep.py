@@ -82,6 +82,10 @@ def sweep(
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
       memsim sweep histogram.cu --grid 4096 --block 256 --arg @values.npy --cut 64 --scheduler tcp://10.0.0.1:8786
     """
+    from memsim.sweep.analyze_variants import (
+        sweep as run_sweep,  # with the emulator, which --help is not to load
+    )
+
     if scheduler is not None:
         check_scheduler()
     if output is not None:
@@ -97,8 +101,6 @@ def sweep(
         said["args"] = list(arg)
     options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
     chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1, timed=timed)
-    from memsim.sweep.analyze_variants import sweep as run_sweep  # the emulator
-
     with progress_bar(target) as report:
         results = run_sweep(
             *(chosen, output, jobs, report),

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.guard.budget import Budget
 from memsim.guard.judge import Declared, has_time_budget
 from memsim.job import Job
 from memsim.targets.analyze_targets import analyze_all
 from memsim.targets.cache import timed
-from memsim.targets.program_target import ProgramTarget, count_launches
+from memsim.targets.program_target import Measured, ProgramTarget, count_launches
 
 Progress = Callable[[float], None] | None
-
-
-@dataclass(frozen=True)
-class Measured:
-    """A launch with its analysis, or the error that kept it from having one; of a program that failed there
-    is no launch. arguments: in a line, None if unknown. program: that makes the launch, "" if none does.
-    """
-
-    name: str
-    analysis: Analysis | None = None
-    error: MemsimError | None = None
-    arguments: str | None = None
-    program: str = ""
 
 
 def measure_all(
@@ -39,29 +24,27 @@ def measure_all(
     progress: Progress = None,
 ) -> Iterator[Measured]:
     """The launches of targets; `cache` and `jobs` as in `memsim.targets.analyze_targets`."""
-    programs = [target for target in chosen if isinstance(target, ProgramTarget)]
-    single = [target for target in chosen if isinstance(target, Job)]
-    done = 0
-    for found in analyze_all(single, cache, jobs):
+    for done, launches in enumerate(_of_each(chosen, rules, cache, jobs), 1):
+        yield from launches
+        if progress is not None:
+            progress(done / len(chosen))
+
+
+def _of_each(
+    chosen: Sequence[Job | ProgramTarget],
+    rules: Sequence[Declared[Budget]],
+    cache: Path | None,
+    jobs: int | None,
+) -> Iterator[list[Measured]]:
+    """The launches of each target, those of programs last."""
+    for found in analyze_all([target for target in chosen if isinstance(target, Job)], cache, jobs):
         target, analysis = found.target, found.analysis
         if analysis is not None and has_time_budget(target.name, rules):
             analysis = timed(analysis, target, cache, "whole")
-        yield Measured(target.name, analysis, found.error, target.given)
-        done += 1
-        if progress is not None:
-            progress(done / len(chosen))
-    for program in programs:
-        yield from _launches(program, has_time_budget(program.name, rules))
-        done += 1
-        if progress is not None:
-            progress(done / len(chosen))
-
-
-def _launches(program: ProgramTarget, is_timed: bool) -> Iterator[Measured]:
-    try:
-        counted = count_launches(program, time=is_timed)
-    except MemsimError as error:
-        yield Measured(program.name, error=error, program=program.name)
-        return
-    for launch in counted:
-        yield Measured(launch.name, launch.analysis, launch.error, program=program.name)
+        yield [Measured(target.name, analysis, found.error, target.given)]
+    for program in chosen:
+        if isinstance(program, ProgramTarget):
+            try:
+                yield count_launches(program, time=has_time_budget(program.name, rules))
+            except MemsimError as error:
+                yield [Measured(program.name, error=error, program=program.name)]

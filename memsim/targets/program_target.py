@@ -52,12 +52,16 @@ class ProgramTarget:
 
 
 @dataclass(frozen=True)
-class CountedLaunch:
-    """A kind of launch of a program, by name, or the error that kept it from being counted."""
+class Measured:
+    """A launch with its analysis, or the error that kept it from having one; of a program that failed there
+    is no launch. arguments: in a line, None if unknown. program: that makes the launch, "" if none does.
+    """
 
     name: str
     analysis: Analysis | None = None
     error: MemsimError | None = None
+    arguments: str | None = None
+    program: str = ""
 
 
 def words_of(command: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ def words_of(command: str | tuple[str, ...]) -> tuple[str, ...]:
     return words
 
 
-def count_launches(program: ProgramTarget, *, time: bool = False) -> list[CountedLaunch]:
+def count_launches(program: ProgramTarget, *, time: bool = False) -> list[Measured]:
     """Runs a program, and counts the first launch of each kind. time: it is estimated, too.
 
     Raises:
@@ -100,7 +104,7 @@ def count_launches(program: ProgramTarget, *, time: bool = False) -> list[Counte
     return list(_counted(program, launches.kinds.values()))
 
 
-def _counted(program: ProgramTarget, kinds: Iterable[LaunchKind]) -> Iterator[CountedLaunch]:
+def _counted(program: ProgramTarget, kinds: Iterable[LaunchKind]) -> Iterator[Measured]:
     """The launches under names that are the same in each run: those of one name are numbered."""
     names: Counter[str] = Counter()
     for kind in kinds:
@@ -109,9 +113,10 @@ def _counted(program: ProgramTarget, kinds: Iterable[LaunchKind]) -> Iterator[Co
         if names[name] > 1:
             name += f" #{names[name]}"
         if kind.failed or kind.analysis is None:
-            yield CountedLaunch(name, error=MemsimError(kind.why_not or next(iter(kind.notes), "it failed")))
+            error = MemsimError(kind.why_not or next(iter(kind.notes), "it failed"))
+            yield Measured(name, error=error, program=program.name)
         else:
-            yield CountedLaunch(name, kind.analysis)
+            yield Measured(name, kind.analysis, program=program.name)
 
 
 def _as_written(kind: LaunchKind) -> str:

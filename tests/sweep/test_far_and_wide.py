@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,27 +13,13 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.sweep.analyze_variants import sweep
 from memsim.sweep.variants import variants
+from tests.cluster import scheduler as scheduler
 
 TRANSPOSES = ("sweep", "transpose_*", "--size", "64,64|96,64")
 
 
 def chosen() -> list[Any]:
     return variants("transpose_*", {"size": "64,64|96,64"})
-
-
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    """A cluster of two workers, threads of this process."""
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        dashboard_address=None,
-        protocol="tcp",
-        memory_limit=0,  # the process is that of other tests, too, whose memory would pause the workers
-    ) as cluster:
-        yield cluster.scheduler_address
 
 
 @pytest.mark.slow

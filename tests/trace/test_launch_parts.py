@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from memsim.kernels import catalog
 from memsim.trace import record, site_records
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
+from tests.cluster import scheduler as scheduler
 from tests.few import few
 from tests.trace.test_whole_kernels import NAMES, size_of
 
@@ -212,20 +212,6 @@ def test_an_error_in_a_part_is_that_of_the_launch(own: Module) -> None:
         trace_shared(bad, shared=Shared(2, 2))
     first, others = str(here.value).partition("(2048 threads")[::2]
     assert str(apart.value) == f"{first}(1024 threads{others}"  # those of the first half
-
-
-@pytest.fixture(scope="module")
-def scheduler() -> Iterator[str]:
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2,
-        threads_per_worker=1,
-        processes=False,
-        dashboard_address=None,
-        protocol="tcp",
-        memory_limit=0,  # the process is that of other tests, too, whose memory would pause the workers
-    ) as cluster:
-        yield cluster.scheduler_address
 
 
 @pytest.mark.slow
