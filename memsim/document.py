@@ -7,13 +7,16 @@ A document is a `msgspec.Struct` whose parts are Structs or the records themselv
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from memsim.launch import Natural, Positive
 from memsim.version import __version__
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 Line = Annotated[str, Meta(pattern="^[^\\n]+$", description="the answer in one line")]
 Chip = Annotated[str, Meta(pattern="^sm_[0-9]+[a-z]?$")]
@@ -32,6 +35,12 @@ def one_of(*values: str | int | None, description: str | None = None) -> Meta:
 class DocumentPart(msgspec.Struct, frozen=True, kw_only=True):
     """A part of a document."""
 
+    @classmethod
+    def of(cls, record: object, **given: Any) -> Self:
+        """A part whose fields are those of a record of the same names, but for the ones that are `given`."""
+        names = (name for name in cls.__struct_fields__ if name not in given and hasattr(record, name))
+        return cls(**{name: getattr(record, name) for name in names}, **given)
+
 
 class CountChange(DocumentPart, frozen=True, kw_only=True):
     """A count as it is, and after a change."""
@@ -40,7 +49,7 @@ class CountChange(DocumentPart, frozen=True, kw_only=True):
     after: Natural
 
 
-class Document(msgspec.Struct, frozen=True, kw_only=True):
+class Document(DocumentPart, frozen=True, kw_only=True):
     """What every document begins with."""
 
     schema: Literal[1] = 1

@@ -219,13 +219,7 @@ class Analysis:
             kernel=trace.kernel,
             arch=self.arch.name,
             code=trace.origin,
-            launch=AnalyzedLaunch(
-                grid=launch.grid,
-                block=launch.block,
-                shared_bytes=launch.shared_bytes,
-                blocks=launch.blocks,
-                blocks_replayed=trace.blocks_replayed,
-            ),
+            launch=AnalyzedLaunch.of(launch, blocks_replayed=trace.blocks_replayed),
             verdict=self.verdict,
             bound=self.bound.figures,
             sites=tuple(map(_site_row, self.sites, self.instructions if sass else repeat(None))),
@@ -247,10 +241,7 @@ def _site_row(site: SiteCounts, instructions: Sequence[InstructionCounts] | None
 
 
 def _instruction(one: InstructionCounts) -> InstructionPart:
-    names = InstructionPart.__struct_fields__[2:]
-    return InstructionPart(
-        address=one.address, text=one.text, **{name: getattr(one.counts, name) for name in names}
-    )
+    return InstructionPart.of(one.counts, address=one.address, text=one.text)
 
 
 def analyze_trace(trace: Trace, arch: Arch | str | None = None) -> Analysis:

@@ -230,12 +230,10 @@ def to_dict(kinds: Sequence[ScriptLaunch], answer: str) -> dict[str, Any]:
 
 def _kind(kind: ScriptLaunch) -> ScriptKind:
     counts = _counts(kind)
-    return ScriptKind(
+    return ScriptKind.of(
+        kind,
         launch=str(kind.path),
-        kernel=kind.kernel,
         configuration=kind.note,
-        grid=kind.grid,
-        block=kind.block,
         launches=kind.times,
         verdict=None if kind.analysis is None else kind.analysis.verdict,
         worst=None if kind.worst is None else _place(kind.worst),

@@ -91,16 +91,13 @@ def to_dict(launches: Launches) -> dict[str, Any]:
     """The table as plain values, those that took longest first."""
     kinds = sorted(launches.kinds.values(), key=lambda kind: -kind.seconds)
     found = (
-        ExecutedKind(
-            kernel=kind.kernel,
+        ExecutedKind.of(
+            kind,
             grid=kind.shape.grid,
             block=kind.shape.block,
             cluster=kind.shape.cluster,
             shared_bytes=kind.shape.shared_bytes,
             launches=kind.times,
-            failed=kind.failed,
-            remembered=kind.remembered,
-            seconds=kind.seconds,
             verdict=None if kind.analysis is None else kind.analysis.verdict,
             time=None if kind.analysis is None else kind.analysis.estimate,
             not_counted=kind.why_not,

@@ -76,19 +76,7 @@ class EveryValueDocument(Document, frozen=True, kw_only=True):
 
 def to_dict(target: str, found: EveryValue) -> dict[str, Any]:
     """The answer as plain values."""
-    return plain(
-        EveryValueDocument(
-            target=target,
-            answer=headline(found),
-            names=found.names,
-            asked=found.asked,
-            holds=found.holds,
-            is_exact=found.is_exact,
-            period=found.period,
-            replayed=found.replayed,
-            contradicted=found.contradicted,
-        )
-    )
+    return plain(EveryValueDocument.of(found, target=target, answer=headline(found)))
 
 
 def _place(found: EveryValue, each: AtValue) -> str:

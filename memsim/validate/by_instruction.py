@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, TextIO
 
 from msgspec import Meta
@@ -151,24 +151,15 @@ def to_dict(subject: ComparedKernel, comparison: CodeComparison) -> dict[str, An
         where=subject.where,
         verdict=headline(subject, comparison),
         passed=is_as_predicted(comparison),
-        totals=tuple(map(_figure_part, comparison.totals)),
+        totals=tuple(map(FigurePart.of, comparison.totals)),
         instructions=tuple(
-            ComparedInstruction(
-                address=row.address,
-                sass=row.sass,
-                unresolved=row.unresolved,
-                figures=tuple(map(_figure_part, row.figures)),
-            )
+            ComparedInstruction.of(row, figures=tuple(map(FigurePart.of, row.figures)))
             for row in comparison.rows
         ),
         uncertain=comparison.uncertain,
         notes=subject.notes,
     )
     return plain(document)
-
-
-def _figure_part(figure: MetricComparison) -> FigurePart:
-    return FigurePart(**asdict(figure), verdict=figure.verdict)
 
 
 def _is_worth_a_look(row: InstructionRow) -> bool:

@@ -12,7 +12,7 @@ from msgspec import Meta
 from memsim.counts import SiteCounts
 from memsim.document import Document, DocumentPart, Line, Texts, one_of, plain
 from memsim.estimated_time import EstimatedTime
-from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Side, Total
+from memsim.guard.comparison import ORDER, ComparedAccess, Comparison, Comparisons, Total
 from memsim.guard.outcome import QuantityChange
 from memsim.views.labels import access, amount, count, file_names
 from memsim.views.plain import code, escape_markdown, table
@@ -284,29 +284,16 @@ class ComparisonDocument(Document, frozen=True, kw_only=True):
 
 def as_json(comparisons: Comparisons) -> str:
     """Indented JSON."""
-    document = ComparisonDocument(
-        verdict=comparisons.verdict,
-        only_a=comparisons.only_a,
-        only_b=comparisons.only_b,
-        not_compared=comparisons.failed,
-        kernels=tuple(map(_kernel_part, comparisons.pairs)),
+    document = ComparisonDocument.of(
+        comparisons, not_compared=comparisons.failed, kernels=tuple(map(_kernel_part, comparisons.pairs))
     )
     return json.dumps(plain(document), indent=2)
 
 
 def _kernel_part(pair: Comparison) -> KernelPart:
-    return KernelPart(
-        a=_side_part(pair.a),
-        b=_side_part(pair.b),
-        verdict=pair.verdict,
-        differs=pair.differs,
-        lines=tuple(map(_line_part, pair.lines)),
-        totals=pair.totals,
+    return KernelPart.of(
+        pair, a=SidePart.of(pair.a), b=SidePart.of(pair.b), lines=tuple(map(_line_part, pair.lines))
     )
-
-
-def _side_part(side: Side) -> SidePart:
-    return SidePart(name=side.name, launch=side.launch, time=side.time)
 
 
 def _line_part(line: ComparedAccess) -> LinePart:

@@ -247,16 +247,8 @@ def all_to_dict(launches: Sequence[tuple[str, Sanitized | MemsimError]]) -> dict
 
 def _document(found: Sanitized) -> SanitizeDocument:
     launch = found.launch
-    return SanitizeDocument(
-        kernel=found.kernel,
-        grid=launch.grid,
-        block=launch.block,
-        blocks_run=found.blocks_run,
-        tools=found.tools,
-        findings=tuple(_part(launch, one) for one in found.findings),
-        unjudged=found.unjudged,
-        limits=found.limits,
-    )
+    findings = tuple(_part(launch, one) for one in found.findings)
+    return SanitizeDocument.of(found, grid=launch.grid, block=launch.block, findings=findings)
 
 
 def _part(launch: Launch, one: Hazard) -> HazardPart:
@@ -272,6 +264,4 @@ def _part(launch: Launch, one: Hazard) -> HazardPart:
         )
         for access, (file, line) in zip(one.accesses, one.places)
     )
-    same = ("kind", "space", "array", "element", "offset", "width", "count", "cure", "doubt", "allowed")
-    tool: Any = one.tool
-    return HazardPart(tool=tool, accesses=accesses, **{name: getattr(one, name) for name in same})
+    return HazardPart.of(one, accesses=accesses)

@@ -129,26 +129,12 @@ class TimeDocument(Document, frozen=True, kw_only=True):
 def to_dict(time: LaunchTime) -> dict[str, Any]:
     """The estimate as plain values."""
     return plain(
-        TimeDocument(
-            kernel=time.kernel,
-            chip=time.chip,
+        TimeDocument.of(
+            time,
             held_out_error=HELD_OUT_ERROR,
             projects_error=PROJECTS_ERROR,
-            l2="warm" if time.l2 == "warm" else "cold",
-            cycles=time.cycles,
-            elapsed=time.elapsed,
-            seconds=time.seconds,
             blocks_of_busiest=time.blocks,
             resident_blocks=time.resident,
-            issued=time.issued,
-            is_whole=time.is_whole,
-            stalls=time.stalls,
-            hit_rates=time.hit_rates,
-            l2_sectors=time.l2_sectors,
-            dram_bytes=time.dram_bytes,
-            units=time.units,
-            lacks=time.lacks,
-            off=time.off,
             instructions=tuple(one for one in time.instructions if one.executed),
         )
     )

@@ -80,53 +80,24 @@ class CheckDocument(Document, frozen=True, kw_only=True):
 
 def render(outcome: Outcome, locate: Locate) -> str:
     """Indented JSON, without a newline at the end."""
-    document = CheckDocument(
-        verdict=outcome.verdict,
-        exit_code=outcome.exit_code,
+    document = CheckDocument.of(
+        outcome,
         kernels=tuple(outcome.kernels),
         checks=tuple(_check(checked, locate) for checked in outcome.checked),
-        coverage=outcome.coverage,
         problems=tuple(map(_problem, outcome.problems)),
     )
     return json.dumps(plain(document), indent=2)
 
 
 def _check(checked: Checked, locate: Locate) -> CheckPart:
-    return CheckPart(
-        kernel=checked.kernel,
-        budget=checked.budget,
-        rows=checked.rows,
-        broken=checked.broken,
-        findings=tuple(_finding(finding, locate) for finding in checked.findings),
-    )
+    return CheckPart.of(checked, findings=tuple(_finding(finding, locate) for finding in checked.findings))
 
 
 def _finding(finding: Finding, locate: Locate) -> FindingPart:
     site, where = finding.site, place(finding, locate)
-    return FindingPart(
-        kind=finding.kind,
-        breaks=finding.breaks,
-        file=where.path,
-        line=where.line,
-        column=where.column,
-        source=site.source,
-        op=site.op,
-        space=site.space,
-        width=site.width,
-        array=site.array,
-        figures=finding.figures,
-        reason=finding.reason,
-        lanes=finding.lanes,
-    )
+    access = {name: getattr(site, name) for name in ("source", "op", "space", "width", "array")}
+    return FindingPart.of(finding, file=where.path, line=where.line, column=where.column, **access)
 
 
 def _problem(problem: Problem) -> ProblemPart:
-    error = problem.error
-    return ProblemPart(
-        kernel=problem.kernel,
-        message=error.message,
-        file=error.file,
-        line=error.line,
-        column=error.column,
-        hint=error.hint,
-    )
+    return ProblemPart.of(problem.error, kernel=problem.kernel)
