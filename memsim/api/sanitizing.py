@@ -9,6 +9,7 @@ from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.order.order_listener import Listeners
+from memsim.sanitizer.bulk_copies import UnfinishedCopies
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.ears import Ears
 from memsim.sanitizer.global_races import GlobalRaces
@@ -28,7 +29,6 @@ from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
-from memsim.sanitizer.unfinished_copies import UnfinishedCopies
 from memsim.sanitizer.unwritten_memory import UnwrittenMemory
 from memsim.sanitizer.unwritten_registers import UnwrittenRegisters
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault

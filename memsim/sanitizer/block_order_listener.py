@@ -15,8 +15,7 @@ from memsim.launch import Launch
 from memsim.order.global_order import accesses_by
 from memsim.order.order_listener import OrderListener
 from memsim.sanitizer.block_order import BlockOrder
-from memsim.sanitizer.bulk_reads import BulkReads
-from memsim.sanitizer.bulk_writes import COPIES, BulkWrites
+from memsim.sanitizer.bulk_copies import COPIES, BulkReads, BulkWrites
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools

@@ -6,8 +6,8 @@ age (`BlockOrder`). Two accesses are ordered if one warp makes both, if both are
 barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
 fences, a named barrier, an mbarrier, or the barrier of a cluster. A strong read counts if its value decides
 an access or a branch: a thread that does not look at a flag has not waited for it. What a copy in bulk
-writes, its warp has written when it has waited for it (bulk_writes.py); what one reads may be overwritten by
-who has waited for it (bulk_reads.py).
+writes, its warp has written when it has waited for it; what one reads may be overwritten by who has waited
+for it (bulk_copies.py).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN
 from memsim.sanitizer.block_order_listener import BlockOrderListener
-from memsim.sanitizer.bulk_writes import Write, copies_of
+from memsim.sanitizer.bulk_copies import Write, copies_of
 from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair
 from memsim.sanitizer.shared_races import Example
 from memsim.state.address_spaces import Buffer
