@@ -29,8 +29,7 @@ from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
-from memsim.sanitizer.unwritten_memory import UnwrittenMemory
-from memsim.sanitizer.unwritten_registers import UnwrittenRegisters
+from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import click
 
 import memsim
-from memsim.cli.untrusted import asked_by_environment, trust_nothing
+from memsim.cli.options import asked_by_environment, trust_nothing
 from memsim.errors import MemsimError
 from memsim.views.plain import print_constant_text, wrapped
 

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import click
 
-from memsim.cli.options import JSON, project_options
+from memsim.cli.options import JSON, open_cache, open_project, project_options
 from memsim.cli.output import progress_bar, say, say_written
-from memsim.cli.project import open_cache, open_project
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.baseline import Entry, entry_of, render
-from memsim.targets.measure_targets import measure_all
 from memsim.targets.project import Project
-from memsim.targets.project_check import read_baseline
+from memsim.targets.project_check import measure_all, read_baseline
 
 
 @click.command()

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from memsim.cli.options import file_option, format_option, project_options
-from memsim.cli.project import open_cache
+from memsim.cli.options import file_option, format_option, open_cache, project_options
 
 #: Those of `memsim.views.check.check_formats`.
 FORMATS = ("github", "sarif", "junit", "json", "markdown")

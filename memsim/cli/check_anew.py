@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import compress
 from pathlib import Path, PurePath
 
+from memsim.cli.options import open_project, path_here
 from memsim.cli.output import echo_document, progress_bar, say
-from memsim.cli.project import open_project, path_here
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem

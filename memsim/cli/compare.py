@@ -16,10 +16,15 @@ from memsim.analysis import analyze_trace
 from memsim.api.kernel_file import KernelFile
 from memsim.arch import Arch, get_arch
 from memsim.cli.launch_options import LAUNCH, launch_option, launch_said, spell
-from memsim.cli.options import format_option, project_options, with_options
+from memsim.cli.options import (
+    allow_named,
+    format_option,
+    open_cache,
+    open_project,
+    project_options,
+    with_options,
+)
 from memsim.cli.output import echo_document, say_all
-from memsim.cli.project import open_cache, open_project
-from memsim.cli.untrusted import allow_named
 from memsim.errors import MemsimError
 from memsim.files import file_exists, read_json
 from memsim.guard.comparison import Comparisons, Side, compare, compare_all, side_of, side_of_document

@@ -11,9 +11,8 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
-from memsim.cli.options import JSON, PICTURE, file_option
+from memsim.cli.options import JSON, PICTURE, allow_named, file_option
 from memsim.cli.output import PAGE, echo_json, free_path, save_picture, say, say_written
-from memsim.cli.untrusted import allow_named
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from memsim.api.kernel_file import KernelFile
 from memsim.cli.ask import ask, ask_to_write
-from memsim.cli.project import open_project
+from memsim.cli.options import open_project
 from memsim.errors import MemsimError
 from memsim.targets.offers import offers
 from memsim.version import __version__

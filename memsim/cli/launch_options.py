@@ -19,10 +19,8 @@ from click.core import ParameterSource
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
-from memsim.cli.options import NO_CACHE, Option, with_options
+from memsim.cli.options import NO_CACHE, UNTRUSTED, Option, allow_named, open_cache, path_here, with_options
 from memsim.cli.output import echo_json, progress_bar, say, say_all
-from memsim.cli.project import open_cache, path_here
-from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job

@@ -1,15 +1,24 @@
-"""The options that several verbs share, except those that describe a launch, and how a verb takes several."""
+"""The options that several verbs share, except those that describe a launch; and the project, the cache and
+the trust that they ask for.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from memsim.cli.untrusted import UNTRUSTED, allow_named
+from memsim.boundary import allow, boundary_of, confine, confinement, project_of
 from memsim.data import data_folder
+from memsim.errors import MemsimError
+from memsim.store import cache_folder
+
+if TYPE_CHECKING:
+    from memsim.targets.project import Project
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -71,6 +80,62 @@ JSON = with_options(
         callback=_stands_for("as_json", True),
     ),
 )
+
+
+PICTURE = file_option(
+    *("--output", "-o"),
+    help="Write to FILE, a .png, .svg, .pdf or .html. Default: print to the terminal.",
+)
+
+
+# --- what is trusted: docs/security.md says what a pull request may do --------------------------
+
+VARIABLE = "MEMSIM_UNTRUSTED"
+
+
+def _begin(ctx: click.Context, option: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        trust_nothing()
+
+
+def trust_nothing() -> None:
+    """From now on only files of the project around the working folder are read, and nothing of it is run."""
+    if confinement() is None:
+        here = Path.cwd()
+        confine(boundary_of(project_of(here) or here))
+
+
+def asked_by_environment() -> bool:
+    """Whether every verb is to trust nothing; what an option asks for, this does not switch off."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
+def allow_named(ctx: click.Context, option: click.Parameter, named: Any) -> Any:
+    """Trusts what the command line itself names outside of the working folder: TARGETs, `-I`, `--config`.
+
+    A name inside is the project's: a link there may lead anywhere.
+    """
+    if confinement() is not None and named is not None:
+        for name in [named] if isinstance(named, (str, Path)) else named:
+            path = Path(os.path.normpath(Path.cwd() / name))
+            folder = path if path.is_dir() else path.parent
+            if path.exists() and not path.is_relative_to(Path.cwd()):
+                allow(project_of(folder) or folder)
+    return named
+
+
+UNTRUSTED = click.option(
+    "--untrusted",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_begin,
+    help="Trust no file of the project: read no others, run nothing that they name, limit compilers.",
+)
+
+
+# --- a project, and where its traces are kept -------------------------------------------------
+
 NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 
 
@@ -93,12 +158,32 @@ CONFIG = click.option(
     callback=allow_named,
     help="Configuration file. Default: the nearest memsim.toml or pyproject.toml.",
 )
-PICTURE = file_option(
-    *("--output", "-o"),
-    help="Write to FILE, a .png, .svg, .pdf or .html. Default: print to the terminal.",
-)
 project_options = with_options(CONFIG, JOBS, NO_CACHE, UNTRUSTED)
 
+
+def open_project(config: Path | None) -> Project:
+    """The project that `--config` names, or the one that holds here."""
+    from memsim.targets.project import find_project, read_project
+
+    return read_project(config or find_project(Path.cwd()))
+
+
+def path_here() -> Path | None:
+    """The configuration of the project that holds here, if there is one."""
+    from memsim.targets.project import find_project
+
+    try:
+        return find_project(Path.cwd())
+    except MemsimError:
+        return None
+
+
+def open_cache(no_cache: bool) -> Path | None:
+    """Where traces are kept, if anywhere."""
+    return None if no_cache else cache_folder()
+
+
+# --- recordings of GPUs ------------------------------------------------------------------------
 
 recording_options = with_options(
     click.option("--live", is_flag=True, help="Measure on this machine's GPU."),

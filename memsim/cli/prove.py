@@ -8,9 +8,8 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option
-from memsim.cli.options import JSON, with_options
+from memsim.cli.options import JSON, UNTRUSTED, allow_named, with_options
 from memsim.cli.output import echo_json, progress_bar
-from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep import every_value_shown
 from memsim.sweep.every_value import prove as prove_every

@@ -11,10 +11,8 @@ import click
 
 from memsim.api.sanitizing import sanitize_job
 from memsim.cli.launch_options import each_launch, job_of, options_of_target
-from memsim.cli.options import JSON
+from memsim.cli.options import JSON, allow_named, path_here
 from memsim.cli.output import echo_json, progress_bar, say
-from memsim.cli.project import path_here
-from memsim.cli.untrusted import allow_named
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.sanitizer.hazards import TOOLS, Sanitized, read_allowance

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from memsim.cli.ask import ask
-from memsim.cli.untrusted import UNTRUSTED
+from memsim.cli.options import UNTRUSTED
 from memsim.errors import MemsimError
 from memsim.version import __version__
 

@@ -9,9 +9,8 @@ import click
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.cli.launch_options import job_of, target_options
-from memsim.cli.options import JSON
+from memsim.cli.options import JSON, open_cache
 from memsim.cli.output import echo_json, progress_bar, say, say_all, say_code
-from memsim.cli.project import open_cache
 from memsim.errors import MemsimError
 from memsim.estimated_time import time_change
 from memsim.files import write_text

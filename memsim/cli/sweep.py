@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell
-from memsim.cli.options import JOBS, JSON, SCHEDULER, file_option, with_options
+from memsim.cli.options import JOBS, JSON, SCHEDULER, UNTRUSTED, allow_named, file_option, with_options
 from memsim.cli.output import echo_json, progress_bar
-from memsim.cli.untrusted import UNTRUSTED, allow_named
 from memsim.errors import MemsimError
 from memsim.sweep.results import kept_in
 from memsim.sweep.results_shown import to_dict, write

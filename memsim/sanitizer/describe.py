@@ -21,8 +21,7 @@ from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
-from memsim.sanitizer.unwritten_memory import NeverWritten
-from memsim.sanitizer.unwritten_registers import UnwrittenRegister
+from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.values import array_shape

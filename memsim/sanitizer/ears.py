@@ -16,8 +16,7 @@ from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener
-from memsim.sanitizer.unwritten_memory import UnwrittenMemory
-from memsim.sanitizer.unwritten_registers import UnwrittenRegisters
+from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.state.parts import Mask

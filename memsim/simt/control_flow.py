@@ -20,8 +20,8 @@ from memsim.simt.code import Code, Condition
 from memsim.simt.convergence import Convergence
 from memsim.simt.faults import KernelFault, place_in_source, refused_instruction, unknown_branch
 from memsim.simt.groups import Groups
+from memsim.simt.harmless_branches import PassedBranch, passed_branch
 from memsim.simt.machine import Machine
-from memsim.simt.passed_branches import PassedBranch, passed_branch
 from memsim.simt.waits import ClusterBarriers, PhaseWaits
 from memsim.state.partial import where_known
 from memsim.state.parts import Mask, Part

@@ -16,7 +16,7 @@ from memsim.isa.program import GLOBAL, SHARED, Op, Program, spaces_read, spaces_
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
-from memsim.simt.passed_branches import PassedBranch, branches_to_pass, ways_past
+from memsim.simt.harmless_branches import PassedBranch, branches_to_pass, ways_past
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
 from memsim.simt.spins import spinning_loads, swap_loops
 from memsim.simt.stores_behind import StoresBehind

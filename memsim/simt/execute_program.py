@@ -212,7 +212,7 @@ class PreparedLaunch:
     """A launch whose code is bound and whose memory is laid out, so that its blocks can run.
 
     `everything`: execute all instructions and write arrays in place; else only what addresses and branches
-    depend on, and not which way branches take that decide no access (`passed_branches.py`).
+    depend on, and not which way branches take that decide no access (`harmless_branches.py`).
     `every_branch`: those are executed, too, so that all counts of instructions are exact. `names` are the
     parameters' names in the source, for messages. `max_steps`: as `MAX_STEPS`. `arch`: the chip; the code
     must be compiled for it. `memory`: that of the launch, if its global memory is there already, and

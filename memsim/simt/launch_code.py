@@ -31,8 +31,7 @@ from memsim.simt.pointer_roots import (
     VARIABLE_BITS,
     roots_of_symbols,
 )
-from memsim.simt.unused_bytes import with_unused_bytes
-from memsim.simt.unused_halves import without_unused_halves
+from memsim.simt.unused_parts import with_unused_bytes, without_unused_halves
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
@@ -14,14 +14,16 @@ from memsim.errors import MemsimError
 from memsim.files import file_exists, read_bytes, read_text
 from memsim.guard import baseline
 from memsim.guard.baseline import Entry
+from memsim.guard.budget import Budget
 from memsim.guard.evaluate import GuardedKernel
-from memsim.guard.judge import judge, restrict_rule
+from memsim.guard.judge import Declared, has_time_budget, judge, restrict_rule
 from memsim.guard.outcome import Coverage, NotCompared, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
 from memsim.source.kernels import kernels
-from memsim.targets.measure_targets import Progress, measure_all
-from memsim.targets.program_target import ProgramTarget
+from memsim.targets.analyze_targets import analyze_all
+from memsim.targets.cache import timed
+from memsim.targets.program_target import Measured, ProgramTarget, count_launches
 from memsim.targets.project import OWN_FILE, Base, Project
 from memsim.targets.revision import text_at
 from memsim.targets.source_launch import Followed, follow, kernel_of, launching_text_of
@@ -213,3 +215,40 @@ def _left_over(
             hint="memsim baseline removes it",
         )
         yield Problem(name, error)
+
+
+Progress = Callable[[float], None] | None
+
+
+def measure_all(
+    chosen: Sequence[Job | ProgramTarget],
+    rules: Sequence[Declared[Budget]],
+    cache: Path | None,
+    jobs: int | None = None,
+    progress: Progress = None,
+) -> Iterator[Measured]:
+    """The launches of targets; `cache` and `jobs` as in `memsim.targets.analyze_targets`."""
+    for done, launches in enumerate(_of_each(chosen, rules, cache, jobs), 1):
+        yield from launches
+        if progress is not None:
+            progress(done / len(chosen))
+
+
+def _of_each(
+    chosen: Sequence[Job | ProgramTarget],
+    rules: Sequence[Declared[Budget]],
+    cache: Path | None,
+    jobs: int | None,
+) -> Iterator[list[Measured]]:
+    """The launches of each target, those of programs last."""
+    for found in analyze_all([target for target in chosen if isinstance(target, Job)], cache, jobs):
+        target, analysis = found.target, found.analysis
+        if analysis is not None and has_time_budget(target.name, rules):
+            analysis = timed(analysis, target, cache, "whole")
+        yield [Measured(target.name, analysis, found.error, target.given)]
+    for program in chosen:
+        if isinstance(program, ProgramTarget):
+            try:
+                yield count_launches(program, time=has_time_budget(program.name, rules))
+            except MemsimError as error:
+                yield [Measured(program.name, error=error, program=program.name)]

@@ -10,9 +10,8 @@ from pathlib import Path
 import click
 
 from memsim.cli import run
-from memsim.cli.options import folder_of_recordings, recording_options
+from memsim.cli.options import folder_of_recordings, open_cache, recording_options
 from memsim.cli.output import progress_bar, say
-from memsim.cli.project import open_cache
 from studies.bench import report
 from studies.bench.measure import measure_speed
 from studies.bench.plan import SIZES, part_of, plan_bench, read_size, sgemm_names, takes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.cli import project
+from memsim.cli import options
 from memsim.job import Job
 from memsim.targets import cache
 from memsim.trace.trace import Trace
@@ -42,7 +42,7 @@ def traced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(cache, "trace_job", trace_job)
     monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path / "kept"))
     for verb in ("launch_options", "suggest"):
-        monkeypatch.setattr(f"memsim.cli.{verb}.open_cache", project.open_cache)
+        monkeypatch.setattr(f"memsim.cli.{verb}.open_cache", options.open_cache)
     monkeypatch.chdir(tmp_path)
     return made
 

@@ -97,6 +97,6 @@ def test_a_variable_that_a_flag_says_is_set() -> None:
 def test_a_launch_of_too_many_warps_is_not_followed_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     body = SUM.replace("{0}", "")
     assert not sanitized(body, 64).limits
-    monkeypatch.setattr("memsim.sanitizer.unwritten_registers.MOST_WARPS", 1)
+    monkeypatch.setattr("memsim.sanitizer.unwritten.MOST_WARPS", 1)
     found = sanitized(body, 64)
     assert not found.findings and found.limits[0].startswith("registers that nobody wrote")

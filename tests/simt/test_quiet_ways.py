@@ -9,8 +9,7 @@ from memsim.api.running import analyze
 from memsim.isa.op import BARRIER
 from memsim.sass.decode import decode
 from memsim.simt.control_graph import ControlGraph
-from memsim.simt.groups import Groups
-from memsim.simt.quiet_ways import waits_behind
+from memsim.simt.groups import Groups, waits_behind
 from tests.simt.cuda import kernels_of
 from tests.simt.listings import listing
 

@@ -9,7 +9,7 @@ from memsim.analysis import Analysis
 from memsim.api.running import analyze
 from memsim.errors import MemsimError
 from memsim.sass.decode import decode
-from memsim.simt.unused_bytes import with_unused_bytes
+from memsim.simt.unused_parts import with_unused_bytes
 from tests.simt.cuda import kernels_of
 from tests.simt.listings import listing
 

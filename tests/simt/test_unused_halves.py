@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memsim.sass.decode import decode
-from memsim.simt.unused_halves import without_unused_halves
+from memsim.simt.unused_parts import without_unused_halves
 from tests.simt.listings import listing
 
 LOWER, STORE = "PRMT R5, R4, 0x9910, RZ", "STG.E desc[UR4][R8.64], R5"

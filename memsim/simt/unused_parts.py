@@ -1,0 +1,142 @@
+"""Halves and bytes of registers on which nothing depends, and which a program may never have set.
+
+Where a `PRMT` keeps a half of a register that nobody reads, it may as well be 0. ptxas keeps 8- and 16-bit
+variables in the lower half of registers, assigned by `PRMT R, new, 0x7610, R`. The upper half may never be
+set: without this, the whole register would be unknown.
+
+A kernel that stores bytes may load the word around them, and mask the others off, which it may never have
+written. What an instruction makes of each bit is found by executing it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+
+from memsim.arch.units import WORD
+from memsim.isa.definitions import meaning_of
+from memsim.isa.memory_access import bytes_of_piece
+from memsim.isa.op import Immediate, Operand, Register, Trait
+from memsim.isa.program import Op, Program
+from memsim.simt.control_graph import ControlGraph
+from memsim.simt.dataflow import Dataflow
+from memsim.simt.exact_functions import readers_of
+from memsim.simt.placed_arithmetic import ALL_BITS, bits_changed, renamed
+
+ZERO = Register(None)
+#: The bytes of a register that are its upper half.
+UPPER = 0b1100
+
+
+def without_unused_halves(program: Program) -> Program:
+    """The program in which `PRMT` reads only registers of which it uses a byte that is used itself."""
+    if not any(_selector(op) is not None and op.writes & op.reads for op in program.ops):
+        return program
+    graph = ControlGraph(program)
+    ends = dict(graph.basic_blocks)
+    changed: dict[int, Op] = {}
+
+    def transfer(start: int, used: int) -> int:
+        for op in reversed(program.ops[start : ends[start]]):
+            selector = _selector(op)
+            reads = op.reads | op.addresses
+            if selector is not None:
+                a, c = (_register(op.form.operands[place]) for place in (1, 3))
+                bytes_used = _bytes_used(selector, bool(used & op.writes))
+                of_a, of_c = bytes_used & 15, bytes_used >> 4
+                reads &= ~(a | c)
+                kept = (a if of_a else 0) | (c if of_c else 0)
+                changed[op.index] = _reading(op, bool(of_a), bool(of_c), reads | kept)
+                reads |= (a if of_a & UPPER else 0) | (c if of_c & UPPER else 0)
+            if op.guard is None:
+                used &= ~op.writes
+            used |= reads
+        return used
+
+    # The last transfer of each basic block was with what holds behind it at the end.
+    graph.backward(transfer, 0)
+    return replace(program, ops=tuple(changed.get(op.index, op) for op in program.ops))
+
+
+def _selector(op: Op) -> int | None:
+    """The bytes that a PRMT selects, if they are a number and its operands plain."""
+    form = op.form
+    if Trait.PICKS_BYTES not in op.traits or form.modifiers or len(form.operands) != 4:
+        return None
+    selector = form.operands[2]
+    if not isinstance(selector, Immediate) or not isinstance(selector.value, int):
+        return None
+    return selector.value
+
+
+def _bytes_used(selector: int, upper: bool) -> int:
+    """Which of the eight bytes of both operands a PRMT uses, as bits; `upper`: for its upper half, too."""
+    picks = (selector >> 4 * byte & 7 for byte in range(4 if upper else 2))
+    return reduce(or_, (1 << pick for pick in picks), 0)
+
+
+def _register(operand: Operand) -> int:
+    """The slot of an operand as a bit; 0 if it is none."""
+    return 1 << operand.slot if isinstance(operand, Register) and operand.slot is not None else 0
+
+
+def _reading(op: Op, a: bool, c: bool, reads: int) -> Op:
+    """The PRMT with only those of its operands."""
+    result, first, selector, second = op.form.operands
+    operands = (result, first if a else ZERO, selector, second if c else ZERO)
+    return replace(op, meaning=meaning_of(replace(op.form, operands=operands)), reads=reads)
+
+
+#: Where a kernel finds but what it has stored itself.
+OWN = ("shared", "local", "generic")
+#: What an instruction does with bits that does not depend on others, if its second source is a number.
+MOVES = {Trait.MOVES_BITS, Trait.PICKS_BYTES}
+BYTES = [0xFF << at for at in range(0, 32, 8)]
+
+
+def with_unused_bytes(program: Program) -> Program:
+    """The program in which loads of words say which bytes of these nobody uses."""
+    if not any(_accesses(op, "store") and bytes_of_piece(op.form) < WORD for op in program.ops):
+        return program  # each word is stored as a whole
+    graph, ops = Dataflow(program), list(program.ops)
+    for op in program.ops:
+        if _accesses(op, "load") and bytes_of_piece(op.form) == WORD:
+            used = [0 if slot is None else _used(graph, op, slot, frozenset()) for slot in op.meaning.targets]
+            ops[op.index] = replace(op, unused=tuple(map(_unused_bytes, used)))
+    return replace(program, ops=tuple(ops))
+
+
+def _accesses(op: Op, how: str) -> bool:
+    return any((how, space) in op.touches for space in OWN)
+
+
+def _unused_bytes(used: int) -> int:
+    return sum(byte for byte in BYTES if not used & byte)
+
+
+def _used(graph: Dataflow, op: Op, slot: int, above: frozenset[int]) -> int:
+    """The bits of what `op` writes to a slot on which something depends. above: what it is computed from."""
+    used = 0
+    for reader in readers_of(graph, graph.live, op, slot):
+        used |= ALL_BITS if reader.index in above else _used_by(graph, reader, slot, above | {op.index})
+        if used == ALL_BITS:
+            break
+    return used
+
+
+def _used_by(graph: Dataflow, reader: Op, slot: int, above: frozenset[int]) -> int:
+    """The bits of a slot on which what its reader computes depends, as far as that is used."""
+    sources, targets = [one for _, one in reader.meaning.sources], reader.meaning.targets
+    tests = Trait.TESTS in reader.traits
+    if MOVES.isdisjoint(reader.traits) or not all(map(_is_number, sources[1:2])):
+        return ALL_BITS
+    form, words = renamed(reader)
+    own = tuple(at for at, (operand, _) in words.items() if getattr(operand, "slot", None) == slot)
+    wanted = ALL_BITS if tests else _used(graph, reader, targets[0], above) if targets[0] is not None else 0
+    changed = bits_changed(form, tuple(words), own)
+    return sum(1 << bit for bit, changes in enumerate(changed) if changes & wanted)
+
+
+def _is_number(operand: Operand | None) -> bool:
+    return isinstance(operand, Immediate) or operand == Register(None)
