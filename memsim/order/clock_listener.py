@@ -9,8 +9,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from memsim.arch.units import WARP
-from memsim.order.order_listener import OrderListener, Threads
+from memsim.order.order_listener import OrderListener, Threads, warps_in
 from memsim.order.warp_clocks import COPIES, WarpClocks
 from memsim.state.parts import Mask
 
@@ -94,9 +93,7 @@ class ClockListener(OrderListener):
 
     def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
         """(blocks, warps) with a lane in a mask."""
-        blocks, threads = self.threads.shape
-        rows, warps = np.nonzero(np.broadcast_to(self.threads.warps_of(mask), (blocks, threads // WARP)))
-        return rows, warps
+        return warps_in(self.threads, mask)
 
     def _foreign(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
         """The agents that warps [n] of blocks [n] are in other blocks."""

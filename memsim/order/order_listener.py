@@ -70,6 +70,13 @@ class Threads(Protocol):
     def warps_of(self, mask: Mask) -> np.ndarray: ...
 
 
+def warps_in(threads: Threads, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
+    """(rows, warps) with a lane in a mask."""
+    warps = threads.warps_of(mask)
+    rows, columns = np.nonzero(np.broadcast_to(warps, (threads.shape[0], warps.shape[1])))
+    return rows, columns
+
+
 class OrderListener:
     """The events. Here they do nothing; a listener has those that it needs."""
 

@@ -13,9 +13,9 @@ from memsim.isa.op import Trait
 from memsim.isa.program import SHARED, Program
 from memsim.launch import Launch
 from memsim.order.global_order import accesses_by
-from memsim.order.order_listener import OrderListener
+from memsim.order.order_listener import OrderListener, warps_in
 from memsim.sanitizer.block_order import BlockOrder
-from memsim.sanitizer.bulk_copies import COPIES, BulkReads, BulkWrites
+from memsim.sanitizer.bulk_copies import COPIES, BulkReads, BulkWrites, Place, places_in
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
@@ -118,14 +118,10 @@ class BlockOrderListener(OrderListener):
             self._order.learn(rows, warps, keys)
 
     def _warps(self, mask: Mask) -> tuple[np.ndarray, np.ndarray]:
-        """(blocks, warps) with a lane in a mask."""
-        blocks, threads = self._threads.shape
-        rows, warps = np.nonzero(np.broadcast_to(self._threads.warps_of(mask), (blocks, threads // WARP)))
-        return rows, warps
+        return warps_in(self._threads, mask)
 
-    def _places(self, mask: Mask) -> list[tuple[int, int]]:
-        rows, warps = self._warps(mask)
-        return [*zip(rows.tolist(), warps.tolist())]
+    def _places(self, mask: Mask) -> list[Place]:
+        return places_in(self._threads, mask)
 
     def _clusters(self, rows: np.ndarray) -> Iterable[tuple[str, int]]:
         return (("cluster", first) for first in self._threads.peers[rows].min(1).tolist())

@@ -23,7 +23,7 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.isa.program import GLOBAL, Program
 from memsim.order.global_order import accesses_by
-from memsim.order.order_listener import OrderListener, Threads
+from memsim.order.order_listener import OrderListener, Threads, warps_in
 from memsim.sanitizer.block_order import BlockOrder
 from memsim.sanitizer.global_cells import Cells
 from memsim.sanitizer.shared_races import Example
@@ -33,6 +33,12 @@ from memsim.state.parts import Mask
 #: A block's index in the chunk, and a warp of it.
 Place = tuple[int, int]
 Copy = TypeVar("Copy")
+
+
+def places_in(threads: Threads, mask: Mask) -> list[Place]:
+    """The warps with a lane in a mask."""
+    rows, warps = warps_in(threads, mask)
+    return [*zip(rows.tolist(), warps.tolist())]
 
 
 class CopyGroups(Generic[Copy]):
@@ -189,8 +195,4 @@ class UnfinishedCopies(OrderListener):
             self._groups.wait(place, left)
 
     def _places(self, mask: Mask) -> list[Place]:
-        if not self._groups.are_begun:
-            return []
-        warps = self._threads.warps_of(mask)
-        rows, columns = np.nonzero(np.broadcast_to(warps, (len(self._blocks), warps.shape[1])))
-        return [*zip(rows.tolist(), columns.tolist())]
+        return places_in(self._threads, mask) if self._groups.are_begun else []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
-from memsim.arch.units import WARP
+from memsim.arch.units import WARP, WORD
 from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.memory_access import bytes_of_piece, register_count
 from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Trait
@@ -71,18 +72,9 @@ class Description:
             doubt = "whether they store different values was not computed"
         if self.constants.are_same(accesses[0][0], accesses[1][0]):
             doubt = SAME
+        cure, where = self.cure(pair, follows), self.element(example.place, width)
         return Hazard(
-            RACE,
-            kind,
-            found[0],
-            found[1],
-            SHARED,
-            *self.element(example.place, width),
-            width,
-            example.count,
-            self.cure(pair, follows),
-            doubt,
-            example.phase,
+            RACE, kind, found[0], example.count, cure, found[1], doubt=doubt, barriers=example.phase, **where
         )
 
     def early_access(self, access: EarlyAccess, example: Example) -> Hazard:
@@ -96,9 +88,9 @@ class Description:
             found.insert(0, FoundAccess(product, _does(product), example.block, example.later))
             kind = "registers of a product by wgmma are accessed before wgmma.wait_group waits for it"
             cure = f"wgmma.wait_group between {product.where} and {op.where}"
-        second = found[1] if len(found) > 1 else None
         doubt = "" if op.guard is None else "not all threads may execute it"
-        return Hazard(RACE, kind, found[0], second, "", "", "", 0, 0, example.count, cure, doubt)
+        second = found[1] if len(found) > 1 else None
+        return Hazard(RACE, kind, found[0], example.count, cure, second, doubt=doubt)
 
     def global_race(self, pair: GlobalPair, example: Example, is_partial: bool) -> Hazard:
         """A race of two instructions in global memory. is_partial: as of `GlobalRaces`."""
@@ -127,62 +119,30 @@ class Description:
             cure = f"{wait}, then {'__syncthreads()' if pair.same_block else cure}"
         if self.constants.are_same(earlier, later):
             doubt = SAME
-        width = min(_width(earlier), _width(later))
-        name = short_name(pair.array)
-        return Hazard(
-            RACE,
-            kind,
-            FoundAccess(earlier, _does(earlier, GLOBAL), example.other, example.earlier),
-            FoundAccess(later, _does(later, GLOBAL), example.block, example.later),
-            GLOBAL,
-            name,
-            f"{name}[{example.place // width}]",
-            example.place,
-            width,
-            example.count,
-            cure,
-            doubt,
-        )
+        first = FoundAccess(earlier, _does(earlier, GLOBAL), example.other, example.earlier)
+        where = _global_element(short_name(pair.array), example.place, min(_width(earlier), _width(later)))
+        second = self.access(pair.later, example, GLOBAL)
+        return Hazard(RACE, kind, first, example.count, cure, second, doubt=doubt, **where)
 
     def unwritten(self, read: Unwritten, example: Example) -> Hazard:
         """A read of shared memory that nobody wrote."""
         op = self.ops[read.instruction]
-        width = _width(op)
+        access, cure = self.access(read.instruction, example), f"a store before {op.where}, in every block"
+        doubt = PARTLY if read.partly and _width(op) > WORD else ""
+        where = self.element(example.place, min(_width(op), WORD))
         return Hazard(
-            INIT,
-            "nobody has written it",
-            FoundAccess(op, _does(op), example.block, example.later),
-            None,
-            SHARED,
-            *self.element(example.place, min(width, 4)),
-            min(width, 4),
-            example.count,
-            f"a store before {op.where}, in every block",
-            PARTLY if read.partly and width > 4 else "",
-            example.phase,
+            INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, barriers=example.phase, **where
         )
 
     def never_written(self, read: NeverWritten, example: Example) -> Hazard:
         """A read of local memory that its thread has not written, or of global memory that nobody has."""
         op = self.ops[read.instruction]
-        width = _width(op)
-        hazard = Hazard(
-            INIT,
-            "nobody has written it",
-            FoundAccess(op, _does(op, read.space), example.block, example.later),
-            None,
-            read.space,
-            read.array,
-            f"{read.array}[{example.place // width}]",
-            example.place,
-            width,
-            example.count,
-            f"a store before {op.where}",
-            PARTLY if read.partly else "",
-        )
+        where = _global_element(read.array, example.place, _width(op))
         if read.space == LOCAL:
-            hazard.element = f"byte {example.place} of {read.array}"
-        return hazard
+            where |= {"space": LOCAL, "element": f"byte {example.place} of {read.array}"}
+        access, doubt = self.access(read.instruction, example, read.space), PARTLY if read.partly else ""
+        cure = f"a store before {op.where}"
+        return Hazard(INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, **where)
 
     def unwritten_register(self, read: UnwrittenRegister, example: Example) -> Hazard:
         """A read of a register that its thread has not written."""
@@ -190,7 +150,7 @@ class Description:
         access = FoundAccess(op, "reads", example.block, example.later)
         cure = f"a value for each variable at {op.where} before it is read"
         kind, name = "its thread has not written it", f"register {_name_of(read.slot)}"
-        return Hazard(INIT, kind, access, None, "", "", name, 0, 0, example.count, cure, UNSET)
+        return Hazard(INIT, kind, access, example.count, cure, element=name, doubt=UNSET)
 
     def wrong(self, fault: KernelFault, lanes: WrongLanes, count: int) -> Hazard:
         """An access that is outside of every array, or misaligned."""
@@ -208,9 +168,8 @@ class Description:
         cure = f"an address that is a multiple of {lanes.width}" if misaligned else "a check of the index"
         access = FoundAccess(lanes.op, _does(lanes.op, lanes.space), lanes.block, lanes.thread)
         hint = "" if fault.hint is None or "--allow" in fault.hint else f"; {fault.hint}"
-        return Hazard(
-            BOUNDS, kind, access, None, lanes.space, name, name, offset, lanes.width, count, cure + hint
-        )
+        where = _whole_array(lanes.space, name, offset, lanes.width)
+        return Hazard(BOUNDS, kind, access, count, cure + hint, **where)
 
     def strayed(self, op: Op, named: str, hit: str, stray: Stray) -> Hazard:
         """An access to another shared array than the one that its line names."""
@@ -222,20 +181,11 @@ class Description:
             if offset < 0
             else f"{offset + _width(op) - size} bytes beyond the end of"
         )
-        return Hazard(
-            BOUNDS,
-            f"{where} {name}, which has {size:,} bytes: in {short_name(hit)}",
-            FoundAccess(op, _does(op), stray.block, stray.thread),
-            None,
-            SHARED,
-            name,
-            name,
-            offset,
-            _width(op),
-            stray.count,
-            "a check of the index",
-            "it is known by the name in the source line, and by the instruction's other accesses to it",
-        )
+        kind = f"{where} {name}, which has {size:,} bytes: in {short_name(hit)}"
+        access = FoundAccess(op, _does(op), stray.block, stray.thread)
+        doubt = "it is known by the name in the source line, and by the instruction's other accesses to it"
+        array = _whole_array(SHARED, name, offset, _width(op))
+        return Hazard(BOUNDS, kind, access, stray.count, "a check of the index", doubt=doubt, **array)
 
     def meeting(self, pair: MixedBarriers, example: Example) -> Hazard | None:
         """Threads that wait at different barriers; None if a line has several, which a compiler may make."""
@@ -249,9 +199,7 @@ class Description:
         )
         who = "lanes of one warp" if pair.in_warp else "threads of a block"
         cure = "one barrier that all threads reach, outside of the branch"
-        return Hazard(
-            SYNC, f"{who} meet at different barriers", first, second, "", "", "", 0, 0, example.count, cure
-        )
+        return Hazard(SYNC, f"{who} meet at different barriers", first, example.count, cure, second)
 
     def deadlock(self, stuck: Deadlock) -> Hazard:
         """Lanes that wait forever."""
@@ -259,21 +207,19 @@ class Description:
         cure = "all threads that are waited for have to arrive"
         if stuck.by.op.flow is Flow.WARP_SYNC:
             cure = "a mask of the lanes that come here, such as __ballot_sync() of the condition before it"
-        return Hazard(SYNC, stuck.message, access, None, "", "", "", 0, 0, stuck.by.count, cure)
+        return Hazard(SYNC, stuck.message, access, stuck.by.count, cure)
 
     def wrong_mbarrier(self, fault: KernelFault, lanes: WrongLanes) -> Hazard:
         """What must not be done with an mbarrier."""
         access = FoundAccess(lanes.op, "uses an mbarrier", lanes.block, lanes.thread)
         cure = "mbarrier.init and a barrier before it, with the number of arrivals of a phase"
-        return Hazard(SYNC, fault.message, access, None, "", "", "", 0, 0, lanes.count, cure)
+        return Hazard(SYNC, fault.message, access, lanes.count, cure)
 
     def unfinished(self, copy: int, example: Example) -> Hazard:
         """Copies that may still read the shared memory of a block that has ended."""
-        op = self.ops[copy]
-        access = FoundAccess(op, _does(op), example.block, -1)
         kind = "a block may end before a copy by TMA has read its shared memory"
         cure = "cp.async.bulk.commit_group and cp.async.bulk.wait_group.read 0 by the thread that copies"
-        return Hazard(SYNC, kind, access, None, "", "", "", 0, 0, example.count, cure)
+        return Hazard(SYNC, kind, self.access(copy, example), example.count, cure)
 
     def outlived(self, access: Outside, example: Example) -> Hazard:
         """Accesses to shared memory of a block that may have ended, or not begun."""
@@ -286,8 +232,7 @@ class Description:
         elif access.ends:
             kind = "a block may end before another one has accessed its shared memory"
         cure += f" {'behind' if access.ends else 'before'} {op.where}"
-        by = FoundAccess(op, _does(op), example.block, example.later)
-        return Hazard(SYNC, kind, by, None, "", "", "", 0, 0, example.count, cure)
+        return Hazard(SYNC, kind, self.access(access.instruction, example), example.count, cure)
 
     def absent_lanes(self, absent: AbsentLanes, example: Example) -> Hazard:
         """Lanes that a mask does not name, or that a shuffle reads from and that do not execute it."""
@@ -300,14 +245,20 @@ class Description:
             cure = "all lanes that are read from have to execute it"
             doubt = "what it returns is undefined in these lanes; the code may not use it"
         access = FoundAccess(op, "synchronizes" if absent.unnamed else "reads", example.block, example.later)
-        return Hazard(SYNC, kind, access, None, "", "", "", 0, 0, example.count, cure, doubt)
+        return Hazard(SYNC, kind, access, example.count, cure, doubt=doubt)
 
-    def element(self, byte: int, width: int) -> tuple[str, str, int]:
-        """(array, `tile[3][0]`, byte in the array) of a byte of the kernel's shared memory."""
+    def access(self, instruction: int, example: Example, space: str = SHARED) -> FoundAccess:
+        """The later access of an example."""
+        op = self.ops[instruction]
+        return FoundAccess(op, _does(op, space), example.block, example.later)
+
+    def element(self, byte: int, width: int) -> dict[str, Any]:
+        """Where `width` bytes from a byte of the kernel's shared memory on are, as fields of a `Hazard`."""
         at = self.layout.base + byte
         buffer = self.layout.find(at, at + 1)
         if buffer is None:
-            return "shared memory", f"byte {byte} of shared memory", byte
+            where = f"byte {byte} of shared memory"
+            return _whole_array(SHARED, "shared memory", byte, width) | {"element": where}
         name, offset = short_name(buffer.name), at - buffer.start
         shapes = (array_shape(text, name, buffer.end - buffer.start) for text in self.sources.values())
         shape = next(filter(None, shapes), None)
@@ -316,7 +267,8 @@ class Description:
         for extent in reversed(extents[1:]):
             number, index = divmod(number, extent)
             indices.append(f"[{index}]")
-        return name, f"{name}[{number}]{''.join(reversed(indices))}", offset
+        element = f"{name}[{number}]{''.join(reversed(indices))}"
+        return _whole_array(SHARED, name, offset, width) | {"element": element}
 
     def cure(self, pair: Pair, follows: bool) -> str:
         """What would order two accesses."""
@@ -356,6 +308,7 @@ class Description:
         return False
 
 
+NOT_WRITTEN = "nobody has written it"
 #: Why it need not matter that some words are not written.
 PARTLY = "the other words that the instruction loads are written; the code may use only these"
 #: Why it need not matter that a register is not written.
@@ -371,6 +324,16 @@ FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfe
 def _does(op: Op, space: str = SHARED) -> str:
     said = {**DOES, **(IN_GLOBAL if space == GLOBAL else {})}
     return next((said[begin] for begin in said if op.form.name.startswith(begin)), "accesses")
+
+
+def _whole_array(space: str, name: str, offset: int, width: int) -> dict[str, Any]:
+    """A place in an array by its bytes, as fields of a `Hazard`."""
+    return {"space": space, "array": name, "element": name, "offset": offset, "width": width}
+
+
+def _global_element(name: str, offset: int, width: int) -> dict[str, Any]:
+    """The same of an element of an array in global memory."""
+    return _whole_array(GLOBAL, name, offset, width) | {"element": f"{name}[{offset // width}]"}
 
 
 def _name_of(slot: int) -> str:

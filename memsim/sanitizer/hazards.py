@@ -32,23 +32,23 @@ class FoundAccess:
 class Hazard:
     """One error, of all accesses of an instruction, or of a pair of them (`second`).
 
-    kind: in words. element: as `tile[3][0]`. offset: the first byte of `array` that the example accesses, of
-    `width` that are wrong. count: of wrong accesses, in all blocks. cure: what to do. doubt: why it is only
-    possible; "" if it is certain. barriers: of the block, that both have behind them. allowed: the reason why
-    it is allowed; None if it is not.
+    kind: in words. count: of wrong accesses, in all blocks. cure: what to do. element: as `tile[3][0]`.
+    offset: the first byte of `array` that the example accesses, of `width` that are wrong. doubt: why it is
+    only possible; "" if it is certain. barriers: of the block, that both have behind them. allowed: the
+    reason why it is allowed; None if it is not.
     """
 
     tool: str
     kind: str
     first: FoundAccess
-    second: FoundAccess | None
-    space: str
-    array: str
-    element: str
-    offset: int
-    width: int
     count: int
     cure: str
+    second: FoundAccess | None = None
+    space: str = ""
+    array: str = ""
+    element: str = ""
+    offset: int = 0
+    width: int = 0
     doubt: str = ""
     barriers: int = 0
     allowed: str | None = None
