@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api.running import analyze, run
+from memsim.api.running import run
 from memsim.argument_types import ArrayArg, StructFields
 from memsim.argument_types.argument import KINDS, Argument, ArgumentDocument, ArgumentPlaces, Parameter
 from memsim.argument_types.array_arg import ArrayArgument
 from memsim.arguments import describe
+from memsim.captured.analyze_any import analyze
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.errors import MemsimError

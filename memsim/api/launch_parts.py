@@ -22,7 +22,7 @@ from memsim.api.running import (
     trace_of_launch,
 )
 from memsim.job import Job
-from memsim.simt.execute_program import Heard, PreparedLaunch
+from memsim.simt.prepared_launch import Heard, PreparedLaunch
 from memsim.trace.merge import RecordedBlocks, merge, recorded
 from memsim.trace.trace import Trace, TraceSource
 from memsim.trace.trace_data import SeenRace

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from memsim.api.loading import Module, choice_of
-from memsim.arch import Arch, arch_of_code, get_arch
+from memsim.arch import arch_of_code
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch, dim3
 
 if TYPE_CHECKING:
-    from memsim.analysis import Analysis
-    from memsim.simt.execute_program import Heard, PreparedLaunch
+    from memsim.simt.prepared_launch import Heard, PreparedLaunch
     from memsim.sketch.python_function import PythonFunction
     from memsim.state.launch_memory import Memory
     from memsim.trace.record import Recorder
@@ -36,7 +35,7 @@ def job_of(
     cluster: int | Sequence[int] | None = None,
     **more: Any,
 ) -> Job:
-    """The job that the keywords of `trace`, `analyze` and `run` describe.
+    """The job that the keywords of `trace`, `run` and `memsim.analyze` describe.
 
     Raises:
         MemsimError: what is given for the kernel is none, or such a launch cannot be.
@@ -84,29 +83,6 @@ def trace(
     return trace_job(job, progress, everything=everything, apart=apart)
 
 
-def analyze(
-    kernel: Kernel | Callable[..., object],
-    grid: int | Sequence[int] | None = None,
-    block: int | Sequence[int] | None = None,
-    args: Sequence[Any] = (),
-    shared_bytes: int | None = 0,
-    arch: str | Arch | None = None,
-    progress: Progress | None = None,
-    **more: Any,
-) -> Analysis:
-    """What every access of a launch costs: `memsim.analyze` for a kernel that is loaded, or a function.
-
-    Raises:
-        MemsimError: a launch or arguments that do not fit, or whatever goes wrong in the kernel.
-    """
-    from memsim.analysis import analyze_trace
-
-    if arch is not None:
-        more = {**more, "arch": get_arch(arch)}
-    job = job_of(kernel, grid, block, args, shared_bytes, **more)
-    return analyze_trace(trace_job(job, progress), job.arch)
-
-
 def run(
     kernel: Kernel,
     grid: int | Sequence[int],
@@ -142,7 +118,7 @@ def trace_job(
     `everything`: execute all instructions instead of those that addresses and branches depend on; the trace
     is the same, and array arguments are written in place. `apart`: shared requests with a multiple of 128
     bytes between them, which cost the same, are rows of their own: another layout may tell them apart.
-    `everywhere`: global requests too, of which there may be many. `memory`: as `execute_program`.
+    `everywhere`: global requests too, of which there may be many. `memory`: as `PreparedLaunch`.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or its arguments, or goes wrong in it.
@@ -176,7 +152,7 @@ def trace_with(
     every_branch: bool = False,
 ) -> Trace:
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
-    recorder keeps it. `every_branch`: as `execute_program`.
+    recorder keeps it. `every_branch`: as `PreparedLaunch`.
 
     Raises:
         MemsimError: as `trace_job`.
@@ -192,7 +168,7 @@ def prepared_launch(job: Job, **how: Any) -> PreparedLaunch:
     Raises:
         MemsimError: as `trace_job`.
     """
-    from memsim.simt.execute_program import MAX_STEPS, PreparedLaunch
+    from memsim.simt.prepared_launch import MAX_STEPS, PreparedLaunch
 
     kernel, steps = job.loaded, job.max_steps or MAX_STEPS
     names = kernel.argument_names
@@ -278,7 +254,7 @@ def trace_of_launch(
 def run_job(
     job: Job, progress: Progress | None = None, memory: Memory | None = None, listener: Deaf | None = None
 ) -> None:
-    """Executes all of a job; array arguments are written in place. `memory`: as `execute_program`.
+    """Executes all of a job; array arguments are written in place. `memory`: as `PreparedLaunch`.
 
     Raises:
         MemsimError: as `run`.
@@ -286,27 +262,27 @@ def run_job(
     execute_job(job, listener or Deaf(), progress, everything=True, memory=memory)
 
 
-def execute_job(job: Job, listener: Any, progress: Progress | None, **how: Any) -> Memory:
-    """Execute a job with machine code for a listener; returns the memory. `how`: as `execute_program`.
+def execute_job(
+    job: Job,
+    listener: Any,
+    progress: Progress | None,
+    *,
+    everything: bool,
+    every_branch: bool = False,
+    memory: Memory | None = None,
+    blocks: np.ndarray | None = None,
+    **how: Any,
+) -> Memory:
+    """Execute blocks (linear numbers, None for all) of a job with machine code for a listener; returns the
+    memory. `how`: as `PreparedLaunch.run`, the rest as `PreparedLaunch`.
 
     Raises:
         MemsimError: as `trace_job`.
     """
-    from memsim.simt.execute_program import MAX_STEPS, execute_program
-
-    kernel, steps = job.loaded, job.max_steps or MAX_STEPS
-    return execute_program(
-        kernel.executable,
-        job.launch,
-        job.values,
-        kernel.argument_names,
-        listener,
-        arch=job.arch,
-        progress=progress,
-        max_steps=steps,
-        allow_out_of_bounds=job.allow_out_of_bounds,
-        **how,
-    )
+    launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
+    how["allow_out_of_bounds"] = job.allow_out_of_bounds
+    launch.finish(launch.run(listener, blocks, progress=progress, **how), listener)
+    return launch.memory
 
 
 def blocks_of(job: Job) -> np.ndarray | None:

@@ -46,7 +46,7 @@ def sanitize_job(
     unwritten: Collection[str] = (),
 ) -> Sanitized:
     """The errors of a job with machine code, of those that `tools` look for. new_memory: gives that of the
-    launch, for `execute_program`. unwritten: names of arrays in global memory whose contents do not count.
+    launch, for `PreparedLaunch`. unwritten: names of arrays in global memory whose contents do not count.
 
     Raises:
         MemsimError: there is no machine code, or the launch does not fit.

@@ -43,7 +43,7 @@ class Engine:
     """Runs chunks of blocks of one launch.
 
     budget: instructions that a chunk may execute. allow_out_of_bounds: a load outside of every array is
-    counted, its value unknown. apart: rows of a chunk if each warp is one (execute_program.py), or 0.
+    counted, its value unknown. apart: rows of a chunk if each warp is one (prepared_launch.py), or 0.
     """
 
     def __init__(

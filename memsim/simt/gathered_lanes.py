@@ -2,7 +2,7 @@
 their warps do.
 
 Registers that instructions read are gathered for these lanes, and those that they write are scattered after
-them. Only for independent warps (execute_program.py), and for instructions that no other lane affects.
+them. Only for independent warps (prepared_launch.py), and for instructions that no other lane affects.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def code_of_launch(
     """The kernel as steps with the launch's constants, and the origins of its addresses.
 
     The arguments are checked, and have their places in `memory`, which gets their textures and tensor maps.
-    everything, every_branch: as in `execute_program`.
+    everything, every_branch: as in `PreparedLaunch`.
     """
     dataflow = _dataflow_of(kernel)
     parameters, pointers, numbers = _parameters(kernel, arguments, names, memory)

@@ -105,7 +105,7 @@ def _shared_out(
     # Forked where that is safe: what every target needs is loaded once, and not by each process.
     method = start_method()
     if method == "fork":
-        import_module("memsim.simt.execute_program")
+        import_module("memsim.simt.prepared_launch")
     context = multiprocessing.get_context(method)
     others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from memsim.api.loading import Module, load
-from memsim.api.running import analyze
 from memsim.argument_types import ArrayArg
 from memsim.arguments import check_elements
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from memsim.sass.machine_code import MachineKernel
 from tests.assembler import needs_assembler

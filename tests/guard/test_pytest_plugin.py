@@ -12,7 +12,7 @@ import pytest
 # pytester forgets what is first imported in a session of its own
 import memsim.pytest_plugin.fixture
 import memsim.sass.decode
-import memsim.simt.execute_program
+import memsim.simt.prepared_launch
 import memsim.trace.storage  # noqa: F401
 from memsim.cli import main
 from tests.guard.conftest import TARGET, TILE

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memsim.api.running import analyze
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from memsim.model import bypass_access, copy_access, copy_source_page, shared_access
 from memsim.model.checked_requests import CHUNK

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.api.running import analyze, run, trace
+from memsim.api.running import run, trace
 from memsim.argument_types import ArrayArg
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from memsim.isa.op import Flow
 from memsim.isa.program import Program

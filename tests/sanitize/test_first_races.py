@@ -9,7 +9,7 @@ import pytest
 
 import memsim
 from memsim.analysis import Analysis
-from memsim.api.running import analyze
+from memsim.captured.analyze_any import analyze
 from memsim.sanitizer import first_races
 from memsim.sanitizer.first_races import MOST_ACCESSES
 from memsim.views.report.page import report_page

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from memsim.api.loading import from_cubin
-from memsim.api.running import analyze
 from memsim.argument_types import ArrayArg
+from memsim.captured.analyze_any import analyze
 from memsim.compile.compilers import run_nvrtc
 from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.shown_sources import own_frames

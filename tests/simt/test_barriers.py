@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api.running import analyze, run
+from memsim.api.running import run
+from memsim.captured.analyze_any import analyze
 from tests.simt.cuda import kernel
 
 

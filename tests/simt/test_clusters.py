@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError
-from memsim.api.running import analyze, run
+from memsim.api.running import run
 from memsim.argument_types import ArrayArg
+from memsim.captured.analyze_any import analyze
 from memsim.cli import main
 from memsim.targets.target import read_job
 from tests.simt.cuda import HOPPER, machine_kernel

@@ -11,8 +11,9 @@ import pytest
 
 from memsim import MemsimError
 from memsim.api.loading import from_text, load
-from memsim.api.running import analyze, run
+from memsim.api.running import run
 from memsim.argument_types import ArrayArg
+from memsim.captured.analyze_any import analyze
 from memsim.compile.cuda_source import compile_cubin
 from tests.simt.cuda import kernels_of
 

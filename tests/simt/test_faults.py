@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from memsim import ArrayArg, MemsimError
-from memsim.api.running import analyze, run, trace
+from memsim.api.running import run, trace
+from memsim.captured.analyze_any import analyze
 from tests.simt.cuda import kernel
 
 COPY = """

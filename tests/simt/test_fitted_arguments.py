@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.api.running import analyze, run
+from memsim.api.running import run
 from memsim.argument_types import ArrayArg, StructFields
 from memsim.argument_types.launch_arguments import accessors_of, fit_arguments
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from memsim.isa.executable import Parameter
 from tests.simt.cuda import kernel

@@ -10,7 +10,7 @@ import pytest
 import memsim
 from memsim.api.loading import Module
 from memsim.api.running import trace
-from memsim.simt import engine, execute_program, warp_rows
+from memsim.simt import engine, prepared_launch, warp_rows
 from memsim.state.parts import select
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
@@ -56,7 +56,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, window: int, *launch: Any) -> tup
     monkeypatch.setattr(engine, "FEWEST", 1)
     monkeypatch.setattr(engine, "WINDOW", window)
     apart = trace(*launch)
-    monkeypatch.setattr(execute_program, "are_independent", lambda *_: False)
+    monkeypatch.setattr(prepared_launch, "are_independent", lambda *_: False)
     return apart, trace(*launch)
 
 
@@ -90,8 +90,8 @@ def test_nested_loops(
 def test_who_runs_apart(name: str, apart: bool, nested: Module, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not those that meet, that may wait for each other, or of which no value that is loaded is needed."""
     found = []
-    asked = execute_program.are_independent
-    monkeypatch.setattr(execute_program, "are_independent", lambda *a: found.append(asked(*a)) or found[-1])
+    asked = prepared_launch.are_independent
+    monkeypatch.setattr(prepared_launch, "are_independent", lambda *a: found.append(asked(*a)) or found[-1])
     arrays = np.zeros(64, np.int32), np.zeros(64, np.int32)
     trace(nested[name], 2, 32, arrays)
     assert found == [apart]
@@ -102,7 +102,7 @@ def test_rows_of_many_chunks_are_joined(nested: Module, monkeypatch: pytest.Monk
     found: list[int] = []
     join = warp_rows.join_rows
     monkeypatch.setattr(warp_rows, "join_rows", lambda states: found.append(len(states)) or join(states))
-    monkeypatch.setattr(execute_program, "APART_THREADS", 512)
+    monkeypatch.setattr(prepared_launch, "APART_THREADS", 512)
     values = np.random.default_rng(1).integers(0, 1000, 4096, dtype=np.int32)
     launch = nested["nested"], 23, 64, (values, np.zeros(4096, np.int32), 1472, 0)
     assert_same(*both_ways(monkeypatch, 2, *launch))

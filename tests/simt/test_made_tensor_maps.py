@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap, TensorMaps
-from memsim.api.running import analyze, job_of, run
+from memsim.api.running import job_of, run
 from memsim.api.sanitizing import sanitize_job
 from memsim.argument_types import ArrayArg
+from memsim.captured.analyze_any import analyze
 from memsim.sanitizer.hazards import RACE
 from tests.simt.cuda import HOPPER, kernels_of
 

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim import MemsimError
-from memsim.api.running import analyze, run
+from memsim.api.running import run
+from memsim.captured.analyze_any import analyze
 from memsim.isa.op import PREDICATE, Predicate
 from memsim.simt.groups import Groups
 from memsim.simt.waits import PhaseWaits, WaitingForPhase

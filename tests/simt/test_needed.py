@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memsim.api.running import analyze, run
+from memsim.api.running import run
+from memsim.captured.analyze_any import analyze
 from memsim.isa.op import PREDICATE, Effect, Flow
 from memsim.isa.program import Op, Program
 from memsim.kernels import compiled_kernels

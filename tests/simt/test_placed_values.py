@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.api.running import analyze, trace
+from memsim.api.running import trace
 from memsim.argument_types import Pointers
+from memsim.captured.analyze_any import analyze
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.placed_arithmetic import PlacedSources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.api.running import analyze
+from memsim.captured.analyze_any import analyze
 from memsim.isa.op import BARRIER
 from memsim.sass.decode import decode
 from memsim.simt.control_graph import ControlGraph

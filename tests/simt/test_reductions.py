@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from memsim import MemsimError, TensorMap
-from memsim.api.running import analyze, run
+from memsim.api.running import run
+from memsim.captured.analyze_any import analyze
 from tests.simt.cuda import HOPPER, kernels_of
 
 BF16 = ml_dtypes.bfloat16

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import memsim
-from memsim.simt import execute_program
+from memsim.simt import prepared_launch
 from memsim.simt.engine import Engine
 from memsim.simt.listener import Listener
 from memsim.state.address_spaces import CLEAR, GLOBAL_BASE, WRAP, SpaceLayout
@@ -49,7 +49,7 @@ def analysis_of(kernel: Any) -> memsim.Analysis:
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Chunks of four blocks, and who listened to how many blocks at once."""
-    monkeypatch.setattr(execute_program, "TRACE_THREADS", 256)
+    monkeypatch.setattr(prepared_launch, "TRACE_THREADS", 256)
     found: list[tuple[str, int]] = []
     run = Engine.run
 
@@ -80,7 +80,7 @@ def test_only_regular_launches_run_at_once_and_all_count_the_same(
     chunks = [size for listener, size in runs if listener == "Recorder"]
     assert chunks == ([BLOCKS] if is_regular else [4] * (BLOCKS // 4))
     assert {size for listener, size in runs if listener == "RegularAccesses"} == {4}
-    monkeypatch.setattr(execute_program, "WORTH_TRYING", BLOCKS)
+    monkeypatch.setattr(prepared_launch, "WORTH_TRYING", BLOCKS)
     runs.clear()
     plain = analysis_of(kernels[name])
     assert {listener for listener, _ in runs} == {"Recorder"}

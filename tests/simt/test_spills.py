@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.api.running import analyze, run
+from memsim.api.running import run
+from memsim.captured.analyze_any import analyze
 from memsim.isa.stack import load_spilled, store_spilled
 from memsim.kernel import Kernel
 from memsim.kernels import compiled_kernels as shipped

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from memsim.api.running import analyze, run
+from memsim.api.running import run
 from memsim.argument_types import ArrayArg
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from tests.simt.cuda import kernel, machine_kernel
 

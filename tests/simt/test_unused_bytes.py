@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.analysis import Analysis
-from memsim.api.running import analyze
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from memsim.sass.decode import decode
 from memsim.simt.unused_parts import with_unused_bytes

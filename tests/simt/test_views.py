@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memsim
-from memsim.api.running import analyze, run
+from memsim.api.running import run
 from memsim.argument_types import ArrayArg, Pointers, TensorMap
+from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
 from tests.simt.cuda import kernel
 

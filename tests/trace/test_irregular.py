@@ -8,10 +8,8 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api.running import trace
-from memsim.arch import SM_90
+from memsim.api.running import execute_job, job_of, trace
 from memsim.kernel import Kernel
-from memsim.simt.execute_program import execute_program
 from memsim.trace import record, site_records
 from tests.benchmarks.irregular import MAKERS, SOURCE, case
 from tests.few import few
@@ -58,17 +56,7 @@ def test_the_trace_equals_brute_force(
     if many == "few":
         assert ("if there are too many" in "".join(found.notes)) == (name not in REPEATS)
     brute = Patient()
-    names = kernel.argument_names
-    execute_program(
-        kernel.executable,
-        found.launch,
-        arguments,
-        names,
-        brute,
-        arch=SM_90,
-        everything=False,
-        every_branch=True,
-    )
+    execute_job(job_of(kernel, grid, block, arguments), brute, None, everything=False, every_branch=True)
     assert by_line(found) == brute.counts
 
 

@@ -15,14 +15,13 @@ import pytest
 
 from memsim.access import Chunk
 from memsim.analysis import analyze_trace
-from memsim.api.running import trace
+from memsim.api.running import execute_job, job_of, trace
 from memsim.arch import SM_90
 from memsim.kernel import Kernel
 from memsim.kernels import Spec, compiled_kernels
 from memsim.model import copy_access, global_access, shared_access
 from memsim.model.coalescing import local_access
 from memsim.model.texture_fetches import texture_access
-from memsim.simt.execute_program import execute_program
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
@@ -160,18 +159,8 @@ def test_the_trace_equals_brute_force(name: str) -> None:
     blocks = prod(grid)
     chosen = np.linspace(0, blocks - 1, min(blocks, 16)).round().astype(np.int64)
     found = trace(kernel, grid, block, arguments, shared, blocks=len(chosen))
-    execute_program(
-        kernel.executable,
-        found.launch,
-        arguments,
-        kernel.argument_names,
-        brute,
-        arch=SM_90,
-        everything=False,
-        every_branch=True,
-        blocks=chosen,
-        chunk_threads=1,
-    )
+    how = {"everything": False, "every_branch": True, "blocks": chosen, "chunk_threads": 1}
+    execute_job(job_of(kernel, grid, block, arguments, shared), brute, None, **how)
     assert found.blocks_replayed == len(np.unique(chosen))
     assert by_line(found) == brute.counts
     assert set(found.uncertain) == set(brute.reasons)

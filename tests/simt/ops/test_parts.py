@@ -10,7 +10,7 @@ import pytest
 
 from memsim.arch import SM_90
 from memsim.launch import Launch
-from memsim.simt.execute_program import execute_program
+from memsim.simt.prepared_launch import PreparedLaunch
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.registers import Sum, from_array, plus, to_array
 from memsim.state.sums import and_ints, high_bits, low_bits, or_ints, shift_right, xor_ints
@@ -64,7 +64,8 @@ ret;
     listener, kernel = Addresses(), load_ptx(ptx)["k"]
     array = np.zeros(1 << 16, np.float32)
     launch = Launch((grid, 1, 1), (block, 1, 1), 0)
-    execute_program(kernel.executable, launch, [array], ["in"], listener, arch=SM_90, everything=False)
+    prepared = PreparedLaunch(kernel.executable, launch, [array], ["in"], arch=SM_90, everything=False)
+    prepared.finish(prepared.run(listener), listener)
     return [plus(address, -GLOBAL_BASE) for address in listener.seen]
 
 

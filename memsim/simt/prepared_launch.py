@@ -134,42 +134,6 @@ KEPT_HEAP = 1 << 24
 MAX_STEPS = 5_000_000
 
 
-def execute_program(
-    kernel: Executable,
-    launch: Launch,
-    arguments: Sequence[Any],
-    names: Sequence[str],
-    listener: Listener,
-    *,
-    arch: Arch,
-    everything: bool,
-    every_branch: bool = False,
-    blocks: np.ndarray | None = None,
-    max_steps: int = MAX_STEPS,
-    memory: Memory | None = None,
-    **how: Any,
-) -> Memory:
-    """Run `blocks` (linear numbers, all if None) of a launch; `how`: as `PreparedLaunch.run`, the rest as
-    `PreparedLaunch`.
-
-    Raises:
-        MemsimError: arguments or launch that do not match, or an error in the kernel.
-    """
-    prepared = PreparedLaunch(
-        kernel,
-        launch,
-        arguments,
-        names,
-        arch=arch,
-        everything=everything,
-        every_branch=every_branch,
-        max_steps=max_steps,
-        memory=memory,
-    )
-    prepared.finish(prepared.run(listener, blocks, **how), listener)
-    return prepared.memory
-
-
 @dataclass
 class Heard:
     """What became known of a launch as blocks of it ran, from which follows why counts are uncertain.
