@@ -55,7 +55,6 @@ from docs.growth import page as growth  # noqa: E402
 from docs.instruction_table import instruction_table  # noqa: E402
 from docs.kernel_table import kernel_table  # noqa: E402
 from docs.peers import page as peers  # noqa: E402
-from memsim.captured import saved_launch  # noqa: E402
 from studies import claims, tuning  # noqa: E402
 from studies.bench import page as speed  # noqa: E402
 from studies.choices import page as choices  # noqa: E402
@@ -162,7 +161,7 @@ def main(arguments: list[str]) -> int:
     if outdated:
         notebook.write(ROOT)
     if not some:  # tests/captured reads it
-        schema = json.dumps(saved_launch.schema(), indent=1)
+        schema = json.dumps(schemas.launch_schema(), indent=1)
         (ROOT / "docs" / "launch.schema.json").write_text(f"{schema}\n", "utf-8")
         schemas.write_schemas()
     for name in names:

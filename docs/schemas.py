@@ -1,17 +1,22 @@
-"""The schemas of what `--json` prints, as they ship in `memsim/schemas/`."""
+"""The schemas of what `--json` prints, as they ship in `memsim/schemas/`, and that of a `launch.json`."""
 
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from memsim.analysis.analysis import AnalysisDocument
+from memsim.argument_types.argument import KINDS
+from memsim.captured.saved_launch import LaunchDocument
 from memsim.captured.script_table import ScriptDocument
 from memsim.doctor import DoctorDocument
-from memsim.document import WrittenDocument, schema_of
+from memsim.document import WrittenDocument
 from memsim.driver.launch_table import LaunchesDocument
 from memsim.suggest.suggestions_document import SuggestionsDocument
 from memsim.sweep.every_value_shown import EveryValueDocument
@@ -47,6 +52,41 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "validation": (ValidationDocument, "memsim validate; of --all, one in the list"),
     "written": (WrittenDocument, "memsim init, baseline, report and probe"),
 }
+
+
+def schema_of(document: type[msgspec.Struct], name: str, title: str) -> dict[str, Any]:
+    """A document as a JSON schema: each field is there, and no other."""
+
+    def of_fraction(kind: type) -> dict[str, Any]:
+        if kind is Fraction:
+            return {"type": "number"}
+        raise NotImplementedError  # msgspec then says which type it is
+
+    (whole,), parts = msgspec.json.schema_components(
+        [document], schema_hook=of_fraction, ref_template="#/$defs/{name}"
+    )
+    for part in parts.values():
+        if "properties" in part:
+            fields = part["properties"].items()
+            part["required"] = [field for field, how in fields if not how.pop("left_out", False)]
+            part["additionalProperties"] = False
+            for _, how in fields:
+                how.pop("default", None)
+    top = parts.pop(whole["$ref"].rpartition("/")[2])
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": f"urn:memsim:schema:{name}:1"}
+    return {**head, **top, "title": f"{title}, schema 1", "$defs": parts}
+
+
+def launch_schema() -> dict[str, Any]:
+    """That of a `launch.json`."""
+    arguments = reduce(or_, (kind.Document for kind in KINDS.values()))
+    schemas, parts = msgspec.json.schema_components(
+        [LaunchDocument, arguments], ref_template="#/$defs/{name}"
+    )
+    whole, argument = schemas
+    parts["LaunchDocument"]["properties"]["arguments"]["items"] = argument
+    parts["Struct"]["properties"]["parts"]["items"] = argument
+    return {**whole, "$defs": parts}
 
 
 def schema_texts() -> dict[Path, str]:

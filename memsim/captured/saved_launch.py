@@ -2,7 +2,8 @@
 the contents of its arrays.
 
 The contents of a `launch.json` are types, by which files are validated, and docs/launch.schema.json is
-generated from them. Arrays in one allocation refer to one file, and share memory when they are loaded.
+generated from them (`docs/schemas.py`). Arrays in one allocation refer to one file, and share memory when
+they are loaded.
 
 With the listing of its cubin a launch is counted where there is no disassembler. It is bound to the cubin by
 a digest of both, so that a cubin which was compiled anew, or the listing of another, is refused. A digest
@@ -17,9 +18,7 @@ import io
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
 from hashlib import sha256
-from operator import or_
 from pathlib import Path, PurePath
 from typing import Annotated, Any, Literal
 
@@ -29,7 +28,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from memsim.api import loading
 from memsim.api.loading import texts_beside
-from memsim.argument_types.argument import KINDS, ArgumentDocument, argument_of, documents_of, value_of
+from memsim.argument_types.argument import ArgumentDocument, argument_of, documents_of, value_of
 from memsim.boundary import boundary_of, confinement
 from memsim.captured.launched import Launched
 from memsim.compile.shown_sources import in_library
@@ -106,18 +105,6 @@ class LaunchDocument(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=T
 
     def __post_init__(self) -> None:
         self.arguments = documents_of(self.arguments, "$.arguments")
-
-
-def schema() -> dict[str, Any]:
-    """`LaunchDocument` as a JSON schema."""
-    arguments = reduce(or_, (kind.Document for kind in KINDS.values()))
-    schemas, parts = msgspec.json.schema_components(
-        [LaunchDocument, arguments], ref_template="#/$defs/{name}"
-    )
-    whole, argument = schemas
-    parts["LaunchDocument"]["properties"]["arguments"]["items"] = argument
-    parts["Struct"]["properties"]["parts"]["items"] = argument
-    return {**whole, "$defs": parts}
 
 
 def write_launch(launched: Launched, folder: Path) -> Path:

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from docs.schemas import launch_schema
 from memsim.api.loading import from_cubin
 from memsim.argument_types import (
     ArrayArg,
@@ -25,7 +26,7 @@ from memsim.argument_types import (
     Texture1D,
 )
 from memsim.captured.launched import Launched, snapshot
-from memsim.captured.saved_launch import read_launch, schema, write_launch
+from memsim.captured.saved_launch import read_launch, write_launch
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
@@ -72,7 +73,7 @@ def test_what_is_written_is_what_is_read(cubin: bytes, tmp_path: Path) -> None:
     before = launch(cubin)
     path = write_launch(before, tmp_path / "run")
     record = json.loads(path.read_text("utf-8"))
-    jsonschema.validate(record, schema())
+    jsonschema.validate(record, launch_schema())
     after = read_launch(path)
     assert rows(after) == rows(before)
     assert after.kernel.origin == before.kernel.origin
@@ -250,10 +251,10 @@ def test_a_number_comes_back(tmp_path: Path, value: Any) -> None:
 
 def test_the_published_schema_is_the_one_that_is_used() -> None:
     published = Path(__file__).parents[2] / "docs" / "launch.schema.json"
-    assert json.loads(published.read_text("utf-8")) == json.loads(json.dumps(schema())), (
+    assert json.loads(published.read_text("utf-8")) == json.loads(json.dumps(launch_schema())), (
         "run python docs/generate.py"
     )
-    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.Draft202012Validator.check_schema(launch_schema())
 
 
 def test_names_of_a_structs_parts_come_back(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from docs.schemas import schema_of
 from memsim.data import data_folder
-from memsim.document import schema_of
 from memsim.guard.comparison import compare, compare_all, side_of
 from memsim.views.compare_text import ComparisonDocument
 from tests.guard.conftest import TARGET, TILE, Folder

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memsim
+from docs.schemas import schema_of
 from memsim.analysis import SiteCounts
-from memsim.document import schema_of
 from memsim.errors import MemsimError
 from memsim.guard.outcome import HARMLESS, Checked, Finding, Outcome, Problem, QuantityChange
 from memsim.views.check import findings

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from hypothesis import given
 
+from docs.schemas import schema_of
 from memsim.analysis import SiteCounts, analyze_trace
 from memsim.analysis.analysis import AnalysisDocument
-from memsim.document import schema_of
 from memsim.model.operations import OPERATIONS
 from memsim.trace.trace import Trace
 from tests.schema import validate
