@@ -49,6 +49,12 @@ def dim3(value: int | Sequence[int], name: str = "dim3") -> tuple[int, int, int]
     return x, y, z
 
 
+def coordinates_of(number: int, extents: tuple[int, int, int]) -> tuple[int, int, int]:
+    """(x, y, z) of a block in its grid or a thread in its block, by its linear number; behind, z goes on."""
+    x, y, _ = extents
+    return number % x, number // x % y, number // (x * y)
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """A checked launch shape. `shared_bytes` is the dynamic shared memory per block, in bytes.

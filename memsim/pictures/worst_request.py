@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import LINE, SECTOR, WARP, WORD
 from memsim.errors import MemsimError
+from memsim.launch import coordinates_of
 from memsim.model.choice import global_cost, shared_cost
 from memsim.model.coalescing import local_access
 from memsim.model.service import serve_copies, serve_lanes
@@ -367,9 +368,9 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
     return RequestOrigin(
         site=site,
         row=row,
-        block=coordinates(int(trace.block[chosen]), launch.grid),
+        block=coordinates_of(int(trace.block[chosen]), launch.grid),
         warp=warp,
-        threads=tuple(coordinates(warp * WARP + lane, launch.block) for lane in range(WARP)),
+        threads=tuple(coordinates_of(warp * WARP + lane, launch.block) for lane in range(WARP)),
         times=int(trace.count[chosen]),
         distinct=len(rows),
         array=_array(trace, *found[0]) if len(found) == 1 else None,
@@ -380,8 +381,3 @@ def _origin(analysis: Analysis, site: int, rows: NDArray[np.int64], chosen: int)
 def _array(trace: Trace, name: str, space: str, first: int, size: int) -> AccessedArray:
     shape = declared_shape(trace, name, size) if space == "shared" else None
     return AccessedArray(name, first, shape, trace.layouts.get(name))
-
-
-def coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """(x, y, z) of a block in the grid, or of a thread; threads past the end of the block go on counting."""
-    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])

@@ -19,7 +19,7 @@ from memsim.access import Chunk
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.program import Op
-from memsim.launch import Launch
+from memsim.launch import Launch, coordinates_of
 from memsim.simt.faults import WrongLanes
 from memsim.state.address_spaces import SHARED_WINDOW, align
 from memsim.state.parts import Mask, Part, warp_words
@@ -187,13 +187,8 @@ class Lanes:
     def place(self, position: tuple[int, int]) -> str:
         """`thread (x, y, z) of block (x, y, z)` of a (block, thread) position in the chunk."""
         block, thread = int(self.blocks[position[0]]), int(self.first[position[0], 0]) + position[1]
-
-        def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-            return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
-
-        return (
-            f"thread {coordinates(thread, self.launch.block)} of block {coordinates(block, self.launch.grid)}"
-        )
+        at, of = coordinates_of(thread, self.launch.block), coordinates_of(block, self.launch.grid)
+        return f"thread {at} of block {of}"
 
     def wrong(self, op: Op, mask: Mask, space: str = "", width: int = 0, where: str = "") -> WrongLanes:
         """The lanes of a mask, with the error that they have at an instruction."""

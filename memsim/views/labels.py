@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from memsim.arch.units import WARP
-from memsim.launch import Launch
+from memsim.launch import Launch, coordinates_of
 
 if TYPE_CHECKING:
     from memsim.counts import SiteCounts
@@ -29,7 +29,7 @@ def lanes_of_warp_0(launch: Launch) -> str:
     """`(0..15,0..1,0)`: a range for each axis, or first and last thread where ranges would say too much."""
     x, y, _ = launch.block
     lanes = min(WARP, launch.threads)
-    last = (lanes - 1) % x, (lanes - 1) // x % y, (lanes - 1) // (x * y)
+    last = coordinates_of(lanes - 1, launch.block)
     spans = min(x, lanes), min(y, -(-lanes // x)), last[2] + 1
     if spans[0] * spans[1] * spans[2] != lanes:
         return f"(0,0,0) to {dim3(last)}, x first, then y"

@@ -11,7 +11,7 @@ from msgspec import Meta
 from memsim.arch.units import WARP
 from memsim.document import Dim3, Document, DocumentPart, Texts, plain
 from memsim.errors import MemsimError
-from memsim.launch import Launch, Natural
+from memsim.launch import Launch, Natural, coordinates_of
 from memsim.sanitizer.hazards import TOOLS, FoundAccess, Hazard, Sanitized
 from memsim.source.text import code_line
 from memsim.trace.trace_data import TAKES
@@ -107,7 +107,7 @@ def thread(launch: Launch, access: FoundAccess) -> str:
     x, y, z = block_of(launch, access)
     if access.thread < 0:
         return f"{_nobody(access)}, of block ({x},{y},{z})"
-    at = ",".join(map(str, coordinates(access.thread, launch.block)))
+    at = ",".join(map(str, coordinates_of(access.thread, launch.block)))
     warp, lane = divmod(access.thread, WARP)
     return f"lane {lane} of warp {warp}, thread ({at}) of block ({x},{y},{z})"
 
@@ -119,12 +119,7 @@ def _nobody(access: FoundAccess) -> str:
 
 def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
     """The coordinates of the block of an access."""
-    return coordinates(access.block, launch.grid)
-
-
-def coordinates(index: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
-    """Of a linear number, x first."""
-    return index % shape[0], index // shape[0] % shape[1], index // (shape[0] * shape[1])
+    return coordinates_of(access.block, launch.grid)
 
 
 def picture(found: Sanitized, one: Hazard) -> Iterator[str]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.errors import MemsimError
-from memsim.launch import Launch
+from memsim.launch import Launch, coordinates_of
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE, AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
 from memsim.trace.record import Recorder
@@ -219,5 +219,4 @@ def _dim(extents: tuple[int, int, int]) -> str:
 
 
 def _block(number: int, launch: Launch) -> str:
-    x, y, _ = launch.grid
-    return f"{number % x},{number // x % y},{number // (x * y)}"
+    return ",".join(map(str, coordinates_of(number, launch.grid)))
