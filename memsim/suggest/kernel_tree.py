@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
+from memsim.source.kernels import parameters
 from memsim.source.syntax import parse
 
 if TYPE_CHECKING:
@@ -35,6 +36,29 @@ class KernelTree:
                 return node.parent if of_template else node
         return None
 
+    def called(self, lines: Collection[int]) -> Iterator[Node]:
+        """The functions of a device with some of these lines."""
+        for node in walk(self.tree.root):
+            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
+            if (
+                declared is None
+                or "__device__" not in self.tree.text(node)[: declared.end_byte - node.start_byte]
+            ):
+                continue
+            if any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines):
+                whole = node.parent is not None and node.parent.type == "template_declaration"
+                yield node.parent if whole and node.parent is not None else node
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """The types of the kernel's parameters, by name."""
+        return {name: kind for kind, name in parameters(self.text, self.title, self.before.trace.kernel)}
+
+    @property
+    def sizes(self) -> list[str]:
+        """The kernel's parameters that are no pointers."""
+        return [name for name, kind in self.types.items() if "*" not in kind]
+
     def opening(self, definition: Node) -> int:
         """The place behind the brace that opens a definition's body."""
         whole = definition.type == "template_declaration"
@@ -44,7 +68,8 @@ class KernelTree:
     def not_of_global_memory(self, definition: Node) -> Iterator[str]:
         """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
         for node in walk(definition):
-            if node.type == "array_declarator":
+            of_parameter = node.parent is not None and node.parent.type == "parameter_declaration"
+            if node.type == "array_declarator" and not of_parameter:
                 yield self.tree.text(node.children[0])
         for match in re.finditer(r"\bvolatile\b[^;,(){}]*?\b(\w+)\s*(?=[;,)=])", self.tree.text(definition)):
             yield match[1]

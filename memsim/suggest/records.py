@@ -15,7 +15,6 @@ import random
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
@@ -23,7 +22,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES, evaluate, open_names
-from memsim.source.kernels import parameters, template_constants
+from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants, value_of
 from memsim.suggest.c_text import names_in, plus
 from memsim.suggest.edit import Edit, Replacement
@@ -221,11 +220,6 @@ class _Records(KernelTree):
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job.kernel.file)
         self.warps = -(-job.launch.threads // WARP)
-
-    @cached_property
-    def types(self) -> dict[str, str]:
-        """The types of a kernel's parameters, by name."""
-        return {name: kind for kind, name in parameters(self.text, self.title, self.before.trace.kernel)}
 
     def edit(self) -> Edit | None:
         """The kernel with all its records moved by warps; None if there is none."""

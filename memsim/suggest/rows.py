@@ -1,9 +1,10 @@
-"""A row for each thread, moved 16 bytes at a time: an edit of loops in which threads walk along rows.
+"""A row for each thread, moved in pieces: an edit of loops in which threads walk along rows.
 
-`sum += in[row * n + k];` with a row for each thread moves 32 sectors for 32 elements. The edit holds 16
-bytes of the row in registers: `sum += in_row0(&in[row * n + k], n - k);` loads them where the address is
-aligned and the row has so many more, and one element otherwise: it holds for every length. Elements that are
-stored are collected alike.
+`sum += in[row * n + k];` with a row for each thread moves 32 sectors for 32 elements. The edit holds a piece
+of the row: `sum += in_row0(&in[row * n + k], n - k);` loads it, 16 bytes by each thread where the address is
+aligned and the row has so many more, or more bytes by the threads of a warp side by side: each sector once,
+of rows of every length. Elements that are stored are collected alike. Such loops may be in the kernel, or in
+a function of its file that it calls.
 
 Such a loop counts a variable by one, the index grows by one with it (tried with numbers for all names in it),
 every iteration makes the access, and no other access in the loop may concern the elements.
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
-from memsim.arch.units import WORD
+from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.expressions import evaluate, open_names
@@ -27,79 +28,22 @@ from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
+from memsim.suggest.proposals import shared_end
 from memsim.suggest.prove import edit_job, replay_job, source_of
+from memsim.suggest.row_texts import BY_WARPS, VECTORS, RowText
 from memsim.suggest.threads import Remapped, total
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-NAME = "rows of threads moved 16 bytes at a time"
 PREFIX = "row_of_thread"
 WIDTHS = (1, 2, 4, 8)  # bytes of an element
-TEXT = """\
-// A row along which a thread walks, 16 bytes at a time.
-template <typename T>
-struct row_of_thread {
-    static const int LENGTH = 16 / sizeof(T);
-    static_assert(16 % sizeof(T) == 0, "elements of 1, 2, 4, 8 or 16 bytes");
-    union {
-        uint4 all;
-        T one[LENGTH];
-    };
-    int held;
-    __device__ __forceinline__ row_of_thread(const T *) : all(make_uint4(0, 0, 0, 0)), held(0) {}
-    __device__ __forceinline__ T shifted(T last) {
-        const T first = one[0];
-        if (sizeof(T) < 4) {
-            const int bits = 8 * sizeof(T) % 32;
-            all.x = __funnelshift_r(all.x, all.y, bits);
-            all.y = __funnelshift_r(all.y, all.z, bits);
-            all.z = __funnelshift_r(all.z, all.w, bits);
-            all.w >>= bits;
-        } else {
-#pragma unroll
-            for (int place = 1; place < LENGTH; ++place) one[place - 1] = one[place];
-        }
-        one[LENGTH - 1] = last;
-        return first;
-    }
-    // The element at `at`, which is the one after the last, of a row that has `left` more from there.
-    __device__ __forceinline__ T operator()(const T *at, long long left) {
-        if (held == 0) {
-            if (left < LENGTH || (unsigned long long)at % 16) return *at;
-            all = *(const uint4 *)at;
-            held = LENGTH;
-        }
-        --held;
-        return shifted(one[0]);
-    }
-    // Stores a value at `at`, which is the place after the last.
-    __device__ __forceinline__ void put(T *at, T value) {
-        if (held == 0 && (unsigned long long)at % 16) {
-            *at = value;
-            return;
-        }
-        shifted(value);
-        if (++held == LENGTH) {
-            *(uint4 *)(at + 1 - LENGTH) = all;
-            held = 0;
-        }
-    }
-    // Stores what was collected before `end`.
-    __device__ __forceinline__ void close(T *end) {
-#pragma unroll
-        for (int back = LENGTH; back > 0; --back)
-            if (back <= held) end[-back] = one[LENGTH - back];
-    }
-};
-template <typename T>
-__device__ __forceinline__ row_of_thread<T> row_along(const T *row) { return row_of_thread<T>(row); }
-
-"""
 #: What may let others see, or change, elements while a thread holds them.
 _SHARED_BY_OTHERS = re.compile(
     r"\b(?:return|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
 )
+#: A block behind which a loop is left.
+_LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
 _NOT_ALWAYS = (
     "if_statement",
     "conditional_expression",
@@ -123,46 +67,63 @@ class _Access:
     value: Node | None
     left: str
 
+    @property
+    def elements(self) -> tuple[int, str, str]:
+        """The loop, and which element of an iteration is accessed."""
+        return self.loop.start_byte, self.array, "".join(self.index.split())
+
 
 def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The kernel with its rows moved 16 bytes at a time, compiled and replayed.
+    """The kernel with its rows moved in pieces, by each thread and by warps, compiled and replayed.
 
-    If that saves a quarter of the needless sectors or more, and the bound is not higher.
+    Those that save a quarter of the needless sectors or more.
     """
     if source_of(job) is None:
         return ()
+    return tuple(done for text in (VECTORS, BY_WARPS) if (done := _moved_by(text, job, before)) is not None)
+
+
+def _moved_by(text: RowText, job: Job, before: Analysis) -> Remapped | None:
     tried: list[Edit] = []
     for least in (min(WIDTHS), WORD):  # where narrow elements cost more than they save, the wide ones alone
-        edit = _Rows(before, job.kernel.file, least).edit()
+        edit = _Rows(job, before, text, least).edit()
         if edit is None or edit in tried:
             continue
         tried.append(edit)
         changed = edit_job(job, edit, job.launch)
         try:
-            done = Remapped(NAME, before, edit, changed, replay_job(changed))
+            done = Remapped(text.name, before, edit, changed, replay_job(changed))
         except MemsimError:
             continue  # a change that does not compile or run is not proposed
         saved = total(before, "sectors") - total(done.analysis, "sectors")
         enough = saved >= BADLY_COALESCED * sum(site.needless_sectors for site in before.sites)
-        if enough and done.analysis.bound.cycles <= before.bound.cycles and done.helps:
-            return (done,)
-    return ()
+        known = not any(site.unresolved for site in done.analysis.sites)
+        cheap = text.staged or (done.helps and done.analysis.bound.cycles <= before.bound.cycles)
+        if enough and known and cheap:
+            return done
+    return None
 
 
 class _Rows(KernelTree):
     """A kernel's source, in which such accesses are looked for, of elements of `least` bytes or more."""
 
-    def __init__(self, before: Analysis, file: str, least: int) -> None:
-        super().__init__(before, file)
-        self.least = least
+    def __init__(self, job: Job, before: Analysis, row: RowText, least: int) -> None:
+        super().__init__(before, job.kernel.file)
+        self.row, self.least = row, least
+        self.warps = -(-job.launch.threads // WARP)
 
     def edit(self) -> Edit | None:
         """The kernel with all such accesses changed; None if there is none."""
         if self.definition is None or PREFIX in self.text:
             return None
         groups: dict[tuple[int, str, str], list[_Access]] = {}
-        for one in self._accesses(self.definition):
-            groups.setdefault((one.loop.start_byte, one.array, "".join(one.index.split())), []).append(one)
+        functions = [self.definition, *self.called(self._lines())]
+        for one in (each for function in functions for each in self._accesses(function)):
+            groups.setdefault(one.elements, []).append(one)
+        room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
+        size = self.row.chunk(len(groups), self.warps, room)
+        if size is None:
+            return None
         found: list[Replacement] = []
         names: list[str] = ["blockDim.x"]
         loops: dict[int, tuple[Node, list[str], list[str]]] = {}
@@ -174,7 +135,8 @@ class _Rows(KernelTree):
             found += changed
             names += [each for each in names_in(one.index, one.left) if each not in names]
             _, opening, closing = loops.setdefault(one.loop.start_byte, (one.loop, [], []))
-            opening.append(f"auto {name} = row_along({one.array});")
+            row = self.row.opening.format(array=one.array, number=number, warps=self.warps, bytes=size)
+            opening.append(f"auto {name} = {row};")
             if one.value is not None:
                 opening.append(f"auto {name}_end = {one.array};")
                 closing.append(f"{name}.close({name}_end);")
@@ -185,30 +147,48 @@ class _Rows(KernelTree):
             indent = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, start) + 1 : start])
             lines = f"\n{indent[0] if indent else ''}".join(["{", *opening, ""])
             found += [Replacement(start, start, lines), Replacement(end, end, " ".join(["", *closing, "}"]))]
-        head = self.head(self.definition)
-        found.append(Replacement(head, head, TEXT))
+        changed_functions = [
+            one for one in functions if any(one.start_byte <= at < one.end_byte for at in loops)
+        ]
+        head = min(map(self.head, changed_functions))
+        found.append(Replacement(head, head, self.row.text))
+        if changed_functions != [self.definition]:
+            names += [each for each in self.sizes if each not in names]
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
         inside = self.opening(self.definition)
         return Edit(self.file, self.text, in_order, names=tuple(names), declared=inside)
 
+    def _lines(self) -> set[int]:
+        """The lines that waste sectors."""
+        return {
+            site.line for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file
+        }
+
     def _accesses(self, definition: Node) -> Iterator[_Access]:
-        """The accesses along rows, in lines that waste sectors."""
-        bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
+        """The accesses along rows, of elements that an access in a line that wastes sectors concerns."""
         others = set(self.not_of_global_memory(definition))
+        found: list[_Access] = []
+        wasted = set()
         for node in walk(definition):
             if node.type != "subscript_expression" or node.children[0].type != "identifier":
                 continue
             if self.tree.text(node.children[0]) in others:
                 continue
-            first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
-            ops = {
-                site.op
-                for site in bad
-                if first <= site.line <= last and self.least <= site.width <= max(WIDTHS)
-            }
-            made = self._access(node) if ops else None
-            if made is not None and ("load" if made.value is None else "store") in ops:
-                yield made
+            one = self._access(node)
+            if one is not None:
+                found.append(one)
+                wasted |= {one.elements} if self._wastes(one) else set()
+        return (one for one in found if one.elements in wasted)
+
+    def _wastes(self, one: _Access) -> bool:
+        """Whether sectors are wasted in the lines of an access."""
+        first, last = (point[0] + 1 for point in (one.node.start_point, one.node.end_point))
+        op = "load" if one.value is None else "store"
+        return any(
+            first <= site.line <= last and site.op == op and self.least <= site.width <= max(WIDTHS)
+            for site in self.before.sites
+            if site.file == self.file and is_badly_coalesced(site)
+        )
 
     def _access(self, node: Node) -> _Access | None:
         array, index = self.tree.text(node.children[0]), _index(self.tree.text(node))
@@ -225,7 +205,8 @@ class _Rows(KernelTree):
         if counted is None or _SHARED_BY_OTHERS.search(code):
             return None
         variable, left = counted
-        if changes(variable, code) or not _grows_by_one(index, variable, code):
+        going_on = _LEAVES.sub("", code)
+        if changes(variable, going_on) or not _grows_by_one(index, variable, going_on):
             return None
         assigned = node.parent is not None and node.parent.type == "assignment_expression"
         is_target = assigned and node.parent is not None and node.parent.children[0] == node

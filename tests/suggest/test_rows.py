@@ -1,22 +1,26 @@
-"""A row for each thread, moved 16 bytes at a time: what is written, its results, and what is left alone."""
+"""A row for each thread, moved in pieces: what is written, its results, and what is left alone."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from memsim.analysis import Analysis
 from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
-from memsim.suggest.rows import NAME, rows_of_threads
+from memsim.suggest.row_texts import BY_WARPS, VECTORS
+from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.threads import Remapped
 from tests.suggest.kernels import analyzed
 
 ROWS, LONG = 256, 64
+OPENED = re.compile(r"= row_along(?:<[\d, ]+>)?\(in\);")
 SUMS = """
 extern "C" __global__ void k(const float *__restrict__ in, float *__restrict__ out, int n, int m) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -26,6 +30,53 @@ extern "C" __global__ void k(const float *__restrict__ in, float *__restrict__ o
     out[i] = sum;
 }
 """
+
+
+#: A row of 50 bytes for each thread, walked along by a function, which another kernel gives its own array.
+IN_FUNCTION = """
+__device__ int weight(const unsigned char text[], int length, int *digits) {
+    int sum = 0, at;
+    for (at = 0; at < length; ++at) {
+        digits[sum & 3] += text[at];
+        sum = sum * 3 + text[at];
+    }
+    return sum;
+}
+extern "C" __global__ void k(const unsigned char *in, int *out, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n - 7) return;
+    int digits[4] = {};
+    out[i] = weight(in + i * m, m, digits) + digits[i & 3];
+}
+extern "C" __global__ void other(int *out, int n) {
+    unsigned char own[64];
+    for (int k = 0; k < 64; ++k) own[k] = k * n + threadIdx.x;
+    int digits[4] = {};
+    out[threadIdx.x] = weight(own, n, digits);
+}
+"""
+#: Segments of any length, each left where a sum is reached.
+SEGMENTS = """
+extern "C" __global__ void k(const float *in, float *out, const int *first, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x, at;
+    if (i >= n) return;
+    float sum = 0;
+    for (at = first[i]; at < first[i + 1]; at++) {
+        out[at] = sum;
+        sum += in[at] * in[at];
+        if (sum > 4) {
+            at += 1;
+            break;
+        }
+    }
+    out[first[n] + i] = at;
+}
+"""
+
+
+def needless(analysis: Analysis) -> int:
+    """Its sectors of global memory that are not needed."""
+    return sum(site.needless_sectors for site in analysis.sites if site.space == "global")
 
 
 def cures(
@@ -49,49 +100,89 @@ def cures(
     ],
 )
 def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) -> None:
-    job, (cure,) = cures(tmp_path, body)
-    assert cure.name == NAME
-    assert (cure.edit.new.count("row_along(in);"), cure.edit.new.count(".put(&")) == (reads, writes)
-    before, after = cure.sectors
-    assert after < before / 2
-    assert differing_results(job, cure.job) == ()
-    outcomes = [one for one in at_other_values(job, cure) if one.name == "m"]
-    assert outcomes
-    assert {one.outcome for one in outcomes} <= {SAME, ""}
+    job, found = cures(tmp_path, body)
+    assert [cure.name for cure in found] == [VECTORS.name, BY_WARPS.name]
+    for cure in found:
+        assert (len(OPENED.findall(cure.edit.new)), cure.edit.new.count(".put(&")) == (reads, writes)
+        before, after = cure.sectors
+        assert after < before / 2
+        assert differing_results(job, cure.job) == ()
+        outcomes = [one for one in at_other_values(job, cure) if one.name == "m"]
+        assert outcomes
+        assert {one.outcome for one in outcomes} <= {SAME, ""}
+    assert needless(found[1].analysis) < needless(found[1].before) / 10
 
 
 @pytest.mark.slow
 def test_rows_of_half_words(tmp_path: Path) -> None:
     """Eight of them are 16 bytes, held in four registers."""
     text = SUMS.replace("const float *__restrict__ in", "const unsigned short *__restrict__ in")
-    job, (cure,) = cures(tmp_path, "sum += in[i * m + j];", text, np.uint16)
-    before, after = cure.sectors
-    assert after < before / 6
-    assert differing_results(job, cure.job) == ()
+    job, found = cures(tmp_path, "sum += in[i * m + j];", text, np.uint16)
+    for cure, times in zip(found, (6, 12), strict=True):
+        before, after = cure.sectors
+        assert after < before / times
+        assert differing_results(job, cure.job) == ()
 
 
 @pytest.mark.slow
 def test_a_loop_keeps_its_pragma(tmp_path: Path) -> None:
     """Nothing stands between it and the loop; an array in registers stays there."""
     text = SUMS.replace("for (int j", "float own[4] = {1, 2, 3, 4};\n#pragma unroll 4\n    for (int j")
-    job, (cure,) = cures(tmp_path, "sum += in[i * m + j] * own[j & 3];", text)
-    assert "#pragma unroll 4\n    for (int j" in cure.edit.new
-    assert cure.edit.new.count("row_along(") == 2  # its definition, and one row
-    assert differing_results(job, cure.job) == ()
+    job, found = cures(tmp_path, "sum += in[i * m + j] * own[j & 3];", text)
+    for cure in found:
+        assert "#pragma unroll 4\n    for (int j" in cure.edit.new
+        assert len(OPENED.findall(cure.edit.new)) == 1
+        assert differing_results(job, cure.job) == ()
 
 
 @pytest.mark.some(1)
+@pytest.mark.parametrize("by_warps", [False, True])
 @pytest.mark.parametrize("long", [19, 3])
-def test_rows_that_are_not_aligned(tmp_path: Path, long: int) -> None:
+def test_rows_that_are_not_aligned(tmp_path: Path, long: int, by_warps: bool) -> None:
     """The edit for 64 elements computes the same with rows of any other length."""
-    _, (cure,) = cures(tmp_path, "out[i * m + j] = in[i * m + j] + 1;")
+    _, found = cures(tmp_path, "out[i * m + j] = in[i * m + j] + 1;")
+    cure = found[by_warps]
     (tmp_path / "k.cu").write_text(cure.edit.new)
-    _, text = cure.edit, cure.edit.text
+    text = cure.edit.text
     args = [np.arange(ROWS * long, dtype=np.float32), np.zeros(ROWS * long, np.float32), ROWS, long]
     edited = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
     (tmp_path / "old.cu").write_text(text)
     old = Job(KernelFile(tmp_path, "old.cu", "k"), edited.launch, args)
     assert differing_results(old, edited) == ()
+
+
+@pytest.mark.slow
+def test_a_row_in_a_function(tmp_path: Path) -> None:
+    """All of a warp's rows of 50 bytes; a thread's own array is left to the thread."""
+    (tmp_path / "k.cu").write_text(IN_FUNCTION)
+    args = [np.arange(100 * 50).astype(np.uint8), np.zeros(100, np.int32), 100, 50]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (128, 1, 1)), args)
+    cure = rows_of_threads(job, analyzed(job))[-1]
+    assert cure.name == BY_WARPS.name
+    assert needless(cure.analysis) < needless(cure.before) / 10
+    assert differing_results(job, cure.job) == ()
+    tried = [one.outcome for one in at_other_values(job, cure) if one.name == "m"]
+    assert SAME in tried
+    assert set(tried) <= {SAME, ""}
+    (tmp_path / "new.cu").write_text(cure.edit.new)
+    both = [
+        Job(KernelFile(tmp_path, file, "other"), Launch((1, 1, 1), (64, 1, 1)), [np.zeros(64, np.int32), 33])
+        for file in ("k.cu", "new.cu")
+    ]
+    assert differing_results(*both) == ()
+
+
+@pytest.mark.slow
+def test_segments_of_other_lengths(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SEGMENTS)
+    draw = np.random.default_rng(3)
+    ends = np.concatenate([[0], draw.integers(0, 60, 130).cumsum()]).astype(np.int32)
+    args = [draw.random(ends[-1]).astype(np.float32), np.zeros(ends[-1] + 130, np.float32), ends, 130]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    cure = rows_of_threads(job, analyzed(job))[-1]
+    assert cure.name == BY_WARPS.name
+    assert cure.edit.new.count("in_row1(&in[at]") == 1  # two uses of one element
+    assert differing_results(job, cure.job) == ()
 
 
 @pytest.mark.some(2)
@@ -106,6 +197,7 @@ def test_rows_that_are_not_aligned(tmp_path: Path, long: int) -> None:
         "{ out[i * m + j] += 1; }",
         "{ const volatile float *now = in; sum += now[i * m + j]; }",
         "{ sum += in[i * m + j]; __syncthreads(); }",
+        "{ sum += in[i * m + j]; if (sum > 9.f) { j += 1; } }",
     ],
 )
 def test_what_is_left_alone(tmp_path: Path, body: str) -> None:
