@@ -82,11 +82,15 @@ class ProgramModule:
             start = self.memory.allocate(len(content), name=name)
             self.variables[name] = start, len(content)
             self._write(start, content)
+        places = {
+            name: at for one in self.machine.cubin.kernels.values() for name, at in one.functions.items()
+        }
+        places |= {name: start for name, (start, _) in self.variables.items()}
         for variable in self.machine.cubin.variables:
             start, _ = self.variables[variable.name]
             for pointer in variable.pointers:
-                if pointer.symbol in self.variables:
-                    value = self.variables[pointer.symbol][0] + pointer.addend
+                if pointer.symbol in places:
+                    value = places[pointer.symbol] + pointer.addend
                     self._write(start + pointer.offset, value.to_bytes(8, "little"))
 
     def _write(self, address: int, content: bytes) -> None:

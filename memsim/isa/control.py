@@ -17,8 +17,10 @@ from memsim.isa.op import UNIFORM_PREDICATE, Barrier, Effect, Flow, Form, Operan
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 
-#: Functions of the driver, whose code no file has.
-DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail"})
+#: Those of `cuda_device_runtime_api.h` by which kernels of Numba wait for their whole grid.
+GRID_HANDLE, GRID_SYNCHRONIZE = "cudaCGGetIntrinsicHandle", "cudaCGSynchronize"
+#: Functions of the driver, whose code no file has, or code that needs more of the driver.
+DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail", GRID_HANDLE, GRID_SYNCHRONIZE})
 
 
 def control(

@@ -121,6 +121,12 @@ class OrderListener:
     def pass_cluster(self, mask: Mask) -> None:
         """Warps have waited at the barrier of their cluster."""
 
+    def arrive_grid(self, mask: Mask) -> None:
+        """Warps arrive at the barrier of the whole grid."""
+
+    def pass_grid(self, mask: Mask) -> None:
+        """Warps have waited at the barrier of the whole grid."""
+
     def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
         """Warps [n] of blocks `rows` arrive at mbarriers in the memory of `blocks`, by their columns."""
 

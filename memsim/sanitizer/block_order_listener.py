@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,14 @@ class BlockOrderListener(OrderListener):
         if self._is_ordered and mask is not False:
             rows, warps = self._warps(mask)
             self._order.learn(rows, warps, self._clusters(rows))
+
+    def arrive_grid(self, mask: Mask) -> None:
+        if self._is_followed_order:
+            self._order.tell(*self._warps(mask), repeat("grid"))
+
+    def pass_grid(self, mask: Mask) -> None:
+        if self._is_followed_order and mask is not False:
+            self._order.learn(*self._warps(mask), repeat("grid"))
 
     def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
         if self._is_ordered:

@@ -22,7 +22,7 @@ from memsim.access import Chunk, Site
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import bytes_of_piece
-from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Immediate, Trait, slots_of
+from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Flow, Immediate, Trait, slots_of
 from memsim.isa.program import GLOBAL, LOCAL, Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
@@ -190,6 +190,8 @@ def _may_find(op: Op) -> bool:
 
 #: Warps of a launch, once for each register that is followed, above which none is.
 MOST_WARPS = 1 << 26
+#: The result of a function without code, such as `malloc`, by the calling convention.
+RESULT = 1 << 4 | 1 << 5
 #: What packs predicates, from this slot on.
 PACKS = {"P2R": PREDICATE, "UP2UR": UNIFORM_PREDICATE}
 
@@ -227,7 +229,7 @@ class UnwrittenRegisters:
             reads = writes = 0
             for op in self._ops[start:end]:
                 reads |= self._reads[op.index] & ~writes
-                writes |= op.writes
+                writes |= _written_by(op)
             used[start] = reads, ~writes
         return graph.backward(lambda start, out: used[start][0] | out & used[start][1], 0).get(0, 0)
 
@@ -272,7 +274,7 @@ class UnwrittenRegisters:
         for op in self._ops[start:stop]:
             first = self._reads[op.index] & self._followed & ~written
             reads += [UnwrittenRegister(op.index, slot) for slot in slots_of(first)]
-            written |= (first | op.writes) & self._followed
+            written |= (first | _written_by(op)) & self._followed
         return tuple(reads), tuple(slots_of(written))
 
     def _count(self, key: UnwrittenRegister, never: np.ndarray) -> None:
@@ -282,6 +284,11 @@ class UnwrittenRegisters:
             thread = int(self._chunk.first[row, 0]) + warp * WARP + (word & -word).bit_length() - 1
             self.found[key] = Example(int(self._chunk.blocks[row]), -1, thread, 0, 0)
         self.found[key].count += int(np.bitwise_count(never).sum())
+
+
+def _written_by(op: Op) -> int:
+    """The slots that an instruction writes, or the function without code that it calls."""
+    return op.writes | (RESULT if op.flow is Flow.CALL and not op.targets else 0)
 
 
 def _used(op: Op, program: Program) -> int:

@@ -12,12 +12,13 @@ import re
 import struct
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from memsim.errors import MemsimError
 from memsim.isa.executable import CompiledKernel, Dims, Parameter, Pointer, Variable
 from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged_cubin, read_elf, text_at
+from memsim.sass.linked_functions import TEXT, LinkedFunctions, linked_functions
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +32,10 @@ class Image(CompiledKernel):
         static_shared: including the part that the chip reserves.
         reserved_shared: 0x400 from sm_90 on, where a program's first array has this address, else 0.
         barriers: named barriers that a block uses; `__syncthreads` is one.
-        code: the text section, 16 bytes per instruction.
+        code: its text section and those linked to it, 16 bytes per instruction.
         relocations: of `code`.
-        symbols: numbers of the symbols of the kernel and the functions in its section.
+        symbols: numbers of the symbols of the kernel and the functions in its code.
+        linked: the other text sections in its code, by the name after `.text.`, and where each begins.
     """
 
     static_shared: int
@@ -43,6 +45,7 @@ class Image(CompiledKernel):
     code: bytes = field(repr=False)
     relocations: tuple[Relocation, ...] = field(repr=False)
     symbols: tuple[int, ...]
+    linked: tuple[tuple[str, int], ...]
 
 
 class ConstantVariable(NamedTuple):
@@ -74,6 +77,8 @@ class Cubin:
     ptx: str | None = field(repr=False)
 
 
+#: The section of the variables that are not zero at first.
+INITIAL = ".nv.global.init"
 #: The constant bank of a module's `__constant__` variables.
 USER_CONSTANTS = 3
 OBJECT, FUNCTION = 1, 2  # types of symbols
@@ -222,7 +227,7 @@ def _api_version(elf: Elf) -> str | None:
 def _variables(elf: Elf) -> tuple[Variable, ...]:
     found = []
     for symbol, section in _objects(elf):
-        if section.name in (".nv.global", ".nv.global.init"):
+        if section.name in (".nv.global", INITIAL):
             inside = range(symbol.value, symbol.value + symbol.size)
             init = section.data[inside.start : inside.stop] if section.data else None
             pointers = _pointers(elf.relocations.get(section.index, ()), inside)
@@ -280,6 +285,8 @@ def _kernels(elf: Elf) -> dict[str, Image]:
     for number, symbol in enumerate(elf.symbols):
         if symbol.type == FUNCTION:
             functions.setdefault(symbol.section, {})[number] = symbol
+    others = {one.name: one for one in elf.symbols if one.type == FUNCTION and not one.other & ENTRY}
+    device = linked_functions(elf, (entry[0] for entry in entries), others)
     banks: dict[str | None, list[tuple[int, Section]]] = {}  # of a kernel, or None for the module
     for section in elf.sections:
         if bank := _CONSTANT.match(section.name):
@@ -290,7 +297,8 @@ def _kernels(elf: Elf) -> dict[str, Image]:
             named,
             symbol,
             about.get(number, {}),
-            functions[symbol.section],
+            functions,
+            device,
             sorted([*banks.get(None, ()), *banks.get(symbol.name, ())], key=lambda bank: bank[1].index),
         )
         for _, number, symbol in sorted(entries, key=lambda entry: entry[:2])
@@ -302,11 +310,12 @@ def _image(
     named: dict[str, Section],
     kernel: ElfSymbol,
     about: dict[int, int],
-    functions: dict[int, ElfSymbol],
+    functions: dict[int, dict[int, ElfSymbol]],
+    device: LinkedFunctions,
     banks: list[tuple[int, Section]],
 ) -> Image:
-    """A kernel. about: its attributes in `.nv.info`. functions: of its section by number. banks: its own and
-    the module's.
+    """A kernel. about: its attributes in `.nv.info`. functions: of each section by number. device: those of
+    the module that are no kernels. banks: its own and the module's.
     """
     name, text = kernel.name, elf.sections[kernel.section]
     info = named.get(f".nv.info.{name}")
@@ -324,6 +333,8 @@ def _image(
         raise damaged_cubin(f"the sizes of {name} contradict each other")
     stacks = [about.get(attribute, 0) for attribute in (FRAME_SIZE, MIN_STACK, MAX_STACK)]
     bounded = [stack for stack in stacks if stack < UNBOUNDED]
+    linked = device.of_kernel(text, (named.get(INITIAL, text), *(one for _, one in banks)))
+    places = {text.index: 0, **linked}
     return Image(
         name=name,
         parameters=tuple(parameters[index] for index in sorted(parameters)),
@@ -342,13 +353,23 @@ def _image(
             for bank, section in banks
             if section.index in elf.relocations
         },
-        functions={symbol.name: symbol.value for symbol in functions.values() if symbol is not kernel},
-        code=text.data,
+        functions={
+            symbol.name: start + symbol.value
+            for section, start in places.items()
+            for symbol in functions[section].values()
+            if symbol is not kernel
+        },
+        code=device.code(text, linked),
         max_threads=_dims(last.get(MAX_THREADS)),
         required_threads=_dims(last.get(REQUIRED_THREADS)),
         cluster=_dims(last.get(CLUSTER)),
-        relocations=elf.relocations.get(text.index, ()),
-        symbols=tuple(functions),
+        relocations=tuple(
+            replace(one, offset=start + one.offset)
+            for section, start in places.items()
+            for one in elf.relocations.get(section, ())
+        ),
+        symbols=tuple(number for section in places for number in functions[section]),
+        linked=tuple((elf.sections[one].name.removeprefix(TEXT), start) for one, start in linked.items()),
     )
 
 

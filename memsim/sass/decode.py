@@ -47,6 +47,8 @@ _CONSTANT = re.compile(
 _ADDRESS = re.compile(r"^(?:g?desc\[(?P<descriptor>UR\w+)\])?\[(?P<inside>[^\]]*)\](?P<suffix>(?:\.\w+)*)$")
 _TERM = re.compile(r"^(?P<register>U?R(?:\d+|Z))(?P<suffix>(?:\.\w+)*)$")
 _RELOCATED = re.compile(r"^32@(lo|hi)\((.+)\)$")
+#: A label as a place in its function: where a call returns to.
+_IN_FUNCTION = re.compile(r"^\([^\s()]+ \+ (\.\w+)@srel\)$")
 #: Where each kind of register begins, and how many there are; one more is RZ, URZ, PT or UPT.
 _REGISTERS = {
     **{"R": (VECTOR, 255), "UR": (UNIFORM, 63), "B": (BARRIER, 16)},
@@ -198,7 +200,7 @@ def _op(index: int, line: ListingLine, listing: Listing, at: dict[int, int], cod
     if "NAN" in text and not text.startswith("H"):
         text = _NAN.sub(lambda match: _number_at(code, line.address) or match[0], text)
     meaning = meaning_of_text(text)
-    if meaning.form.opcode == "LEPC":
+    if meaning.form.opcode == "LEPC" or "@srel" in text:
         meaning = meaning_of(_with_address(meaning.form, listing))
     form, reads, addresses = meaning.form, meaning.reads, meaning.addresses
     guard = parse_operand(line.guard) if line.guard else None
@@ -234,11 +236,16 @@ def _number_at(code: bytes, address: int) -> str:
 
 def _with_address(form: Form, listing: Listing) -> Form:
     """Labels used as values get their address."""
-    operands = tuple(
-        Label(operand.name, listing.labels.get(operand.name)) if isinstance(operand, Label) else operand
-        for operand in form.operands
-    )
-    return Form(form.opcode, form.modifiers, operands)
+
+    def placed(operand: Operand) -> Operand:
+        if isinstance(operand, Label):
+            return Label(operand.name, listing.labels.get(operand.name))
+        if isinstance(operand, Symbolic) and (inside := _IN_FUNCTION.match(operand.symbol)):
+            address = listing.labels.get(inside[1])
+            return operand if address is None else Immediate(0 if operand.high else address)
+        return operand
+
+    return Form(form.opcode, form.modifiers, tuple(map(placed, form.operands)))
 
 
 @lru_cache(maxsize=1 << 15)

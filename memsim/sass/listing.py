@@ -6,7 +6,7 @@ A `ListingLine` has address, guard, opcode, operands as text, and source place; 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from memsim.compile.shown_sources import Frame, own_frames
@@ -133,6 +133,17 @@ def read_listing(
             pending.append(match[1])
     close()
     return found
+
+
+def with_linked(listing: Listing, others: Iterable[tuple[Listing, int]]) -> Listing:
+    """A kernel's instructions, and behind them those of functions in other sections, which begin at these
+    addresses.
+    """
+    lines, labels = list(listing.lines), dict(listing.labels)
+    for other, start in others:
+        lines += [replace(line, address=start + line.address) for line in other.lines]
+        labels.update((name, start + address) for name, address in other.labels.items())
+    return Listing(listing.name, tuple(lines), labels)
 
 
 def by_itself(listing: Listing) -> Listing:

@@ -15,7 +15,7 @@ from memsim.isa.executable import CompiledKernel, Executable, Parameter
 from memsim.isa.program import Program
 from memsim.sass.cubin import Cubin, Image, read_cubin
 from memsim.sass.decode import decode
-from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing
+from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing, with_linked
 from memsim.sass.shared_names import dynamic_arrays, shared_arrays
 
 #: Kernels of a module that are disassembled together, which takes about as long as one.
@@ -135,7 +135,13 @@ class MachineModule:
     def listings(self) -> Mapping[str, Listing]:
         """The instructions of each kernel, by name."""
         found = read_listing(self.listing, self.names.name_of, self.places)
-        return {name: by_itself(listing) for name, listing in found.items()}
+        return {name: self._linked(name, found) for name in found if name in self.cubin.kernels}
+
+    def _linked(self, name: str, listings: Mapping[str, Listing]) -> Listing:
+        """The instructions of a kernel with those of the functions in its code."""
+        linked = self.cubin.kernels[name].linked
+        others = [(listings[part], start) for part, start in linked if part in listings]
+        return by_itself(with_linked(listings[name], others))
 
     def listing_of(self, name: str) -> Listing | None:
         """The instructions of a kernel; None if they are not in the listing. Of a large module only this
@@ -148,8 +154,8 @@ class MachineModule:
 
             symbols = self.cubin.kernels[name].symbols
             text = disassemble(self.content, ptx_lines=bool(self.places), functions=symbols)
-            listing = read_listing(text, self.names.name_of, self.places).get(name)
-            self.found[name] = None if listing is None else by_itself(listing)
+            listings = read_listing(text, self.names.name_of, self.places)
+            self.found[name] = self._linked(name, listings) if name in listings else None
         return self.found[name]
 
     @cached_property

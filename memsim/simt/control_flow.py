@@ -11,7 +11,7 @@ from functools import reduce
 
 import numpy as np
 
-from memsim.isa.control import DRIVER_FUNCTIONS
+from memsim.isa.control import DRIVER_FUNCTIONS, GRID_SYNCHRONIZE
 from memsim.isa.number_formats import split_words
 from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
 from memsim.isa.program import Op
@@ -22,7 +22,7 @@ from memsim.simt.faults import KernelFault, place_in_source, refused_instruction
 from memsim.simt.groups import Groups
 from memsim.simt.harmless_branches import PassedBranch, passed_branch
 from memsim.simt.machine import Machine
-from memsim.simt.waits import ClusterBarriers, PhaseWaits
+from memsim.simt.waits import ClusterBarriers, GridBarrier, PhaseWaits
 from memsim.state.partial import where_known
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
@@ -47,8 +47,10 @@ class Control:
         barriers: BlockBarriers,
         phases: PhaseWaits,
         clusters: ClusterBarriers,
+        grid: GridBarrier,
     ) -> None:
         self.machine = machine
+        self.grid = grid
         self.code = code
         self.groups = groups
         self.convergence = convergence
@@ -239,21 +241,22 @@ class Control:
         name = _driver_function(op)
         if name is None and op.index not in self.code.values:
             return self._branch(op, active, rest)
-        if name is None and Trait.RELATIVE in op.traits:
-            return self._return(op, active, rest)
-        name = name or self.code.called(op, self.machine.slots)
+        if name is None and Trait.ABSOLUTE in op.traits:
+            name = self.code.called(op, self.machine.slots)
         if name is None:
-            raise refused_instruction(op, "is an indirect call, which is not supported")
+            return self._return(op, active, rest)
         if name == "__assertfail":
             where = place_in_source(op)
             raise KernelFault(f"assertion failed in {self.machine.places(active)}", "assert", **where)
         self.machine.uncounted(f"{name.removeprefix('v')} call", active)
-        answer = self.machine.memory.call(name, self.machine, op, active)
+        answer = self.grid.answer(name, op, active)
+        if answer is None:
+            answer = self.machine.memory.call(name, self.machine, op, active)
         poison = Poison(f"{name} is a system function without code", op)
         results = dict(zip(RESULT, (poison, poison) if answer is None else split_words(from_array(answer))))
         for slot in SCRATCH:
             self.machine.write(slot, results.get(slot, poison), True if rest is False else active)
-        return op.index + 1
+        return self.grid.reach(op, active) if name == GRID_SYNCHRONIZE else op.index + 1
 
     def _return(self, op: Op, active: Mask, rest: Mask) -> int | None:
         read = self.code.values[op.index]

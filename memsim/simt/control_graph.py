@@ -10,6 +10,9 @@ from typing import Protocol, TypeVar
 from memsim.isa.op import Barrier, Flow, Predicate, Trait
 from memsim.isa.program import Op, Program
 
+#: What names of the compiler's functions for rare cases contain.
+RARE = "$__cuda_sm"
+
 
 class Joined(Protocol):
     """What holds at a place; `|` is what holds before a branch to two of them."""
@@ -58,14 +61,20 @@ class ControlGraph:
 
     @cached_property
     def leaders(self) -> frozenset[int]:
-        """The first instructions of basic blocks: branch targets, and instructions after control flow."""
-        found = {0}
+        """Where basic blocks begin: branch targets, functions, and behind control flow."""
+        found = {0, *self.entries}
         for op in self.ops:
             if op.flow is not None:
                 found.add(op.index + 1)
                 found |= set(op.targets)
         found |= set(self.meeting.values())
         return frozenset(index for index in found if index < len(self.ops))
+
+    @property
+    def entries(self) -> list[int]:
+        """Where functions begin to which indirect calls may lead; not the kernel, nor those of divisions."""
+        named = self.program.functions.items()
+        return [at for name, at in named if at and not name.startswith(".") and RARE not in name]
 
     @cached_property
     def collectives(self) -> dict[int, int]:
@@ -144,11 +153,10 @@ class ControlGraph:
         if op.flow is Flow.INDEXED:
             targets = op.targets or tuple(sorted(self.leaders))
             return (*targets, following) if guarded else targets
+        if op.flow is Flow.CALL and op.reads & ((1 << 256) - 1):
+            return (*self.entries, following)
         if op.flow is Flow.CALL and not op.targets:
             return (following,)
-        if op.flow is Flow.CALL and op.reads & ((1 << 256) - 1):
-            entries = (at for name, at in self.program.functions.items() if not name.startswith("."))
-            return (*entries, following)
         conditional = guarded or any(isinstance(operand, Predicate) for operand in op.form.operands)
         if op.flow in (Flow.BRANCH_DIVERGED, Flow.BRANCH_ANY) or conditional:
             return (*op.targets, following)

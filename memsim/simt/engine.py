@@ -23,7 +23,7 @@ from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slot
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
-from memsim.simt.waits import ClusterBarriers, PhaseWaits
+from memsim.simt.waits import ClusterBarriers, GridBarrier, PhaseWaits
 from memsim.simt.warp_rows import Aside, WarpRows, take_rows
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
@@ -74,10 +74,10 @@ class Engine:
         self.barriers = BlockBarriers(self.machine, code, self.groups)
         self.phases = PhaseWaits(self.machine, code, self.groups)
         self.clusters = ClusterBarriers(self.machine, code, self.groups)
-        self.groups.waits = [self.convergence, self.barriers, self.phases, self.clusters]
-        self.control = Control(
-            self.machine, code, self.groups, self.convergence, self.barriers, self.phases, self.clusters
-        )
+        self.grid = GridBarrier(self.machine, code, self.groups)
+        self.groups.waits = [self.convergence, self.barriers, self.phases, self.clusters, self.grid]
+        waits = self.convergence, self.barriers, self.phases, self.clusters, self.grid
+        self.control = Control(self.machine, code, self.groups, *waits)
 
     def run(self, blocks: np.ndarray) -> None:
         """Run blocks with these linear numbers (int64 [B]); if warps are rows, some may be left for `finish`.
@@ -93,6 +93,7 @@ class Engine:
         self.barriers.start()
         self.phases.start()
         self.clusters.start()
+        self.grid.start()
         machine.listener.start_chunk(machine.chunk)
         self.groups.start()
         self.run_chunk()
@@ -120,7 +121,7 @@ class Engine:
                 group = self.divided(groups.next())
                 if group is not None:
                     self.advance(group)
-            if self.barriers.release() or self.clusters.release() or self.phases.release():
+            if any(one.release() for one in (self.barriers, self.clusters, self.grid, self.phases)):
                 continue
             if groups.parked:
                 groups.ready, groups.parked = groups.parked, []
@@ -129,7 +130,7 @@ class Engine:
                 continue
             if not any(waits.waiting for waits in groups.waits):
                 return
-            stuck = (waits.deadlock() for waits in (self.phases, self.barriers, self.clusters))
+            stuck = (waits.deadlock() for waits in (self.phases, self.barriers, self.clusters, self.grid))
             raise next(filter(None, stuck), None) or self.convergence.deadlock()
 
     def divided(self, group: Group) -> Group | None:

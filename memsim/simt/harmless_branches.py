@@ -23,7 +23,7 @@ from heapq import heappop, heappush
 from memsim.isa.control import is_fence_of_system
 from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow, Immediate
 from memsim.isa.program import Op
-from memsim.simt.control_graph import ControlGraph, barrier_slot
+from memsim.simt.control_graph import RARE, ControlGraph, barrier_slot
 
 #: Where a function returns to, innermost first; None if that is not known.
 Callers = tuple[int, ...] | None
@@ -274,8 +274,6 @@ def _writes(ops: Iterable[Op]) -> int:
     return found
 
 
-#: What names of the compiler's functions for rare cases contain.
-RARE = "$__cuda_sm"
 #: Instructions on all ways together, but for those in such functions.
 MOST_INSTRUCTIONS = 32
 

@@ -1,10 +1,11 @@
 """The memory of a launch, laid out for its kernel: arguments, shared arrays, variables, the stack, and the
 workspace in which all blocks of a cooperative launch synchronize.
 
-A kernel that reads the address of the workspace (`cooperative_groups::this_grid()`) is cooperative: all
-blocks of its grid run at once. The driver allocates the workspace: its size, and the word in which the grid
-barrier counts. Source: cooperative_groups/details/driver_abi.h and sync.h of CUDA 12.0, and the code that
-ptxas 12.9 generates for %envreg1.
+A kernel that reads the address of the workspace (`cooperative_groups::this_grid()`), or calls the driver's
+function that waits for the grid, is cooperative: all blocks of its grid run at once. The driver allocates the
+workspace: its size, and the word in which the grid barrier counts. Source:
+cooperative_groups/details/driver_abi.h and sync.h of CUDA 12.0, and the code that ptxas 12.9 generates for
+%envreg1.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 from memsim.arch import Arch, arch_of_code
 from memsim.argument_types.launch_arguments import arrays_of
 from memsim.errors import MemsimError
+from memsim.isa.control import GRID_SYNCHRONIZE
 from memsim.isa.executable import Executable
 from memsim.isa.op import Constant, Flow
 from memsim.isa.stack import local_name
@@ -33,8 +35,10 @@ WORKSPACE_BYTES = 8
 
 @lru_cache(maxsize=256)
 def is_cooperative(kernel: Executable) -> bool:
-    """Does the kernel read the address of its grid's workspace?"""
+    """Does the kernel read the address of its grid's workspace, or wait for its grid by the driver?"""
     places, by_cluster = _places(kernel), arch_of_code(kernel.made_for).front.by_cluster > 0
+    if any(op.flow is Flow.CALL and GRID_SYNCHRONIZE in op.text for op in kernel.program.ops):
+        return True
     return bool(places) and any(
         isinstance(operand, Constant)
         and operand.bank == 0
@@ -141,6 +145,7 @@ def _place_variables(kernel: Executable, memory: Memory) -> None:
     for variable in missing:
         start = memory.symbols[variable.name][1]
         for pointer in variable.pointers:
-            if pointer.symbol in memory.symbols:
-                value = memory.symbols[pointer.symbol][1] + pointer.addend
+            _, target = memory.symbols.get(pointer.symbol, ("", kernel.functions.get(pointer.symbol)))
+            if target is not None:
+                value = target + pointer.addend
                 memory.contents.append((start + pointer.offset, value.to_bytes(8, "little")))

@@ -1,18 +1,20 @@
-"""Lanes that wait at a barrier of a cluster (`UCGABAR_ARV`, `UCGABAR_WAIT`), or for the phase of an mbarrier
-(`SYNCS.PHASECHK.TRANS64.TRYWAIT`), and their release.
+"""Lanes that wait at a barrier of a cluster (`UCGABAR_ARV`, `UCGABAR_WAIT`) or of the whole grid
+(`cudaCGSynchronize`), or for the phase of an mbarrier (`SYNCS.PHASECHK.TRANS64.TRYWAIT`), and their release.
 
-Groups wait until all threads of all blocks of their cluster have arrived as often as they have. Exited
-threads do not count. A wait for a phase may time out after a system-dependent time: here only if no other
-lane can continue. Source: PTX ISA, `barrier.cluster` and `mbarrier.try_wait`.
+Groups wait until all threads of all blocks of their cluster, or grid, have arrived as often as they have.
+Exited threads do not count. A wait for a phase may time out after a system-dependent time: here only if no
+other lane can continue. Source: PTX ISA, `barrier.cluster` and `mbarrier.try_wait`.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from memsim.errors import MemsimError
+from memsim.isa.control import GRID_HANDLE, GRID_SYNCHRONIZE
 from memsim.isa.mbarrier import NOTED, MbarrierLanes, pass_phase
 from memsim.isa.op import Predicate
 from memsim.isa.program import Op
@@ -24,63 +26,60 @@ from memsim.state.address_spaces import align
 from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, either, from_bools, invert
+from memsim.state.registers import ints, to_array
 from memsim.state.sums import Int
 
-# --- clusters --------------------------------------------------------------------------------
+# --- clusters and grids ----------------------------------------------------------------------
 
 
-class ClusterBarriers(WaitingLanes[Waiting]):
-    """The barriers of the clusters that are running.
+#: `cudaCGScopeGrid`, which is the grid's handle, too.
+SCOPE_GRID = 1
 
-    arrivals: of each thread, int64 [B, T]; 0 before the first. waits: likewise. They take turns (PTX ISA,
-    `barrier.cluster`).
-    """
+
+class BarriersOfBlocks(WaitingLanes[Waiting]):
+    """Barriers of several blocks. arrivals: of each thread, int64 [B, T]; 0 before the first."""
+
+    what: str
 
     def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
         super().__init__(machine, code, groups)
         self.arrivals: np.ndarray | int = 0
-        self.waits: np.ndarray | int = 0
 
     def start(self) -> None:
         super().start()
-        self.arrivals = self.waits = 0
+        self.arrivals = 0
 
-    def _check_turn(self, op: Op, active: Mask, arrived: bool, how: str) -> None:
-        wrong = both(active, from_bools(np.atleast_2d(self.arrivals - self.waits != arrived)))
-        if wrong is not False:
-            at = f"{self.machine.places(wrong)} are at {op.text} of a cluster's barrier, and have not"
-            raise Deadlock(f"{at} {how}", self.machine.wrong(op, wrong))
+    def others(self, least: np.ndarray) -> np.ndarray:
+        """The least of `least`, int64 [B], among the blocks that each block waits for: int64 [B] or [1]."""
+        raise NotImplementedError
 
-    def arrive(self, op: Op, active: Mask, rest: Mask) -> int:
-        """Lanes `active` arrive without waiting."""
-        self._check_turn(op, active, False, "waited since they arrived")
-        self.machine.order.arrive_cluster(active)
+    def passed(self, mask: Mask) -> None:
+        """These lanes have waited."""
+        raise NotImplementedError
+
+    def over(self) -> Mask:
+        """The lanes for which all threads have arrived as often as they have."""
+        alive = self.machine.full(self.machine.alive)
+        least = np.where(alive, self.arrivals, np.iinfo(np.int64).max).min(1)
+        return from_bools(self.arrivals <= self.others(least)[:, None])
+
+    def arrived(self, active: Mask) -> None:
+        """These lanes arrive."""
         self.arrivals = self.arrivals + self.machine.full(active).astype(np.int64)
-        return op.index + 1
 
-    def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
-        """Lanes `active` wait for those of their cluster; the rest of the group continues."""
-        self._check_turn(op, active, True, "arrived there")
-        self.waits = self.waits + self.machine.full(active).astype(np.int64)
+    def pass_or_wait(self, op: Op, active: Mask) -> int | None:
+        """Lanes `active` wait for the others; the rest of the group continues."""
         over = self.over()
         staying = both(active, invert(over))
-        self.machine.order.pass_cluster(both(active, over))
+        self.passed(both(active, over))
         if staying is False:
             return op.index + 1
         self.waiting.append(Waiting(op, staying))
         self.go_behind(op, both(self.machine.mask, invert(staying)))
         return None
 
-    def over(self) -> Mask:
-        """The lanes for which all threads of their cluster have arrived as often as they have."""
-        alive = self.machine.full(self.machine.alive)
-        least = np.where(alive, self.arrivals, np.iinfo(np.int64).max).min(1)
-        peers = self.machine.peers
-        of_cluster = np.where(peers >= 0, least[peers], np.iinfo(np.int64).max).min(1)
-        return from_bools(self.arrivals <= of_cluster[:, None])
-
     def release(self) -> bool:
-        """Release the lanes whose clusters have arrived; True if there were some."""
+        """Release the lanes for which the others have arrived; True if there were some."""
         if not self.waiting:
             return False
         over = self.over()
@@ -90,7 +89,7 @@ class ClusterBarriers(WaitingLanes[Waiting]):
             going, staying = both(entry.mask, over), both(entry.mask, invert(over))
             if going is not False:
                 released = True
-                self.machine.order.pass_cluster(going)
+                self.passed(going)
                 self.go_behind(entry.op, going)
             if staying is not False:
                 self.waiting.append(Waiting(entry.op, staying))
@@ -102,10 +101,91 @@ class ClusterBarriers(WaitingLanes[Waiting]):
             return None
         entry = self.waiting[0]
         return Deadlock(
-            f"a cluster barrier that some threads never reach: {self.machine.places(entry.mask)} wait at"
+            f"a {self.what} barrier that some threads never reach: {self.machine.places(entry.mask)} wait at"
             f" {entry.op.text}",
             self.machine.wrong(entry.op, entry.mask),
         )
+
+
+class GridBarrier(BarriersOfBlocks):
+    """The barrier of all blocks of a cooperative launch, which all run at once."""
+
+    what = "grid"
+
+    def others(self, least: np.ndarray) -> np.ndarray:
+        return np.array([least.min()])
+
+    def passed(self, mask: Mask) -> None:
+        if mask is not False:
+            self.machine.order.block_barrier(mask)
+            self.machine.order.pass_grid(mask)
+
+    def answer(self, name: str, op: Op, active: Mask) -> np.ndarray | None:
+        """What the driver's functions of grids return, int64 [B, T]: the grid's handle, or no error.
+
+        None: it is another function. A scope that is not known is taken to be the grid's: there is no other.
+        """
+        if name not in (GRID_HANDLE, GRID_SYNCHRONIZE):
+            return None
+        scope: np.ndarray = np.full(self.machine.shape, SCOPE_GRID, np.int64)
+        with suppress(Poisoned):
+            scope[:] = to_array(self.machine.known_value(op, lambda r: ints(r[4]), active, (4,)))
+        is_grid = scope == SCOPE_GRID
+        if name == GRID_HANDLE:
+            return np.where(is_grid, scope, 0)
+        if not is_grid[self.machine.full(active)].all():
+            raise self.machine.at(MemsimError(f"{name} of something else than the grid"), op)
+        return np.zeros_like(scope)
+
+    def reach(self, op: Op, active: Mask) -> int | None:
+        """Lanes `active` arrive, and wait for all others."""
+        self.machine.order.arrive_grid(active)
+        self.arrived(active)
+        return self.pass_or_wait(op, active)
+
+
+class ClusterBarriers(BarriersOfBlocks):
+    """The barriers of the clusters that are running.
+
+    waits: of each thread, int64 [B, T]. It arrives and waits by turns (PTX ISA, `barrier.cluster`).
+    """
+
+    what = "cluster"
+
+    def __init__(self, machine: Machine, code: Code, groups: Groups) -> None:
+        super().__init__(machine, code, groups)
+        self.waits: np.ndarray | int = 0
+
+    def start(self) -> None:
+        super().start()
+        self.waits = 0
+
+    def _check_turn(self, op: Op, active: Mask, arrived: bool, how: str) -> None:
+        wrong = both(active, from_bools(np.atleast_2d(self.arrivals - self.waits != arrived)))
+        if wrong is not False:
+            at = f"{self.machine.places(wrong)} are at {op.text} of a cluster's barrier, and have not"
+            raise Deadlock(f"{at} {how}", self.machine.wrong(op, wrong))
+
+    def arrive(self, op: Op, active: Mask, rest: Mask) -> int:
+        """Lanes `active` arrive without waiting."""
+        self._check_turn(op, active, False, "waited since they arrived")
+        self.machine.order.arrive_cluster(active)
+        self.arrived(active)
+        return op.index + 1
+
+    def wait(self, op: Op, active: Mask, rest: Mask) -> int | None:
+        """Lanes `active` wait for those of their cluster; the rest of the group continues."""
+        self._check_turn(op, active, True, "arrived there")
+        self.waits = self.waits + self.machine.full(active).astype(np.int64)
+        return self.pass_or_wait(op, active)
+
+    def others(self, least: np.ndarray) -> np.ndarray:
+        peers = self.machine.peers
+        of_cluster: np.ndarray = np.where(peers >= 0, least[peers], np.iinfo(np.int64).max).min(1)
+        return of_cluster
+
+    def passed(self, mask: Mask) -> None:
+        self.machine.order.pass_cluster(mask)
 
 
 def whole_clusters(blocks: int, grid: tuple[int, int, int], cluster: tuple[int, int, int]) -> int:
