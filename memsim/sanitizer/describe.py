@@ -25,7 +25,7 @@ from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
-from memsim.source.values import array_shape
+from memsim.source.values import ArrayShape, array_shape
 from memsim.state.address_spaces import SpaceLayout
 
 #: What an access does, by how its opcode begins.
@@ -54,6 +54,7 @@ class Description:
         self.ops, self.layout, self.sources = program.ops, layout, sources
         self.graph = ControlGraph(program)
         self.constants = StoredConstants(self.graph)
+        self.shapes: dict[tuple[str, int], ArrayShape | None] = {}
 
     def race(self, pair: Pair, example: Example) -> Hazard:
         """A race of two instructions; first what a thread does first, else what the source says first."""
@@ -260,8 +261,11 @@ class Description:
             where = f"byte {byte} of shared memory"
             return _whole_array(SHARED, "shared memory", byte, width) | {"element": where}
         name, offset = short_name(buffer.name), at - buffer.start
-        shapes = (array_shape(text, name, buffer.end - buffer.start) for text in self.sources.values())
-        shape = next(filter(None, shapes), None)
+        key = name, buffer.end - buffer.start
+        if key not in self.shapes:  # thousands of races may be of the same array
+            shapes = (array_shape(text, *key) for text in self.sources.values())
+            self.shapes[key] = next(filter(None, shapes), None)
+        shape = self.shapes[key]
         extents, size = ((), width) if shape is None else (shape.extents, shape.element)
         number, indices = offset // size, []
         for extent in reversed(extents[1:]):

@@ -200,7 +200,10 @@ def declarations(
         types = [word for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES]
         element = ELEMENT_BYTES[types[-1]] if types else 0  # `unsigned char` is a char
         first = match.start(3)
-        spans = [(first + m.start(1), first + m.end(1)) for m in re.finditer(r"\[([^][]*)\]", match[3])]
+        inside = (
+            m.span(1) if m[1].strip() else (m.start(1),) * 2 for m in re.finditer(r"\[([^][]*)\]", match[3])
+        )
+        spans = [(first + start, first + end) for start, end in inside]
         here = {**known, **constants(code[: match.start()], last=True), **(also or {})}  # a kernel's own, too
         values = [value_of(code[start:end], here) for start, end in spans]
         extents = tuple(value for value in values if value is not None)

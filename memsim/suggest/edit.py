@@ -20,22 +20,25 @@ from math import prod
 from memsim.source.values import definition, value_of
 from memsim.suggest.c_text import factor, factors, folded, names_in, plus, spread, term, xored
 from memsim.suggest.maps import Map, Padding, XorSwizzle
-from memsim.suggest.uses import Span, Writing
+from memsim.suggest.uses import Span, Use, Writing
 
 # Names of constants meant to be changed: a row stride or a padding.
 KNOB = re.compile(r"(?i)^(ld[a-z]?\d?|.*(stride|pitch|pad|skew).*)$")
 
 
+# A factor of a product: a name or number, or a sum in parentheses.
+_FACTOR = re.compile(r"(?<=\*)\s*(?:\w+\b|\([^()]*\))(?!\s*[\[(])|(?:\b\w+|(?<![\w\]\s])\([^()]*\))\s*(?=\*)")
 _TOKEN = re.compile(r"\w+|<<|>>|[^\w\s]")
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """`new` replaces the text from `start` to `end`."""
+    """`new` replaces the text from `start` to `end`. grows: of a launch's dynamic bytes, by what part."""
 
     start: int
     end: int
     new: str
+    grows: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +137,10 @@ class Edit:
         if (other.file, other.text) != (self.file, self.text):
             return None
         both = sorted({*self.replacements, *other.replacements}, key=lambda each: (each.start, each.end))
+        most = {
+            (each.start, each.end): each for each in sorted(both, key=lambda each: each.grows) if each.grows
+        }
+        both = [each for each in both if most.get((each.start, each.end), each) == each]
         meet = any(one.end > two.start for one, two in pairwise(both))
         return (
             None
@@ -178,6 +185,8 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
     for way in ways:
         replacements = way(writing, change, extra)
         if replacements:
+            if way in (_spread_index, _swizzled_index):
+                replacements += [Replacement(*span, new) for span, new in writing.moving]
             for each in tuple(replacements):
                 levels = [
                     n for n, span in enumerate(writing.declaration.extents) if span == (each.start, each.end)
@@ -228,42 +237,53 @@ def _other_constant(writing: Writing, change: Map, extra: int) -> list[Replaceme
     return None
 
 
+def row_factors(writing: Writing) -> list[int]:
+    """Bytes of the rows that every index of a one-dimensional array multiplies by."""
+    units = {use.unit for use in writing.indexed}
+    if not writing.elements or len(writing.declaration.extents) != 1 or len(units) != 1:
+        return []
+    unit = units.pop()
+    in_each = [{size for _, _, size in _factors_in(writing, use.indices[0])} for use in writing.indexed]
+    return sorted(size * unit for size in set.intersection(*in_each) if size > 1)
+
+
+def _factors_in(writing: Writing, index: Span) -> list[tuple[Span, str, int]]:
+    """Each factor of known value in an index, as a place, what replaces it, and its value: `{}`, or for the
+    operator of a shift ` * {}`.
+    """
+    text, found = writing.code[slice(*index)], []
+    for match in _FACTOR.finditer(text):
+        value = value_of(match[0], writing.constants)
+        if value is not None:
+            start = index[0] + match.end() - len(match[0].lstrip())
+            found.append(((start, start + len(match[0].strip())), "{}", value))
+    for match in re.finditer(r"\s*<<\s*(\d+)(?=\s*\))", text):
+        found.append(((index[0] + match.start(), index[0] + match.end()), " * {}", 1 << int(match[1])))
+    return found
+
+
 def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
     """The factor in every index `row * 16 + column` changes, and the array grows."""
     assert isinstance(change, Padding)
-    element = writing.declaration.shape.element
-    if not writing.elements or len(writing.declaration.extents) != 1:
+    units = {use.unit for use in writing.indexed}
+    if not writing.elements or len(writing.declaration.extents) != 1 or len(units) != 1:
         return None
-    if any(use.unit != element for use in writing.indexed):
+    unit = units.pop()
+    if change.every % unit or change.by % unit:
         return None
-    every, added = change.every // element, change.by // element
+    if not writing.declaration.dynamic and unit != writing.declaration.shape.element:
+        return None
+    every, added = change.every // unit, change.by // unit
     found, strides = [], set()
     for use in writing.indexed:
-        start, text = use.indices[0][0], _text(writing, use.indices[0])
-        places = [
-            (
-                match.start() + len(match[0]) - len(match[0].lstrip()),
-                match.start() + len(match[0].rstrip()),
-                match[0].strip(),
-            )
-            for match in re.finditer(r"(?<=\*)\s*\w+\b(?!\s*[\[(])|\b\w+\s*(?=\*)", text)
-            if value_of(match[0], writing.constants) == every
-        ]
-        shifts = [
-            match for match in re.finditer(r"\s*<<\s*(\d+)(?=\s*\))", text) if 1 << int(match[1]) == every
-        ]
-        if len(places) + len(shifts) != 1:
+        places = [each for each in _factors_in(writing, use.indices[0]) if each[2] == every]
+        if len(places) != 1:
             return None
-        if shifts:
-            strides.add(str(every))
-            found.append(
-                Replacement(start + shifts[0].start(), start + shifts[0].end(), f" * {every + added}")
-            )
-            continue
-        first, last, stride = places[0]
+        place, form, _ = places[0]
+        stride = str(every) if form != "{}" else " ".join(_text(writing, place).split())
         strides.add(stride)
-        found.append(Replacement(start + first, start + last, _more(stride, added)))
-    return [*found, *_room(writing, strides.pop(), added, extra)] if len(strides) == 1 else None
+        found.append(Replacement(*place, form.format(_more(stride, added))))
+    return [*found, *_room(writing, change, strides.pop(), added, extra)] if len(strides) == 1 else None
 
 
 def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
@@ -277,16 +297,13 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
     if any(change.every % use.unit or change.by % use.unit for use in writing.indexed):
         return None
     every, by = change.every // shape.element, change.by // shape.element
-    found = [
-        Replacement(
-            *use.indices[-1],
-            spread(_text(writing, use.indices[-1]).strip(), change.every // use.unit, change.by // use.unit),
-        )
-        for use in writing.indexed
-    ]
+    found: list[Replacement] = []
+    for use in writing.indexed:
+        index = _last_index(writing, use)
+        found += _rewritten(writing, use, spread(index, change.every // use.unit, change.by // use.unit))
     if len(shape.extents) > 1:
         extra = row // change.every * change.by
-    return [*found, *_room(writing, str(every), by, extra)]
+    return [*found, *_room(writing, change, str(every), by, extra)]
 
 
 def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
@@ -295,18 +312,17 @@ def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replaceme
     shape = writing.declaration.shape
     if not writing.elements or shape.extents[-1] * shape.element % change.piece:
         return None
-    found = []
+    found: list[Replacement] = []
     for use in writing.indexed:
         to = change.base - (use.unit.bit_length() - 1)
-        indices = [_text(writing, span).strip() for span in use.indices]
+        indices = [*(_flat(writing, span) for span in use.indices[:-1]), _last_index(writing, use)]
         if to < 0 or change.every % use.unit:
             return None
         source = _source_bits(writing, change, indices, use.unit)
         if source is None:
             return None
         turn = f"({source}) << {to}" if to and " " in source else f"{source} << {to}" if to else source
-        new, ahead = xored(indices[-1], turn), writing.code[: use.indices[-1][0]].rstrip()
-        found.append(Replacement(*use.indices[-1], factor(new) if ahead.endswith("+") else new))
+        found += _rewritten(writing, use, xored(indices[-1], turn))
     if writing.declaration.dynamic:  # whole pieces, whatever the launch's size is
         found += [
             Replacement(*span, f" {_rounded_up(_text(writing, span).strip(), change.piece)}")
@@ -374,8 +390,9 @@ def _grown(writing: Writing, span: Span, added: int) -> Replacement:
 
 
 def _more(expression: str, added: int) -> str:
-    """A factor that is increased: `33`, `(N + 1)`."""
-    return str(int(expression) + added) if expression.isdecimal() else f"({plus(expression, added)})"
+    """A factor that is increased: `33`, `(N + 1)`, `(2 * N + 1)` of `(2 * N)`."""
+    inside = expression[1:-1] if expression.startswith("(") else expression
+    return str(int(expression) + added) if expression.isdecimal() else f"({plus(inside, added)})"
 
 
 def _plus(writing: Writing, span: Span, added: int) -> Replacement:
@@ -383,15 +400,16 @@ def _plus(writing: Writing, span: Span, added: int) -> Replacement:
     return Replacement(*span, plus(_text(writing, span).strip(), added))
 
 
-def _room(writing: Writing, stride: str, added: int, extra: int) -> list[Replacement]:
+def _room(writing: Writing, change: Padding, stride: str, added: int, extra: int) -> list[Replacement]:
     """Room in the last extent for `added` elements after every row of `stride`.
 
     A factor that is the stride grows: `N * N` becomes `N * (N + 1)`. A number grows by `extra` bytes, and any
     other extent by a part of itself.
     """
     if writing.declaration.dynamic:  # its size is set by the launch
+        grows = change.by / change.every
         return [
-            Replacement(*span, f" {spread(_text(writing, span).strip(), stride, added)}")
+            Replacement(*span, f" {spread(_text(writing, span).strip(), stride, added)}", grows)
             for span in writing.launches
         ]
     span = writing.declaration.extents[-1]
@@ -405,6 +423,40 @@ def _room(writing: Writing, stride: str, added: int, extra: int) -> list[Replace
         more = -(-extra // writing.declaration.shape.element)
         return [_plus(writing, span, more)] if more else []
     return [Replacement(*span, spread(text, stride, added))]
+
+
+def _flat(writing: Writing, index: Span) -> str:
+    """An index in a line."""
+    text = _text(writing, index)
+    return " ".join(writing.code[slice(*index)].split()) if "\n" in text else text.strip()
+
+
+def _last_index(writing: Writing, use: Use) -> str:
+    """The last index of a use; of a pointer that moves, from what it began at."""
+    index = _flat(writing, use.indices[-1])
+    if not use.base:
+        return index
+    name = _text(writing, use.name)
+    return name if index in ("", "0") else f"{name} + {term(index)}"
+
+
+def _rewritten(writing: Writing, use: Use, new: str) -> list[Replacement]:
+    """The last index of a use becomes `new`, which has it in it: one on several lines keeps them."""
+    index = use.indices[-1]
+    code = writing.code[slice(*index)]
+    is_term = writing.code[: index[0]].rstrip().endswith("+") or use.base
+    if use.base and writing.code[: index[0]].rstrip().endswith("["):
+        return [Replacement(*use.name, use.base), Replacement(*index, new)]
+    new = term(new) if is_term else new
+    if use.base:
+        sum_ = f"{use.base} + {new}"
+        alone = index[0] == index[1]
+        return [Replacement(use.name[0], index[1], f"({sum_})" if alone else sum_)]
+    if "\n" not in code:
+        return [Replacement(*index, new)]
+    start, end = index[1] - len(code.lstrip()), index[0] + len(code.rstrip())
+    before, _, after = new.partition(_flat(writing, index))
+    return [Replacement(place, place, text) for place, text in ((start, before), (end, after)) if text]
 
 
 def _text(writing: Writing, span: Span) -> str:

@@ -11,7 +11,7 @@ part of a row's: CUTLASS's `Swizzle<B, M, S>` and `col ^ (row >> a & mask) << b`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -99,9 +99,9 @@ WORD_BITS = 2  # the bytes of a word are in one bank; moving them within it chan
 MOST_STRIDES = 6  # strides between lanes that are tried as row lengths
 
 
-def candidates(analysis: Analysis, tile: Tile) -> list[Map]:
-    """Every map that is tried for an array."""
-    rows = row_lengths(analysis, tile)
+def candidates(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> list[Map]:
+    """Every map that is tried for an array. written: row lengths of its source, in bytes."""
+    rows = row_lengths(analysis, tile, written)
     swizzled = {row << power for row in rows for power in range(tile.size.bit_length())}
     found: dict[Map, None] = {}
     tried: list[Map] = [*_paddings(tile, rows), *_swizzles(tile, sorted(swizzled))]
@@ -111,11 +111,11 @@ def candidates(analysis: Analysis, tile: Tile) -> list[Map]:
     return list(found)
 
 
-def row_lengths(analysis: Analysis, tile: Tile) -> list[int]:
-    """Candidate row lengths in bytes: from the declaration, the strides between lanes, and powers of 2."""
+def row_lengths(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> list[int]:
+    """Candidate row lengths in bytes: from the source, the strides between lanes, and powers of 2."""
     declared = [prod(extents) * element for extents, element in _inner(tile)]
     powers = [1 << power for power in range(4, tile.size.bit_length())]
-    found = dict.fromkeys([*declared, *_strides(analysis, tile), *powers])
+    found = dict.fromkeys([*declared, *written, *_strides(analysis, tile), *powers])
     return [row for row in found if tile.element <= row < tile.size]
 
 

@@ -9,13 +9,12 @@ Where it runs in none of these, nothing can be said.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
-import numpy as np
-
+from memsim.api.running import trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch, dim3
@@ -24,7 +23,7 @@ from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, v
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.maps import XorSwizzle
-from memsim.suggest.prove import Proof, macros_of, results_of, source_of, with_text
+from memsim.suggest.prove import Proof, integer_arguments, macros_of, results_of, source_of, with_text
 from memsim.suggest.threads import Remapped
 
 # Further values of a name at which an edit is judged; a constant with fewer is bound to those it has.
@@ -75,7 +74,7 @@ def touched(job: Job, edit: Edit) -> list[Knob]:
     declared = {name: value.strip() for name, value in DEFINE.findall(edit.text)}
     for match in DECLARED.finditer(edit.text):
         declared.update(declared_pairs(match[1]))
-    arguments = dict(zip(job.loaded.argument_names, job.values, strict=True))
+    arguments = integer_arguments(job)
     found: dict[str, Knob] = {}
     waiting = list(edit.names)
     for name in waiting:
@@ -88,8 +87,8 @@ def touched(job: Job, edit: Edit) -> list[Knob]:
         elif name.startswith("blockDim."):
             extent = job.launch.block["xyz".index(name[-1])]
             found |= {name: Knob(name, extent, "block")} if extent > 1 else {}
-        elif isinstance(value := arguments.get(name), (int, np.integer)) and not isinstance(value, bool):
-            found[name] = Knob(name, int(value), "argument")
+        elif name in arguments:
+            found[name] = Knob(name, arguments[name], "argument")
         elif name in declared:
             value = value_of(declared[name], {}) if not names_in(declared[name]) else None
             place = definition(edit.text, name)
@@ -133,13 +132,31 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
             before = results_of(replace(original, launch=launch))
         except MemsimError:
             continue  # no launch of the kernel as it was
-        try:
-            after = results_of(replace(edited, launch=_launch_of(taken, launch)))
-        except MemsimError as error:
-            return REFUSED if "static assertion failed" in error.message else error.message
-        wrong = [name for name, result in before.items() if after[name] != result]
-        return f"{' and '.join(wrong)} came out different" if wrong else SAME
+        outcome = _compared(before, replace(edited, launch=_launch_of(taken, launch)))
+        if outcome in (SAME, REFUSED) or _is_sound(replace(original, launch=launch), taken):
+            return outcome
     return ""
+
+
+def _compared(before: Mapping[str, bytes], edited: Job) -> str:
+    try:
+        after = results_of(edited)
+    except MemsimError as error:
+        return REFUSED if "static assertion failed" in error.message else error.message
+    wrong = [name for name, result in before.items() if after[name] != result]
+    return f"{' and '.join(wrong)} came out different" if wrong else SAME
+
+
+def _is_sound(job: Job, taken: Proof | Remapped) -> bool:
+    """Whether the kernel as it was is made for a launch: in no block an error, and no race that it has not in
+    the launch that the edit is for. Else its results say nothing.
+    """
+    known = taken.before if isinstance(taken, Remapped) else taken.proposals[0].before
+    try:
+        trace = trace_job(job)
+    except MemsimError:
+        return False
+    return {race.key for race in trace.races} <= {race.key for race in known.trace.races}
 
 
 def _with_value(job: Job, file: str, text: str, what: Knob, value: int) -> Job:
@@ -187,13 +204,13 @@ def _launch_of(taken: Proof | Remapped, launch: Launch) -> Launch:
     """The launch of the edited kernel, for a launch of the original."""
     if isinstance(taken, Remapped):
         return launch
-    size = launch.shared_bytes
-    for each in taken.proposals:
+    now, sizes = launch.shared_bytes, [launch.shared_bytes]
+    for each in taken.proposals:  # views of the same dynamic array
         if each.more_dynamic:
-            size += each.change.size(launch.shared_bytes) - launch.shared_bytes
+            sizes.append(each.change.size(now))
         elif isinstance(each.change, XorSwizzle) and each.edit is not None and each.edit.brings_bytes:
-            size = -(-size // each.change.piece) * each.change.piece
-    return replace(launch, shared_bytes=size)
+            sizes.append(-(-now // each.change.piece) * each.change.piece)
+    return replace(launch, shared_bytes=max(sizes))
 
 
 def guarded(edit: Edit, tried: Sequence[OtherValue], names: Sequence[Knob]) -> Edit | None:

@@ -11,7 +11,7 @@ the accesses as they are; splitting alone never saves any. It makes no edit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,10 +23,10 @@ from memsim.arch.units import LINE, WORD
 from memsim.launch import Launch
 from memsim.model.occupancy import Needs, occupancy
 from memsim.suggest.count import Cost, count, least_wavefronts
-from memsim.suggest.edit import Edit, edit
+from memsim.suggest.edit import Edit, edit, row_factors
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
-from memsim.suggest.tiles import Tile, tiles
-from memsim.suggest.uses import writing
+from memsim.suggest.tiles import Tile, tiles, view
+from memsim.suggest.uses import Writing, writing
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
@@ -88,18 +88,55 @@ class Advice:
 
 
 def advise(
-    analysis: Analysis, arrays: Iterable[str] = (), macros: Mapping[str, int] | None = None
+    analysis: Analysis,
+    arrays: Iterable[str] = (),
+    macros: Mapping[str, int] | None = None,
+    arguments: Mapping[str, int] | None = None,
 ) -> tuple[Advice, ...]:
     """What another layout would save, for each shared array that the kernel touches (or only `arrays`).
 
-    macros: integer macros of the compiler's command line.
+    macros: integer macros of the compiler's command line. arguments: integer ones of the kernel, by name.
     """
     chosen = frozenset(arrays)
     found = [tile for tile in tiles(analysis, macros) if not chosen or tile.name in chosen]
-    return tuple(_advice(analysis, tile) for tile in found)
+    return tuple(each for tile in found for each in _of_array(analysis, tile, arguments or {}))
 
 
-def _advice(analysis: Analysis, tile: Tile) -> Advice:
+def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> Iterator[Advice]:
+    """The advice for an array, or for each pointer to its beginning that uses it at another time."""
+    if tile.why_not or not any(analysis.sites[number].wavefronts_of_conflicts for number in tile.sites):
+        yield _advice(analysis, tile, None)
+        return
+    written = writing(analysis, tile, arguments)
+    views = (
+        []
+        if written is None
+        else [(each, _lines_of(analysis, tile, each, written)) for each in written.views]
+    )
+    seen = frozenset(line for _, lines in views for line in lines)
+    unknown = (one for one in (analysis.sites[n] for n in tile.sites) if (one.file, one.line) not in seen)
+    if len(views) < 2 or any(one.wavefronts_of_conflicts for one in unknown):
+        yield _advice(analysis, tile, written)
+        return
+    for each, lines in views:
+        element = min(use.unit for use in each.uses)
+        yield _advice(analysis, view(analysis, tile, each.tile, element, lines), each)
+
+
+def _lines_of(analysis: Analysis, tile: Tile, one: Writing, whole: Writing) -> frozenset[tuple[str, int]]:
+    """The lines whose accesses are of one view alone: that use it, or of functions that are given it."""
+    others = [each for each in whole.views if each is not one and each.tile != one.tile]
+    sites = (analysis.sites[number] for number in tile.sites)
+    found = {site.line for site in sites if site.file == one.file}
+    return frozenset(
+        (one.file, line)
+        for line in found
+        if (one.has(line) and not any(each.has(line) for each in others))
+        or (one.gives(line) and not any(each.has(line) or each.gives(line) for each in others))
+    )
+
+
+def _advice(analysis: Analysis, tile: Tile, written: Writing | None) -> Advice:
     sites = [analysis.sites[number] for number in tile.sites]
     wavefronts = sum(site.wavefronts or 0 for site in sites)
     conflicts = sum(site.wavefronts_of_conflicts for site in sites)
@@ -108,10 +145,9 @@ def _advice(analysis: Analysis, tile: Tile) -> Advice:
     least = least_wavefronts(analysis, tile)
     if least == wavefronts:
         return Advice(tile, wavefronts, conflicts, least, (), 0)
-    maps = candidates(analysis, tile)
+    maps = candidates(analysis, tile, row_factors(written) if written is not None else ())
     costs = count(analysis, tile, maps)
     now = count(analysis, tile, [UNCHANGED])[UNCHANGED]
-    written = writing(analysis, tile)
     if written is not None:  # where the cheapest cannot be written, the cheapest of those that can
         by_rule = [change for change in maps if edit(written, change, growth(tile, change)) is not None]
         if by_rule and not any(change in costs for change in by_rule):
@@ -169,14 +205,16 @@ def trace_with_layout(trace: Trace, tile: Tile, change: Map, extra: int) -> Trac
     behind = -(-extra // LINE) * LINE
     end = tile.first + tile.size
     on_shared = np.array([site.space == "shared" for site in trace.sites], np.bool_)[trace.site]
+    ours = np.zeros((len(trace.site), 1), np.bool_)
+    ours[tile.rows] = ours[tile.copies] = True
 
     def place(addresses: np.ndarray, mine: np.ndarray) -> np.ndarray:
         at = np.where(mine, change.places(np.where(mine, addresses - tile.first, 0)) + tile.first, addresses)
         return np.where(~mine & (addresses >= end), addresses + behind, at)
 
-    inside = (trace.addresses >= tile.first) & (trace.addresses < end)
+    inside = ours & (trace.addresses >= tile.first) & (trace.addresses < end)
     addresses = np.where(on_shared[:, None], place(trace.addresses, inside), trace.addresses)
-    to_it = (trace.partner >= tile.first) & (trace.partner < end)
+    to_it = ours & (trace.partner >= tile.first) & (trace.partner < end)
     copies = ~on_shared[:, None] & (trace.partner >= 0)
     arrays = tuple(
         (
@@ -246,8 +284,10 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
         return None
     rows = np.concatenate([analysis.requests_of_sites[number] for number in wide])
     narrow = analyze_trace(split_trace(analysis.trace, np.unique(analysis.trace.site[rows])), analysis.arch)
-    (own,) = (each for each in tiles(narrow) if each.name == tile.name)
+    (own,) = (each for each in tiles(narrow) if each.name == tile.array)
     own = replace(own, shape=tile.shape, constants=tile.constants)
+    if tile.lines:
+        own = view(narrow, own, tile.name, tile.declared, tile.lines)
     maps = candidates(narrow, own)
     costs = count(narrow, own, maps)
     room = shared_end(analysis.trace)

@@ -25,6 +25,7 @@ from memsim.suggest.edit import Edit
 from memsim.suggest.maps import Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.ranking import quickest_first
+from memsim.suggest.tiles import Tile
 from memsim.time.quick_estimate import estimate
 
 _INCLUDE = re.compile(r"\s*#\s*include\s*[\"<]([^\">]+)[\">]")
@@ -45,6 +46,15 @@ def macros_of(source: kernel_file.KernelFile) -> dict[str, int]:
     """The integer macros in a source's options."""
     found = (re.fullmatch(r"-D\s*(\w+)=(\d+)", option) for option in source.options)
     return {match[1]: int(match[2]) for match in found if match is not None}
+
+
+def integer_arguments(job: Job) -> dict[str, int]:
+    """The kernel's integer arguments, by name."""
+    named = zip(job.loaded.argument_names, job.values, strict=True)
+    whole = (int, np.integer)
+    return {
+        name: int(value) for name, value in named if isinstance(value, whole) and not isinstance(value, bool)
+    }
 
 
 def edit_job(job: Job, edit: Edit, launch: Launch) -> Job:
@@ -164,20 +174,19 @@ def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
             counted, or any error of compiling and replaying.
     """
     whole = _together(proposals)
-    more = sum(each.more_dynamic for each in proposals)
+    more = max(each.more_dynamic for each in proposals)  # views of the same dynamic array
     launch = replace(job.launch, shared_bytes=job.launch.shared_bytes + more)
     changed = edit_job(job, whole, launch)
     analysis = replay_job(changed)
-    names = [each.tile.name for each in proposals]
-    _check_counted(analysis, names, whole)
+    _check_counted(analysis, [each.tile.array for each in proposals], whole)
     return Proof(
         proposals=tuple(proposals),
         edit=whole,
         job=changed,
         analysis=analysis,
-        before={name: wavefronts_of(proposals[0].before, name) for name in names},
+        before={each.tile.name: _of(each.before, each.tile) for each in proposals},
         forecast={each.tile.name: each.cost.most for each in proposals},
-        counted={name: wavefronts_of(analysis, name) for name in names},
+        counted={each.tile.name: _of(analysis, each.tile) for each in proposals},
     )
 
 
@@ -190,12 +199,18 @@ def _check_counted(analysis: Analysis, names: Sequence[str], edit: Edit) -> None
         raise MemsimError(f"in the edited kernel {what}", file=edit.file)
 
 
-def wavefronts_of(analysis: Analysis, array: str) -> int:
-    """The wavefronts of all requests that touch a shared array."""
+def _of(analysis: Analysis, tile: Tile) -> int:
+    return wavefronts_of(analysis, tile.array, tile.lines)
+
+
+def wavefronts_of(analysis: Analysis, array: str, lines: frozenset[tuple[str, int]] = frozenset()) -> int:
+    """The wavefronts of all requests that touch a shared array, or of those of some lines."""
     return sum(
         site.wavefronts or 0
         for site in analysis.sites
-        if site.space == "shared" and array in site.array.split("|")
+        if site.space == "shared"
+        and array in site.array.split("|")
+        and (not lines or (site.file, site.line) in lines)
     )
 
 

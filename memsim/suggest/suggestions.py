@@ -14,7 +14,7 @@ from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
-from memsim.suggest.prove import Proof, macros_of, prove, prove_best, source_of
+from memsim.suggest.prove import Proof, integer_arguments, macros_of, prove, prove_best, source_of
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
@@ -200,7 +200,8 @@ def suggest(
         analysis = replace(analysis, estimate=estimate(job, analysis.trace))
     source = None if job is None else source_of(job)
     macros = {} if source is None else macros_of(source)
-    advice = sorted(advise(analysis, arrays, macros), key=lambda entry: -entry.conflicts)
+    arguments = {} if job is None or source is None else integer_arguments(job)
+    advice = sorted(advise(analysis, arrays, macros, arguments), key=lambda entry: -entry.conflicts)
     found = Suggestions(analysis, tuple(advice), split=tuple(_splits(analysis, advice)))
     if not arrays:
         found = _with_other_cures(found, job)

@@ -5,7 +5,7 @@ be changed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,8 @@ class Tile:
     that read global memory for it. width: bytes of the widest access; narrowest: of the narrowest. declared:
     bytes of an element as the source or a sketch has it, 0 if unknown. used: end of the highest access, from
     the array's start; the array's end if not all places are known. why_not: why no other layout can be tried,
-    "" if it can.
+    "" if it can. lines: of a pointer's view of the array, the lines that access it, by file; empty if all do.
+    array: the array's name; `name` is the view's.
     """
 
     name: str
@@ -42,6 +43,8 @@ class Tile:
     declared: int
     used: int
     why_not: str = ""
+    lines: frozenset[tuple[str, int]] = frozenset()
+    array: str = ""
 
     @property
     def element(self) -> int:
@@ -91,6 +94,26 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
         declared=element,
         used=_used(analysis, rows) - first if all_places_known else size,
         why_not=_why_not(analysis, sites, rows, first, first + size),
+        array=name,
+    )
+
+
+def view(analysis: Analysis, tile: Tile, name: str, element: int, lines: frozenset[tuple[str, int]]) -> Tile:
+    """A pointer's view of an array: of its accesses those of some lines. element: bytes, as it has them."""
+    sites = [n for n in tile.sites if (analysis.sites[n].file, analysis.sites[n].line) in lines]
+    widths = [analysis.sites[number].width for number in sites]
+    rows = np.concatenate([np.zeros(0, np.int64), *(analysis.requests_of_sites[number] for number in sites)])
+    places = [(site.file, site.line) in lines for site in analysis.trace.sites]
+    return replace(
+        tile,
+        name=name,
+        sites=tuple(sites),
+        rows=rows,
+        copies=tile.copies[np.array(places, np.bool_)[analysis.trace.site[tile.copies]]],
+        width=max(widths, default=1),
+        narrowest=min(widths, default=1),
+        declared=element,
+        lines=lines,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memsim.analysis import Analysis
 from memsim.source.expressions import ELEMENT_BYTES
@@ -19,7 +19,7 @@ from memsim.suggest.tiles import Tile
 Span = tuple[int, int]
 
 # Expressions with side effects cannot be duplicated.
-EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)|\n")
+EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 
 
 # What precedes an element whose address is taken and passed on.
@@ -31,13 +31,17 @@ ACCESSES = re.compile(r"cvta|memcpy_async")
 # `float *a = ` or `, *b = &`, and what would make a pointer point elsewhere.
 POINTER = re.compile(
     r"\*\s*(?:(?:const|__restrict__)\s+)*(?P<name>\w+)\s*=\s*"
-    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s]+\*\s*>\s*\(\s*)?&?\s*$"
+    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s]+\*\s*>\s*\(\s*)?[&(]?\s*$"
 )
 # `((T *)name)[` and `reinterpret_cast<T *>(name)[`: other elements in the same place.
 CAST = re.compile(r"(?:\(\s*\((?P<c>[\w\s]+)\*\s*\)|\breinterpret_cast\s*<(?P<cpp>[\w\s]+)\*\s*>\s*\()\s*$")
 # `(T *)(name + index)`: the address of an element, to be used as another.
 CAST_ADDRESS = re.compile(r"\*\s*[)>]\s*\(\s*$")
-CHANGED = r"\b{0}\s*(?:\+\+|--|[-+]?=(?!=))|(?:\+\+|--)\s*{0}\b"
+CHANGED = r"\b{0}\s*(?:\+\+|--|[-+]=)|(?<!\*)\b{0}\s*=(?!=)|(?:\+\+|--)\s*{0}\b"
+# `p += n`, `p++`, `++p` as a statement, or behind the condition of a loop: the pointer moves.
+MOVES = r"(?<=[;{{}})])\s*(?:(?:\+\+|--)\s*{0}\b|{0}\s*(?:\+\+|--|[-+]=[^;,]*))\s*(?=[;)])"
+# `float *p = t + i`, `= (t + i)` and `= &t[i]`: a pointer's declaration up to the index of where it begins.
+BEGINS = re.compile(r"[\w\s]+\*\s*(?:const\s*|__restrict__\s*)?\w+\s*=\s*(?P<bracket>\(?\s*|&\s*)$")
 CALLED = re.compile(r"\b(?!if\b|while\b|for\b|switch\b|return\b)(?P<name>\w+)\s*(?:<[^;(){}]*>)?\s*$")
 #: The index of an array that is named without one.
 ZERO = (0, 0)
@@ -48,20 +52,25 @@ class Use:
     """A use of the array: the span of its name, and of each index after it without brackets.
 
     unit: bytes by which the last index counts. seen: whether the indices say what is accessed; not so if an
-    address is passed on.
+    address is passed on. root: the pointer to the array that it comes from; "" if it is the array. base: of a
+    pointer that moves what it began at: an edit makes it an index of that.
     """
 
     name: Span
     indices: tuple[Span, ...]
     unit: int
     seen: bool
+    root: str = ""
+    base: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
     """How a file declares and uses the array `tile`. code: its text without comments, same positions.
     constants: by name. twins: the extents of arrays of other kernels that share a macro with it. launches:
-    what the kernel's launches in the file give for dynamic shared memory.
+    what the kernel's launches in the file give for dynamic shared memory. moving: the declaration of each
+    pointer that moves, up to the index of where it begins, as one of an index. functions: the bodies of
+    functions that are given an address, by its root.
     """
 
     tile: str
@@ -73,16 +82,18 @@ class Writing:
     constants: Mapping[str, int]
     twins: tuple[tuple[Span, ...], ...] = ()
     launches: tuple[Span, ...] = ()
+    moving: tuple[tuple[Span, str], ...] = ()
+    functions: tuple[tuple[str, Span], ...] = ()
 
     @property
     def elements(self) -> bool:
-        """Whether every use names one element, by indices on one line without side effects."""
+        """Whether every use names one element, by indices without side effects."""
         extents = [self.text[slice(*span)] for span in self.declaration.extents]
         if any([self.text[slice(*span)] for span in twin] != extents for twin in self.twins):
             return False
         return any(use.indices for use in self.uses) and all(
             len(use.indices) == len(self.declaration.extents)
-            and not any(EFFECT.search(self.text[slice(*span)]) for span in use.indices)
+            and not any(EFFECT.search(self.code[slice(*span)]) for span in use.indices)
             for use in self.uses
         )
 
@@ -90,6 +101,32 @@ class Writing:
     def indexed(self) -> tuple[Use, ...]:
         """The uses with an index in the text."""
         return tuple(use for use in self.uses if ZERO not in use.indices)
+
+    @property
+    def views(self) -> tuple[Writing, ...]:
+        """The array as each pointer to its beginning has it, one after the other; itself if there are no two.
+
+        Bytes that one of them stored no other one loads: else results of an edit differ.
+        """
+        roots = dict.fromkeys(use.root for use in self.uses)
+        if "" in roots or len(roots) < 2 or not self.elements:
+            return (self,)
+        return tuple(
+            replace(self, tile=root, uses=tuple(use for use in self.uses if use.root == root))
+            for root in roots
+        )
+
+    def has(self, line: int) -> bool:
+        """Whether a use of the array is on a line of the file."""
+        ends = ((use.name[0], max((use.name[1], *(end for _, end in use.indices)))) for use in self.uses)
+        return any(line in self._lines(*span) for span in ends)
+
+    def gives(self, line: int) -> bool:
+        """Whether a line of the file is of a function that is given an address of the array."""
+        return any(root == self.tile and line in self._lines(*span) for root, span in self.functions)
+
+    def _lines(self, start: int, end: int) -> range:
+        return range(self.text.count("\n", 0, start) + 1, self.text.count("\n", 0, end) + 2)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -106,10 +143,12 @@ class Writing:
         return tuple(dict.fromkeys(self.text.count("\n", 0, place) + 1 for place in places))
 
 
-def writing(analysis: Analysis, tile: Tile) -> Writing | None:
+def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None = None) -> Writing | None:
     """How the sources of the analysis declare and use the array; None if no declaration is found.
 
     Of several arrays with its name and size, the one whose scope contains the array's accesses.
+
+    arguments: the kernel's integer ones, by name.
     """
     accesses = {(analysis.sites[number].file, analysis.sites[number].line) for number in tile.sites}
     found = []
@@ -120,23 +159,42 @@ def writing(analysis: Analysis, tile: Tile) -> Writing | None:
             inside = sum(first <= line <= last for line in lines)
             code = without_comments(text)
             local = constants(code[: declaration.name[0]], last=True)
-            known = {**constants(code), **local, **tile.constants}
+            known = {**(arguments or {}), **constants(code), **local, **tile.constants}
             finder = _Finder(code, tile.name, declaration)
             uses, twins = tuple(finder.uses()), tuple(finder.twins())
             launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
-            made = Writing(tile.name, file, text, code, declaration, uses, known, twins, launches)
+            made = Writing(
+                tile.name,
+                file,
+                text,
+                code,
+                declaration,
+                uses,
+                known,
+                twins,
+                launches,
+                tuple(finder.moving.items()),
+                finder.functions,
+            )
             found.append((inside, made))
     return max(found, key=lambda entry: entry[0])[1] if found else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name of the array, or of a part of it, where it has this meaning, and the bytes of its elements."""
+    """A name of the array, or of a part of it, where it has this meaning, and the bytes of its elements.
+
+    root: the pointer that it comes from, "" if it is the array. base: what it began at, if it moves.
+    is_parameter: its places are a function's body.
+    """
 
     name: str
     start: int
     end: int
     unit: int
+    root: str = ""
+    base: str = ""
+    is_parameter: bool = False
 
 
 class _Finder:
@@ -155,17 +213,36 @@ class _Finder:
         element = declaration.shape.element
         self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1], element)]
         self.waiting += [_Name(name, *span, element) for span in self.macros.values()]
+        self.moving: dict[Span, str] = {}
+        self.joined: dict[str, str] = {}  # roots that a function is given both of
+        self.latest = ""  # the root that was declared last
 
     def uses(self) -> list[Use]:
         """All uses. One that cannot be followed has no indices."""
         while True:  # whether a function is given this array alone, all names of it tell
             known, found = len(self.waiting), list(self._uses())
             if len(self.waiting) == known:
-                return found
+                return [replace(use, root=self._root(use.root)) for use in found]
+
+    @property
+    def functions(self) -> tuple[tuple[str, Span], ...]:
+        """The bodies of functions that are given an address, by its root."""
+        names = (each for each in self.waiting if each.is_parameter)
+        return tuple((self._root(each.root), (each.start, each.end)) for each in names)
+
+    def _root(self, name: str) -> str:
+        while name in self.joined:
+            name = self.joined[name]
+        return name
 
     def _uses(self) -> Iterator[Use]:
+        self.latest = ""
         for one in self.waiting:  # grows meanwhile
             named = re.compile(rf"(?<![\w.])(?<!->){re.escape(one.name)}\b")
+            moves = [
+                found.span()
+                for found in re.compile(MOVES.format(one.name)).finditer(self.code, one.start, one.end)
+            ]
             for match in named.finditer(self.code, one.start, one.end):
                 before = self.code[max(match.start() - 400, 0) : match.start()]
                 if re.search(r"\bsizeof\s*\(?\s*$", before):
@@ -174,7 +251,10 @@ class _Finder:
                     if EFFECT.search(self.code[match.end() : end]):
                         yield Use(match.span(), (), one.unit, False)
                     continue
-                yield self._use(match, before, one.unit)
+                if not one.base:
+                    yield self._use(match, before, one)
+                elif not any(start <= match.start() < end for start, end in moves):
+                    yield self._moving_use(match, before, one)
 
     def twins(self) -> Iterator[tuple[Span, ...]]:
         """The extents of other arrays of the name, where a macro is for all of them."""
@@ -184,44 +264,97 @@ class _Finder:
             if spans != self.declaration.extents:
                 yield spans
 
-    def _use(self, match: re.Match[str], before: str, unit: int) -> Use:
-        indices = tuple(_indices(self.code, match.end()))
+    def _use(self, match: re.Match[str], before: str, one: _Name) -> Use:
+        indices, unit, root = tuple(_indices(self.code, match.end())), one.unit, one.root
         handed = HANDED_ON.search(before)
         if indices:
             accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
-            followed = accessed or (self.flat and self._followed(match, before, indices[0][1] + 1))
-            return Use(match.span(), indices, unit, followed)
+            if accessed or not self.flat:
+                return Use(match.span(), indices, unit, accessed, root)
+            followed = self._followed(match, before, indices[0], one)
+            begins = any(place == indices[0][0] for _, place in self.moving)
+            return Use(
+                match.span(), (ZERO,) if begins else indices, unit, followed is not None, followed or root
+            )
         if not self.flat:
-            return Use(match.span(), (), unit, False)
+            return Use(match.span(), (), unit, False, root)
         if (cast := CAST.search(before)) and (closing := re.compile(r"\s*\)").match(self.code, match.end())):
             others, size = tuple(_indices(self.code, closing.end())), _bytes(cast["c"] or cast["cpp"])
             if len(others) == 1 and size:
-                return Use(match.span(), others, size, re.search(r"&\s*$", before[: cast.start()]) is None)
+                seen = re.search(r"&\s*$", before[: cast.start()]) is None
+                return Use(match.span(), others, size, seen, root)
         ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
         end = _expression_end(self.code, match.end())
         index = ((ahead.end(), end),) if ahead else ()
         if ahead and re.search(r"\*\s*\(\s*$", before):
-            return Use(match.span(), index, unit, True)
-        if self._followed(match, before, end):
-            return Use(match.span(), index or (ZERO,), unit, True)
+            return Use(match.span(), index, unit, True, root)
+        followed = self._followed(match, before, index[0] if index else (end, end), one)
+        if followed is not None:
+            begins = any(place == (index[0] if index else (end, end))[0] for _, place in self.moving)
+            return Use(match.span(), (ZERO,) if begins or not index else index, unit, True, followed)
         handed_on = ahead and CAST_ADDRESS.search(before) and self.code[end] == ")"
-        return Use(match.span(), index if handed_on else (), unit, False)
+        return Use(match.span(), index if handed_on else (), unit, False, root)
 
-    def _followed(self, match: re.Match[str], before: str, end: int) -> bool:
-        """Whether all uses of an address are found: of a pointer, or in a function that it is passed to."""
-        pointer = POINTER.search(before)
-        if pointer is not None:
-            statement = re.split(r"[;{}]", before)[-1]
-            scope = end_of_block(self.code, end)
-            changed = re.compile(CHANGED.format(pointer["name"])).search(self.code, end, scope)
-            ending, unit = self.code[end : end + 20].lstrip().removeprefix(")").lstrip(), _bytes(statement)
-            if changed is None and unit and ending[:1] in ";,":
-                self._also(_Name(pointer["name"], end, scope, unit))
-                return True
-            return False
-        return self._passed(match.start(), end)
+    def _moving_use(self, match: re.Match[str], before: str, one: _Name) -> Use:
+        """A use of a pointer that moves, which an edit makes an index of what it began at."""
+        indices = tuple(_indices(self.code, match.end()))
+        ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
+        end = match.end()
+        if len(indices) == 1:
+            seen = re.search(r"&\s*$", before) is None
+            return Use(match.span(), indices, one.unit, seen, one.root, one.base)
+        if ahead and re.search(r"\(\s*$", before):
+            end = _expression_end(self.code, match.end())
+        span = (ahead.end(), end) if ahead and end > match.end() else (match.end(), match.end())
+        is_read = re.search(r"(?:^|[^\w\s)\]]|\breturn)\s*\*\s*(?:\(\s*)?$", before) is not None
+        is_cast = re.search(r"\*\s*[)>]\s*(?:\(\s*)?$", before) is not None
+        closed = is_read or self.code[end : end + 20].lstrip()[:1] in (")", ",", ";")
+        known = not indices and closed and (is_read or is_cast)
+        return Use(match.span(), (span,) if known else (), one.unit, is_read, one.root, one.base)
 
-    def _passed(self, start: int, end: int) -> bool:
+    def _followed(self, match: re.Match[str], before: str, index: Span, one: _Name) -> str | None:
+        """The root of an address whose uses are all found: of a pointer, or in a function that it is passed
+        to. None if they are not.
+
+        index: span of where in the array it is, empty at its beginning.
+        """
+        pointer, end = POINTER.search(before), index[1]
+        if self.code[end : end + 1] == "]":
+            end += 1
+        if pointer is None:
+            return one.root if self._passed(match.start(), end, one.root) else None
+        name, statement = pointer["name"], re.split(r"[;{}]", before)[-1]
+        scope = end_of_block(self.code, end)
+        changes = list(re.compile(CHANGED.format(name)).finditer(self.code, end, scope))
+        ending, unit = self.code[end : end + 20].lstrip().removeprefix(")").lstrip(), _bytes(statement)
+        if not unit or ending[:1] not in (";", ","):
+            return None
+        if not changes:
+            starts = not self.code[slice(*index)].strip(" 0")
+            root = one.root or (name if starts or not self.latest else self.latest)
+            self.latest = root
+            self._also(_Name(name, end, scope, unit, root))
+            return root
+        begins = BEGINS.fullmatch(statement)
+        moves = re.compile(MOVES.format(name)).finditer(self.code, end, scope)
+        if (
+            begins is None
+            or unit != one.unit
+            or one.base
+            or ending[0] != ";"
+            or len(list(moves)) < len(changes)
+        ):
+            return None
+        start = match.start() - len(statement.lstrip())
+        opening = "(" if begins["bracket"].startswith("(") else ""
+        zero = "0" if index[0] == index[1] else ""
+        self.moving[start, index[0]] = f"int {name} = {opening}{zero}"
+        if begins["bracket"].startswith("&"):
+            self.moving[index[1], index[1] + 1] = ""
+        self._also(_Name(name, end, scope, unit, one.root, one.name))
+        return one.root
+
+    def _passed(self, start: int, end: int, root: str) -> bool:
         """Whether the argument at [start, end) is of a function whose uses of it can be found."""
         opening, place = _opening(self.code, start)
         head = CALLED.search(self.code[max(opening - 200, 0) : opening])
@@ -250,12 +383,17 @@ class _Finder:
             return False
         changed = re.compile(CHANGED.format(parameter[1])).search(self.code, definition.end(), body_end)
         if changed is None:
-            self._also(_Name(parameter[1], definition.end(), body_end, unit))
+            self._also(_Name(parameter[1], definition.end(), body_end, unit, root, is_parameter=True))
         return changed is None
 
     def _also(self, name: _Name) -> None:
-        if name not in self.waiting:
-            self.waiting.append(name)
+        for each in self.waiting:
+            if (each.name, each.start, each.end, each.unit) == (name.name, name.start, name.end, name.unit):
+                one, other = self._root(each.root), self._root(name.root)
+                if one != other:
+                    self.joined[max(one, other)] = min(one, other)  # "" is the array
+                return
+        self.waiting.append(name)
 
     def _call_end(self, place: int) -> int:
         """Where the arguments end of a call at a place; 0 if there is none."""

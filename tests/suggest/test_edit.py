@@ -141,6 +141,38 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             Padding(128, 4),
             4096,
         ),
+        # An index on several lines keeps them.
+        (
+            "__shared__ float t[32][32];\nt[y][x // column\n + 1] = 0;",
+            "__shared__ float t[32][32];\nt[y][(x // column\n + 1) ^ y] = 0;",
+            XorSwizzle(128, 5, 2),
+            4096,
+        ),
+        (
+            "__shared__ float t[1024];\nt[\n  i\n];",
+            "__shared__ float t[1024 + 32];\nt[\n  i + i / 32\n];",
+            Padding(128, 4),
+            4096,
+        ),
+        # A factor may be a sum in parentheses, and an extent a comment.
+        (
+            "const int R = 8;\nextern __shared__ float t[/* rows */];\nt[(y + 2) * (2 * R + 16) + x];",
+            "const int R = 8;\nextern __shared__ float t[/* rows */];\nt[(y + 2) * (2 * R + 17) + x];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "const int N = 16;\n__shared__ float t[2048];\nt[(N + N) *\n y + x];",
+            "const int N = 16;\n__shared__ float t[2048 + 64];\nt[(N + N + 1) *\n y + x];",
+            Padding(128, 4),
+            8192,
+        ),
+        (  # n is not known
+            "extern __shared__ float t[];\nt[y * (n + 32) + x];",
+            "extern __shared__ float t[];\nt[y * (n + 32) + x + (y * (n + 32) + x) / 32];",
+            Padding(128, 4),
+            4096,
+        ),
         # The index is in a macro, behind a pointer, in a function, and the size is in the launch.
         (
             "#define t(i, j) t[((i) << 5) + (j)]\n__shared__ float t[1024];\nt(y, x) = t(x, y);",
@@ -168,6 +200,28 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             "{ extern __shared__ float t[];\nt[i ^ (i >> 5 & 31)]; }\n"
             "void f() { kernel<<<1, 32, (n * 4 + 127) / 128 * 128>>>(p); kernel<<<1, 32, 512>>>(p); }",
             XorSwizzle(128, 5, 2),
+            4096,
+        ),
+        # A pointer that moves becomes the index of where it is.
+        (
+            "__shared__ float t[1024];\nfloat *a = t;\na += 4; a[i];",
+            "__shared__ float t[1024 + 32];\nint a = 0;\na += 4; t[a + i + (a + i) / 32];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "__shared__ float t[1024];\nfloat *a = &t[4 * x];\nfor (;; a++) { *a = *(a + 1) + a[0]; }",
+            "__shared__ float t[1024];\nint a = 4 * x;\n"
+            "for (;; a++) { *(t + (a ^ (a >> 5))) = *(t + ((a + 1) ^ ((a + 1) >> 5))) + t[a ^ (a >> 5)]; }",
+            XorSwizzle(128, 5, 2),
+            4096,
+        ),
+        (
+            "void f(half *s) { half *p = (s + x);\ng((void *)p, *(int *)(p + 8)); p += 512; }\n"
+            "__shared__ half t[2048];\nf(t);",
+            "void f(half *s) { int p = (x);\ng((void *)(s + p + p / 64 * 8), "
+            "*(int *)(s + p + 8 + (p + 8) / 64 * 8)); p += 512; }\n__shared__ half t[2048 + 256];\nf(t);",
+            Padding(128, 16),
             4096,
         ),
         # The same bytes as elements of another type: each index counts its own.
@@ -213,6 +267,7 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
     assert found is not None
     assert found.new == after
     old, new = before.splitlines(), after.splitlines()
+    assert len(old) == len(new)
     assert [(each.line, each.old, each.new) for each in found.lines] == [
         (number, one, two) for number, (one, two) in enumerate(zip(old, new), 1) if one != two
     ]
@@ -224,7 +279,7 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("__shared__ float t[32][32];\nfloat *p = &t[0][0]; t[y]", XorSwizzle(128, 5, 2)),
         ("__shared__ float t[32][32];\nf(t); t[y][x];", XorSwizzle(128, 5, 2)),
         ("__shared__ float t[32][32];\nt[y][x++];", XorSwizzle(128, 5, 2)),
-        ("__shared__ float t[32][32];\nt[y][x\n + 1];", XorSwizzle(128, 5, 2)),
+        ("__shared__ float t[32][32];\nt[y][x\n + i++];", XorSwizzle(128, 5, 2)),
         ("__shared__ float t[32][32];\nt[y][x];", Padding(256, 4)),  # every second row
         ("__shared__ float t[128][8];\nt[y][x];", XorSwizzle(128, 2, 4)),  # bits of the row would change
         ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
@@ -232,7 +287,10 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("__shared__ float t[32 * 32];\nf(t[32 * y + 32 * x]);", XorSwizzle(96, 1, 2)),
         ("#define t(i) t[i]\n__shared__ float t[1024];\nt(x++);", XorSwizzle(128, 5, 2)),
         ("#define t(i) t[i]\n{ __shared__ float t[N]; }\n__shared__ float t[1024];\nt(x);", Padding(128, 4)),
-        ("__shared__ float t[1024];\nfloat *a = t;\na += 4; a[i];", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *a = t;\na += 4; f(a);", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *a = t;\na += 4; float *b = a + 1; b[i];", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *a = t;\na[i] = *a++;", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *a = t;\na = other; a[i];", Padding(128, 4)),
         ("__shared__ float t[1024];\nfloat4 *a = (float4 *)t;\na[i];", Padding(128, 4)),
         ("__shared__ float t[1024];\n((float4 *)t)[x] = v;", Padding(128, 4)),  # 16 bytes are not aligned
         ("__shared__ float t[1024];\n((float4 *)t)[x] = v;", XorSwizzle(128, 5, 2)),  # nor side by side

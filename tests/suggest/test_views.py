@@ -1,0 +1,112 @@
+"""A dynamic array that several pointers use one after the other: each has a layout of its own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from memsim.analysis import Analysis
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.suggest.proposals import advise
+from memsim.suggest.prove import differing_results
+from memsim.suggest.suggestions import suggest
+from tests.suggest.kernels import Case, analyzed
+
+TRANSPOSED = """
+__device__ void fill(float *to, const float *in) {
+    to[threadIdx.y * 32 + threadIdx.x] = in[threadIdx.y * 32 + threadIdx.x];
+}
+extern "C" __global__ void k(const float *in, float *out) {
+    extern __shared__ unsigned char memory[];
+    float *tile = (float *)memory;
+    double *wide = (double *)memory;
+    int x = threadIdx.x, y = threadIdx.y;
+    fill(tile, in);
+    __syncthreads();
+    float turned = tile[x * 32 + y];
+    __syncthreads();
+    wide[x * 16 + y % 16 + y / 16 * 512] = turned;
+    __syncthreads();
+    out[y * 32 + x] = wide[y * 32 + x];
+}
+"""
+
+
+def job_of(text: str, folder: Path, size: int = 8192) -> Job:
+    """The kernel with so many bytes of dynamic shared memory."""
+    job = Case(text, (32, 32), ((1024, "float32"), (1024, "float32"))).job(folder)
+    return replace(job, launch=replace(job.launch, shared_bytes=size))
+
+
+def conflicts(analysis: Analysis) -> int:
+    """The wavefronts of bank conflicts in shared memory."""
+    return sum(site.wavefronts_of_conflicts for site in analysis.sites if site.space == "shared")
+
+
+def test_each_pointer_to_the_beginning_has_a_layout_of_its_own(tmp_path: Path) -> None:
+    job = job_of(TRANSPOSED, tmp_path)
+    before = analyzed(job)
+    found = suggest(before, job)
+    assert [entry.tile.name for entry in found.advice] == ["tile", "wide"]
+    assert sum(entry.conflicts for entry in found.advice) == conflicts(before)
+    proof = found.proof
+    assert proof is not None
+    assert proof.counted == proof.forecast
+    assert conflicts(proof.analysis) == 0
+    assert differing_results(job, proof.job) == ()
+    changes = {each.tile.name: each.change for each in proof.proposals}
+    assert changes["tile"] != changes["wide"]
+    sizes = {name: change.size(job.launch.shared_bytes) for name, change in changes.items()}
+    assert proof.job.launch.shared_bytes <= max(
+        sizes.values()
+    )  # of the same memory, not one behind the other
+
+
+def test_the_launch_in_the_file_has_room_for_the_larger_one(tmp_path: Path) -> None:
+    main = "int main() { float *p = 0; k<<<1, dim3(32, 32), 8192>>>(p, p); }\n"
+    job = job_of(TRANSPOSED.replace('extern "C" ', "") + main, tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    grown = found.proof.job.launch.shared_bytes
+    line = next(line for line in found.proof.edit.new.splitlines() if "<<<" in line)
+    paddings = [each for each in found.proof.proposals if each.extra]
+    assert grown == 8192 + max((each.extra for each in paddings), default=0)
+    assert line.count("<<<1, dim3(32, 32), ") == 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        # The array is indexed by its own name, too.
+        (
+            "double *wide = (double *)memory;",
+            "double *wide = (double *)memory;\n    if (x > 99) memory[y] = 0;",
+        ),
+        # A function is given both.
+        ("wide[x * 16", "if (out == in) fill((float *)wide, in);\n    wide[x * 16"),
+        # There is one pointer, and one behind it.
+        ("(double *)memory", "(double *)(memory + 8)"),
+    ],
+)
+def test_it_is_one_array_where_the_pointers_are_not_apart(tmp_path: Path, before: str, after: str) -> None:
+    text = TRANSPOSED.replace("    int x", "    const int x", 1)
+    lines = text.splitlines()
+    moved = next(line for line in lines if "const int x" in line)
+    lines.remove(moved)
+    lines.insert(next(n for n, line in enumerate(lines) if "float *tile" in line), moved)
+    changed = "\n".join(lines).replace(before, after)
+    assert changed != "\n".join(lines)
+    analysis = analyzed(job_of(changed, tmp_path, 8200))
+    assert [entry.tile.name for entry in advise(analysis)] == ["memory"]
+
+
+def test_bytes_that_another_pointer_loads_make_the_results_differ(tmp_path: Path) -> None:
+    text = TRANSPOSED.replace("= turned;", "= turned + wide[y * 16];")
+    job = job_of(text, tmp_path)
+    found = suggest(analyzed(job), job)
+    assert found.proof is not None
+    with pytest.raises(MemsimError, match="the changed kernel fails: the result is unknown"):
+        differing_results(job, found.proof.job)
