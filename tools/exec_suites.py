@@ -1,9 +1,11 @@
 """Builds the programs of public projects and runs them by `memsim exec`, to say how many end as they should.
+Those in Python are run by the interpreter that runs this, which has what they need.
 
     python tools/exec_suites.py SUITE CHECKOUT RESULTS.json [--count N] [--seed S] [--part 0/2] [--gpu]
 
-SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA or llm.c, and CHECKOUT a folder with that project;
-nothing is fetched, and nothing is written there. Programs are drawn by seed; `--part 1/2` takes the second
+SUITE is cuda-samples, HeCBench, SGEMM_CUDA, LeetCUDA or llm.c, or of Python Triton (its tutorials), Gluon
+(likewise) or Numba (its documented examples), and CHECKOUT a folder with that project; nothing is fetched,
+and nothing is written there. Programs are drawn by seed; `--part 1/2` takes the second
 half of those drawn, so that what is mended on one half can be measured on the other. With `--gpu` each runs
 on this machine's GPU first, and its exit code there is kept. Results are added to those in the file.
 docs/exec.md shows them.
@@ -37,9 +39,20 @@ OUT_OF_REACH = re.compile(
     r"EGL|NvSci|cudla|FreeImage|nccl"
 )
 PASSED = re.compile(
-    r"\bPASS(ED)?\b|Test passed|\bsuccess|Results? (are )?correct|All tests passed|\bOK\b", re.I
+    r"\bPASS(ED)?\b|Test passed|\bsuccess|Results? (are )?correct|All tests passed|\bOK\b|✅|"
+    r"difference .* is 0\.0$",
+    re.I | re.M,
 )
-FAILED = re.compile(r"\bFAIL(ED)?\b|Test failed|mismatch|incorrect", re.I)
+FAILED = re.compile(r"\bFAIL(ED)?\b|Test failed|mismatch|incorrect|❌", re.I)
+#: Of each suite in Python, its files and how the interpreter runs one.
+SCRIPTS = {
+    "Triton": ("python/tutorials/[0-9]*.py", "{name}.py"),
+    "Gluon": ("python/tutorials/gluon/[0-9]*.py", "-m pytest -q -p no:cacheprovider {name}.py"),
+    "Numba": (
+        "numba_cuda/numba/cuda/tests/doc_examples/test_*.py",
+        "-m unittest numba.cuda.tests.doc_examples.{name}",
+    ),
+}
 LAUNCHED = re.compile(r"^memsim: ([\d,]+) launch", re.M)
 SAID = re.compile(r"^memsim: (?!.* launch(?:es)? of \d)(.+)", re.M)
 
@@ -143,6 +156,12 @@ def programs(suite: str, root: Path) -> list[Program]:
         return list(cuda_samples(root))
     if suite == "HeCBench":
         return list(hecbench(root))
+    if suite in SCRIPTS:
+        pattern, how = SCRIPTS[suite]
+        return [
+            Program(suite, one.stem, one.parent, arguments=tuple(how.format(name=one.stem).split()))
+            for one in sorted(root.glob(pattern))
+        ]
     flags = ("-std=c++17", "--expt-relaxed-constexpr", "--extended-lambda", f"-I{root}", f"-I{root / 'src'}")
     pattern = {"SGEMM_CUDA": "*.cu", "LeetCUDA": "kernels/**/*.cu", "llm.c": "dev/cuda/*.cu"}[suite]
     return list(single_files(suite, root, pattern, flags))
@@ -150,6 +169,8 @@ def programs(suite: str, root: Path) -> list[Program]:
 
 def build(program: Program, scratch: Path, seconds: float) -> tuple[Path | None, str]:
     """The program, or why it cannot be built."""
+    if program.suite in SCRIPTS:
+        return Path(sys.executable), ""
     from memsim.driver.native_build import libraries, newest_headers  # who imports this may not have numpy
 
     environment = {**os.environ, "NVCC_APPEND_FLAGS": "-cudart shared -lineinfo", "NVCC_THREADS": "2"}
@@ -210,6 +231,7 @@ def run(program: Program, made: Path, outcome: Outcome, seconds: float) -> None:
     """Runs a program in its own folder and says how it ended."""
     command = [sys.executable, "-m", "memsim", "exec", "--", str(made), *program.arguments]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    environment |= {"PYTHONUNBUFFERED": "1", "MPLBACKEND": "Agg"}
     folder = program.folder
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as errors:
         began = time.time()
