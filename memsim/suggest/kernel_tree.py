@@ -59,6 +59,11 @@ class KernelTree:
         """The kernel's parameters that are no pointers."""
         return [name for name, kind in self.types.items() if "*" not in kind]
 
+    def indent(self, place: int) -> str:
+        """The blanks with which the line of a place begins."""
+        found = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, place) + 1 : place])
+        return found[0] if found else ""
+
     def opening(self, definition: Node) -> int:
         """The place behind the brace that opens a definition's body."""
         whole = definition.type == "template_declaration"

@@ -23,11 +23,13 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES, evaluate, open_names
 from memsim.source.kernels import template_constants
-from memsim.source.values import changes, constants, value_of
+from memsim.source.values import changes, constants
 from memsim.suggest.c_text import names_in, plus
 from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.footprints import Footprints, may_be_left_out
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
+from memsim.suggest.passed_records import passed_records
 from memsim.suggest.prove import edit_job, replay_job, source_of
 from memsim.suggest.threads import Remapped, total
 
@@ -135,22 +137,8 @@ __device__ __forceinline__ record_of_thread<T, LENGTH, WARPS> record_for(const T
 _INTERRUPTS = re.compile(
     r"\b(?:return|break|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
 )
-_NOT_ALWAYS = (
-    "if_statement",
-    "for_statement",
-    "while_statement",
-    "do_statement",
-    "lambda_expression",
-    "switch_statement",
-    "case_statement",
-    "for_range_loop",
-)
 _ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
 _CHANGES = ("assignment_expression", "update_expression")
-_COUNTED = re.compile(
-    r"for\s*\(\s*(?:unsigned\s+int|unsigned|int|size_t|short)\s+(?P<name>\w+)\s*=\s*(?P<start>\w+)\s*;"
-    r"\s*(?P<tested>\w+)\s*<\s*(?P<end>\w+)\s*;\s*(?:\+\+\s*(?P<before>\w+)|(?P<after>\w+)\s*\+\+)\s*\)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +208,8 @@ class _Records(KernelTree):
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job.kernel.file)
         self.warps = -(-job.launch.threads // WARP)
+        known = {**constants(self.text), **template_constants(self.text, before.trace.kernel)}
+        self.footprints = Footprints(self.tree, known)
 
     def edit(self) -> Edit | None:
         """The kernel with all its records moved by warps; None if there is none."""
@@ -230,6 +220,11 @@ class _Records(KernelTree):
         for number, one in enumerate(self._records(self.definition)):
             found += self._moved(one, f"{one.first.array}_record{number}")
             names += [each for each in names_in(one.first.index) if each not in names]
+        pointers = self._pointers(self.definition)
+        passed = passed_records(self, self.definition, pointers, self.footprints)
+        for number, each in enumerate(passed):
+            found += each.moved(self, f"{each.base}_passed{number}", self.warps)
+            names += [one for one in names_in(self.tree.text(each.node)) if one not in names]
         if not found:
             return None
         head = self.head(self.definition)
@@ -243,8 +238,7 @@ class _Records(KernelTree):
         uses = record.uses
         address = f"&{record.first.array}[{record.first.index}]"
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
-        indent = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, start) + 1 : start])
-        lines = f"\n{indent[0] if indent else ''}"
+        lines = f"\n{self.indent(start)}"
         shape = f"<{record.length}, {self.warps}>"
         places = [
             Replacement(use.node.start_byte, use.node.end_byte, f"{name}[{use.place(number)}]")
@@ -281,7 +275,7 @@ class _Records(KernelTree):
     def _uses(self, definition: Node) -> Iterable[_Use]:
         """The accesses to arrays of global memory of which some waste sectors."""
         bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
-        known = {*self._pointers(definition)} - {*self.not_of_global_memory(definition)}
+        known = self._pointers(definition)
         found, wasted = [], set()
         for node in walk(definition):
             if node.type != "subscript_expression" or self.tree.text(node.children[0]) not in known:
@@ -292,22 +286,22 @@ class _Records(KernelTree):
             found.append(use)
             first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
             for site in bad:
-                named = use.array not in self.types or use.array in site.array.split("|")
+                named = known[use.array] in site.array.split("|")
                 if first <= site.line <= last and site.op == use.op and named:
                     wasted.add((use.array, use.op))
         return (use for use in found if (use.array, use.op) in wasted)
 
-    def _pointers(self, definition: Node) -> Iterator[str]:
-        """The pointers to global memory: parameters, and variables that are made of these."""
+    def _pointers(self, definition: Node) -> dict[str, str]:
+        """The pointers to global memory, each with its parameter: these, and variables made of them."""
         code = self.tree.text(definition)
-        known = {name for name, kind in self.types.items() if "*" in kind}
-        yield from known
+        known = {name: name for name, kind in self.types.items() if "*" in kind}
         for match in re.finditer(
             r"\*\s*(?:(?:const|__restrict__)\s+)*(\w+)\s*=\s*(?:\([\w\s]+\*\s*\)\s*)?&?\s*(\w+)", code
         ):
             if match[2] in known and changes(match[1], code) == 1:
-                known.add(match[1])
-                yield match[1]
+                known[match[1]] = known[match[2]]
+        others = set(self.not_of_global_memory(definition))
+        return {name: origin for name, origin in known.items() if name not in others}
 
     def _use(self, node: Node, array: str) -> _Use | None:
         """A use of an element; None where its address is taken, or it is changed by what it was."""
@@ -334,7 +328,7 @@ class _Records(KernelTree):
                 name, start, span = counted
                 index, variable = with_value(index, name, start), (name, start)
             elif counted is None or stores or not self._is_same_in(outer, index):
-                always &= not _may_be_left_out(outer, inner)
+                always &= not may_be_left_out(outer, inner)
             inner, outer = outer, outer.parent
         if outer is None:
             return None
@@ -359,22 +353,8 @@ class _Records(KernelTree):
 
     def _counted(self, loop: Node) -> tuple[str, int, int] | None:
         """The variable of a loop that counts by one, where it starts, and how often; None without numbers."""
-        if loop.type != "for_statement":
-            return None
-        head = self.tree.text(loop).partition("{")[0]
-        match = _COUNTED.match(head)
-        if (
-            match is None
-            or match["name"] != match["tested"]
-            or match["name"] != (match["before"] or match["after"])
-        ):
-            return None
-        known = {**constants(self.text), **template_constants(self.text, self.before.trace.kernel)}
-        start, end = (value_of(match[part], known) for part in ("start", "end"))
-        body = loop.child_by_field_name("body")
-        if start is None or end is None or body is None or changes(match["name"], self.tree.text(body)):
-            return None
-        return (match["name"], start, end - start) if 1 < end - start <= MOST else None
+        name, values = self.footprints.counted(loop) or ("", range(0))
+        return (name, values.start, len(values)) if 1 < len(values) <= MOST else None
 
     def _alike(self, uses: list[_Use]) -> tuple[list[tuple[int, _Use]], list[_Use]]:
         """The uses that are numbers of elements from the first one, before something that they are made of
@@ -421,13 +401,6 @@ class _Records(KernelTree):
         """Whether an access moves a whole element, as far as its type is known."""
         words = re.findall(r"\w+", self.types.get(array, "float"))
         return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
-
-
-def _may_be_left_out(node: Node, part: Node) -> bool:
-    """Whether a part of a statement or expression is not always executed."""
-    if node.type == "binary_expression":
-        return node.children[1].type in ("&&", "||") and part != node.children[0]
-    return node.type in _NOT_ALWAYS or (node.type == "conditional_expression" and part != node.children[0])
 
 
 def with_value(index: str, name: str, value: int) -> str:

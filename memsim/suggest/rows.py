@@ -144,8 +144,7 @@ class _Rows(KernelTree):
             return None
         for loop, opening, closing in loops.values():
             start, end = with_pragmas(self.text, loop.start_byte), loop.end_byte
-            indent = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, start) + 1 : start])
-            lines = f"\n{indent[0] if indent else ''}".join(["{", *opening, ""])
+            lines = f"\n{self.indent(start)}".join(["{", *opening, ""])
             found += [Replacement(start, start, lines), Replacement(end, end, " ".join(["", *closing, "}"]))]
         changed_functions = [
             one for one in functions if any(one.start_byte <= at < one.end_byte for at in loops)

@@ -1,0 +1,202 @@
+"""Which elements behind a pointer a function accesses: those that it indexes by numbers, or in loops over
+numbers, and those that the functions of its file access which it passes the pointer on to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING
+
+from memsim.source.syntax import Tree
+from memsim.source.values import changes, value_of
+from memsim.suggest.kernel_tree import walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MOST = 64  # elements that are told apart
+DEPTH = 8  # of calls in calls
+_NOT_ALWAYS = (
+    "if_statement",
+    "for_statement",
+    "while_statement",
+    "do_statement",
+    "lambda_expression",
+    "switch_statement",
+    "case_statement",
+    "for_range_loop",
+)
+_LEAVES = re.compile(r"\b(?:return|break|continue|goto)\b")
+_BYTES = re.compile(r"(?i)\b(?:char|uchar|u?int8_t|byte|u8)\b")
+_COUNTED = re.compile(
+    r"for\s*\(\s*(?:(?:unsigned\s+int|unsigned|int|size_t|short)\s+)?(?P<name>\w+)\s*=\s*(?P<start>\w+)\s*;"
+    r"\s*(?P<tested>\w+)\s*<\s*(?P<end>\w+)\s*;\s*(?:\+\+\s*(?P<before>\w+)|(?P<after>\w+)\s*\+\+)\s*\)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Numbers of elements. always: that each call accesses; every: that one may access. stores: whether they
+    are assigned, else they are read.
+    """
+
+    always: frozenset[int]
+    every: frozenset[int]
+    stores: bool
+
+    @property
+    def length(self) -> int | None:
+        """How many elements from the first on may be moved at once: each call accesses the first and the
+        last, or stores all; None if not so.
+        """
+        if not self.every or 0 not in self.always or max(self.every) not in self.always:
+            return None
+        count = max(self.every) + 1
+        return None if self.stores and len(self.always) < count else count
+
+
+class Footprints:
+    """Of the functions of a source. known: its constants."""
+
+    def __init__(self, tree: Tree, known: Mapping[str, int]) -> None:
+        self.tree, self.known = tree, known
+        self._functions: dict[str, list[Node]] = defaultdict(list)
+        for node in walk(tree.root):
+            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
+            if declared is not None:
+                name = re.match(r"[\w:]*", tree.text(declared).lstrip("*& "))
+                self._functions[name[0] if name else ""].append(node)
+
+    def of_call(self, call: Node, place: int, depth: int = DEPTH) -> Footprint | None:
+        """What a call accesses behind the argument at a place; None if that is not known."""
+        name = re.match(r"[\w:]*", self.tree.text(call.children[0]))
+        given = call.child_by_field_name("arguments")
+        count = 0 if given is None else len(given.named_children)
+        fitting = [one for one in self._functions[name[0] if name else ""] if len(_parameters(one)) == count]
+        if len(fitting) != 1 or depth == 0:
+            return None
+        function, body = fitting[0], fitting[0].child_by_field_name("body")
+        name_of = _name_in(_parameters(function)[place])
+        if body is None or name_of is None or changes(self.tree.text(name_of), self.tree.text(body)):
+            return None
+        is_bytes = bool(_BYTES.search(self.tree.text(_parameters(function)[place])))
+        parts = list(self._parts(body, self.tree.text(name_of), is_bytes, depth))
+        known = [part for part in parts if part is not None]
+        if not known or len(known) < len(parts) or len({part.stores for part in known}) > 1:
+            return None
+        return Footprint(
+            frozenset().union(*(part.always for part in known)),
+            frozenset().union(*(part.every for part in known)),
+            known[0].stores,
+        )
+
+    def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[Footprint | None]:
+        """What each use of a pointer accesses; None for a use that is not known."""
+        for node in walk(body):
+            if node.type != "identifier" or self.tree.text(node) != name or node.parent is None:
+                continue
+            around, found = node.parent, None
+            if around.type == "subscript_expression" and around.children[0] == node:
+                found = self._element(around, body)
+            elif around.type == "argument_list" and around.parent is not None:
+                place, call = around.named_children.index(node), around.parent
+                found = self._copied(call, place) if is_bytes else None
+                found = found or self.of_call(call, place, depth - 1)
+            if found is not None and not self._is_always(node, body):
+                found = Footprint(frozenset(), found.every, found.stores)
+            yield found
+
+    def _copied(self, call: Node, place: int) -> Footprint | None:
+        """The bytes that a `memcpy` of a number of them copies."""
+        given = call.child_by_field_name("arguments")
+        if self.tree.text(call.children[0]) != "memcpy" or given is None or len(given.named_children) != 3:
+            return None
+        count = value_of(self.tree.text(given.named_children[2]), self.known)
+        if count is None or not 0 < count <= MOST or place > 1:
+            return None
+        every = frozenset(range(count))
+        return Footprint(every, every, place == 0)
+
+    def _element(self, node: Node, body: Node) -> Footprint | None:
+        """The elements that a subscript accesses; None if it is changed by what it was, or not a number."""
+        around = node.parent
+        if around is None or around.type in ("pointer_expression", "update_expression", "field_expression"):
+            return None
+        stores = around.type == "assignment_expression" and around.children[0] == node
+        if stores and around.children[1].type != "=":
+            return None
+        text = self.tree.text(node)
+        index = text[text.index("[") + 1 : text.rindex("]")]
+        used = re.findall(r"\w+", index)
+        ranges = {name: values for name, values in self._loops(node, body) if name in used}
+        found = set()
+        for values in product(*ranges.values()):
+            number = value_of(index, {**self.known, **dict(zip(ranges, values))})
+            if number is None or not 0 <= number < MOST:
+                return None
+            found.add(number)
+        return Footprint(frozenset(found), frozenset(found), stores)
+
+    def _loops(self, node: Node, body: Node) -> Iterator[tuple[str, range]]:
+        """The variables of the loops around a node, with the values that they take."""
+        outer = node.parent
+        while outer is not None and outer != body:
+            counted = self.counted(outer)
+            if counted is not None:
+                yield counted
+            outer = outer.parent
+
+    def counted(self, loop: Node) -> tuple[str, range] | None:
+        """The variable of a loop that counts by one, and its values; None without numbers."""
+        match = _COUNTED.match(self.tree.text(loop)) if loop.type == "for_statement" else None
+        if match is None or not match["name"] == match["tested"] == (match["before"] or match["after"]):
+            return None
+        start, end = (value_of(match[part], self.known) for part in ("start", "end"))
+        inside = loop.child_by_field_name("body")
+        if start is None or end is None or inside is None or changes(match["name"], self.tree.text(inside)):
+            return None
+        return (match["name"], range(start, end)) if 0 < end - start <= MOST else None
+
+    def _is_always(self, node: Node, body: Node) -> bool:
+        """Whether each call of a function comes to a node of its body."""
+        before = self.tree.content[body.start_byte : node.start_byte].decode("utf-8", "replace")
+        *_, statement = re.split(r"[;{}]", before)
+        if re.search(r"\breturn\b", before[: len(before) - len(statement)]):
+            return False
+        inner, outer = node, node.parent
+        while outer is not None and inner != body:
+            loop = self.counted(outer)
+            whole = loop is not None and not _LEAVES.search(self.tree.text(outer))
+            if may_be_left_out(outer, inner) and not whole:
+                return False
+            inner, outer = outer, outer.parent
+        return True
+
+
+def may_be_left_out(node: Node, part: Node) -> bool:
+    """Whether a part of a statement or expression is not always executed."""
+    if node.type == "binary_expression":
+        return node.children[1].type in ("&&", "||") and part != node.children[0]
+    if node.type == "if_statement":
+        return part != node.child_by_field_name("condition")
+    return node.type in _NOT_ALWAYS or (node.type == "conditional_expression" and part != node.children[0])
+
+
+def _parameters(function: Node) -> list[Node]:
+    """The declarations of a function's parameters."""
+    for node in walk(function):
+        if node.type == "parameter_list":
+            return [one for one in node.named_children if one.type != "comment"]
+    return []
+
+
+def _name_in(declaration: Node) -> Node | None:
+    """What a parameter's declaration declares."""
+    declared = declaration.child_by_field_name("declarator")
+    if declared is None:
+        return None
+    return next((node for node in walk(declared) if node.type == "identifier"), None)
