@@ -16,7 +16,7 @@ from pathlib import Path
 
 from memsim.compile.host_code import Assertion, set_aside
 from memsim.compile.options import include_folders
-from memsim.compile.toolkit import cccl_folders, crt_folders, header_folders
+from memsim.compile.toolkit import cccl_folders, crt_folders, curand_folders, header_folders
 from memsim.files import file_exists, read_bytes
 
 STANDARD = Path(__file__).parent / "standin" / "standard.h"
@@ -106,7 +106,7 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
                 project.becomes[file, name] = f"<{name}>"
             elif name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
                 project.becomes[file, name] = None
-            elif _find(name, header_folders()) is not None:
+            elif _is_of_cuda(name):
                 project.becomes[file, name] = f"<{name}>"
             else:
                 project.becomes[file, name] = None
@@ -124,11 +124,15 @@ def _find(name: str, places: Iterable[Path]) -> Path | None:
     return None
 
 
+def _is_of_cuda(name: str) -> bool:
+    return _find(name, [*header_folders(), *curand_folders()]) is not None
+
+
 def _in_project(name: str, here: Path, system: bool) -> Path | None:
     """A header outside of the include paths: in a folder above `here` or a usual place beside one."""
     if name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
         return None
-    if system and _find(name, header_folders()) is not None:
+    if system and _is_of_cuda(name):
         return None
     for above in [here, *here.parents][:_LEVELS]:
         if above == Path.home() or above.parent == above:
@@ -320,7 +324,11 @@ def device_code(
         *(() if {*DEFAULT_DEVICE} & {*options} else DEFAULT_DEVICE[:1]),
         f"--pre-include={STANDARD_NAME}",
         # CUDA's own headers first: beside crt/ there may be those of another release.
-        *(f"-I{place}" for find in (header_folders, cccl_folders, crt_folders) for place in find()[:1]),
+        *(
+            f"-I{place}"
+            for find in (header_folders, cccl_folders, crt_folders, curand_folders)
+            for place in find()[:1]
+        ),
     ]
     asserts = any("static_assert" in content for content in project.texts.values())
     return DeviceCode(texts[true_name], headers, tuple(more), project.missing, project.found, asserts)

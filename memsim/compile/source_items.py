@@ -23,7 +23,9 @@ _STAYS = re.compile(r"\b(?:const|static_assert)\b")
 _USED = re.compile(r"(?<!\.)(?<!->)\b[A-Za-z_]\w*")
 _QUIET = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _CLASS = re.compile(
-    r"\s*(?:template\s*<[^{;]*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b(?:\s+\w+\s*\([^{;()]*\))*(?:\s+[A-Z_]+)*\s+(\w+)\s*(?:final\s*)?[:{]"
+    r"\s*(?:template\s*<[^{;]*>\s*)?(?:typedef\s+)?(?:struct|class|union|enum)\b"
+    r"(?:\s+\w+\s*\((?:[^{;()]|\([^{;()]*\))*\))*"  # __align__(8), ALIGNED(sizeof(T) * 4)
+    r"(?:\s+[A-Z_]+)*\s+(\w+)\s*(?:final\s*)?[:{]"
 )
 _TYPEDEF = re.compile(
     r"\s*typedef\s+(?:struct|union|enum)\b.*\}(?:\s*\w+\s*\([^)]*\))*\s*(\w+)\s*;\s*", re.DOTALL

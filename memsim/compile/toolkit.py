@@ -92,6 +92,11 @@ def crt_folders() -> list[Path]:
     return _include_folders("nvidia.cuda_nvcc", "crt/mma.h")
 
 
+def curand_folders() -> list[Path]:
+    """The folders that contain `curand_kernel.h`, which has a wheel of its own."""
+    return _include_folders("nvidia.curand", "curand_kernel.h")
+
+
 def _include_folders(package: str, header: str, inside: Sequence[str] = ("",)) -> list[Path]:
     """The include folders, or those inside of them, of a wheel of CUDA 12, of one of 13, and of toolkits that
     have a header.

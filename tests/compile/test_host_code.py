@@ -440,6 +440,34 @@ def test_an_assertion_of_a_header_is_held(tmp_path: Path, no_nvcc: None) -> None
     assert (Path(caught.value.file or "").name, caught.value.line) == ("sizes.h", 2)
 
 
+def test_curand_kernel_is_found_in_a_wheel_of_its_own(
+    tmp_path: Path, no_nvcc: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "wheel").mkdir()
+    (tmp_path / "wheel" / "curand_kernel.h").write_text("struct curandState { int seed; };\n")
+    path = tmp_path / "project" / "k.cu"
+    path.parent.mkdir()
+    path.write_text("#include <curand_kernel.h>\n__global__ void k(curandState *s) { s->seed = 1; }\n")
+    monkeypatch.setattr(device_code, "curand_folders", list)
+    with pytest.raises(MemsimError, match="cannot open source file") as caught:
+        compile_cubin(path, arch="sm_90")
+    assert "nvidia-curand-cu12" in str(caught.value.hint)
+    monkeypatch.setattr(device_code, "curand_folders", lambda: [tmp_path / "wheel"])
+    assert compile_cubin(path, arch="sm_90").cubin
+
+
+def test_a_class_behind_an_alignment_in_parentheses_stays(tmp_path: Path, no_nvcc: None) -> None:
+    """`ALIGNED(sizeof(T) * N)` in front of its name is no function."""
+    path = tmp_path / "k.cu"
+    path.write_text(
+        "#include <iostream>\n#define ALIGNED(n) alignas(n)\n"
+        "template <typename T, int N> union ALIGNED(sizeof(T) * N) Pack { T v[N]; };\n"
+        "__global__ void k(float *x) { Pack<float, 4> p = *(Pack<float, 4> *)x; x[4] = p.v[0]; }\n"
+        "int main() { std::cout << 1; }\n"
+    )
+    assert compile_cubin(path, arch="sm_90").cubin
+
+
 @pytest.mark.slow
 def test_headers_of_another_release_beside_crt_are_not_taken(
     tmp_path: Path, no_nvcc: None, monkeypatch: pytest.MonkeyPatch
