@@ -1,10 +1,10 @@
 """What `memsim suggest` does for kernels of public projects.
 
-    python tools/public_cures.py LAUNCHES.py HALF OUT.jsonl
+    python -m studies.cures TREES
+    python tools/public_cures.py TREES HALF OUT.jsonl
 
-LAUNCHES.py defines `launches(half)`, which yields for each launch its project, its name, and two functions
-that make its job: of the data that the launch is measured with, and of other data. HALF is `development` or
-`held-out`. Sources and data stay where they are: names and counts are written, a line for each launch.
+The launches are those of studies/cures, TREES has their sources, HALF is `development` or `held-out`. Each is
+made of two sets of data. Names and counts are written, a line for each launch.
 
 A launch has waste where of its shared wavefronts a tenth or more are bank conflicts, or of its global sectors
 a quarter or more is not needed, at least 32 of either. Accesses of which other data changes the count are
@@ -19,9 +19,7 @@ import argparse
 import json
 import os
 import resource
-import runpy
 import signal
-import sys
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -38,6 +36,7 @@ from memsim.suggest.other_values import at_other_values, guarded, touched
 from memsim.suggest.prove import differing_results, edit_job, source_of
 from memsim.suggest.suggestions import Suggestions, suggest
 from memsim.views.suggest.terminal import name_of
+from studies.cures.launch import launches
 
 CONFLICTS, LEAST = 0.1, 32
 LEFT = 0.1  # of the waste, in a cure that is whole
@@ -52,7 +51,7 @@ class Late(Exception):
 def main() -> None:
     """Measures each launch of a half, and writes a line for each."""
     reader = argparse.ArgumentParser(description=__doc__)
-    reader.add_argument("launches", type=Path)
+    reader.add_argument("trees", type=Path)
     reader.add_argument("half", choices=("development", "held-out"))
     reader.add_argument("out", type=Path)
     reader.add_argument("--kernels", type=int, default=34, help="stop after so many with waste")
@@ -65,8 +64,7 @@ def main() -> None:
     if asked.out.exists():
         done = {line["launch"]: line for line in map(json.loads, asked.out.read_text("utf-8").splitlines())}
     found = sum("waste" in line for line in done.values())
-    every = runpy.run_path(str(asked.launches))["launches"](asked.half)
-    for number, (project, name, job, other) in enumerate(every):
+    for number, (project, name, job, other) in enumerate(launches(asked.half, asked.trees)):
         if name in done or asked.only not in name or number % parts != part:
             continue
         if found >= asked.kernels:
@@ -259,5 +257,4 @@ def in_words(told: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
     main()
