@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
@@ -49,8 +51,10 @@ template <> struct record_unit<16> { typedef uint4 type; };
 template <typename T, int LENGTH, int WARPS>
 struct record_of_thread {
     typedef typename record_unit<alignof(T)>::type unit;
-    static const int UNITS = LENGTH * sizeof(T) / sizeof(unit), ROW = UNITS | 1;
-    alignas(alignof(T)) unit units[UNITS];
+    static const int BYTES = LENGTH * sizeof(T), UNITS = BYTES / sizeof(unit), ROW = UNITS | 1, BATCH = 8;
+    static const bool IS_VECTOR = BYTES <= 16 && (BYTES & (BYTES - 1)) == 0;
+    typedef typename record_unit<IS_VECTOR ? BYTES : alignof(T)>::type vector;
+    alignas(vector) unit units[UNITS];
     __device__ __forceinline__ T &operator[](int place) { return ((T *)units)[place]; }
     __device__ __forceinline__ const T &operator[](int place) const { return ((const T *)units)[place]; }
     static __device__ __forceinline__ unsigned thread() {
@@ -68,57 +72,68 @@ struct record_of_thread {
     static __device__ __forceinline__ unsigned number(unsigned lanes) {
         return __popc(lanes & ((1u << thread() % 32) - 1));
     }
-    template <typename MOVE>
-    static __device__ __forceinline__ void moved(unsigned lanes, const unit *at, MOVE move) {
+    // Between the tile and memory, in batches, as the compiler keeps the order of loads and stores.
+    template <bool LOADS>
+    static __device__ __forceinline__ void moved(unsigned lanes, unit *at) {
         const unsigned count = __popc(lanes), lane = number(lanes);
-        const unit *first = (const unit *)__shfl_sync(lanes, (unsigned long long)at, 0);
-        if (__all_sync(lanes, at == first + lane * UNITS)) {
-#pragma unroll
-            for (unsigned step = 0; step < UNITS; ++step) {
-                const unsigned place = step * count + lane;
-                move(place + place / UNITS * (ROW - UNITS), first + place);
-            }
-            return;
-        }
-        __shared__ const unit *others[WARPS][32];
-        const unit **starts = others[thread() / 32];
-        starts[lane] = at;
+        unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile();
+        const bool side_by_side = __all_sync(lanes, at == first + lane * UNITS);
+        __shared__ unit *others[WARPS][32];
+        unit **starts = others[thread() / 32];
+        if (!side_by_side) starts[lane] = at;
         __syncwarp(lanes);
 #pragma unroll
-        for (unsigned step = 0; step < UNITS; ++step) {
-            const unsigned place = step * count + lane, record = place / UNITS;
-            move(place + record * (ROW - UNITS), starts[record] + place % UNITS);
+        for (int begin = 0; begin < UNITS; begin += BATCH) {
+            unit held[BATCH], *memory[BATCH], *staged[BATCH];
+#pragma unroll
+            for (int one = 0; one < BATCH && begin + one < UNITS; ++one) {
+                const unsigned place = (begin + one) * count + lane, record = place / UNITS;
+                memory[one] = side_by_side ? first + place : starts[record] + place % UNITS;
+                staged[one] = all + place + record * (ROW - UNITS);
+            }
+#pragma unroll
+            for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
+                held[one] = LOADS ? *memory[one] : *staged[one];
+#pragma unroll
+            for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
+                *(LOADS ? staged[one] : memory[one]) = held[one];
         }
+        __syncwarp(lanes);
     }
     __device__ __forceinline__ void load(const T *where) {
-        const unit *at = (const unit *)where;
+        unit *at = (unit *)where;
+        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
+            *(vector *)units = *(const vector *)at;
+            return;
+        }
         const unsigned lanes = __activemask();
         if (!together(lanes)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
             return;
         }
-        unit *staged = tile(), *own = staged + number(lanes) * ROW;
-        moved(lanes, at, [staged](unsigned place, const unit *from) { staged[place] = *from; });
-        __syncwarp(lanes);
+        moved<true>(lanes, at);
+        const unit *own = tile() + number(lanes) * ROW;
 #pragma unroll
         for (int one = 0; one < UNITS; ++one) units[one] = own[one];
         __syncwarp(lanes);
     }
     __device__ __forceinline__ void store(T *where) const {
         unit *at = (unit *)where;
+        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
+            *(vector *)at = *(const vector *)units;
+            return;
+        }
         const unsigned lanes = __activemask();
         if (!together(lanes)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];
             return;
         }
-        unit *staged = tile(), *own = staged + number(lanes) * ROW;
+        unit *own = tile() + number(lanes) * ROW;
 #pragma unroll
         for (int one = 0; one < UNITS; ++one) own[one] = units[one];
-        __syncwarp(lanes);
-        moved(lanes, at, [staged](unsigned place, const unit *to) { *(unit *)to = staged[place]; });
-        __syncwarp(lanes);
+        moved<false>(lanes, at);
     }
 };
 template <int LENGTH, int WARPS, typename T>
@@ -144,8 +159,8 @@ _CHANGES = ("assignment_expression", "update_expression")
 @dataclass(frozen=True, slots=True)
 class _Use:
     """`array[index]` in a statement of a block. always: whether each way through the block makes it. stores:
-    whether it is assigned. span: of how many elements, from that of the index on, in a loop over them;
-    variable: the loop's, from how many on.
+    whether it is assigned; updates: whether a field of it is. span: of how many elements, from that of the
+    index on, in a loop over them; variable: the loop's, from how many on.
     """
 
     node: Node
@@ -154,6 +169,7 @@ class _Use:
     index: str
     always: bool
     stores: bool
+    updates: bool = False
     span: int = 1
     variable: tuple[str, int] = ("", 0)
 
@@ -167,15 +183,17 @@ class _Use:
     @property
     def op(self) -> str:
         """As sites have it."""
-        return "store" if self.stores else "load"
+        return "store" if self.stores or self.updates else "load"
 
 
 @dataclass(frozen=True, slots=True)
 class _MovedRecord:
-    """Elements of a thread. uses: in order, each with the number of its element."""
+    """Elements of a thread. uses: in order, each with the number of its element. loaded, stored: how."""
 
     uses: tuple[tuple[int, _Use], ...]
     length: int
+    loaded: bool
+    stored: bool
 
     @property
     def first(self) -> _Use:
@@ -244,43 +262,48 @@ class _Records(KernelTree):
             Replacement(use.node.start_byte, use.node.end_byte, f"{name}[{use.place(number)}]")
             for number, use in uses
         ]
-        stored = uses[0][1].stores
-        how = f"record_for{shape}({record.first.array})" if stored else f"record_at{shape}({address})"
-        opening = f"{'' if stored else 'const '}auto {name} = {how};{lines}"
+        how = f"record_at{shape}({address})" if record.loaded else f"record_for{shape}({record.first.array})"
+        opening = f"{'' if record.stored else 'const '}auto {name} = {how};{lines}"
+        closing = f"{lines}{name}.store({address});" if record.stored else ""
+        block, end = uses[0][1].statement.parent, uses[-1][1].statement.end_byte
+        if block is not None and block.type != "compound_statement":  # a statement that is alone in an `if`
+            opening, closing = f"{{ {opening}", f"{closing} }}"
         if places[0].start == start:
             places[0] = replace(places[0], new=opening + places[0].new)
         else:
             places.append(Replacement(start, start, opening))
-        if stored:
-            end = uses[-1][1].statement.end_byte
-            places.append(Replacement(end, end, f"{lines}{name}.store({address});"))
-        return places
+        return [*places, *([Replacement(end, end, closing)] if closing else [])]
 
     def _records(self, definition: Node) -> Iterator[_MovedRecord]:
-        """The records in lines that waste sectors."""
-        groups: dict[tuple[int, str, bool], list[_Use]] = {}
-        for use in self._uses(definition):
-            block = use.statement.parent
-            assert block is not None
-            groups.setdefault((block.start_byte, use.array, use.stores), []).append(use)
-        for uses in groups.values():
-            waiting = uses
-            while waiting:
-                alike, others = self._alike(waiting)
-                made = self._record(alike)
-                if made is not None:
-                    yield made
-                waiting = others
+        """The records in lines that waste sectors: of blocks, then of statements alone in an `if`."""
+        moved: set[int] = set()
+        for alone in (False, True):
+            groups: dict[tuple[int, str, bool], list[_Use]] = {}
+            for use in self._uses(definition, alone):
+                block = use.statement.parent
+                if block is not None and use.node.start_byte not in moved:
+                    groups.setdefault((block.start_byte, use.array, use.stores), []).append(use)
+            for uses in groups.values():
+                waiting = uses
+                while waiting:
+                    alike, others = self._alike(waiting)
+                    made = self._record(alike)
+                    if made is not None:
+                        moved |= {use.node.start_byte for _, use in made.uses}
+                        yield made
+                    waiting = others
 
-    def _uses(self, definition: Node) -> Iterable[_Use]:
-        """The accesses to arrays of global memory of which some waste sectors."""
+    def _uses(self, definition: Node, alone: bool) -> Iterable[_Use]:
+        """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
+        alone in an `if`.
+        """
         bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
         known = self._pointers(definition)
         found, wasted = [], set()
         for node in walk(definition):
             if node.type != "subscript_expression" or self.tree.text(node.children[0]) not in known:
                 continue
-            use = self._use(node, self.tree.text(node.children[0]))
+            use = self._use(node, self.tree.text(node.children[0]), alone)
             if use is None:
                 continue
             found.append(use)
@@ -303,26 +326,30 @@ class _Records(KernelTree):
         others = set(self.not_of_global_memory(definition))
         return {name: origin for name, origin in known.items() if name not in others}
 
-    def _use(self, node: Node, array: str) -> _Use | None:
+    def _use(self, node: Node, array: str, alone: bool) -> _Use | None:
         """A use of an element; None where its address is taken, or it is changed by what it was."""
-        stores, always, around = False, True, node.parent
+        stores, updates, always, around = False, False, True, node.parent
         if around is None or around.type in _ADDRESS_OR_MORE:
             return None
         if around.type == "assignment_expression" and around.children[0] == node:
             stores = True
-            alone = around.parent is not None and around.parent.type == "expression_statement"
-            if around.children[1].type != "=" or not alone:
+            whole = around.parent is not None and around.parent.type == "expression_statement"
+            if around.children[1].type != "=" or not whole:
                 return None
         elif around.type == "field_expression" and around.parent is not None:
-            changed = around.parent
-            if changed.type in _CHANGES and changed.children[0] == around:
+            if around.parent.type in _ADDRESS_OR_MORE and around.parent.type != "update_expression":
                 return None
+            updates = around.parent.type in _CHANGES and around in around.parent.children[:2]
+            updates &= around.parent.type == "update_expression" or around.parent.children[0] == around
         text = self.tree.text(node)
         index, span, variable = text[text.index("[") + 1 : text.rindex("]")].strip(), 1, ("", 0)
         inner, outer = node, node.parent
         while outer is not None and not self._is_block(outer, index if always and span == 1 else ""):
             if outer.type in ("function_definition", "lambda_expression"):
                 return None
+            branch = alone and outer.type in ("if_statement", "else_clause")
+            if branch and inner.type == "expression_statement":
+                break
             counted = self._counted(outer) if outer.type == "for_statement" and span == 1 else None
             if counted is not None and always and _grows_by_one(index, counted[0]):
                 name, start, span = counted
@@ -335,7 +362,7 @@ class _Records(KernelTree):
         ahead = self.text[inner.start_byte : node.start_byte]
         if any(changes(name, ahead) for name in names_in(index)):
             return None
-        return _Use(node, inner, array, index, always, stores, span, variable)
+        return _Use(node, inner, array, index, always, stores, updates, span, variable)
 
     def _is_block(self, node: Node, index: str) -> bool:
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
@@ -374,6 +401,8 @@ class _Records(KernelTree):
 
     def _record(self, alike: list[tuple[int, _Use]]) -> _MovedRecord | None:
         """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
+        if any(use.updates for _, use in alike):
+            return self._updated(alike)
         always = sorted({place + more for place, use in alike if use.always for more in range(use.span)})
         block = alike[0][1].statement.parent
         if not alike[0][1].always or block is None:
@@ -393,13 +422,41 @@ class _Records(KernelTree):
             whole = (
                 len(always) == length == each and named == len(uses) and all(use.always for _, use in uses)
             )
-            return _MovedRecord(tuple(uses), length) if whole else None
-        stored = re.search(rf"\b{first.array}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", between)
-        return None if stored else _MovedRecord(tuple(uses), length)
+            return _MovedRecord(tuple(uses), length, loaded=False, stored=True) if whole else None
+        assigned = r"(?:[-+*/%|&^]|<<|>>)?=(?!=)|\+\+|--"
+        stored = re.search(rf"\b{first.array}\s*\[[^;]*?\]\s*(?:(?:\.|->)\s*\w+\s*)*(?:{assigned})", between)
+        return None if stored else _MovedRecord(tuple(uses), length, loaded=True, stored=False)
+
+    def _updated(self, alike: list[tuple[int, _Use]]) -> _MovedRecord | None:
+        """The record of a structure of which fields change: a thread's own, and nobody else's meanwhile."""
+        first, last = alike[0][1], alike[-1][1]
+        between = self.text[first.statement.start_byte : last.statement.end_byte]
+        named = len(re.findall(rf"(?<![\w.]){first.array}\b", between))
+        one = {place for place, _ in alike} == {0} and all(use.span == 1 for _, use in alike)
+        if not one or not first.always or named != len(alike) or self._is_scalar(first.array):
+            return None
+        if _INTERRUPTS.search(between) or not self._is_own(first.array):
+            return None
+        return _MovedRecord(tuple(alike), 1, loaded=True, stored=True)
+
+    def _is_own(self, array: str) -> bool:
+        """Whether each lane stores to an array at an address of its own."""
+        trace = self.before.trace
+        assert self.definition is not None
+        origin = self._pointers(self.definition)[array]
+        for rows, site in zip(self.before.requests_of_sites, self.before.sites, strict=True):
+            if site.op != "store" or origin not in site.array.split("|"):
+                continue
+            for row in rows.tolist():
+                lanes = trace.addresses[row][trace.active[row]]
+                if len(np.unique(lanes)) < len(lanes):
+                    return False
+        return True
 
     def _is_scalar(self, array: str) -> bool:
         """Whether an access moves a whole element, as far as its type is known."""
-        words = re.findall(r"\w+", self.types.get(array, "float"))
+        declared = re.search(rf"(\w+)\s*\*[\s\w]*\b{array}\s*=", self.text)
+        words = re.findall(r"\w+", self.types.get(array, declared[1] if declared else "float"))
         return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
 
 
