@@ -24,6 +24,7 @@ enum operation {
   OP_TEXTURE,     // struct texture -> u64 handle of a texture or a surface
   OP_FORGET,      // u64 handle
   OP_VIRTUAL,     // u64 step, u64 address, u64 bytes -> u64 address
+  OP_TENSOR_MAP,  // struct tensor_map, or u64 address and a map -> the map, of that address
 };
 enum virtual_step { RESERVE, GIVE_UP, TAKE, GIVE_BACK, MAP, UNMAP };
 
@@ -53,6 +54,12 @@ struct texture {
   uint32_t format, channels, flags, kind;          // CUarray_format; CUDA_ARRAY3D_...
   uint32_t address[3], filter, reading, unused;    // CUaddress_mode, CUfilter_mode, CU_TRSF_...
   float border[4];
+};
+
+struct tensor_map {
+  uint64_t address, extents[5], steps[4];          // dimensions innermost first; steps in bytes
+  uint32_t box[5], element_steps[5];
+  uint32_t type, rank, interleave, swizzle, fill, unused;  // as cuTensorMapEncodeTiled has them
 };
 
 // Connects on first use. 0, or CUDA_ERROR_NO_DEVICE where there is no memsim.

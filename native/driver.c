@@ -362,6 +362,7 @@ FILL_ROWS(D16, unsigned short)
 FILL_ROWS(D32, unsigned)
 
 #include "virtual_memory.h"
+#include "tensor_maps.h"
 
 // Every page is where it is: hints have no effect. Pools: there is one, which keeps nothing.
 #if CUDA_VERSION >= 13000

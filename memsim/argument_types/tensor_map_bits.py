@@ -27,6 +27,7 @@ TILED = (0, 2)
 MOST_DIMENSIONS = 5
 USED = 64  # bytes; the rest is not written
 BYTES = TensorMap.nbytes
+ALIGN = 64
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from memsim.driver.matrix_products import NotSupported, multiply, read_product
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
 from memsim.driver.program_textures import read_texture
+from memsim.driver.tensor_maps import UnsupportedMap, encoded
 from memsim.driver.virtual_memory import VirtualMemory
 from memsim.errors import MemsimError
 from memsim.kernel import Kernel
@@ -72,6 +73,7 @@ class Client:
                     self._texture,
                     self._forget,
                     self._virtual,
+                    self._tensor_map,
                 ),
                 1,
             )
@@ -284,6 +286,14 @@ class Client:
         (handle,) = struct.unpack("<Q", data)
         found = self.memory.textures.objects.pop(handle, None)
         return (INVALID_HANDLE if found is None else 0), b""
+
+    def _tensor_map(self, data: bytes) -> Answer:
+        try:
+            found = encoded(data)
+        except UnsupportedMap as why:
+            self.launches.say(str(why))
+            return NOT_SUPPORTED, b""
+        return (INVALID_VALUE, b"") if found is None else (0, found)
 
     def _virtual(self, data: bytes) -> Answer:
         step, at, size = struct.unpack("<3Q", data)

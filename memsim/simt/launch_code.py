@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache, reduce
 from operator import or_
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from memsim.arch import ARCHS, MEASURED, Front, arch_of_code, plain_name
 from memsim.argument_types import TensorMap, Texture
 from memsim.argument_types.argument import argument_of
+from memsim.argument_types.tensor_map_bits import ALIGN, BYTES, decode_tensor_map
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder
@@ -35,7 +37,7 @@ from memsim.simt.unused_parts import with_unused_bytes, without_unused_halves
 from memsim.state.address_spaces import CONSTANT_WINDOW, LOCAL_WINDOW, PARAMETER_WINDOW, SHARED_WINDOW, Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.poison import Poison
-from memsim.state.tensors import bits_of_tensor, tensor_of
+from memsim.state.tensors import bits_of_tensor, tensor_of, tensor_of_bits
 
 
 def code_of_launch(
@@ -95,6 +97,7 @@ def _parameters(
         offset, places.name = parameter.offset, name
         raw = argument_of(argument).encode(parameter, places, PARAMETER_WINDOW + offset)
         content[offset : offset + len(raw)] = raw
+        places.find_maps(raw, PARAMETER_WINDOW + offset)
         for at in range(-(-offset // 8) * 8, offset + len(raw) - 7, 8):
             value = int.from_bytes(content[at : at + 8], "little")
             bit = 1 << (PARAMETER_BITS + (kernel.parameter_base + at) // 8)
@@ -170,6 +173,16 @@ class EmulatedPlaces:
     def texture(self, texture: Texture) -> int:
         """Its handle."""
         return self.memory.bind(texture, self.name)
+
+    def find_maps(self, raw: bytes, at: int) -> None:
+        """Notes the tensor maps in an argument that is given as bytes, as a program does: what may be one."""
+        for start in range(0, len(raw) - BYTES + 1, ALIGN):
+            encoded = decode_tensor_map(raw[start : start + BYTES])
+            if encoded is None or at + start in self.memory.tensors:
+                continue
+            if self.memory.layouts["global"].find(encoded.address, encoded.address + 1) is not None:
+                with suppress(MemsimError):
+                    self.memory.tensors[at + start] = tensor_of_bits(encoded)
 
     def tensor_map(self, one: TensorMap, array: int, at: int) -> bytes:
         """Its bytes; zeros if it has no box. By its address is known the tensor, or why it is unknown.
