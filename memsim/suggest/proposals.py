@@ -23,10 +23,11 @@ from memsim.arch.units import LINE, WORD
 from memsim.launch import Launch
 from memsim.model.occupancy import Needs, occupancy
 from memsim.suggest.count import Cost, count, least_wavefronts
-from memsim.suggest.edit import Edit, edit, row_factors
+from memsim.suggest.edit import Edit
+from memsim.suggest.layout_edit import edit, row_factors
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles, view
-from memsim.suggest.uses import Writing, writing
+from memsim.suggest.writing import Writing, writing
 from memsim.trace.trace import Trace
 
 LEAST_SAVED = 20  # of so many wavefronts of conflicts a layout has to save one: less is chance in the data
@@ -119,7 +120,7 @@ def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> I
         yield _advice(analysis, tile, written)
         return
     for each, lines in views:
-        element = min(use.unit for use in each.uses)
+        element = min((use.unit for use in each.uses if use.unit > 1), default=1)
         yield _advice(analysis, view(analysis, tile, each.tile, element, lines), each)
 
 

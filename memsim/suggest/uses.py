@@ -1,4 +1,5 @@
-"""How a source declares and uses a shared array: where an edit of its layout must change the text.
+"""Where a source uses a shared array: by its name, in macros that index it, by pointers into it, in functions
+that it is passed to, and by addresses as numbers.
 
 There is no preprocessing: a use inside a macro that is defined in another file is missed (a replay would show
 it).
@@ -7,14 +8,12 @@ it).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from memsim.analysis import Analysis
 from memsim.source.expressions import ELEMENT_BYTES
-from memsim.source.text import bracket_end, split, without_comments
-from memsim.source.values import MACRO, Declaration, constants, declarations, end_of_block
-from memsim.suggest.tiles import Tile
+from memsim.source.text import bracket_end, split
+from memsim.source.values import MACRO, Declaration, end_of_block
 
 Span = tuple[int, int]
 
@@ -42,6 +41,14 @@ CHANGED = r"\b{0}\s*(?:\+\+|--|[-+]=)|(?<!\*)\b{0}\s*=(?!=)|(?:\+\+|--)\s*{0}\b"
 MOVES = r"(?<=[;{{}})])\s*(?:(?:\+\+|--)\s*{0}\b|{0}\s*(?:\+\+|--|[-+]=[^;,]*))\s*(?=[;)])"
 # `float *p = t + i`, `= (t + i)` and `= &t[i]`: a pointer's declaration up to the index of where it begins.
 BEGINS = re.compile(r"[\w\s]+\*\s*(?:const\s*|__restrict__\s*)?\w+\s*=\s*(?P<bracket>\(?\s*|&\s*)$")
+# `uint32_t base = __cvta_generic_to_shared(`: an address as a number of bytes.
+ADDRESS = re.compile(
+    r"\b(?P<name>\w+)\s*=\s*(?:static_cast\s*<[\w\s]+>\s*\(\s*|\([\w\s]+\)\s*)?"
+    r"__cvta_generic_to_shared\s*\(\s*(?:\([\w\s]+\*\s*\)\s*)?$"
+)
+BYTES_OF = re.compile(r"\s*\*\s*sizeof\s*\(\s*(\w+)\s*\)\s*$")
+# Functions of tensor cores that access rows of a tile, and are given how far they are apart.
+ROWS = ("load_matrix_sync", "store_matrix_sync")
 CALLED = re.compile(r"\b(?!if\b|while\b|for\b|switch\b|return\b)(?P<name>\w+)\s*(?:<[^;(){}]*>)?\s*$")
 #: The index of an array that is named without one.
 ZERO = (0, 0)
@@ -53,7 +60,8 @@ class Use:
 
     unit: bytes by which the last index counts. seen: whether the indices say what is accessed; not so if an
     address is passed on. root: the pointer to the array that it comes from; "" if it is the array. base: of a
-    pointer that moves what it began at: an edit makes it an index of that.
+    pointer that moves what it began at: an edit makes it an index of that. pitch: how far the rows that are
+    accessed from there are apart.
     """
 
     name: Span
@@ -62,122 +70,7 @@ class Use:
     seen: bool
     root: str = ""
     base: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Writing:
-    """How a file declares and uses the array `tile`. code: its text without comments, same positions.
-    constants: by name. twins: the extents of arrays of other kernels that share a macro with it. launches:
-    what the kernel's launches in the file give for dynamic shared memory. moving: the declaration of each
-    pointer that moves, up to the index of where it begins, as one of an index. functions: the bodies of
-    functions that are given an address, by its root.
-    """
-
-    tile: str
-    file: str
-    text: str
-    code: str
-    declaration: Declaration
-    uses: tuple[Use, ...]
-    constants: Mapping[str, int]
-    twins: tuple[tuple[Span, ...], ...] = ()
-    launches: tuple[Span, ...] = ()
-    moving: tuple[tuple[Span, str], ...] = ()
-    functions: tuple[tuple[str, Span], ...] = ()
-
-    @property
-    def elements(self) -> bool:
-        """Whether every use names one element, by indices without side effects."""
-        extents = [self.text[slice(*span)] for span in self.declaration.extents]
-        if any([self.text[slice(*span)] for span in twin] != extents for twin in self.twins):
-            return False
-        return any(use.indices for use in self.uses) and all(
-            len(use.indices) == len(self.declaration.extents)
-            and not any(EFFECT.search(self.code[slice(*span)]) for span in use.indices)
-            for use in self.uses
-        )
-
-    @property
-    def indexed(self) -> tuple[Use, ...]:
-        """The uses with an index in the text."""
-        return tuple(use for use in self.uses if ZERO not in use.indices)
-
-    @property
-    def views(self) -> tuple[Writing, ...]:
-        """The array as each pointer to its beginning has it, one after the other; itself if there are no two.
-
-        Bytes that one of them stored no other one loads: else results of an edit differ.
-        """
-        roots = dict.fromkeys(use.root for use in self.uses)
-        if "" in roots or len(roots) < 2 or not self.elements:
-            return (self,)
-        return tuple(
-            replace(self, tile=root, uses=tuple(use for use in self.uses if use.root == root))
-            for root in roots
-        )
-
-    def has(self, line: int) -> bool:
-        """Whether a use of the array is on a line of the file."""
-        ends = ((use.name[0], max((use.name[1], *(end for _, end in use.indices)))) for use in self.uses)
-        return any(line in self._lines(*span) for span in ends)
-
-    def gives(self, line: int) -> bool:
-        """Whether a line of the file is of a function that is given an address of the array."""
-        return any(root == self.tile and line in self._lines(*span) for root, span in self.functions)
-
-    def _lines(self, start: int, end: int) -> range:
-        return range(self.text.count("\n", 0, start) + 1, self.text.count("\n", 0, end) + 2)
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """Everything that says where an element is: the extents, and all indices."""
-        return (
-            *self.declaration.extents,
-            *(span for use in self.uses for span in use.indices if span != ZERO),
-        )
-
-    @property
-    def unseen(self) -> tuple[int, ...]:
-        """The lines that pass on an address of the array, from which anything may be accessed."""
-        places = (use.name[0] for use in self.uses if not use.seen)
-        return tuple(dict.fromkeys(self.text.count("\n", 0, place) + 1 for place in places))
-
-
-def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None = None) -> Writing | None:
-    """How the sources of the analysis declare and use the array; None if no declaration is found.
-
-    Of several arrays with its name and size, the one whose scope contains the array's accesses.
-
-    arguments: the kernel's integer ones, by name.
-    """
-    accesses = {(analysis.sites[number].file, analysis.sites[number].line) for number in tile.sites}
-    found = []
-    for file, text in analysis.trace.sources.items():
-        lines = [line for name, line in accesses if name == file]
-        for declaration in declarations(text, tile.name, tile.size, tile.constants):
-            first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
-            inside = sum(first <= line <= last for line in lines)
-            code = without_comments(text)
-            local = constants(code[: declaration.name[0]], last=True)
-            known = {**(arguments or {}), **constants(code), **local, **tile.constants}
-            finder = _Finder(code, tile.name, declaration)
-            uses, twins = tuple(finder.uses()), tuple(finder.twins())
-            launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
-            made = Writing(
-                tile.name,
-                file,
-                text,
-                code,
-                declaration,
-                uses,
-                known,
-                twins,
-                launches,
-                tuple(finder.moving.items()),
-                finder.functions,
-            )
-            found.append((inside, made))
-    return max(found, key=lambda entry: entry[0])[1] if found else None
+    pitch: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +78,7 @@ class _Name:
     """A name of the array, or of a part of it, where it has this meaning, and the bytes of its elements.
 
     root: the pointer that it comes from, "" if it is the array. base: what it began at, if it moves.
-    is_parameter: its places are a function's body.
+    is_parameter: its places are a function's body. is_address: it is a number.
     """
 
     name: str
@@ -195,9 +88,10 @@ class _Name:
     root: str = ""
     base: str = ""
     is_parameter: bool = False
+    is_address: bool = False
 
 
-class _Finder:
+class Finder:
     """Finds the uses of an array: by its name, in macros that index it, by pointers into it, and in functions
     that it is passed to. Pointers and functions are followed if the array has one dimension.
     """
@@ -266,6 +160,14 @@ class _Finder:
 
     def _use(self, match: re.Match[str], before: str, one: _Name) -> Use:
         indices, unit, root = tuple(_indices(self.code, match.end())), one.unit, one.root
+        if one.is_address:
+            return self._of_address(match, one)
+        pitch = self._pitch(match.start())
+        if pitch is not None:
+            end = _expression_end(self.code, match.end())
+            ahead = re.compile(r"\s*\+\s*").match(self.code, match.end()) if self.flat else None
+            place = indices or (((ahead.end(), end),) if ahead else (ZERO,) * self.flat)
+            return Use(match.span(), place, unit, True, root, pitch=pitch)
         handed = HANDED_ON.search(before)
         if indices:
             accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
@@ -295,6 +197,33 @@ class _Finder:
         handed_on = ahead and CAST_ADDRESS.search(before) and self.code[end] == ")"
         return Use(match.span(), index if handed_on else (), unit, False, root)
 
+    def _of_address(self, match: re.Match[str], one: _Name) -> Use:
+        """A use of an address as a number: bytes, or elements times their size, are added to it."""
+        ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
+        if ahead is None:
+            return Use(match.span(), (ZERO,), 1, False, one.root)
+        start, end = ahead.end(), _expression_end(self.code, match.end())
+        size = BYTES_OF.search(self.code[start:end])
+        inside = start + 1, bracket_end(self.code, start + 1) - 1
+        if size is not None and self.code[start] == "(" and inside[1] + 1 == start + size.start():
+            unit = ELEMENT_BYTES.get(size[1], 0)
+            return Use(match.span(), (inside,) if unit else (), unit, False, one.root)
+        return Use(match.span(), ((start, end),), 1, False, one.root)
+
+    def _pitch(self, start: int) -> Span | None:
+        """Of an address that is given to a function of tensor cores, how far its rows are apart."""
+        opening, _ = _opening(self.code, start)
+        head = CALLED.search(self.code[max(opening - 200, 0) : opening]) if opening >= 0 else None
+        if head is None or head["name"] not in ROWS:
+            return None
+        place = opening + 1
+        parts = split(self.code[place : bracket_end(self.code, place) - 1])
+        if len(parts) < 3:
+            return None
+        place += len(parts[0]) + len(parts[1]) + 2
+        blank = len(parts[2]) - len(parts[2].lstrip())
+        return place + blank, place + len(parts[2].rstrip())
+
     def _moving_use(self, match: re.Match[str], before: str, one: _Name) -> Use:
         """A use of a pointer that moves, which an edit makes an index of what it began at."""
         indices = tuple(_indices(self.code, match.end()))
@@ -321,6 +250,13 @@ class _Finder:
         pointer, end = POINTER.search(before), index[1]
         if self.code[end : end + 1] == "]":
             end += 1
+        address = ADDRESS.search(before) if index[0] == end or not self.code[slice(*index)].strip() else None
+        if address is not None:
+            scope = end_of_block(self.code, end)
+            if re.compile(CHANGED.format(address["name"])).search(self.code, end, scope):
+                return None
+            self._also(_Name(address["name"], end, scope, 1, one.root, is_address=True))
+            return one.root
         if pointer is None:
             return one.root if self._passed(match.start(), end, one.root) else None
         name, statement = pointer["name"], re.split(r"[;{}]", before)[-1]
@@ -405,17 +341,6 @@ def _bytes(declared: str) -> int:
     """Bytes of the elements that a declaration or a cast names; 0 if they are not known."""
     sizes = {ELEMENT_BYTES[word] for word in re.findall(r"\w+", declared) if word in ELEMENT_BYTES}
     return sizes.pop() if len(sizes) == 1 else 0
-
-
-def _launch_bytes(code: str, kernel: str) -> Iterator[Span]:
-    """What the launches of a kernel say for their dynamic shared memory."""
-    plain = re.escape(kernel.partition("<")[0].rpartition("::")[2])
-    for match in re.finditer(rf"\b{plain}\s*(?:<[^;<>]*>\s*)?<<<", code):
-        end = code.find(">>>", match.end())
-        parts = split(code[match.end() : end])
-        if end > 0 and len(parts) > 2:
-            start = match.end() + len(parts[0]) + len(parts[1]) + 2
-            yield start, start + len(parts[2])
 
 
 def _expression_end(code: str, place: int) -> int:

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from memsim.analysis import analyze_trace
-from memsim.suggest.edit import Edit, edit
+from memsim.suggest.edit import Edit
+from memsim.suggest.layout_edit import edit
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import growth
 from memsim.suggest.tiles import tiles
-from memsim.suggest.uses import writing
+from memsim.suggest.writing import writing
 from tests.traces import Request, make_trace, site
 
 
@@ -224,6 +225,38 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             Padding(128, 16),
             4096,
         ),
+        # An address as a number, to which bytes are added.
+        (
+            "__shared__ half t[2048];\nuint32_t at = __cvta_generic_to_shared(t);\n"
+            "t[i]; g(at + (y * 64 + x) * sizeof(half), at + 2 * n, at);",
+            "__shared__ half t[2048 + 256];\nuint32_t at = __cvta_generic_to_shared(t);\n"
+            "t[i + i / 64 * 8]; g(at + (y * 64 + x + (y * 64 + x) / 64 * 8) * sizeof(half), "
+            "at + 2 * n + (2 * n) / 128 * 16, at);",
+            Padding(128, 16),
+            4096,
+        ),
+        # Rows of a tile for tensor cores are as far apart as they are said to be.
+        (
+            "__shared__ half t[32][64];\nload_matrix_sync(f, &t[y][0], 64);\nt[y][x];",
+            "__shared__ half t[32][64 + 8];\nload_matrix_sync(f, &t[y][0], 72);\nt[y][x];",
+            Padding(128, 16),
+            4096,
+        ),
+        (
+            "const int N = 64;\n__shared__ half t[32 * N];\nwmma::store_matrix_sync(t + y * N, f, N, m);",
+            "const int N = 64;\n__shared__ half t[32 * (N + 8)];\n"
+            "wmma::store_matrix_sync(t + y * (N + 8), f, N + 8, m);",
+            Padding(128, 16),
+            4096,
+        ),
+        (
+            "void f(half *s) { load_matrix_sync(f, s + i * 256, 32); }\n"
+            "__shared__ half t[2048];\nf(t); t[x];",
+            "void f(half *s) { load_matrix_sync(f, s + i * 256 + (i * 256) / 16 * 8, 48); }\n"
+            "__shared__ half t[2048 + 1024];\nf(t); t[x + x / 16 * 8];",
+            Padding(32, 16),
+            4096,
+        ),
         # The same bytes as elements of another type: each index counts its own.
         (
             "__shared__ float t[1024];\n((float4 *)t)[x] = v; t[i];",
@@ -283,6 +316,12 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("__shared__ float t[32][32];\nt[y][x];", Padding(256, 4)),  # every second row
         ("__shared__ float t[128][8];\nt[y][x];", XorSwizzle(128, 2, 4)),  # bits of the row would change
         ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
+        ("__shared__ float t[1024];\nint a = __cvta_generic_to_shared(t);\na += 4; g(a);", Padding(128, 4)),
+        ("__shared__ half t[32][64];\nload_matrix_sync(f, &t[y][0], 64);", XorSwizzle(128, 3, 4)),
+        ("__shared__ half t[32][64];\nload_matrix_sync(f, &t[y][0], n);", Padding(128, 16)),
+        ("__shared__ half t[2048];\nload_matrix_sync(f, &t[y], 32);", Padding(128, 16)),  # not the row
+        ("__shared__ float t[1024];\nload_matrix_sync(f, &t[y], 16);", Padding(32, 16)),  # gaps in rows
+        ("__shared__ half t[2048];\nload_matrix_sync(f, &t[y], 64);", Padding(128, 4)),  # not a multiple
         ("__shared__ float t[N][32];\nt[y][x];", Padding(128, 4)),  # N is not known
         ("__shared__ float t[32 * 32];\nf(t[32 * y + 32 * x]);", XorSwizzle(96, 1, 2)),
         ("#define t(i) t[i]\n__shared__ float t[1024];\nt(x++);", XorSwizzle(128, 5, 2)),
