@@ -12,8 +12,10 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from memsim.source.expressions import ELEMENT_BYTES
+from memsim.source.kernels import template_arguments
 from memsim.source.syntax import Tree, macros, parse
-from memsim.source.values import constants, value_of, without_excluded_branches
+from memsim.source.values import DEFINE, constants, value_of, without_excluded_branches
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -55,6 +57,22 @@ def element(text: str, name: str) -> ElementType | None:
     """The layout of an element of the C type `name`; None if unknown."""
     structs = _structs(text)
     return structs.number(name) or structs.of(name.rpartition("::")[2])
+
+
+def type_sizes(text: str, kernel: str) -> dict[str, int]:
+    """Bytes of types by name: of CUDA's own, of other names that a source gives them (`typedef`, `using`,
+    `#define`), and of type parameters of a kernel, `tile<float, 32>`.
+    """
+    found = dict(ELEMENT_BYTES)
+    for name, kind in {
+        **_aliases(text),
+        **dict(DEFINE.findall(text)),
+        **template_arguments(text, kernel),
+    }.items():
+        known = _plain(kind.strip())
+        if known is not None:
+            found[name] = known.size
+    return found
 
 
 def struct_argument(text: str, name: str, parameter: str) -> tuple[str, tuple[str, ...]] | None:
@@ -111,6 +129,13 @@ def _plain(name: str) -> ElementType | None:
 POINTER = ElementType("u64", 1, 8, 8)
 
 
+def _aliases(text: str) -> dict[str, str]:
+    """Types by other names that a source gives them."""
+    found = _ALIAS.findall(without_excluded_branches(text, macros(text)))
+    pairs = {(name or other, (kind or given).strip()) for name, kind, given, other in found}
+    return {name: kind for name, kind in pairs if [one for one, _ in pairs].count(name) == 1}
+
+
 @lru_cache(maxsize=4)
 def _structs(text: str) -> _Structs:
     return _Structs(text)
@@ -125,9 +150,7 @@ class _Structs:
         self.tree: Tree = parse(_ALIGNED.sub(lambda found: found[1].ljust(len(found[0])), text))
         self.known = constants(text)
         self.open: set[str] = set()
-        found = _ALIAS.findall(without_excluded_branches(text, macros(text)))
-        pairs = {(name or other, (kind or given).strip()) for name, kind, given, other in found}
-        self.aliases = {name: kind for name, kind in pairs if [one for one, _ in pairs].count(name) == 1}
+        self.aliases = _aliases(text)
 
     def number(self, kind: str) -> ElementType | None:
         """A number or a vector of numbers, also by a name that the source gives it: `using real = float;`."""

@@ -189,16 +189,20 @@ def array_shape(text: str, name: str, size: int, also: Mapping[str, int] | None 
 
 
 def declarations(
-    text: str, name: str, size: int, also: Mapping[str, int] | None = None
+    text: str,
+    name: str,
+    size: int,
+    also: Mapping[str, int] | None = None,
+    sizes: Mapping[str, int] = ELEMENT_BYTES,
 ) -> Iterator[Declaration]:
-    """All declarations of the shared array `name` of `size` bytes; as `array_shape`."""
+    """All declarations of the shared array `name` of `size` bytes; as `array_shape`. sizes: of types."""
     code = without_comments(text)
     known = {**constants(code), **(also or {})}
     for match in re.finditer(
         rf"__shared__\b([^;()]*(?:\([^;()]*\)[^;()]*)?)\b({re.escape(name)})\s*((?:\[[^][]*\])+)", code
     ):
-        types = [word for word in re.findall(r"\w+", match[1]) if word in ELEMENT_BYTES]
-        element = ELEMENT_BYTES[types[-1]] if types else 0  # `unsigned char` is a char
+        types = [word for word in re.findall(r"\w+", match[1]) if word in sizes]
+        element = sizes[types[-1]] if types else 0  # `unsigned char` is a char
         first = match.start(3)
         inside = (
             m.span(1) if m[1].strip() else (m.start(1),) * 2 for m in re.finditer(r"\[([^][]*)\]", match[3])
@@ -212,8 +216,7 @@ def declarations(
         count: int = prod(extents)
         if not types and count and size % count == 0:
             element = size // count
-        sizes = ELEMENT_BYTES.values()
-        if len(extents) == len(spans) and count * element == size and element in sizes:
+        if len(extents) == len(spans) and count * element == size and element in ELEMENT_BYTES.values():
             scope = match.start(2), end_of_block(code, match.end())
             yield Declaration(ArrayShape(extents, element), match.span(2), tuple(spans), scope)
 

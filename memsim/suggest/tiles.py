@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from memsim.analysis import Analysis
 from memsim.model.operations import operation
+from memsim.source.elements import type_sizes
 from memsim.source.kernels import template_constants
 from memsim.source.values import ArrayShape, declarations
 
@@ -22,12 +23,12 @@ class Tile:
 
     first: address of its first byte; size: in bytes. shape: as declared in the source, None if unknown.
     constants: integers by names that the source does not define (template parameters, macros of the command
-    line). sites: rows of the analysis that touch it. rows: rows of the trace with its requests; copies: those
-    that read global memory for it. width: bytes of the widest access; narrowest: of the narrowest. declared:
-    bytes of an element as the source or a sketch has it, 0 if unknown. used: end of the highest access, from
-    the array's start; the array's end if not all places are known. why_not: why no other layout can be tried,
-    "" if it can. lines: of a pointer's view of the array, the lines that access it, by file; empty if all do.
-    array: the array's name; `name` is the view's.
+    line). types: bytes of types by name. sites: rows of the analysis that touch it. rows: rows of the trace
+    with its requests; copies: those that read global memory for it. width: bytes of the widest access;
+    narrowest: of the narrowest. declared: bytes of an element as the source or a sketch has it, 0 if unknown.
+    used: end of the highest access, from the array's start; the array's end if not all places are known.
+    why_not: why no other layout can be tried, "" if it can. lines: of a pointer's view of the array, those
+    that access it, by file; empty if all do. array: the array's name; `name` is the view's.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Tile:
     size: int
     shape: ArrayShape | None
     constants: Mapping[str, int]
+    types: Mapping[str, int]
     sites: tuple[int, ...]
     rows: NDArray[np.int64]
     copies: NDArray[np.int64]
@@ -74,7 +76,8 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
     rows = np.concatenate([analysis.requests_of_sites[number] for number in sites] or [none])
     texts = trace.sources.values()
     known = {**macros, **{k: v for text in texts for k, v in template_constants(text, trace.kernel).items()}}
-    declared = next((one for text in texts for one in declarations(text, name, size, known)), None)
+    types = {k: v for text in texts for k, v in type_sizes(text, trace.kernel).items()}
+    declared = next((one for text in texts for one in declarations(text, name, size, known, types)), None)
     shape = None if declared is None or declared.dynamic else declared.shape
     sketched = trace.layouts.get(name)
     element = declared.shape.element if declared else sketched.element if sketched else 0
@@ -86,6 +89,7 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
         size=size,
         shape=shape,
         constants=known,
+        types=types,
         sites=tuple(sites),
         rows=rows,
         copies=_copies(analysis, first, first + size),

@@ -8,10 +8,9 @@ it).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.text import bracket_end, split
 from memsim.source.values import MACRO, Declaration, end_of_block
 
@@ -96,7 +95,8 @@ class Finder:
     that it is passed to. Pointers and functions are followed if the array has one dimension.
     """
 
-    def __init__(self, code: str, name: str, declaration: Declaration) -> None:
+    def __init__(self, code: str, name: str, declaration: Declaration, types: Mapping[str, int]) -> None:
+        self.types = types
         self.code, self.array, self.declaration = code, name, declaration
         self.flat = len(declaration.extents) == 1
         self.macros = {
@@ -181,7 +181,7 @@ class Finder:
         if not self.flat:
             return Use(match.span(), (), unit, False, root)
         if (cast := CAST.search(before)) and (closing := re.compile(r"\s*\)").match(self.code, match.end())):
-            others, size = tuple(_indices(self.code, closing.end())), _bytes(cast["c"] or cast["cpp"])
+            others, size = tuple(_indices(self.code, closing.end())), self._bytes(cast["c"] or cast["cpp"])
             if len(others) == 1 and size:
                 seen = re.search(r"&\s*$", before[: cast.start()]) is None
                 return Use(match.span(), others, size, seen, root)
@@ -206,7 +206,7 @@ class Finder:
         size = BYTES_OF.search(self.code[start:end])
         inside = start + 1, bracket_end(self.code, start + 1) - 1
         if size is not None and self.code[start] == "(" and inside[1] + 1 == start + size.start():
-            unit = ELEMENT_BYTES.get(size[1], 0)
+            unit = self.types.get(size[1], 0)
             return Use(match.span(), (inside,) if unit else (), unit, False, one.root)
         return Use(match.span(), ((start, end),), 1, False, one.root)
 
@@ -258,11 +258,12 @@ class Finder:
             self._also(_Name(address["name"], end, scope, 1, one.root, is_address=True))
             return one.root
         if pointer is None:
-            return one.root if self._passed(match.start(), end, one.root) else None
+            return one.root if self._passed(match.start(), end, one) else None
         name, statement = pointer["name"], re.split(r"[;{}]", before)[-1]
         scope = end_of_block(self.code, end)
         changes = list(re.compile(CHANGED.format(name)).finditer(self.code, end, scope))
-        ending, unit = self.code[end : end + 20].lstrip().removeprefix(")").lstrip(), _bytes(statement)
+        ending = self.code[end : end + 20].lstrip().removeprefix(")").lstrip()
+        unit = self._bytes(statement, 0 if "*" in statement.partition("=")[2] else one.unit)
         if not unit or ending[:1] not in (";", ","):
             return None
         if not changes:
@@ -290,7 +291,7 @@ class Finder:
         self._also(_Name(name, end, scope, unit, one.root, one.name))
         return one.root
 
-    def _passed(self, start: int, end: int, root: str) -> bool:
+    def _passed(self, start: int, end: int, one: _Name) -> bool:
         """Whether the argument at [start, end) is of a function whose uses of it can be found."""
         opening, place = _opening(self.code, start)
         head = CALLED.search(self.code[max(opening - 200, 0) : opening])
@@ -314,13 +315,23 @@ class Finder:
                     return False  # of another array, too
         declared = parameters[place] if place < len(parameters) else ""
         parameter = re.search(r"(\w+)\s*(?:\[\s*\])?\s*$", declared)
-        unit = _bytes(declared)
+        unit = self._bytes(declared, one.unit)
         if parameter is None or not re.search(r"[*\[]", declared) or not unit:
             return False
         changed = re.compile(CHANGED.format(parameter[1])).search(self.code, definition.end(), body_end)
         if changed is None:
-            self._also(_Name(parameter[1], definition.end(), body_end, unit, root, is_parameter=True))
+            self._also(_Name(parameter[1], definition.end(), body_end, unit, one.root, is_parameter=True))
         return changed is None
+
+    def _bytes(self, declared: str, deduced: int = 0) -> int:
+        """Bytes of the elements that a declaration or a cast names; `deduced` if it leaves them open, 0 if
+        they are not known.
+        """
+        words = re.findall(r"\w+", declared)
+        sizes = {self.types[word] for word in words if word in self.types}
+        if not sizes:
+            return 0 if "void" in words else deduced
+        return sizes.pop() if len(sizes) == 1 else 0
 
     def _also(self, name: _Name) -> None:
         for each in self.waiting:
@@ -335,12 +346,6 @@ class Finder:
         """Where the arguments end of a call at a place; 0 if there is none."""
         opening = re.compile(r"\s*\(").match(self.code, place)
         return bracket_end(self.code, opening.end()) if opening else 0
-
-
-def _bytes(declared: str) -> int:
-    """Bytes of the elements that a declaration or a cast names; 0 if they are not known."""
-    sizes = {ELEMENT_BYTES[word] for word in re.findall(r"\w+", declared) if word in ELEMENT_BYTES}
-    return sizes.pop() if len(sizes) == 1 else 0
 
 
 def _expression_end(code: str, place: int) -> int:

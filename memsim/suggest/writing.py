@@ -103,13 +103,13 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
     found = []
     for file, text in analysis.trace.sources.items():
         lines = [line for name, line in accesses if name == file]
-        for declaration in declarations(text, tile.name, tile.size, tile.constants):
+        for declaration in declarations(text, tile.name, tile.size, tile.constants, tile.types):
             first, last = (text.count("\n", 0, place) + 1 for place in declaration.scope)
             inside = sum(first <= line <= last for line in lines)
             code = without_comments(text)
             local = constants(code[: declaration.name[0]], last=True)
             known = {**(arguments or {}), **constants(code), **local, **tile.constants}
-            finder = Finder(code, tile.name, declaration)
+            finder = Finder(code, tile.name, declaration, tile.types)
             uses, twins = tuple(finder.uses()), tuple(finder.twins())
             launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
             made = Writing(

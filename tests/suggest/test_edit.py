@@ -225,6 +225,26 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             Padding(128, 16),
             4096,
         ),
+        # Types by the names that the source gives them, and as a function's template deduces them.
+        (
+            "typedef float real;\nextern __shared__ real t[];\nt[i];",
+            "typedef float real;\nextern __shared__ real t[];\nt[i + i / 32];",
+            Padding(128, 4),
+            4096,
+        ),
+        (
+            "#define real double\nextern __shared__ char t[];\nreal *s = (real *)t;\ns[i];",
+            "#define real double\nextern __shared__ char t[];\nreal *s = (real *)t;\ns[i + i / 16];",
+            Padding(128, 8),
+            4096,
+        ),
+        (
+            "template <class V> void f(V *p) { p[i]; V *q = p + n; q[i]; }\n__shared__ float t[1024];\nf(t);",
+            "template <class V> void f(V *p) { p[i + i / 32]; V *q = p + n + n / 32; q[i + i / 32]; }\n"
+            "__shared__ float t[1024 + 32];\nf(t);",
+            Padding(128, 4),
+            4096,
+        ),
         # An address as a number, to which bytes are added.
         (
             "__shared__ half t[2048];\nuint32_t at = __cvta_generic_to_shared(t);\n"
@@ -316,6 +336,8 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("__shared__ float t[32][32];\nt[y][x];", Padding(256, 4)),  # every second row
         ("__shared__ float t[128][8];\nt[y][x];", XorSwizzle(128, 2, 4)),  # bits of the row would change
         ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
+        ("void f(void *p) { g((int *)p); }\n__shared__ float t[1024];\nf(t);", Padding(128, 4)),
+        ("extern __shared__ char t[];\nV *s = (V *)t;\ns[i];", Padding(128, 4)),  # of any size
         ("__shared__ float t[1024];\nint a = __cvta_generic_to_shared(t);\na += 4; g(a);", Padding(128, 4)),
         ("__shared__ half t[32][64];\nload_matrix_sync(f, &t[y][0], 64);", XorSwizzle(128, 3, 4)),
         ("__shared__ half t[32][64];\nload_matrix_sync(f, &t[y][0], n);", Padding(128, 16)),
