@@ -153,7 +153,7 @@ def _is_sound(job: Job, taken: Proof | Remapped) -> bool:
     """
     known = taken.before if isinstance(taken, Remapped) else taken.proposals[0].before
     try:
-        trace = trace_job(job)
+        trace = trace_job(replace(job, blocks=taken.job.blocks))
     except MemsimError:
         return False
     return {race.key for race in trace.races} <= {race.key for race in known.trace.races}

@@ -197,3 +197,33 @@ def test_an_edit_of_dynamic_memory_is_judged_at_other_blocks(tmp_path: Path) -> 
         assert [each for each in tried if each.outcome] == [
             OtherValue("blockDim.x", value, SAME) for value in (64, 16, 48)
         ]
+
+
+# Made for four rows of threads: an element that the fifth stores is where the next row begins.
+FOUR_ROWS = """
+extern "C" __global__ void k(const float *in, float *out) {
+    extern __shared__ float t[];
+    int x = threadIdx.x, y = threadIdx.y, at = blockIdx.x * 128 + y * 32 + x;
+    t[y % 4 * 32 + x + y / 4] = in[at];
+    __syncthreads();
+    out[at] = t[x % 4 * 32 + x / 4 + y % 4 * 8];
+}
+"""
+
+
+def outcomes_of_eight_rows(folder: Path, text: str) -> list[str]:
+    """How an edit is judged in blocks of eight rows of threads."""
+    job = replace(job_of(folder, text, (32, 4, 1)), launch=Launch((3, 1, 1), (32, 4, 1), 4096))
+    found = suggest(analyzed(job))
+    chosen = next(each for each in found.proposals if isinstance(each.change, Padding) and each.edit)
+    tried = at_other_values(job, prove(job, [chosen]))
+    return [one.outcome for one in tried if (one.name, one.value) == ("blockDim.y", 8)]
+
+
+def test_a_block_in_which_the_kernel_has_races_says_nothing(tmp_path: Path) -> None:
+    text = FOUR_ROWS.replace("__sync", "if (blockDim.y < 5) __sync")
+    assert outcomes_of_eight_rows(tmp_path, text) == [""]
+
+
+def test_a_block_in_which_only_the_edit_is_wrong_says_so(tmp_path: Path) -> None:
+    assert outcomes_of_eight_rows(tmp_path, FOUR_ROWS) == ["out came out different"]
