@@ -148,6 +148,7 @@ def _lines(text: str) -> list[str]:
 
 def patched(text: str, replacements: Iterable[Replacement]) -> str:
     """The text with all replacements made."""
-    for each in sorted(replacements, key=lambda each: each.start, reverse=True):
+    in_order = sorted(replacements, key=lambda each: (each.start, each.end))
+    for each in reversed(in_order):  # of equal places the last one first: the texts stay in order
         text = text[: each.start] + each.new + text[each.end :]
     return text

@@ -10,18 +10,26 @@ from typing import TYPE_CHECKING
 from memsim.analysis import Analysis
 from memsim.source.kernels import parameters
 from memsim.source.syntax import parse
+from memsim.source.text import bracket_end
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 
+#: What reads an element through its address.
+_READ_ONLY = re.compile(r"\b__ldg\s*\(\s*&\s*(?P<element>\w+\s*\[)")
+_BEFORE = re.compile(r"\b__ldg\s*\(\s*&\s*$")
+
+
 class KernelTree:
-    """A kernel's source. A letter that is not ASCII, as in comments, is a byte of the tree, too."""
+    """A kernel's source. A letter that is not ASCII, as in comments, is a byte of the tree, too; and
+    `__ldg(&a[i])` is `a[i]`.
+    """
 
     def __init__(self, before: Analysis, file: str) -> None:
         self.before, self.file = before, file
         self.text = before.trace.sources.get(file, "")
-        self.tree = parse(re.sub(r"[^\x00-\x7f]", "?", self.text))
+        self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
         self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
 
     @cached_property
@@ -59,6 +67,14 @@ class KernelTree:
         """The kernel's parameters that are no pointers."""
         return [name for name, kind in self.types.items() if "*" not in kind]
 
+    def span(self, node: Node) -> tuple[int, int]:
+        """Where an element is in the source, with the `__ldg` that reads it."""
+        called = _BEFORE.search(self.text[: node.start_byte])
+        behind = re.compile(r"\s*\)").match(self.text, node.end_byte)
+        if called is None or behind is None:
+            return node.start_byte, node.end_byte
+        return called.start(), behind.end()
+
     def indent(self, place: int) -> str:
         """The blanks with which the line of a place begins."""
         found = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, place) + 1 : place])
@@ -86,6 +102,17 @@ class KernelTree:
             place = around.start_byte if around.type == "linkage_specification" else place
             around = around.parent
         return self.text.rfind("\n", 0, place) + 1
+
+
+def with_plain_reads(text: str) -> str:
+    """The text with blanks in place of the `__ldg(&` and `)` around elements."""
+    letters = list(text)
+    for found in _READ_ONLY.finditer(text):
+        end = bracket_end(text, found.end())
+        if end and bracket_end(text, found.end("element"), "[") == len(text[: end - 1].rstrip()):
+            for place in (*range(found.start(), found.start("element")), end - 1):
+                letters[place] = " " if letters[place] != "\n" else "\n"
+    return "".join(letters)
 
 
 def with_pragmas(text: str, place: int) -> int:

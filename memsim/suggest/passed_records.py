@@ -151,9 +151,9 @@ def _is_alone(
     code, name, array = source.tree.text(definition), source.tree.text(node), pointers[base]
     if name == base and changes(name, code) != 1:
         return False
-    if elements.stores:
-        return name == base and _uses([name], code) == 2
     same = [one for one, other in pointers.items() if other == array]
+    if elements.stores:
+        return _uses(same, source.tree.text(statement)) == 1
     stored = any(re.search(rf"\b{one}\s*\[[^;]*?\]\s*(?:[-+*/%|&^]|<<|>>)?=(?!=)", code) for one in same)
     constant = "const" in source.types[array]
     return not stored and (constant or _uses(same, source.tree.text(statement)) == 1)

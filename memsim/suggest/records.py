@@ -152,7 +152,13 @@ __device__ __forceinline__ record_of_thread<T, LENGTH, WARPS> record_for(const T
 _INTERRUPTS = re.compile(
     r"\b(?:return|break|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
 )
+#: `T *name = array + i`, of another type perhaps, and `auto name = array + i`.
+_POINTER = re.compile(
+    r"(?:\*\s*(?:(?:const|__restrict__)\s+)*|\bauto\s+(?=\w+\s*=\s*\w+\s*[+;]))(\w+)\s*=\s*"
+    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s:]+\*\s*>\s*\(\s*)?&?\s*(\w+)"
+)
 _ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
+_PARTS = ("field_expression", "subscript_expression")
 _CHANGES = ("assignment_expression", "update_expression")
 
 
@@ -258,10 +264,7 @@ class _Records(KernelTree):
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
         lines = f"\n{self.indent(start)}"
         shape = f"<{record.length}, {self.warps}>"
-        places = [
-            Replacement(use.node.start_byte, use.node.end_byte, f"{name}[{use.place(number)}]")
-            for number, use in uses
-        ]
+        places = [Replacement(*self.span(use.node), f"{name}[{use.place(number)}]") for number, use in uses]
         how = f"record_at{shape}({address})" if record.loaded else f"record_for{shape}({record.first.array})"
         opening = f"{'' if record.stored else 'const '}auto {name} = {how};{lines}"
         closing = f"{lines}{name}.store({address});" if record.stored else ""
@@ -318,9 +321,7 @@ class _Records(KernelTree):
         """The pointers to global memory, each with its parameter: these, and variables made of them."""
         code = self.tree.text(definition)
         known = {name: name for name, kind in self.types.items() if "*" in kind}
-        for match in re.finditer(
-            r"\*\s*(?:(?:const|__restrict__)\s+)*(\w+)\s*=\s*(?:\([\w\s]+\*\s*\)\s*)?&?\s*(\w+)", code
-        ):
+        for match in _POINTER.finditer(code):
             if match[2] in known and changes(match[1], code) == 1:
                 known[match[1]] = known[match[2]]
         others = set(self.not_of_global_memory(definition))
@@ -336,11 +337,20 @@ class _Records(KernelTree):
             whole = around.parent is not None and around.parent.type == "expression_statement"
             if around.children[1].type != "=" or not whole:
                 return None
-        elif around.type == "field_expression" and around.parent is not None:
-            if around.parent.type in _ADDRESS_OR_MORE and around.parent.type != "update_expression":
+        elif around.type == "field_expression":
+            part = around  # `p[i].v.x`, `p[i].at[0]`
+            while part.parent is not None and part.parent.type in (
+                "field_expression",
+                "subscript_expression",
+            ):
+                if part.parent.children[0] != part:
+                    break
+                part = part.parent
+            if part.parent is None or part.parent.type == "pointer_expression":
                 return None
-            updates = around.parent.type in _CHANGES and around in around.parent.children[:2]
-            updates &= around.parent.type == "update_expression" or around.parent.children[0] == around
+            updates = part.parent.type in _CHANGES and (
+                part.parent.type == "update_expression" or part.parent.children[0] == part
+            )
         text = self.tree.text(node)
         index, span, variable = text[text.index("[") + 1 : text.rindex("]")].strip(), 1, ("", 0)
         inner, outer = node, node.parent

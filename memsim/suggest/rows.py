@@ -26,6 +26,7 @@ from memsim.source.expressions import evaluate, open_names
 from memsim.source.values import changes, initializers
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.footprints import may_be_left_out
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
 from memsim.suggest.proposals import shared_end
@@ -37,27 +38,18 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 PREFIX = "row_of_thread"
+_OTHER_LOOPS = ("while_statement", "do_statement", "for_range_loop", "lambda_expression")
 WIDTHS = (1, 2, 4, 8)  # bytes of an element
 #: What may let others see, or change, elements while a thread holds them.
-_SHARED_BY_OTHERS = re.compile(
-    r"\b(?:return|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
-)
+_SHARED_BY_OTHERS = re.compile(r"\b(?:return|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b")
 #: A block behind which a loop is left.
 _LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
-_NOT_ALWAYS = (
-    "if_statement",
-    "conditional_expression",
-    "while_statement",
-    "do_statement",
-    "lambda_expression",
-    "switch_statement",
-)
 
 
 @dataclass(frozen=True, slots=True)
 class _Access:
     """`array[index]` in a loop. value: what it is assigned, None for a load; left: how many elements the row
-    has from there on, in C.
+    has from there on, in C. always: whether each iteration makes it.
     """
 
     node: Node
@@ -66,6 +58,7 @@ class _Access:
     index: str
     value: Node | None
     left: str
+    always: bool
 
     @property
     def elements(self) -> tuple[int, str, str]:
@@ -191,12 +184,12 @@ class _Rows(KernelTree):
 
     def _access(self, node: Node) -> _Access | None:
         array, index = self.tree.text(node.children[0]), _index(self.tree.text(node))
-        loop = node.parent
+        inner, loop, always = node, node.parent, True
         while loop is not None and loop.type != "for_statement":
-            short = loop.type == "binary_expression" and loop.children[1].type in ("&&", "||")
-            if short or loop.type in (*_NOT_ALWAYS, "function_definition"):
+            if loop.type in (*_OTHER_LOOPS, "function_definition"):
                 return None
-            loop = loop.parent
+            always &= not may_be_left_out(loop, inner)
+            inner, loop = loop, loop.parent
         inside = None if loop is None else loop.child_by_field_name("body")
         if loop is None or inside is None or node.start_byte < inside.start_byte:
             return None
@@ -212,7 +205,8 @@ class _Rows(KernelTree):
         value = self._value(node) if is_target else None
         if (is_target and value is None) or not self._alone(inside, array, index, value is not None):
             return None
-        return _Access(node, loop, array, index, value, left)
+        always &= not re.search(r"\bcontinue\b", self.text[inside.start_byte : node.start_byte])
+        return _Access(node, loop, array, index, value, left, always) if always or value is None else None
 
     def _counted(self, loop: Node) -> tuple[str, str] | None:
         """The variable that a loop counts by one, and how many iterations there are from its value on."""
@@ -260,6 +254,8 @@ class _Rows(KernelTree):
     def _changed(self, some: list[_Access], name: str) -> list[Replacement] | None:
         """The accesses to one element of an iteration, which is read once."""
         one = some[0]
+        if not any(each.always for each in some):
+            return None
         address = f"&{one.array}[{one.index}]"
         start, end = one.node.start_byte, one.node.end_byte
         if one.value is not None:
@@ -270,16 +266,17 @@ class _Rows(KernelTree):
                 Replacement(one.value.end_byte, one.value.end_byte, ")"),
             ]
         if len(some) == 1:
-            return [Replacement(start, end, f"{name}({address}, {one.left})")]
+            return [Replacement(*self.span(one.node), f"{name}({address}, {one.left})")]
         inside = one.loop.child_by_field_name("body")
-        if inside is None or inside.type != "compound_statement":
+        if inside is None or set(re.findall(r"\w+", one.index)) & set(initializers(self.tree.text(inside))):
             return None
-        if set(re.findall(r"\w+", one.index)) & set(initializers(self.tree.text(inside))):
-            return None
-        place = inside.start_byte + 1
+        is_block = inside.type == "compound_statement"
         first = f" const auto {name}_value = {name}({address}, {one.left});"
-        reads = [Replacement(each.node.start_byte, each.node.end_byte, f"{name}_value") for each in some]
-        return [Replacement(place, place, first), *reads]
+        start, end = inside.start_byte, inside.end_byte
+        reads = [Replacement(*self.span(each.node), f"{name}_value") for each in some]
+        if is_block:
+            return [Replacement(start + 1, start + 1, first), *reads]
+        return [Replacement(start, start, f"{{{first} "), *reads, Replacement(end, end, " }")]
 
 
 def _index(access: str) -> str:

@@ -73,6 +73,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (READ, "ratio(&box_passed0[0], in)"),
         (IN_PLACE, "auto in_passed0 = record_at<5, 5>(&in[SIDES * i]);"),
         (WRITTEN, "box_passed0.store(box);"),
+        ("filled(&out[SIDES * i], in[i]);", "out_passed0.store("),
         (LOOP, "if (i < n - 1) box_passed0.load(box);"),
     ],
 )
@@ -94,7 +95,7 @@ def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written
         "out[i] = some(in + SIDES * i);",  # the last element is not always read
         "if (i & 1) out[i] = in[0] > 0 && area(in + SIDES * i) > 0;",
         "float *box = out + SIDES * i; filled_in_part(box, in[i]);",
-        "float *box = out + SIDES * i; filled(box, in[i]); out[0] = box[1];",  # who knows whose box
+        "float *box = out + SIDES * i; out[0] = (filled(box, in[i]), box[1]);",  # meanwhile
         "float *box = out + SIDES * i; doubled(box);",
         "const float *box = in + SIDES * i; for (int j = i; j < n; j++) out[i] = area(box++);",
         "const float *box = out + SIDES * i; out[i] = area(box);",  # written meanwhile
