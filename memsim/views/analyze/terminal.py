@@ -230,7 +230,7 @@ def next_command(analysis: Analysis, target: str, *, options: bool) -> str:
     if not helped:
         return f"No layout tried for {' and '.join(arrays)} helps; {command} tries other changes."
     most = max(helped, key=lambda entry: entry.wavefronts - entry.proposals[0].cost.most)
-    is_wide = any(site.array == most.tile.name and site.width > WORD for site in analysis.sites)
+    is_wide = any(site.array == most.tile.array and site.width > WORD for site in analysis.sites)
     forecast = FORECAST if is_wide and analysis.trace.origin is not None else ""
     best = most.proposals[0]
     shows = "shows how" if best.cost.most == most.least else "shows how, or finds a better one"

@@ -94,7 +94,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
     rows_after = heat_rows(after) if after is not None else []
     details = _details(analysis)
     advice = [(entry, _looks(analysis, entry)) for entry in advise(analysis) if entry.conflicts]
-    switched = {entry.tile.name for entry, looks in advice if looks}
+    switched = {entry.tile.array for entry, looks in advice if looks}
     arrays = [array for array in layouts(analysis) if array.name not in switched]
     return (
         _environment()
