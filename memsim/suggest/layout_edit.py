@@ -41,7 +41,7 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
         replacements = way(writing, change, extra)
         if replacements:
             if way in (_spread_index, _swizzled_index):
-                replacements += [Replacement(*span, new) for span, new in writing.moving]
+                replacements += [Replacement(*span, new) for span, (new, _) in writing.moving]
             for each in tuple(replacements):
                 levels = [
                     n for n, span in enumerate(writing.declaration.extents) if span == (each.start, each.end)
@@ -154,9 +154,10 @@ def _other_stride(writing: Writing, change: Map, extra: int) -> list[Replacement
     found, strides = [], set()
     for use in writing.indexed:
         places = [each for each in _factors_in(writing, use.indices[0]) if each[2] == every]
-        if len(places) != 1:
+        of_rows = len(factors(_flat(writing, use.indices[0]))) > 1  # `N * N`: rows as long as there are rows
+        if len(places) != 1 and not (places and of_rows):
             return None
-        place, form, _ = places[0]
+        place, form, _ = places[-1]
         stride = str(every) if form != "{}" else " ".join(_text(writing, place).split())
         strides.add(stride)
         found.append(Replacement(*place, form.format(_more(stride, added))))

@@ -27,6 +27,7 @@ from memsim.suggest.edit import Edit
 from memsim.suggest.layout_edit import edit, row_factors
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles, view
+from memsim.suggest.uses import Part
 from memsim.suggest.writing import Writing, writing
 from memsim.trace.trace import Trace
 
@@ -116,12 +117,22 @@ def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> I
     )
     seen = frozenset(line for _, lines in views for line in lines)
     unknown = (one for one in (analysis.sites[n] for n in tile.sites) if (one.file, one.line) not in seen)
-    if len(views) < 2 or any(one.wavefronts_of_conflicts for one in unknown):
+    tiles_of_views = [_view(analysis, tile, each, lines) for each, lines in views]
+    apart = len(views) > 1 and not any(each.why_not for each in tiles_of_views)
+    if not apart or any(one.wavefronts_of_conflicts for one in unknown):
         yield _advice(analysis, tile, written)
         return
-    for each, lines in views:
-        element = min((use.unit for use in each.uses if use.unit > 1), default=1)
-        yield _advice(analysis, view(analysis, tile, each.tile, element, lines), each)
+    for each, (one, _) in zip(tiles_of_views, views):
+        yield _advice(analysis, each, one)
+
+
+def _view(analysis: Analysis, tile: Tile, one: Writing, lines: frozenset[tuple[str, int]]) -> Tile:
+    """The part of an array that a pointer has, with the accesses of some lines."""
+    element = min((use.unit for use in one.uses if use.unit > 1), default=1)
+    part = one.parts.get(one.tile, Part(0, ""))
+    behind = [other.first for other in one.parts.values() if other.carving == part.carving]
+    end = min((first for first in behind if first > part.first), default=tile.size)
+    return view(analysis, tile, one.tile, element, lines, (part.first, end), part.carving)
 
 
 def _lines_of(analysis: Analysis, tile: Tile, one: Writing, whole: Writing) -> frozenset[tuple[str, int]]:
@@ -222,7 +233,7 @@ def trace_with_layout(trace: Trace, tile: Tile, change: Map, extra: int) -> Trac
             name,
             space,
             first + behind * (space == "shared" and first >= end),
-            size + extra * ((space, first) == ("shared", tile.first)),
+            size + extra * (space == "shared" and first <= tile.first < first + size),
         )
         for name, space, first, size in trace.arrays
     )
@@ -288,7 +299,8 @@ def split(analysis: Analysis, tile: Tile, best: int) -> Split | None:
     (own,) = (each for each in tiles(narrow) if each.name == tile.array)
     own = replace(own, shape=tile.shape, constants=tile.constants)
     if tile.lines:
-        own = view(narrow, own, tile.name, tile.declared, tile.lines)
+        part = tile.first - own.first, tile.first - own.first + tile.size
+        own = view(narrow, own, tile.name, tile.declared, tile.lines, part, tile.carving)
     maps = candidates(narrow, own)
     costs = count(narrow, own, maps)
     room = shared_end(analysis.trace)

@@ -7,6 +7,7 @@ hold: the compiler may merge or split accesses differently.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -174,7 +175,10 @@ def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
             counted, or any error of compiling and replaying.
     """
     whole = _together(proposals)
-    more = max(each.more_dynamic for each in proposals)  # views of the same dynamic array
+    grown = Counter[str]()  # by carvings of the same dynamic array
+    for each in proposals:
+        grown[each.tile.carving] += each.more_dynamic
+    more = max(grown.values())
     launch = replace(job.launch, shared_bytes=job.launch.shared_bytes + more)
     changed = edit_job(job, whole, launch)
     analysis = replay_job(changed)

@@ -28,7 +28,8 @@ class Tile:
     narrowest: of the narrowest. declared: bytes of an element as the source or a sketch has it, 0 if unknown.
     used: end of the highest access, from the array's start; the array's end if not all places are known.
     why_not: why no other layout can be tried, "" if it can. lines: of a pointer's view of the array, those
-    that access it, by file; empty if all do. array: the array's name; `name` is the view's.
+    that access it, by file; empty if all do. array: the array's name; `name` is the view's. carving: the
+    pointer to the array's beginning that a view is at or behind.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Tile:
     why_not: str = ""
     lines: frozenset[tuple[str, int]] = frozenset()
     array: str = ""
+    carving: str = ""
 
     @property
     def element(self) -> int:
@@ -102,22 +104,38 @@ def _tile(analysis: Analysis, name: str, first: int, size: int, macros: Mapping[
     )
 
 
-def view(analysis: Analysis, tile: Tile, name: str, element: int, lines: frozenset[tuple[str, int]]) -> Tile:
-    """A pointer's view of an array: of its accesses those of some lines. element: bytes, as it has them."""
+def view(
+    analysis: Analysis,
+    tile: Tile,
+    name: str,
+    element: int,
+    lines: frozenset[tuple[str, int]],
+    part: tuple[int, int],
+    carving: str,
+) -> Tile:
+    """A pointer's view of an array: of its accesses those of some lines. element: bytes, as it has them.
+    part: the first byte, and the end.
+    """
     sites = [n for n in tile.sites if (analysis.sites[n].file, analysis.sites[n].line) in lines]
     widths = [analysis.sites[number].width for number in sites]
     rows = np.concatenate([np.zeros(0, np.int64), *(analysis.requests_of_sites[number] for number in sites)])
     places = [(site.file, site.line) in lines for site in analysis.trace.sites]
+    first, end = part
     return replace(
         tile,
         name=name,
+        first=tile.first + first,
+        size=end - first,
         sites=tuple(sites),
         rows=rows,
         copies=tile.copies[np.array(places, np.bool_)[analysis.trace.site[tile.copies]]],
         width=max(widths, default=1),
         narrowest=min(widths, default=1),
         declared=element,
+        used=min(max(tile.used - first, 0), end - first),
         lines=lines,
+        carving=carving,
+        why_not=_why_not(analysis, sites, rows, tile.first + first, tile.first + end),
     )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memsim.source.text import bracket_end, split
-from memsim.source.values import MACRO, Declaration, end_of_block
+from memsim.source.values import MACRO, Declaration, end_of_block, value_of
 
 Span = tuple[int, int]
 
@@ -73,11 +73,19 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Where a part of an array begins, in bytes, and the pointer to the array's beginning before it."""
+
+    first: int
+    carving: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Name:
     """A name of the array, or of a part of it, where it has this meaning, and the bytes of its elements.
 
     root: the pointer that it comes from, "" if it is the array. base: what it began at, if it moves.
-    is_parameter: its places are a function's body. is_address: it is a number.
+    is_parameter: its places are in the body of a function that is given it. is_address: it is a number.
     """
 
     name: str
@@ -95,8 +103,15 @@ class Finder:
     that it is passed to. Pointers and functions are followed if the array has one dimension.
     """
 
-    def __init__(self, code: str, name: str, declaration: Declaration, types: Mapping[str, int]) -> None:
-        self.types = types
+    def __init__(
+        self,
+        code: str,
+        name: str,
+        declaration: Declaration,
+        types: Mapping[str, int],
+        known: Mapping[str, int],
+    ) -> None:
+        self.types, self.known = types, known
         self.code, self.array, self.declaration = code, name, declaration
         self.flat = len(declaration.extents) == 1
         self.macros = {
@@ -107,16 +122,36 @@ class Finder:
         element = declaration.shape.element
         self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1], element)]
         self.waiting += [_Name(name, *span, element) for span in self.macros.values()]
-        self.moving: dict[Span, str] = {}
+        self.moving: dict[Span, tuple[str, str]] = {}
+        self.parts: dict[str, Part] = {}  # by root
         self.joined: dict[str, str] = {}  # roots that a function is given both of
-        self.latest = ""  # the root that was declared last
+        self.latest = self.carving = ""  # the root that was declared last, and the last at the beginning
 
     def uses(self) -> list[Use]:
         """All uses. One that cannot be followed has no indices."""
         while True:  # whether a function is given this array alone, all names of it tell
             known, found = len(self.waiting), list(self._uses())
             if len(self.waiting) == known:
+                self._join_interleaved()
                 return [replace(use, root=self._root(use.root)) for use in found]
+
+    def _join_interleaved(self) -> None:
+        """Joins the parts of a carving where those of a root have others between them."""
+        for carving in {part.carving for part in self.parts.values()}:
+            parts = {root: part for root, part in self.parts.items() if part.carving == carving}
+            order = [self._root(root) for root, _ in sorted(parts.items(), key=lambda each: each[1].first)]
+            runs = [root for number, root in enumerate(order) if number == 0 or order[number - 1] != root]
+            if len(set(runs)) < len(runs):
+                for root in parts:
+                    self._join(root, carving)
+
+    @property
+    def places(self) -> dict[str, Part]:
+        """Where the parts of the array are, by root."""
+        found: dict[str, Part] = {}
+        for root, part in sorted(self.parts.items(), key=lambda each: each[1].first):
+            found.setdefault(self._root(root), part)
+        return found
 
     @property
     def functions(self) -> tuple[tuple[str, Span], ...]:
@@ -129,8 +164,13 @@ class Finder:
             name = self.joined[name]
         return name
 
+    def _join(self, one: str, other: str) -> None:
+        one, other = self._root(one), self._root(other)
+        if one != other:
+            self.joined[max(one, other)] = min(one, other)  # "" is the array
+
     def _uses(self) -> Iterator[Use]:
-        self.latest = ""
+        self.latest = self.carving = ""
         for one in self.waiting:  # grows meanwhile
             named = re.compile(rf"(?<![\w.])(?<!->){re.escape(one.name)}\b")
             moves = [
@@ -267,11 +307,9 @@ class Finder:
         if not unit or ending[:1] not in (";", ","):
             return None
         if not changes:
-            starts = not self.code[slice(*index)].strip(" 0")
-            root = one.root or (name if starts or not self.latest else self.latest)
-            self.latest = root
-            self._also(_Name(name, end, scope, unit, root))
-            return root
+            before_it, root = self._part(name, index, one)
+            self._also(_Name(name, end, scope, unit, root, is_parameter=one.is_parameter))
+            return before_it
         begins = BEGINS.fullmatch(statement)
         moves = re.compile(MOVES.format(name)).finditer(self.code, end, scope)
         if (
@@ -285,11 +323,35 @@ class Finder:
         start = match.start() - len(statement.lstrip())
         opening = "(" if begins["bracket"].startswith("(") else ""
         zero = "0" if index[0] == index[1] else ""
-        self.moving[start, index[0]] = f"int {name} = {opening}{zero}"
+        self.moving[start, index[0]] = f"int {name} = {opening}{zero}", one.root
         if begins["bracket"].startswith("&"):
-            self.moving[index[1], index[1] + 1] = ""
+            self.moving[index[1], index[1] + 1] = "", one.root
         self._also(_Name(name, end, scope, unit, one.root, one.name))
         return one.root
+
+    def _part(self, name: str, index: Span, one: _Name) -> tuple[str, str]:
+        """The root of what is before a pointer in the array, and its own.
+
+        A pointer to the array's beginning carves it anew; one behind another begins a part of its own, if it
+        is known where.
+        """
+        text = self.code[slice(*index)].strip()
+        if one.is_parameter or (one.root and text in ("", "0")):
+            return one.root, one.root
+        if text in ("", "0"):
+            self.latest = self.carving = name
+            self.parts[name] = Part(0, name)
+            return name, name
+        before_it, value = one.root or self.latest, value_of(text, self.known)
+        ahead = self.parts.get(one.root or self.carving)
+        if not before_it or ahead is None or value is None:
+            return before_it, before_it
+        self.parts[name] = Part(ahead.first + value * one.unit, ahead.carving)
+        if not one.root and self.latest != self.carving:  # a sum of the parts ahead, which are not told apart
+            for root in (name, self.latest):
+                self._join(root, self.carving)
+        self.latest = name
+        return before_it, name
 
     def _passed(self, start: int, end: int, one: _Name) -> bool:
         """Whether the argument at [start, end) is of a function whose uses of it can be found."""
@@ -336,9 +398,7 @@ class Finder:
     def _also(self, name: _Name) -> None:
         for each in self.waiting:
             if (each.name, each.start, each.end, each.unit) == (name.name, name.start, name.end, name.unit):
-                one, other = self._root(each.root), self._root(name.root)
-                if one != other:
-                    self.joined[max(one, other)] = min(one, other)  # "" is the array
+                self._join(each.root, name.root)
                 return
         self.waiting.append(name)
 

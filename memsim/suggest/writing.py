@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memsim.analysis import Analysis
 from memsim.source.text import split, without_comments
 from memsim.source.values import Declaration, constants, declarations
 from memsim.suggest.tiles import Tile
-from memsim.suggest.uses import EFFECT, ZERO, Finder, Span, Use
+from memsim.suggest.uses import EFFECT, ZERO, Finder, Part, Span, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,8 +18,8 @@ class Writing:
     """How a file declares and uses the array `tile`. code: its text without comments, same positions.
     constants: by name. twins: the extents of arrays of other kernels that share a macro with it. launches:
     what the kernel's launches in the file give for dynamic shared memory. moving: the declaration of each
-    pointer that moves, up to the index of where it begins, as one of an index. functions: the bodies of
-    functions that are given an address, by its root.
+    pointer that moves, up to the index of where it begins, as one of an index, and its root. parts: of
+    pointers into the array, by root. functions: the bodies of functions that are given an address, by root.
     """
 
     tile: str
@@ -31,7 +31,8 @@ class Writing:
     constants: Mapping[str, int]
     twins: tuple[tuple[Span, ...], ...] = ()
     launches: tuple[Span, ...] = ()
-    moving: tuple[tuple[Span, str], ...] = ()
+    moving: tuple[tuple[Span, tuple[str, str]], ...] = ()
+    parts: Mapping[str, Part] = field(default_factory=dict)
     functions: tuple[tuple[str, Span], ...] = ()
 
     @property
@@ -61,7 +62,12 @@ class Writing:
         if "" in roots or len(roots) < 2 or not self.elements:
             return (self,)
         return tuple(
-            replace(self, tile=root, uses=tuple(use for use in self.uses if use.root == root))
+            replace(
+                self,
+                tile=root,
+                uses=tuple(use for use in self.uses if use.root == root),
+                moving=tuple(each for each in self.moving if each[1][1] == root),
+            )
             for root in roots
         )
 
@@ -109,7 +115,7 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
             code = without_comments(text)
             local = constants(code[: declaration.name[0]], last=True)
             known = {**(arguments or {}), **constants(code), **local, **tile.constants}
-            finder = Finder(code, tile.name, declaration, tile.types)
+            finder = Finder(code, tile.name, declaration, tile.types, known)
             uses, twins = tuple(finder.uses()), tuple(finder.twins())
             launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
             made = Writing(
@@ -123,6 +129,7 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
                 twins,
                 launches,
                 tuple(finder.moving.items()),
+                finder.places,
                 finder.functions,
             )
             found.append((inside, made))

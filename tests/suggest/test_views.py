@@ -11,7 +11,7 @@ from memsim.analysis import Analysis
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.suggest.proposals import advise
-from memsim.suggest.prove import differing_results
+from memsim.suggest.prove import differing_results, prove
 from memsim.suggest.suggestions import suggest
 from tests.suggest.kernels import Case, analyzed
 
@@ -110,3 +110,65 @@ def test_bytes_that_another_pointer_loads_make_the_results_differ(tmp_path: Path
     assert found.proof is not None
     with pytest.raises(MemsimError, match="the changed kernel fails: the result is unknown"):
         differing_results(job, found.proof.job)
+
+
+# Two tiles, one behind the other: the wide one is stored and loaded 16 bytes at a time.
+TWO_TILES = """
+#define N 32
+__device__ void down(float *to, const float *in, int x, int y) { to[x * N + y] = in[y * N + x]; }
+extern "C" __global__ void k(const float *in, float *out) {
+    extern __shared__ float memory[];
+    float *turned = memory;
+    float *wide = turned + N * N;
+    const int x = threadIdx.x, y = threadIdx.y;
+    down(turned, in, x, y);
+    if (y < 8) ((float4 *)wide)[x * 8 + y] = ((const float4 *)in)[y * N + x];
+    __syncthreads();
+    float sum = turned[y * N + x];
+    sum += wide[y * N + x];
+    out[y * N + x] = sum;
+}
+"""
+
+
+def test_each_part_behind_another_has_a_layout_of_its_own(tmp_path: Path) -> None:
+    job = job_of(TWO_TILES, tmp_path)
+    before = analyzed(job)
+    found = suggest(before, job)
+    assert [(entry.tile.name, entry.tile.size) for entry in found.advice] == [
+        ("turned", 4096),
+        ("wide", 4096),
+    ]
+    assert sum(entry.conflicts for entry in found.advice) == conflicts(before) > 0
+    proof = found.proof
+    assert proof is not None
+    assert conflicts(proof.analysis) == 0
+    assert differing_results(job, proof.job) == ()
+    whole = advise(analyzed(job_of(TWO_TILES.replace("wide = turned +", "wide = memory +"), tmp_path)))
+    assert [entry.tile.name for entry in whole] == ["turned", "wide"]
+
+
+def test_a_part_makes_room_for_what_is_behind_it(tmp_path: Path) -> None:
+    job = job_of(TWO_TILES, tmp_path)
+    found = suggest(analyzed(job), job)
+    padded = next(each for each in found.proposals if each.extra and each.tile.name == "turned")
+    assert padded.edit is not None
+    proof = prove(job, [padded])
+    assert "float *wide = turned + N * (N + 1);" in proof.edit.new
+    assert proof.job.launch.shared_bytes == 8192 + 128
+    assert differing_results(job, proof.job) == ()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("turned + N * N", "turned + n * n"),  # n is not known
+        ("turned + N * N", "turned + N * N / 2"),  # one reaches into the other
+        ("    float sum", "    down(wide, in, x, y);\n    float sum"),  # a function is given both
+    ],
+)
+def test_parts_are_one_array_where_they_are_not_told_apart(tmp_path: Path, before: str, after: str) -> None:
+    text = TWO_TILES.replace("    extern", "    int n = in == out ? 1 : N;\n    extern")
+    changed = text.replace(before, after)
+    assert changed != text
+    assert [entry.tile.name for entry in advise(analyzed(job_of(changed, tmp_path)))] == ["memory"]
