@@ -41,7 +41,7 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
         replacements = way(writing, change, extra)
         if replacements:
             if way in (_spread_index, _swizzled_index):
-                replacements += [Replacement(*span, new) for span, (new, _) in writing.moving]
+                replacements += [Replacement(*span, new) for span, new, _ in writing.moving]
             for each in tuple(replacements):
                 levels = [
                     n for n, span in enumerate(writing.declaration.extents) if span == (each.start, each.end)

@@ -154,6 +154,13 @@ class Finder:
         return found
 
     @property
+    def beginnings(self) -> tuple[tuple[Span, str, str], ...]:
+        """The declaration of each pointer that moves, up to the index of where it begins; it as one of an
+        index; and its root.
+        """
+        return tuple((span, new, self._root(root)) for span, (new, root) in self.moving.items())
+
+    @property
     def functions(self) -> tuple[tuple[str, Span], ...]:
         """The bodies of functions that are given an address, by its root."""
         names = (each for each in self.waiting if each.is_parameter)

@@ -31,7 +31,7 @@ class Writing:
     constants: Mapping[str, int]
     twins: tuple[tuple[Span, ...], ...] = ()
     launches: tuple[Span, ...] = ()
-    moving: tuple[tuple[Span, tuple[str, str]], ...] = ()
+    moving: tuple[tuple[Span, str, str], ...] = ()
     parts: Mapping[str, Part] = field(default_factory=dict)
     functions: tuple[tuple[str, Span], ...] = ()
 
@@ -66,7 +66,7 @@ class Writing:
                 self,
                 tile=root,
                 uses=tuple(use for use in self.uses if use.root == root),
-                moving=tuple(each for each in self.moving if each[1][1] == root),
+                moving=tuple(each for each in self.moving if each[2] == root),
             )
             for root in roots
         )
@@ -128,7 +128,7 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
                 known,
                 twins,
                 launches,
-                tuple(finder.moving.items()),
+                finder.beginnings,
                 finder.places,
                 finder.functions,
             )

@@ -172,3 +172,60 @@ def test_parts_are_one_array_where_they_are_not_told_apart(tmp_path: Path, befor
     changed = text.replace(before, after)
     assert changed != text
     assert [entry.tile.name for entry in advise(analyzed(job_of(changed, tmp_path)))] == ["memory"]
+
+
+# Two buffers that functions are given in turn, one of which walks along them, and a third behind them.
+BUFFERS = """
+#define N 32
+__device__ void down(float *to, const float *in, int x, int y) { to[x * N + y] = in[y * N + x]; }
+__device__ float halves(const float *from, int x, int y) {
+    const float *p = from + y % 16 * N + x;
+    float sum = 0;
+    for (int i = 0; i < 2; ++i) {
+        sum += *p;
+        p += 16 * N;
+    }
+    return sum;
+}
+extern "C" __global__ void k(const float *in, float *out) {
+    extern __shared__ float memory[];
+    float *first = memory;
+    float *second = first + N * N;
+    float *wide = second + N * N;
+    const int x = threadIdx.x, y = threadIdx.y;
+    down(first, in, x, y);
+    down(second, in, y, x);
+    if (y < 8) ((float4 *)wide)[x * 8 + y] = ((const float4 *)in)[y * N + x];
+    __syncthreads();
+    float sum = halves(first, x, y) + halves(second, y, x);
+    sum += wide[y * N + x];
+    out[y * N + x] = sum;
+}
+"""
+
+
+def test_buffers_of_one_function_have_the_layout_of_one(tmp_path: Path) -> None:
+    job = job_of(BUFFERS, tmp_path, 3 * 4096)
+    found = suggest(analyzed(job), job)
+    assert [(entry.tile.name, entry.tile.size) for entry in found.advice] == [("first", 8192), ("wide", 4096)]
+    proof = found.proof
+    assert proof is not None
+    assert conflicts(proof.analysis) == 0
+    assert "int p = y % 16 * N + x;" in proof.edit.new
+    assert differing_results(job, proof.job) == ()
+    alone = prove(job, [next(each for each in found.proposals if each.tile.name == "wide" and each.edit)])
+    assert "const float *p = from" in alone.edit.new
+
+
+def test_parts_in_turn_with_others_are_one_array(tmp_path: Path) -> None:
+    lines = (
+        BUFFERS.replace("float *wide = second", "float *wide = first")
+        .replace("float *second = first", "float *second = wide")
+        .splitlines()
+    )
+    second, wide = (
+        next(n for n, line in enumerate(lines) if f"*{name} =" in line) for name in ("second", "wide")
+    )
+    lines[second], lines[wide] = lines[wide], lines[second]
+    found = advise(analyzed(job_of("\n".join(lines), tmp_path, 3 * 4096)))
+    assert [entry.tile.name for entry in found] == ["memory"]
