@@ -40,12 +40,14 @@ _COUNTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Numbers of elements. always: that each call accesses; every: that one may access. stores: whether they
-    are assigned, else they are read.
+    """Numbers of elements. always: that each call accesses; every: that one may access.
+
+    loads, stores: whether they are read, and assigned.
     """
 
     always: frozenset[int]
     every: frozenset[int]
+    loads: bool
     stores: bool
 
     @property
@@ -57,6 +59,11 @@ class Footprint:
             return None
         count = max(self.every) + 1
         return None if self.stores and len(self.always) < count else count
+
+
+_ONE = frozenset({0})
+#: Of functions of CUDA's libraries, by name and argument. It is no matter that not each byte is assigned.
+KNOWN = {("curand_init", 3): Footprint(_ONE, _ONE, loads=True, stores=True)}
 
 
 class Footprints:
@@ -74,6 +81,8 @@ class Footprints:
     def of_call(self, call: Node, place: int, depth: int = DEPTH) -> Footprint | None:
         """What a call accesses behind the argument at a place; None if that is not known."""
         name = re.match(r"[\w:]*", self.tree.text(call.children[0]))
+        if name and (name[0], place) in KNOWN:
+            return KNOWN[name[0], place]
         given = call.child_by_field_name("arguments")
         count = 0 if given is None else len(given.named_children)
         fitting = [one for one in self._functions[name[0] if name else ""] if len(_parameters(one)) == count]
@@ -86,12 +95,14 @@ class Footprints:
         is_bytes = bool(_BYTES.search(self.tree.text(_parameters(function)[place])))
         parts = list(self._parts(body, self.tree.text(name_of), is_bytes, depth))
         known = [part for part in parts if part is not None]
-        if not known or len(known) < len(parts) or len({part.stores for part in known}) > 1:
+        if not known or len(known) < len(parts):
             return None
+        stored = [part for part in known if part.stores] or known
         return Footprint(
-            frozenset().union(*(part.always for part in known)),
+            frozenset().union(*(part.always for part in stored)),
             frozenset().union(*(part.every for part in known)),
-            known[0].stores,
+            any(part.loads for part in known),
+            any(part.stores for part in known),
         )
 
     def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[Footprint | None]:
@@ -107,7 +118,7 @@ class Footprints:
                 found = self._copied(call, place) if is_bytes else None
                 found = found or self.of_call(call, place, depth - 1)
             if found is not None and not self._is_always(node, body):
-                found = Footprint(frozenset(), found.every, found.stores)
+                found = Footprint(frozenset(), found.every, found.loads, found.stores)
             yield found
 
     def _copied(self, call: Node, place: int) -> Footprint | None:
@@ -119,16 +130,16 @@ class Footprints:
         if count is None or not 0 < count <= MOST or place > 1:
             return None
         every = frozenset(range(count))
-        return Footprint(every, every, place == 0)
+        return Footprint(every, every, place == 1, place == 0)
 
     def _element(self, node: Node, body: Node) -> Footprint | None:
-        """The elements that a subscript accesses; None if it is changed by what it was, or not a number."""
+        """The elements that a subscript accesses; None if these are no numbers."""
         around = node.parent
-        if around is None or around.type in ("pointer_expression", "update_expression", "field_expression"):
+        if around is None or around.type in ("pointer_expression", "field_expression"):
             return None
-        stores = around.type == "assignment_expression" and around.children[0] == node
-        if stores and around.children[1].type != "=":
-            return None
+        assigned = around.type == "assignment_expression" and around.children[0] == node
+        stores = assigned or around.type == "update_expression"
+        loads = not stores or around.children[1].type != "="
         text = self.tree.text(node)
         index = text[text.index("[") + 1 : text.rindex("]")]
         used = re.findall(r"\w+", index)
@@ -139,7 +150,7 @@ class Footprints:
             if number is None or not 0 <= number < MOST:
                 return None
             found.add(number)
-        return Footprint(frozenset(found), frozenset(found), stores)
+        return Footprint(frozenset(found), frozenset(found), loads, stores)
 
     def _loops(self, node: Node, body: Node) -> Iterator[tuple[str, range]]:
         """The variables of the loops around a node, with the values that they take."""

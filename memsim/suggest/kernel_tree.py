@@ -8,9 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
+from memsim.files import read_text
+from memsim.job import Job
 from memsim.source.kernels import parameters
 from memsim.source.syntax import parse
 from memsim.source.text import bracket_end
+from memsim.suggest.prove import source_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -26,9 +29,9 @@ class KernelTree:
     `__ldg(&a[i])` is `a[i]`.
     """
 
-    def __init__(self, before: Analysis, file: str) -> None:
-        self.before, self.file = before, file
-        self.text = before.trace.sources.get(file, "")
+    def __init__(self, before: Analysis, job: Job) -> None:
+        self.before, self.file = before, job.kernel.file
+        self.text = before.trace.sources.get(self.file, "") or _text_of(job)
         self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
         self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
 
@@ -102,6 +105,12 @@ class KernelTree:
             place = around.start_byte if around.type == "linkage_specification" else place
             around = around.parent
         return self.text.rfind("\n", 0, place) + 1
+
+
+def _text_of(job: Job) -> str:
+    """The source, of which a trace does not have what makes no access itself."""
+    source = source_of(job)
+    return "" if source is None else source.text or read_text(source.folder / source.file)
 
 
 def with_plain_reads(text: str) -> str:

@@ -45,7 +45,7 @@ class Passed:
         line = f"\n{source.indent(start)}"
         how = f"record_for{shape}({address})"
         opening = f"auto {name} = {how};{line}"
-        if not self.elements.stores:
+        if self.elements.loads:
             opening = f"auto {name} = record_at{shape}({address});{line}"
             if self.condition:
                 opening = f"auto {name} = {how};{line}if ({self.condition}) {name}.load({address});{line}"

@@ -230,7 +230,7 @@ class _Records(KernelTree):
     """A kernel's source, in which records are looked for."""
 
     def __init__(self, job: Job, before: Analysis) -> None:
-        super().__init__(before, job.kernel.file)
+        super().__init__(before, job)
         self.warps = -(-job.launch.threads // WARP)
         known = {**constants(self.text), **template_constants(self.text, before.trace.kernel)}
         self.footprints = Footprints(self.tree, known)

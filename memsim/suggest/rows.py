@@ -101,7 +101,7 @@ class _Rows(KernelTree):
     """A kernel's source, in which such accesses are looked for, of elements of `least` bytes or more."""
 
     def __init__(self, job: Job, before: Analysis, row: RowText, least: int) -> None:
-        super().__init__(before, job.kernel.file)
+        super().__init__(before, job)
         self.row, self.least = row, least
         self.warps = -(-job.launch.threads // WARP)
 

@@ -42,6 +42,7 @@ __device__ void filled_in_part(float *box, float value) {
     box[4] = value;
 }
 __device__ void doubled(float *box) { for (int k = 0; k < SIDES; ++k) box[k] *= 2; }
+__device__ void doubled_in_part(float *box) { for (int k = 1; k < SIDES; ++k) box[k] += box[0]; }
 extern "C" __global__ void k(const float *in, float *out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -74,6 +75,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (IN_PLACE, "auto in_passed0 = record_at<5, 5>(&in[SIDES * i]);"),
         (WRITTEN, "box_passed0.store(box);"),
         ("filled(&out[SIDES * i], in[i]);", "out_passed0.store("),
+        ("doubled(out + SIDES * i);", "out_passed0.store(out + SIDES * i);"),
         (LOOP, "if (i < n - 1) box_passed0.load(box);"),
     ],
 )
@@ -96,7 +98,8 @@ def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written
         "if (i & 1) out[i] = in[0] > 0 && area(in + SIDES * i) > 0;",
         "float *box = out + SIDES * i; filled_in_part(box, in[i]);",
         "float *box = out + SIDES * i; out[0] = (filled(box, in[i]), box[1]);",  # meanwhile
-        "float *box = out + SIDES * i; doubled(box);",
+        "float *box = out + SIDES * i; if (i & 1) doubled(box);",
+        "doubled_in_part(out + SIDES * i);",
         "const float *box = in + SIDES * i; for (int j = i; j < n; j++) out[i] = area(box++);",
         "const float *box = out + SIDES * i; out[i] = area(box);",  # written meanwhile
     ],
@@ -117,9 +120,21 @@ def test_footprints() -> None:
         if node.type == "call_expression" and node.start_byte > kernel
     }
     five = frozenset(range(5))
-    assert of["area"] == Footprint(five, five, stores=False)
-    assert of["some"] == Footprint(frozenset({0}), frozenset({0, 4}), stores=False)
-    assert of["filled"] == Footprint(five, five, stores=True)
-    assert of["filled_in_part"] == Footprint(frozenset({0, 4}), frozenset({0, 1, 4}), stores=True)
+    assert of["area"] == Footprint(five, five, loads=True, stores=False)
+    assert of["some"] == Footprint(frozenset({0}), frozenset({0, 4}), loads=True, stores=False)
+    assert of["filled"] == Footprint(five, five, loads=False, stores=True)
+    assert of["filled_in_part"] == Footprint(
+        frozenset({0, 4}), frozenset({0, 1, 4}), loads=False, stores=True
+    )
     assert of["other"] is None
     assert [None if one is None else one.length for one in of.values()] == [5, None, 5, None, None]
+
+
+def test_a_function_of_a_library() -> None:
+    """It fills in a state, not each byte of it."""
+    tree = parse("__global__ void k(curandState *s, int i) { curand_init(1, i, 0, &s[i]); }")
+    (call,) = (node for node in walk(tree.root) if node.type == "call_expression")
+    found = Footprints(tree, {}).of_call(call, 3)
+    assert found is not None
+    assert (found.length, found.loads, found.stores) == (1, True, True)
+    assert Footprints(tree, {}).of_call(call, 1) is None
