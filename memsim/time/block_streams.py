@@ -92,12 +92,10 @@ class StreamRecorder(Recorder):
         arrays: frozenset[str],
         other: AccessSide | None = None,
     ) -> None:
-        """Keep the requests of an access to global memory, or of a copy from there."""
+        """Keep the requests of an access to global memory; a copy from there is told as one, too."""
         super().access(site, address, mask, active, arrays, other)
         if site.space == "global":
             self.keep(site, mask, address, active)
-        elif other is not None:
-            self.keep(site, mask, other.address, other.active)
 
     def keep(self, site: Site, mask: Any, address: Any, active: Any) -> None:
         """Keep the requests of the warps in a mask."""

@@ -99,9 +99,7 @@ class LaunchSurvey(Recorder):
     ) -> None:
         """An access of some warps."""
         if site.space != "global":
-            if other is None:
-                return
-            address, active = other.address, other.active
+            return
         if self.surveyed > MOST_SURVEYED or not (self.blocks < self.wave).any():
             self.is_whole &= self.surveyed <= MOST_SURVEYED
             return
