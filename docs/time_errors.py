@@ -55,29 +55,31 @@ POINTS, FIRST_LINES = 3.0, 2
 
 @dataclass(frozen=True, slots=True)
 class TimedKernel:
-    """A kernel of the catalogue. times: by the L2 cache before it. measured: by product and L2 cache. chosen:
-    whether constants were chosen on it.
+    """A kernel of the catalogue. times, measured: by product and L2 cache. chosen: whether constants were
+    chosen on it.
     """
 
     name: str
-    times: dict[str, LaunchTime]
+    times: dict[tuple[str, str], LaunchTime]
     measured: dict[tuple[str, str], ProfiledLaunch]
     chosen: bool
 
     @property
     def time(self) -> LaunchTime:
-        """With a cold L2."""
-        return self.times[COLD]
+        """On the GPU on which constants were chosen, with a cold L2."""
+        return self.times[CHOSEN_ON, COLD]
 
     def error(self, product: str, l2: str = COLD, which: str = ACTIVE) -> float:
         """Of the active cycles, or the elapsed ones, as a share of the measured."""
-        time = self.times[l2]
+        time = self.times[product, l2]
         estimate = time.cycles if which == ACTIVE else time.elapsed
         return estimate / self.measured[product, l2].counters[which] - 1
 
     def points_off(self, product: str, cache: str, metric: str) -> float:
         """By how many percentage points a hit rate is off."""
-        return 100 * self.time.hit_rates[cache] - self.measured[product, COLD].counters[metric]
+        return (
+            100 * self.times[product, COLD].hit_rates[cache] - self.measured[product, COLD].counters[metric]
+        )
 
     def rank_of_line(self, product: str) -> int:
         """Which of the estimate's lines, by time, the one is that has most of ncu's samples, from 1 on."""
@@ -118,9 +120,23 @@ def products() -> list[str]:
 def timed_kernels() -> tuple[TimedKernel, ...]:
     """All kernels that are recorded, by name."""
     return tuple(
-        TimedKernel(name, {l2: prepared(name).predict(l2) for l2 in (COLD, WARM)}, measured, place % 2 == 0)
+        TimedKernel(name, times_on_boards(prepared(name)), measured, place % 2 == 0)
         for place, (name, measured) in enumerate(recorded().items())
     )
+
+
+def times_on_boards(launch: PreparedTime) -> dict[tuple[str, str], LaunchTime]:
+    """Its times by product and L2 cache. Boards that are alike for it share one."""
+    found: dict[tuple[str, str], LaunchTime] = {}
+    known: dict[object, LaunchTime] = {}
+    for l2 in (COLD, WARM):
+        for product in products():
+            on = launch.on(product)
+            key = l2, on.behind.ways(l2, Latencies()), on.behind.write_cost()
+            if key not in known:
+                known[key] = on.predict(l2)
+            found[product, l2] = known[key]
+    return found
 
 
 def error_table() -> str:
@@ -236,7 +252,10 @@ def ablation_table() -> str:
     measured = {name: recorded()[name][CHOSEN_ON, COLD].counters[ACTIVE] for name in ABLATED}
 
     def error_without(*off: str) -> list[str]:
-        errors = [prepared(name).predict(off=off).cycles / cycles - 1 for name, cycles in measured.items()]
+        errors = [
+            prepared(name).on(CHOSEN_ON).predict(off=off).cycles / cycles - 1
+            for name, cycles in measured.items()
+        ]
         return [f"{100 * mean(map(abs, errors)):.1f} %", f"{100 * mean(errors):+.1f} %"]
 
     rows = [["nothing", "", *error_without()]]

@@ -73,10 +73,11 @@ class ShownAnalysis(Analysis):
         """As printed by `memsim analyze --json`; `sass`: with the machine instructions of each of `sites`."""
         return Analysis.to_dict(self.timed, sass=sass)
 
-    def time(self, l2: str = "cold") -> LaunchTime:
+    def time(self, l2: str = "cold", board: str = "") -> LaunchTime:
         """About how many cycles the launch takes, and what its warps wait for: an estimate (docs/time.md).
 
-        l2: the L2 cache before the launch, "cold" as under a profiler, or "warm".
+        l2: the L2 cache before the launch, "cold" as under a profiler, or "warm". board: a part of its name,
+        such as "H100"; the one with the fastest memory if nothing is said.
 
         Raises:
             MemsimError: it is of a trace, or of index math; or as `memsim time`.
@@ -85,7 +86,8 @@ class ShownAnalysis(Analysis):
 
         if self.job is None:
             raise MemsimError("this analysis is of no launch of machine code, whose schedule tells the time")
-        return PreparedTime(self.job, self.trace).predict(l2)
+        prepared = PreparedTime(self.job, self.trace)
+        return (prepared.on(board) if board else prepared).predict(l2)
 
     @property
     def plot(self) -> Plots:

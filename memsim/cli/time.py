@@ -28,6 +28,11 @@ MOST_TRACED = 20_000
     help="The L2 cache before the launch: cold, as under a profiler, or warm. Default: cold.",
 )
 @click.option(
+    "--board",
+    metavar="NAME",
+    help="The board, by a part of its name, such as H100. Default: the one with the fastest memory.",
+)
+@click.option(
     "--without",
     type=click.Choice(tuple(ABLATIONS)),
     multiple=True,
@@ -51,6 +56,7 @@ def time(
     /,
     target: str,
     l2: str,
+    board: str | None,
     without: tuple[str, ...],
     cycles: range | None,
     trace: Path | None,
@@ -73,7 +79,8 @@ def time(
     """
     job = job_of(ctx, target)
     watched = cycles or (range(MOST_TRACED) if trace else range(0))
-    found = PreparedTime(job, trace_of_target(ctx, target, job)).predict(l2, without, watched=watched)
+    prepared = PreparedTime(job, trace_of_target(ctx, target, job))
+    found = (prepared.on(board) if board else prepared).predict(l2, without, watched=watched)
     if trace:
         time_pipeline.write_trace(found, trace)
     if as_json:

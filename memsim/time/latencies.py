@@ -10,6 +10,7 @@ CHAINS = "dependent instructions, timed (H100, H200)"
 SEQUENCES = "independent instructions, timed (H100, H200)"
 HOPS = "pointers followed through memory (H100, H200)"
 LAUNCHES = "small launches, profiled and timed (H100, H200)"
+SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
 CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time.md) ?"
 GUESS = "a guess ?"
 
@@ -38,6 +39,10 @@ class Latencies:
     l2_spread: int = _cycles(40, "between the nearest and the farthest part of L2", HOPS)
     dram: int = _cycles(690, "the same of a load that DRAM serves", HOPS)
     dram_spread: int = _cycles(260, "between most of the quickest and of the slowest", HOPS)
+    together: int = _cycles(
+        65, "% of what others of the first wave ask for, too, that L2 sees", SEEN
+    )
+    apart: int = _cycles(90, "% of the same of later waves", SEEN)
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
     constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)
     special: int = _cycles(28, "until S2R and its like have a result", GUESS)
@@ -58,7 +63,7 @@ class Latencies:
     next_block: int = _cycles(
         290, "from the end of a block to the first instruction of its successor", LAUNCHES
     )
-    successors: int = _cycles(110, "between the starts of successors", LAUNCHES)
+    successors: int = _cycles(157, "between the starts of successors, on all multiprocessors", LAUNCHES)
     launch: int = _cycles(3300, "that a launch is elapsed beyond its active cycles", LAUNCHES)
 
     def spread(self, mean: int, width: int) -> tuple[int, ...]:

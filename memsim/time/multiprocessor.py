@@ -7,8 +7,9 @@ act in the order of time, and of their numbers.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from memsim.time.hardware_units import (
@@ -52,6 +53,10 @@ ABLATIONS = {
     "barrier unit": "warps arrive at barriers at once",
     "greedy": "the youngest warp that is ready issues, not the last one first",
 }
+
+
+#: Blocks end together if their ends are so near, as a share of the time that one takes.
+TOGETHER = 0.01
 
 
 class IssuedInstruction(NamedTuple):
@@ -102,7 +107,8 @@ class Multiprocessor:
         set_to, off = setup.set_to, setup.off
         self.setup, self.instructions, self.launched = setup, instructions, launched
         self.greedy = "greedy" not in off
-        self.blocks_left = launched.blocks
+        self.blocks_left, self.spare = launched.blocks, launched.spare
+        self.ends: deque[int] = deque(maxlen=resident)  # of the last blocks
         self.running = self.next_start = 0
         self.now = self.end = self.issued = self.skipped = 0
         self.code = CodeMemory(set_to.code_first, setup.code_far)
@@ -152,6 +158,10 @@ class Multiprocessor:
             return
         self.running -= 1
         self.end = max(self.end, time + 1)
+        self.ends.append(time + self.skipped)
+        if not self.blocks_left and self.spare and self.ends_together():
+            self.blocks_left, self.spare = 1, self.spare - 1
+            self.launched = replace(self.launched, blocks=self.launched.blocks + 1)
         if self.blocks_left:
             set_to = self.setup.set_to
             start = max(time + set_to.next_block, self.next_start)
@@ -159,6 +169,12 @@ class Multiprocessor:
             if not self.running:  # until then it is not active
                 self.skipped -= start - time - 1
             self.start_block(block, start)
+
+    def ends_together(self) -> bool:
+        """Have the blocks of the last wave ended at nearly the same time?"""
+        waves = self.launched.blocks / len(self.resident)
+        apart = self.ends[-1] - self.ends[0]
+        return len(self.ends) == len(self.resident) and apart * waves <= TOGETHER * self.ends[-1]
 
     # --- warps -----------------------------------------------------------------------------
 

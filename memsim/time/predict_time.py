@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,10 @@ from memsim.model.alike import SameCost
 from memsim.model.occupancy import Needs, occupancy
 from memsim.model.pipes import pipe_of
 from memsim.state.launch_memory import Memory
+from memsim.time.behind_l1 import COLD, WARM, BehindL1
 from memsim.time.block_streams import MOST_REQUESTS, StreamRecorder
 from memsim.time.control_codes import SIZE, control_codes
-from memsim.time.hardware_units import NEVER, Way
+from memsim.time.hardware_units import NEVER
 from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
 from memsim.time.launch_survey import FirstTouches, LaunchSurvey, busiest_blocks
@@ -42,9 +43,7 @@ from memsim.trace.trace import Trace
 
 #: The mean error on the catalogue's kernels that no constant was chosen on, on the board where it is larger,
 #: and the median one on launches of projects, of the half where it is larger; rounded up (docs/time.md).
-HELD_OUT_ERROR, PROJECTS_ERROR = 0.05, 0.09
-#: Caches before the launch: as a profiler leaves them, which flushes, or as a program does that just ran it.
-COLD, WARM = "cold", "warm"
+HELD_OUT_ERROR, PROJECTS_ERROR = 0.04, 0.09
 #: Instructions of warps that are replayed to learn what a multiprocessor's blocks execute; waves at least.
 MOST_EXECUTED = 1_000_000
 #: Instructions of warps of a launch whose blocks are weighed against each other, and of a wave whose requests
@@ -57,8 +56,8 @@ LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG".split())
 STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
 #: Issues from which the pace of a launch's warps is told.
 ISSUES_FOR_PACE = 20_000
-#: Issues of a run, without those that are skipped.
-MOST_ISSUES = 3_000_000
+#: Issues of a run, without those that are skipped, and up to which a run is not extrapolated: about 5 s.
+MOST_ISSUES, MOST_WHOLE = 3_000_000, 1_200_000
 
 
 class TooLongError(MemsimError):
@@ -89,7 +88,8 @@ class InstructionTime:
 class LaunchTime:
     """The estimated time of a launch.
 
-    cycles: ncu's `sm__cycles_active.max`; elapsed: its `sm__cycles_elapsed.max`. clock: of `chip`, in Hz.
+    chip: the board. cycles: ncu's `sm__cycles_active.max`; elapsed: its `sm__cycles_elapsed.max`. clock: of
+    `chip`, in Hz.
     l2: "cold" or "warm". blocks: of the busiest multiprocessor, `resident` of them at once. issued:
     instructions of all warps there. lacks: what is not modelled, in words. off: units
     that were switched off. is_whole: all blocks and iterations were run, or are known to repeat others; else
@@ -194,9 +194,26 @@ class PreparedTime:
         self.streams = self.recorder.streams()
         self.analysis = analyze_trace(self.some, chip)
 
+    def on(self, board: str) -> PreparedTime:
+        """The same launch on a board of its chip. board: a part of its name, such as "H100".
+
+        Raises:
+            MemsimError: there is no such board that was measured, or there are several.
+        """
+        products = [one.product for one in self.job.arch.boards]
+        meant = [product for product in products if board.casefold() in product.casefold()]
+        if len(meant) != 1:
+            raise MemsimError(f"{board!r} is not one of the boards that were measured: {', '.join(products)}")
+        found = copy(self)
+        found.chip = self.chip.on(meant[0])
+        return found
+
     def numbers_of_blocks(self, fitting: int) -> np.ndarray:
         """Of the blocks of one multiprocessor: the busiest one, or one of many that do the same, and then one
         with a block in the middle of the grid, if there are few.
+
+        In a grid of 11 by 32 no block finds in L1 what the one that is 132 further would have asked for
+        (`tile_32x96x32_any`): they are not in step, so those of later waves are taken one less apart.
         """
         launch, apart = self.job.launch, self.chip.multiprocessors
         work = self.survey.work
@@ -204,7 +221,8 @@ class PreparedTime:
             return busiest_blocks(work, apart, fitting)
         middle = middle_block(launch.grid)
         first = middle if launch.blocks <= apart else min(middle % apart, (launch.blocks - 1) % apart)
-        return np.arange(first, launch.blocks if launch.blocks > apart else first + 1, apart, dtype=np.int64)
+        waves = np.arange((launch.blocks - 1 - first) // apart + 1)
+        return waves * apart + np.maximum(first - waves, 0)
 
     def surveyed(self, wave: int) -> LaunchSurvey:
         """What the first wave of blocks does, or all of them, if they differ and it does not take long."""
@@ -281,7 +299,14 @@ class PreparedTime:
                 known[key] = _with_numbers(stream, op[low:high], number[low:high])
             streams.append(known[key])
         blocks = [streams[at : at + per_block] for at in range(0, len(streams), per_block)]
-        return made, LaunchedBlocks(blocks, self.blocks, self.resident)
+        return made, LaunchedBlocks(blocks, self.blocks, self.resident, self.spare)
+
+    @property
+    def spare(self) -> int:
+        """Blocks by which a multiprocessor may get more than others, as `LaunchedBlocks`."""
+        left = self.job.launch.blocks % (self.resident * self.chip.multiprocessors)
+        spread = -(-left // self.chip.multiprocessors)
+        return max(min(self.resident, left) - spread, 0) if self.behind.waves > 1 else 0
 
     def predict(
         self,
@@ -291,9 +316,10 @@ class PreparedTime:
         skips: bool = True,
         watched: range = range(0),
         most_issues: int = MOST_ISSUES,
+        most_whole: int = MOST_WHOLE,
     ) -> LaunchTime:
         """As `predict_time`. watched: cycles of which all issues are kept. most_issues: after which it gives
-        up, without those that are skipped.
+        up, without those that are skipped. most_whole: up to which nothing is extrapolated.
         """
         if l2 not in (COLD, WARM):
             raise MemsimError(f"l2 must be {COLD} or {WARM}, not {l2!r}")
@@ -310,10 +336,11 @@ class PreparedTime:
             for one in instructions:
                 one.even, one.odd = one.even + one.kept_even, one.odd + one.kept_odd
         has_l1 = "L1 cache" not in off
+        behind = self.behind
         setup = Setup(
             set_to,
-            ways=self.ways(l2, set_to),
-            write_cost=self.write_cost(),
+            ways=behind.ways(l2, set_to),
+            write_cost=behind.write_cost(),
             start=set_to.start_cold if l2 == COLD else set_to.start_warm,
             off=frozenset(off),
             watched=watched,
@@ -325,18 +352,19 @@ class PreparedTime:
             ahead = set_to.dram / self.pace(replace(setup, watched=range(0)), made, launched)
         made, launched = self.launched(instructions, has_l1, ahead)
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
-        steady = SteadyState(np.array([one.index for one in made])) if skips else None
+        is_long = launched.issues > most_whole
+        steady = SteadyState(np.array([one.index for one in made]), is_long) if skips else None
         if not run_to_end(processor, skips, most_issues, steady):
             raise TooLongError("the launch is too long to be followed in time", hint="give a smaller one")
-        active = processor.cycles
+        active, rates = processor.cycles, self.chip.memory
         return LaunchTime(
             kernel=self.whole.kernel,
-            chip=self.chip.chip,
+            chip=rates.product if rates else self.chip.chip,
             clock=self.chip.sheet.clock,
             l2=l2,
             cycles=active,
             elapsed=self.elapsed(active, set_to),
-            blocks=self.blocks,
+            blocks=processor.launched.blocks,
             resident=self.resident,
             issued=processor.issued,
             instructions=self.instruction_times(made, processor.waits),
@@ -345,7 +373,7 @@ class PreparedTime:
             is_whole=steady is None or not steady.has_skipped,
             units=self.unit_use(processor),
             issues=tuple(processor.issues),
-            **self.traffic(l2),
+            **self.traffic(l2, set_to),
         )
 
     def pace(self, setup: Setup, made: Sequence[TimedInstruction], launched: LaunchedBlocks) -> float:
@@ -361,13 +389,14 @@ class PreparedTime:
         busy = {name: stage.served / PARTS / active for name, stage in stages.items()}
         return {"instruction issue": processor.issued / self.chip.partitions / active, **busy}
 
-    def traffic(self, l2: str) -> dict[str, Any]:
-        """Hit rates of L1 and L2, sectors that L2 is asked for, and bytes from DRAM, of the whole launch."""
-        cached = self.cached
+    def traffic(self, l2: str, set_to: Latencies) -> dict[str, Any]:
+        """Hit rates of L1 and L2, sectors that L2 sees, and bytes from DRAM, of the whole launch."""
+        cached, behind = self.cached, self.behind
         missing = np.array([cost.missing for cost in cached.costs], np.int64)
         asked = int(missing[cached.number].sum()) if len(missing) else 0
-        sectors = round(asked * self.job.launch.blocks / len(self.recorder.chosen))
-        new = min(round(self.new_sectors[1] * self.not_there(l2)), sectors)
+        written = (asked - cached.read) * self.job.launch.blocks / len(self.recorder.chosen)
+        sectors = round(behind.sectors_at_l2(written, set_to))
+        new = min(round(behind.of_all * behind.not_there(l2)), sectors)
         rates = {"l1": cached.hits / max(cached.sectors, 1), "l2": 1 - new / max(sectors, 1)}
         return {"hit_rates": rates, "l2_sectors": sectors, "dram_bytes": new * self.chip.sector_bytes}
 
@@ -399,31 +428,19 @@ class PreparedTime:
             return []
         return ["blocks that execute other instructions than those that were replayed"]
 
-    def ways(self, l2: str, set_to: Latencies) -> tuple[Way, ...]:
-        """What lies behind L1 for the blocks of each wave.
-
-        With a cold L2, what the launch asks for comes from DRAM once. If the first wave's requests are too
-        many to be followed, all that it asks for does, and of the next ones the share that is new.
-        """
-        hits = set_to.spread(set_to.l2, set_to.l2_spread)
-        near = Way(hits, hits, self.read_cost(0.0))
-        not_there = self.not_there(l2)
-        if not not_there:
-            return (near,)
-        first, all_new = (round(sectors * not_there) for sectors in self.new_sectors)
-        each = max(self.cached.read * self.job.launch.blocks / len(self.recorder.chosen), 1)
-        waves = max(self.job.launch.blocks / (self.resident * self.chip.multiprocessors), 1.0)
-        later = (all_new - first) / max(waves - 1, 1) / max(first, 1)
-        of_first = min(first * waves / each, 1.0)
-        misses = set_to.spread(set_to.dram, set_to.dram_spread)
-        new = round(not_there * len(hits))
-        cold = Way((*misses[:new], *hits[new:]), hits, self.read_cost(of_first))
-        if waves <= 1:
-            return (cold,)
-        share = min(later, 1.0)
-        if not self.survey.is_whole:
-            new = round(share * len(hits))
-        return cold, Way((*misses[:new], *hits[new:]), hits, self.read_cost(of_first * share))
+    @property
+    def behind(self) -> BehindL1:
+        """L2 and DRAM for this launch."""
+        return BehindL1(
+            chip=self.chip,
+            blocks=self.job.launch.blocks,
+            resident=self.resident,
+            footprint=self.whole.footprint,
+            of_wave=self.new_sectors[0],
+            of_all=self.new_sectors[1],
+            asked=self.cached.read * self.job.launch.blocks / len(self.recorder.chosen),
+            is_followed=self.survey.is_whole,
+        )
 
     @cached_property
     def new_sectors(self) -> tuple[int, int]:
@@ -438,42 +455,6 @@ class PreparedTime:
         recorder, memory = Recorder(SameCost(self.chip)), self.memory()
         first = trace_with(self.job, recorder, np.arange(of_wave), memory=memory).footprint
         return min(first.read if first else 0, all_new), all_new
-
-    def not_there(self, l2: str) -> float:
-        """The share of what a launch touches first that L2 does not have: all of it if it is cold. A warm one
-        has what fits twice, since each half of L2 keeps what its multiprocessors read, and nothing of what
-        does not fit at all.
-        """
-        if l2 == COLD or self.whole.footprint is None:
-            return 1.0
-        touched = (self.whole.footprint.read + self.whole.footprint.written) * self.chip.sector_bytes
-        size = self.chip.sheet.l2
-        return min(max((touched - size / 2) / (size / 2), 0.0), 1.0)
-
-    def read_cost(self, from_dram: float) -> int:
-        """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read.
-
-        from_dram: the share of sectors that DRAM delivers.
-        """
-        rates, used = self.chip.memory, self.used
-        assert rates is not None  # its chip was measured
-        cycles = max(1 / rates.l2_read_of_one, used / rates.l2_read)
-        footprint = self.whole.footprint
-        if footprint is not None and footprint.read:  # what is written shares the way to DRAM
-            from_dram *= 1 + footprint.written / footprint.read
-        cycles = max(cycles, from_dram * used * self.chip.sector_bytes / self.chip.dram_bytes_a_cycle)
-        return ceil(cycles * PARTS)
-
-    def write_cost(self) -> int:
-        """The same of a sector that is written."""
-        rates = self.chip.memory
-        assert rates is not None  # as above
-        return ceil(max(1 / rates.l2_written_of_one, self.used / rates.l2_written) * PARTS)
-
-    @property
-    def used(self) -> int:
-        """Multiprocessors that have a block."""
-        return min(self.chip.multiprocessors, self.job.launch.blocks)
 
 
 def middle_block(grid: tuple[int, int, int]) -> int:

@@ -46,7 +46,7 @@ def estimate(
             return told(prepared.predict())
         if sum(site.lines or 0 for site in prepared.analysis.sites) > MOST_LINES:
             return EstimatedTime(unknown=TAKES_LONG)
-        return told(prepared.predict(most_issues=MOST_ISSUES))
+        return told(prepared.predict(most_issues=MOST_ISSUES, most_whole=0))
     except TooLongError as error:
         return EstimatedTime(unknown=TAKES_LONG if effort == "quick" else error.message)
     except MemsimError as error:

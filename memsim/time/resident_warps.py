@@ -27,12 +27,14 @@ from memsim.time.timed_instructions import TimedInstruction
 @dataclass(frozen=True)
 class LaunchedBlocks:
     """The blocks of a multiprocessor. known: the streams of the warps of the first blocks. blocks: of all,
-    of which those beyond execute what the last `repeated` known ones do.
+    of which those beyond execute what the last `repeated` known ones do. spare: how many more it gets if its
+    blocks end together: then the last ones are taken by as many as a multiprocessor holds, by few of them.
     """
 
     known: Sequence[Sequence[np.ndarray]]
     blocks: int
     repeated: int = 1
+    spare: int = 0
 
     @property
     def warps(self) -> int:
@@ -50,6 +52,11 @@ class LaunchedBlocks:
             return number
         repeated = min(self.repeated, len(self.known))
         return len(self.known) - repeated + beyond % repeated
+
+    @property
+    def issues(self) -> int:
+        """Instructions of all warps."""
+        return sum(len(stream) for number in range(self.blocks) for stream in self.streams(number))
 
     @cached_property
     def alike_from(self) -> int:

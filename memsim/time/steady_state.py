@@ -65,9 +65,9 @@ class SteadyState:
     estimate of what the whole run would be.
     """
 
-    def __init__(self, op_of: np.ndarray) -> None:
-        """op_of: the instruction of each number in a stream, int [numbers]."""
-        self.op_of = op_of
+    def __init__(self, op_of: np.ndarray, skips: bool = True) -> None:
+        """op_of: the instruction of each number in a stream, int [numbers]. skips: whether it may."""
+        self.op_of, self.skips = op_of, skips
         self.loops: dict[int, Loop] = {}
         self.mark: Mark | None = None
         self.wave: Mark | None = None
@@ -81,7 +81,7 @@ class SteadyState:
 
     def consider(self, processor: Multiprocessor, warps: Sequence[TimedWarp], issued: int) -> None:
         """At a landmark after so many issues: skip, if all is steady."""
-        if issued < PATIENCE // 2:
+        if not self.skips or issued < PATIENCE // 2:
             return
         if self.mark is None or any(warp.at < at for warp, at in zip(warps, self.mark.at)):
             self._new_block(processor, warps, issued)

@@ -234,7 +234,8 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
         one.latency = set_to.l1_hit + wide
         one.tags = _parts((row.lines or 0) / TAGS_A_CYCLE, times)
         one.writes = row.op in ("store", "reduction")
-        one.sectors = _parts(row.sectors, times) if row.space != "local" else 0
+        if row.space != "local" or one.writes:  # what is loaded from local memory is in L1
+            one.sectors = _parts(row.sectors, times)
 
 
 def _parts(count: float | None, times: int) -> int:

@@ -24,7 +24,8 @@ from memsim.validate.device import (
 from studies.choices import FOLDER
 
 SCHEMA = 1
-ESTIMATES = Path(__file__).with_name("estimates.json")
+#: Estimates that were made before anything was measured, which stay as they are, and those made since.
+FIRST, SINCE = (Path(__file__).with_name(f"{name}.json") for name in ("estimates", "estimates_since"))
 TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"
 
 Milliseconds = Annotated[float, Meta(gt=0)]
@@ -53,14 +54,17 @@ class EstimatedChoice:
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What was estimated, by the code of the repository at a time (UTC, ISO 8601)."""
+    """What was estimated, by the code of the repository at a time (UTC, ISO 8601). board: whose memory was
+    assumed; of the first ones, which do not say it, that of an H200.
+    """
 
     date: Date
     choices: tuple[EstimatedChoice, ...]
+    board: Text = "NVIDIA H200"
 
     def save(self) -> None:
-        """Write the file."""
-        write_record({"schema": SCHEMA, **asdict(self)}, ESTIMATES, replaces=True)
+        """Write those of the model of now."""
+        write_record({"schema": SCHEMA, **asdict(self)}, SINCE, replaces=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,9 @@ class ChoiceRecording:
         write_record({"schema": SCHEMA, **asdict(self)}, path)
 
 
-def load_estimates() -> Estimates:
-    """Those of the file."""
-    return check_record(read_record(ESTIMATES), SCHEMA, Estimates, str(ESTIMATES))
+def load_estimates(path: Path) -> Estimates:
+    """Those of a file."""
+    return check_record(read_record(path), SCHEMA, Estimates, str(path))
 
 
 def load_recordings(traces: Path | None = None) -> list[ChoiceRecording]:

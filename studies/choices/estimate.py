@@ -1,5 +1,6 @@
 """Estimates all choices: `python -m studies.choices.estimate [triton|tiles]` adds those that are missing to
-estimates.json, without a GPU. It needs Triton for its kernels. Tiles are estimated by all processors.
+estimates_since.json, without a GPU. It needs Triton for its kernels, in the version whose code was measured
+(3.6.0). Tiles are estimated by all processors. If the model changes, begin with no such file.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from memsim.validate.device import now
 from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
-    ESTIMATES,
+    SINCE,
     Choice,
     EstimatedChoice,
     Estimates,
@@ -26,6 +27,9 @@ from studies.choices.choice import (
 from studies.choices.code import code_of_cubin
 from studies.choices.tiles import choice_of, tiles_at
 from studies.sizes import SIZES
+
+#: The board on which they were measured.
+BOARD = "NVIDIA H100 80GB HBM3"
 
 
 def tiles(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
@@ -43,7 +47,7 @@ def tiles(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
 
 def _tile(size: Size, number: int) -> EstimatedChoice:
     piece = tiles_at(size)[number]
-    prepared = [PreparedTime(spec.job(asked)) for spec, asked in piece.launches]
+    prepared = [PreparedTime(spec.job(asked)).on(BOARD) for spec, asked in piece.launches]
     return EstimatedChoice(choice_of(size, piece), None, sum(one.predict(WARM).elapsed for one in prepared))
 
 
@@ -60,18 +64,18 @@ def configurations(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
             choice = Choice(CONFIGURATIONS, kernel.name, str(one), code)
             if choice in known:
                 continue
-            prepared = PreparedTime(launches[0].job())
+            prepared = PreparedTime(launches[0].job()).on(BOARD)
             yield EstimatedChoice(choice, prepared.predict(COLD).elapsed, prepared.predict(WARM).elapsed)
 
 
 def main(kinds: list[str]) -> None:
     """Those that are missing."""
-    found = list(load_estimates().choices) if ESTIMATES.exists() else []
+    found = list(load_estimates(SINCE).choices) if SINCE.exists() else []
     known = {one.choice for one in found}
     for kind in kinds or ["triton", "tiles"]:
         for one in configurations(known) if kind == "triton" else tiles(known):
             found.append(one)
-            Estimates(now(), tuple(found)).save()
+            Estimates(now(), tuple(found), BOARD).save()
             print(one.choice.problem, one.choice.choice, one.cold, one.warm, flush=True)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 from memsim.views.plain import table
 from studies.choices.choice import (
     CONFIGURATIONS,
+    FIRST,
+    SINCE,
     TILES,
     Choice,
     ChoiceRecording,
@@ -56,9 +59,9 @@ def decisions(
         yield Decision(problem, picked.choice, fastest.choice, cost, typical, missing)
 
 
-def all_decisions() -> Iterator[tuple[str, str, str, list[Decision]]]:
-    """(GPU, kind, state of L2, decisions) of all recordings."""
-    made = load_estimates().choices
+def all_decisions(path: Path) -> Iterator[tuple[str, str, str, list[Decision]]]:
+    """(GPU, kind, state of L2, decisions) of all recordings, by the estimates of a file."""
+    made = load_estimates(path).choices
     for recording in load_recordings():
         for kind in dict.fromkeys(one.choice.kind for one in recording.choices):
             for l2 in (COLD, WARM):
@@ -78,15 +81,18 @@ def _times(recording: ChoiceRecording, l2: str) -> dict[Choice, float]:
 def summary() -> str:
     """How often what is picked is near the fastest."""
     rows = []
-    for gpu, kind, l2, found in all_decisions():
-        margin = MARGINS[kind]
-        good = sum(one.cost <= margin for one in found)
-        costs = [f"{100 * cost:.1f} %" for cost in _worst_and_median(one.cost for one in found)]
-        typical = f"{100 * median(one.typical for one in found):.0f} %"
-        told = f"{good} of {len(found)} within {100 * margin:.0f} %"
-        rows.append([kind, l2, gpu, told, *costs, typical, str(sum(one.missing for one in found))])
-    head = ["what", "L2", "GPU", "picked is", "cost, median", "worst", "of a median choice", "not compared"]
-    return table(head, rows, "lllrrrrr") + "\n"
+    for path, when in ((FIRST, "before"), (SINCE, "since")):
+        for gpu, kind, l2, found in all_decisions(path):
+            margin = MARGINS[kind]
+            good = sum(one.cost <= margin for one in found)
+            costs = [f"{100 * cost:.1f} %" for cost in _worst_and_median(one.cost for one in found)]
+            typical = f"{100 * median(one.typical for one in found):.0f} %"
+            told = f"{good} of {len(found)} within {100 * margin:.0f} %"
+            missing = str(sum(one.missing for one in found))
+            rows.append([kind, l2, gpu, when, told, *costs, typical, missing])
+    head = ["what", "L2", "GPU", "estimated", "picked is", "cost, median", "worst", "of a median choice",
+            "not compared"]  # fmt: skip
+    return table(head, rows, "llllrrrrr") + "\n"
 
 
 def _worst_and_median(costs: Iterable[float]) -> tuple[float, float]:
@@ -96,13 +102,20 @@ def _worst_and_median(costs: Iterable[float]) -> tuple[float, float]:
 
 def each_decision() -> str:
     """A row for each problem."""
-    rows = [
-        [one.problem, l2, one.picked, one.fastest, f"{100 * one.cost:+.1f} %", f"{100 * one.typical:+.0f} %"]
-        for _, _, l2, found in all_decisions()
-        for one in found
-    ]
-    head = ["problem", "L2", "picked", "fastest", "cost", "of a median choice"]
-    return table(head, rows, "llllrr") + "\n"
+    since = {(gpu, l2, one.problem): one for gpu, _, l2, found in all_decisions(SINCE) for one in found}
+    rows = []
+    for gpu, _, l2, found in all_decisions(FIRST):
+        for one in found:
+            now = since.get((gpu, l2, one.problem))
+            later = ["", ""] if now is None else [now.picked, _percent(now.cost)]
+            cells = [one.picked, _percent(one.cost), *later, one.fastest, f"{100 * one.typical:+.0f} %"]
+            rows.append([one.problem, l2, *cells])
+    head = ["problem", "L2", "picked before", "cost", "picked since", "cost", "fastest", "of a median choice"]
+    return table(head, rows, "lllrlrlr") + "\n"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:+.1f} %"
 
 
 PARTS: dict[str, Callable[[], str]] = {

@@ -45,11 +45,12 @@ def processor(
     off: frozenset[str] = PLAINLY,
     set_to: Latencies = PLAIN,
     way: Way = PLAIN_WAY,
+    spare: int = 0,
 ) -> Multiprocessor:
     """A multiprocessor before its first cycle, whose launch starts at 0."""
     setup = Setup(set_to, ways=(way,), write_cost=8, start=0, off=off)
     arrays = [np.array(stream, np.int32) for stream in streams]
-    return Multiprocessor(setup, instructions, LaunchedBlocks([arrays], blocks), resident)
+    return Multiprocessor(setup, instructions, LaunchedBlocks([arrays], blocks, spare=spare), resident)
 
 
 def ran(*how: object, skips: bool = False, **more: object) -> Multiprocessor:

@@ -1,0 +1,133 @@
+"""What lies behind L1: how long L2 and DRAM take, and how fast they serve the busiest multiprocessor while
+all of them ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from memsim.arch import Arch
+from memsim.time.hardware_units import Way
+from memsim.time.latencies import Latencies
+from memsim.time.timed_instructions import PARTS
+from memsim.trace.footprint import Footprint
+
+#: Caches before the launch: as a profiler leaves them, which flushes, or as a program does that just ran it.
+COLD, WARM = "cold", "warm"
+#: What a launch touches, as a share of L2: up to the first all of it is there when it is launched again, from
+#: the second on nothing. Measured: launches that follow each other (H100, H200).
+FITS, OVERFLOWS = 0.65, 0.95
+#: The share of L2 that a launch leaves written there, and not in DRAM. Measured: `dram__bytes_write` of small
+#: launches (H100, H200).
+DIRTY = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class BehindL1:
+    """L2 and DRAM as a launch finds them.
+
+    chip: with the memory of one board. blocks: of the launch. resident: of them on a multiprocessor.
+    footprint: sectors that it touches. of_wave, of_all: those that the first wave of blocks reads, and that
+    all do, each once. asked: that all multiprocessors ask for, to read them. is_followed: the requests of the
+    first wave are told apart by who makes them first.
+    """
+
+    chip: Arch
+    blocks: int
+    resident: int
+    footprint: Footprint | None
+    of_wave: int
+    of_all: int
+    asked: float
+    is_followed: bool
+
+    @property
+    def waves(self) -> float:
+        """Of blocks; at least one."""
+        return max(self.blocks / (self.resident * self.chip.multiprocessors), 1.0)
+
+    @property
+    def used(self) -> int:
+        """Multiprocessors that have a block."""
+        return min(self.chip.multiprocessors, self.blocks)
+
+    @property
+    def once(self) -> float:
+        """The share of what the first wave asks for that none of it asked for before."""
+        asked = max(self.asked, 1.0)
+        return min((self.of_wave or asked) * self.waves / asked, 1.0)
+
+    def seen(self, set_to: Latencies) -> tuple[float, float]:
+        """The share of what multiprocessors ask for that L2 sees, of the first wave and of later ones. On the
+        way, requests for the same sectors are combined that several make at about the same time.
+        """
+        again = 1 - self.once
+        return 1 - again * (1 - set_to.together / 100), 1 - again * (1 - set_to.apart / 100)
+
+    def not_there(self, l2: str) -> float:
+        """The share of what a launch touches first that L2 does not have: all of it if it is cold. A warm one
+        has what fits, and nothing of what does not. Each half of L2 keeps what its multiprocessors read, so
+        what those of both read is there twice.
+        """
+        if l2 == COLD or self.footprint is None:
+            return 1.0
+        copies = 2 - 0.5 ** (1 / self.once - 1)
+        sectors = copies * self.footprint.read + self.footprint.written
+        kept = sectors * self.chip.sector_bytes / self.chip.sheet.l2
+        return min(max((kept - FITS) / (OVERFLOWS - FITS), 0.0), 1.0)
+
+    def ways(self, l2: str, set_to: Latencies) -> tuple[Way, ...]:
+        """For the blocks of each wave.
+
+        With a cold L2, what the launch asks for comes from DRAM once. If the first wave's requests are too
+        many to be followed, all that it asks for does, and of the next ones the share that is new.
+        """
+        hits = set_to.spread(set_to.l2, set_to.l2_spread)
+        misses = set_to.spread(set_to.dram, set_to.dram_spread)
+        at_first, later = self.seen(set_to)
+        not_there = self.not_there(l2)
+        from_dram = not_there * self.once
+        dirty = DIRTY if l2 == COLD else 0.0
+        new = round(not_there * len(hits))
+        way = Way((*misses[:new], *hits[new:]), hits, self.read_cost(from_dram, at_first, dirty))
+        if self.waves <= 1:
+            return (way,)
+        share = min((self.of_all - self.of_wave) / max(self.waves - 1, 1) / max(self.of_wave, 1), 1.0)
+        if not self.is_followed:
+            new = round(not_there * share * len(hits))
+        cost = self.read_cost(from_dram * share, later, dirty)
+        return way, Way((*misses[:new], *hits[new:]), hits, cost)
+
+    def read_cost(self, from_dram: float, seen: float, dirty: float) -> int:
+        """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read.
+
+        from_dram: the share of sectors that DRAM delivers, which are written to L2 as what multiprocessors
+        write is. seen: the share of sectors that L2 sees. dirty: of L2, what stays there of what the launch
+        writes; the rest shares the way to DRAM.
+        """
+        rates, sector = self.chip.memory, self.chip.sector_bytes
+        assert rates is not None  # its chip was measured
+        to_l2 = to_dram = 1.0
+        if self.footprint is not None and self.footprint.read:
+            read, written = self.footprint.read, self.footprint.written
+            to_l2 += written / read
+            to_dram += max(written - dirty * self.chip.sheet.l2 / sector, 0) / read
+        cycles = (
+            1 / rates.l2_read_of_one,
+            seen * self.used / rates.l2_read,
+            from_dram * to_l2 * self.used / rates.l2_written,
+            from_dram * to_dram * self.used * sector / self.chip.dram_bytes_a_cycle,
+        )
+        return ceil(max(cycles) * PARTS)
+
+    def write_cost(self) -> int:
+        """The same of a sector that is written."""
+        rates = self.chip.memory
+        assert rates is not None  # as above
+        return ceil(max(1 / rates.l2_written_of_one, self.used / rates.l2_written) * PARTS)
+
+    def sectors_at_l2(self, written: float, set_to: Latencies) -> float:
+        """What L2 sees of all that multiprocessors ask for; written: of it, what they write."""
+        at_first, later = self.seen(set_to)
+        return written + self.asked * (at_first + (self.waves - 1) * later) / self.waves

@@ -1,0 +1,65 @@
+"""What L2 and DRAM deliver to a multiprocessor while all of them ask."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from memsim.arch import SM_90
+from memsim.time.behind_l1 import BehindL1
+from memsim.time.latencies import Latencies
+from memsim.time.timed_instructions import PARTS
+from memsim.trace.footprint import Footprint
+
+H100 = SM_90.on("NVIDIA H100 80GB HBM3")
+RATES = H100.memory
+MIB = (1 << 20) // 32  # sectors
+#: A wave of blocks that reads each of its 8 MiB once, and writes as much.
+COPY = BehindL1(H100, 132, 1, Footprint(8 * MIB, 8 * MIB), 8 * MIB, 8 * MIB, 8 * MIB, True)
+SET_TO = Latencies()
+
+
+def test_what_several_ask_for_is_seen_less_often() -> None:
+    assert COPY.seen(SET_TO) == (1.0, 1.0)
+    shared = replace(COPY, asked=80 * MIB)
+    assert shared.once == pytest.approx(0.1)
+    at_first, later = shared.seen(SET_TO)
+    assert at_first == pytest.approx(1 - 0.9 * (1 - SET_TO.together / 100))
+    assert at_first < later < 1
+    assert shared.ways("warm", SET_TO)[0].read_cost < COPY.ways("warm", SET_TO)[0].read_cost
+    assert shared.sectors_at_l2(5.0, SET_TO) == pytest.approx(5 + 80 * MIB * at_first)
+
+
+def test_nothing_is_known_of_a_launch_whose_reads_are_not() -> None:
+    assert replace(COPY, of_wave=0, of_all=0, asked=0.0).once == 1
+
+
+@pytest.mark.parametrize("megabytes, share", [(16, 0.0), (32, 0.0), (48, 1.0), (64, 1.0)])
+def test_a_warm_cache_has_what_fits(megabytes: int, share: float) -> None:
+    launch = replace(COPY, footprint=Footprint(megabytes * MIB, 0), of_wave=0)
+    assert launch.not_there("warm") == share
+    assert launch.not_there("cold") == 1.0
+
+
+def test_what_both_halves_read_is_there_twice() -> None:
+    launch = replace(COPY, footprint=Footprint(28 * MIB, 0), of_wave=28 * MIB, asked=28.0 * MIB)
+    assert launch.not_there("warm") == 0
+    assert launch.not_there("cold") == 1
+    assert replace(launch, asked=28.0 * 16 * MIB).not_there("warm") == 1
+
+
+def test_a_copy_from_dram_is_held_back_by_what_it_writes_to_l2() -> None:
+    assert RATES is not None
+    assert COPY.read_cost(1.0, 1.0, 0.25) == pytest.approx(2 * 132 / RATES.l2_written * PARTS, abs=1)
+    # What is not left in L2 goes to DRAM too, which is slower.
+    dram = 2 * 132 * 32 / H100.dram_bytes_a_cycle
+    assert COPY.read_cost(1.0, 1.0, 0.0) == pytest.approx(dram * PARTS, abs=1)
+    assert COPY.read_cost(0.0, 1.0, 0.0) == pytest.approx(132 / RATES.l2_read * PARTS, abs=1)
+
+
+def test_later_waves_wait_for_dram_by_what_is_new() -> None:
+    launch = replace(COPY, blocks=264, of_all=8 * MIB, asked=16.0 * MIB)
+    first, later = launch.ways("cold", SET_TO)
+    assert later.read_cost < first.read_cost
+    assert launch.ways("warm", SET_TO)[0].far == launch.ways("warm", SET_TO)[0].near
