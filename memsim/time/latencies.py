@@ -39,9 +39,7 @@ class Latencies:
     l2_spread: int = _cycles(40, "between the nearest and the farthest part of L2", HOPS)
     dram: int = _cycles(690, "the same of a load that DRAM serves", HOPS)
     dram_spread: int = _cycles(260, "between most of the quickest and of the slowest", HOPS)
-    together: int = _cycles(
-        65, "% of what others of the first wave ask for, too, that L2 sees", SEEN
-    )
+    together: int = _cycles(65, "% of what others of the first wave ask for, too, that L2 sees", SEEN)
     apart: int = _cycles(90, "% of the same of later waves", SEEN)
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
     constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)

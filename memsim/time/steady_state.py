@@ -38,7 +38,9 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a multiprocessor was: its time, how far each warp had come, blocks started, issues and waits."""
+    """Where a multiprocessor was: its time, with what was skipped; how far each warp had come; blocks that
+    were started, issues and waits.
+    """
 
     now: int
     at: tuple[int, ...]
@@ -51,7 +53,7 @@ class Mark:
     def of(processor: Multiprocessor, warps: Sequence[TimedWarp]) -> Mark:
         """Where it is now."""
         return Mark(
-            processor.now,
+            processor.now + processor.skipped,
             tuple(warp.at for warp in warps),
             processor.launched.blocks - processor.blocks_left,
             processor.issued,
@@ -100,7 +102,7 @@ class SteadyState:
         mark, self.mark = self.mark, Mark.of(processor, warps)
         if not moving or not all(_is_inside(warps[n], loops[n], mark.at[n]) for n in moving):
             return
-        pace = sum(done) / (processor.now - mark.now)
+        pace = sum(done) / (self.mark.now - mark.now)
         is_steady = abs(pace / self.pace - 1) < TOLERANCE if self.pace else False
         self.stretches += 1
         self.pace = pace
@@ -173,7 +175,7 @@ class SteadyState:
         more[:, REASONS.index("selected")] = executed
         processor.waits = (waits + more).tolist()
         processor.issued += int(executed.sum())
-        processor.skipped += round(share * (processor.now - since.now))
+        processor.skipped += round(share * (processor.now + processor.skipped - since.now))
         for stage, served in zip(processor.memory.stages, since.served):
             stage.served += round(share * (stage.served - served))
         self.has_skipped = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pytest
@@ -100,6 +101,30 @@ def test_many_waves_of_blocks_are_near_all_of_them() -> None:
     assert steady.has_skipped
     assert short.issued == whole.issued
     assert [waits[0] for waits in short.waits] == [waits[0] for waits in whole.waits]
+    assert abs(short.cycles / whole.cycles - 1) < 0.02
+
+
+@pytest.mark.slow
+def test_waves_whose_iterations_are_skipped_are_as_long_as_all_of_them() -> None:
+    """What was skipped of a wave is a part of its time."""
+    rng = np.random.default_rng(7)
+    stalls = [{"stall": int(stall)} for stall in rng.integers(1, 9, 40)]
+    code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, {"waits": (0,)}, *stalls)
+    stream = [[*[0, 1, *range(2, 2 + length)] * 250] for length in (11, 17, 23, 31)]
+    short, whole = (processor(code, stream, 40, 2) for _ in range(2))
+    steady = SteadyState(np.arange(len(code)))
+    counts = {"_skip_iterations": 0, "_skip_blocks": 0}
+    for name in counts:
+        skip = getattr(steady, name)
+
+        def counted(*how: Any, skip: Any = skip, name: str = name) -> None:
+            counts[name] += 1
+            skip(*how)
+
+        setattr(steady, name, counted)
+    assert run_to_end(short, True, NEVER, steady) and run_to_end(whole, False, NEVER)
+    assert all(counts.values()), counts
+    assert short.issued == whole.issued
     assert abs(short.cycles / whole.cycles - 1) < 0.02
 
 
