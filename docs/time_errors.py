@@ -19,9 +19,10 @@ from memsim.arch import SM_90
 from memsim.data import data_folder
 from memsim.kernels import compiled_kernels
 from memsim.suggest.ranking import MARGIN
+from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS
-from memsim.time.predict_time import COLD, WARM, LaunchTime, PreparedTime
+from memsim.time.predict_time import LaunchTime, PreparedTime
 from memsim.validate.device import slug
 from memsim.views.plain import table
 

@@ -11,8 +11,9 @@ import click
 from memsim.cli.launch_options import job_of, target_options, trace_of_target
 from memsim.cli.options import JSON, file_option
 from memsim.cli.output import echo_json
+from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.multiprocessor import ABLATIONS
-from memsim.time.predict_time import COLD, WARM, PreparedTime
+from memsim.time.predict_time import PreparedTime
 from memsim.views import time_pipeline, time_text
 
 #: Cycles of which issues are kept at most.

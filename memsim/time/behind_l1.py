@@ -72,7 +72,7 @@ class BehindL1:
         """
         if l2 == COLD or self.footprint is None:
             return 1.0
-        copies = 2 - 0.5 ** (1 / self.once - 1)
+        copies: float = 2 - 0.5 ** (1 / self.once - 1)
         sectors = copies * self.footprint.read + self.footprint.written
         kept = sectors * self.chip.sector_bytes / self.chip.sheet.l2
         return min(max((kept - FITS) / (OVERFLOWS - FITS), 0.0), 1.0)

@@ -12,7 +12,8 @@ from memsim.errors import MemsimError
 from memsim.estimated_time import Effort, EstimatedTime, StallShare
 from memsim.job import Job
 from memsim.state.launch_memory import Memory
-from memsim.time.predict_time import PROJECTS_ERROR, WARM, LaunchTime, PreparedTime, TooLongError
+from memsim.time.behind_l1 import WARM
+from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime, TooLongError
 from memsim.trace.trace import Trace, TraceSource
 
 #: Instructions that are issued one after the other before a line is given up: about half a second.

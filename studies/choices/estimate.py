@@ -13,7 +13,8 @@ import numpy as np
 
 import memsim
 from memsim.argument_types import ArrayArg
-from memsim.time.predict_time import COLD, WARM, PreparedTime
+from memsim.time.behind_l1 import COLD, WARM
+from memsim.time.predict_time import PreparedTime
 from memsim.validate.device import now
 from studies.bench.recording import Size
 from studies.choices.choice import (
