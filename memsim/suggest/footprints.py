@@ -85,14 +85,16 @@ class Footprints:
             return KNOWN[name[0], place]
         given = call.child_by_field_name("arguments")
         count = 0 if given is None else len(given.named_children)
-        fitting = [one for one in self._functions[name[0] if name else ""] if len(_parameters(one)) == count]
+        fitting = [
+            one for one in self._functions[name[0] if name else ""] if len(parameters_of(one)) == count
+        ]
         if len(fitting) != 1 or depth == 0:
             return None
         function, body = fitting[0], fitting[0].child_by_field_name("body")
-        name_of = _name_in(_parameters(function)[place])
+        name_of = _name_in(parameters_of(function)[place])
         if body is None or name_of is None or changes(self.tree.text(name_of), self.tree.text(body)):
             return None
-        is_bytes = bool(_BYTES.search(self.tree.text(_parameters(function)[place])))
+        is_bytes = bool(_BYTES.search(self.tree.text(parameters_of(function)[place])))
         parts = list(self._parts(body, self.tree.text(name_of), is_bytes, depth))
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
@@ -197,7 +199,7 @@ def may_be_left_out(node: Node, part: Node) -> bool:
     return node.type in _NOT_ALWAYS or (node.type == "conditional_expression" and part != node.children[0])
 
 
-def _parameters(function: Node) -> list[Node]:
+def parameters_of(function: Node) -> list[Node]:
     """The declarations of a function's parameters."""
     for node in walk(function):
         if node.type == "parameter_list":

@@ -125,7 +125,12 @@ def _entered(source: KernelTree, loop: Node, names: Collection[str]) -> str | No
         return None
     first = re.fullmatch(r"(?:\w+\s+)*(\w+)\s*=\s*([^=,;]+);?", source.tree.text(start).strip())
     test = re.fullmatch(r"(\w+)(\s*(?:<=?|>=?|!=).*)", source.tree.text(condition).strip())
-    if first is None or test is None or first[1] != test[1]:
+    if (
+        first is None
+        or test is None
+        or first[1] != test[1]
+        or re.search(r"\(|\+\+|--", f"{first[2]}{test[2]}")
+    ):
         return None
     return f"({first[2].strip()}){test[2]}" if not first[2].strip().isalnum() else first[2].strip() + test[2]
 

@@ -28,11 +28,12 @@ from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants
 from memsim.suggest.c_text import names_in, plus
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.footprints import Footprints, may_be_left_out
+from memsim.suggest.footprints import Footprints, may_be_left_out, parameters_of
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
 from memsim.suggest.passed_records import passed_records
 from memsim.suggest.prove import edit_job, replay_job, source_of
+from memsim.suggest.record_text import TEXT
 from memsim.suggest.threads import Remapped, total
 
 if TYPE_CHECKING:
@@ -41,113 +42,6 @@ if TYPE_CHECKING:
 NAME = "records of threads moved by their warp side by side"
 PREFIX = "record_of_thread"
 MOST = 32  # elements of a record
-TEXT = """\
-// Neighbouring elements of a thread. The lanes of a warp move theirs side by side, through shared memory.
-template <int ALIGNED> struct record_unit { typedef unsigned char type; };
-template <> struct record_unit<2> { typedef unsigned short type; };
-template <> struct record_unit<4> { typedef unsigned type; };
-template <> struct record_unit<8> { typedef uint2 type; };
-template <> struct record_unit<16> { typedef uint4 type; };
-template <typename T, int LENGTH, int WARPS>
-struct record_of_thread {
-    typedef typename record_unit<alignof(T)>::type unit;
-    static const int BYTES = LENGTH * sizeof(T), UNITS = BYTES / sizeof(unit), ROW = UNITS | 1, BATCH = 8;
-    static const bool IS_VECTOR = BYTES <= 16 && (BYTES & (BYTES - 1)) == 0;
-    typedef typename record_unit<IS_VECTOR ? BYTES : alignof(T)>::type vector;
-    alignas(vector) unit units[UNITS];
-    __device__ __forceinline__ T &operator[](int place) { return ((T *)units)[place]; }
-    __device__ __forceinline__ const T &operator[](int place) const { return ((const T *)units)[place]; }
-    static __device__ __forceinline__ unsigned thread() {
-        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-    }
-    static __device__ __forceinline__ unit *tile() {
-        __shared__ unit all[WARPS][32 * ROW];
-        return all[thread() / 32];
-    }
-    // Whether a warp's active lanes have its tile to themselves: others have no lane 0.
-    static __device__ __forceinline__ bool together(unsigned lanes) {
-        return (lanes & 1) && thread() / 32 < WARPS;
-    }
-    // A lane's number among the active ones.
-    static __device__ __forceinline__ unsigned number(unsigned lanes) {
-        return __popc(lanes & ((1u << thread() % 32) - 1));
-    }
-    // Between the tile and memory, in batches, as the compiler keeps the order of loads and stores.
-    template <bool LOADS>
-    static __device__ __forceinline__ void moved(unsigned lanes, unit *at) {
-        const unsigned count = __popc(lanes), lane = number(lanes);
-        unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile();
-        const bool side_by_side = __all_sync(lanes, at == first + lane * UNITS);
-        __shared__ unit *others[WARPS][32];
-        unit **starts = others[thread() / 32];
-        if (!side_by_side) starts[lane] = at;
-        __syncwarp(lanes);
-#pragma unroll
-        for (int begin = 0; begin < UNITS; begin += BATCH) {
-            unit held[BATCH], *memory[BATCH], *staged[BATCH];
-#pragma unroll
-            for (int one = 0; one < BATCH && begin + one < UNITS; ++one) {
-                const unsigned place = (begin + one) * count + lane, record = place / UNITS;
-                memory[one] = side_by_side ? first + place : starts[record] + place % UNITS;
-                staged[one] = all + place + record * (ROW - UNITS);
-            }
-#pragma unroll
-            for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
-                held[one] = LOADS ? *memory[one] : *staged[one];
-#pragma unroll
-            for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
-                *(LOADS ? staged[one] : memory[one]) = held[one];
-        }
-        __syncwarp(lanes);
-    }
-    __device__ __forceinline__ void load(const T *where) {
-        unit *at = (unit *)where;
-        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
-            *(vector *)units = *(const vector *)at;
-            return;
-        }
-        const unsigned lanes = __activemask();
-        if (!together(lanes)) {
-#pragma unroll
-            for (int one = 0; one < UNITS; ++one) units[one] = at[one];
-            return;
-        }
-        moved<true>(lanes, at);
-        const unit *own = tile() + number(lanes) * ROW;
-#pragma unroll
-        for (int one = 0; one < UNITS; ++one) units[one] = own[one];
-        __syncwarp(lanes);
-    }
-    __device__ __forceinline__ void store(T *where) const {
-        unit *at = (unit *)where;
-        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
-            *(vector *)at = *(const vector *)units;
-            return;
-        }
-        const unsigned lanes = __activemask();
-        if (!together(lanes)) {
-#pragma unroll
-            for (int one = 0; one < UNITS; ++one) at[one] = units[one];
-            return;
-        }
-        unit *own = tile() + number(lanes) * ROW;
-#pragma unroll
-        for (int one = 0; one < UNITS; ++one) own[one] = units[one];
-        moved<false>(lanes, at);
-    }
-};
-template <int LENGTH, int WARPS, typename T>
-__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS> record_at(const T *at) {
-    record_of_thread<T, LENGTH, WARPS> found;
-    found.load(at);
-    return found;
-}
-template <int LENGTH, int WARPS, typename T>
-__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS> record_for(const T *) {
-    return record_of_thread<T, LENGTH, WARPS>();
-}
-
-"""
 #: What lets others see, or change, elements while a thread holds them; or leaves the statements around.
 _INTERRUPTS = re.compile(
     r"\b(?:return|break|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
@@ -166,9 +60,11 @@ _CHANGES = ("assignment_expression", "update_expression")
 class _Use:
     """`array[index]` in a statement of a block. always: whether each way through the block makes it. stores:
     whether it is assigned; updates: whether a field of it is. span: of how many elements, from that of the
-    index on, in a loop over them; variable: the loop's, from how many on.
+    index on, in a loop over them; variable: the loop's, from how many on. function: the kernel, or one that
+    it calls.
     """
 
+    function: Node
     node: Node
     statement: Node
     array: str
@@ -241,17 +137,21 @@ class _Records(KernelTree):
             return None
         found: list[Replacement] = []
         names = ["blockDim.x"]
-        for number, one in enumerate(self._records(self.definition)):
-            found += self._moved(one, f"{one.first.array}_record{number}")
-            names += [each for each in names_in(one.first.index) if each not in names]
-        pointers = self._pointers(self.definition)
-        passed = passed_records(self, self.definition, pointers, self.footprints)
+        passed = list(passed_records(self, self.definition, self._pointers(self.definition), self.footprints))
         for number, each in enumerate(passed):
             found += each.moved(self, f"{each.base}_passed{number}", self.warps)
             names += [one for one in names_in(self.tree.text(each.node)) if one not in names]
+        bad = {site.line for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file}
+        functions = [self.definition, *(() if passed else self.called(bad))]
+        changed = [self.definition]
+        for number, one in enumerate(one for each in functions for one in self._records(each)):
+            found += self._moved(one, f"{one.first.array}_record{number}")
+            changed.append(one.first.function)
+            more = names_in(one.first.index) if one.first.function == self.definition else self.sizes
+            names += [each for each in more if each not in names]
         if not found:
             return None
-        head = self.head(self.definition)
+        head = min(map(self.head, changed))
         found.append(Replacement(head, head, TEXT))
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
         inside = self.opening(self.definition)
@@ -263,7 +163,8 @@ class _Records(KernelTree):
         address = f"&{record.first.array}[{record.first.index}]"
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
         lines = f"\n{self.indent(start)}"
-        shape = f"<{record.length}, {self.warps}>"
+        of_any = "" if record.first.function == self.definition else ", true"
+        shape = f"<{record.length}, {self.warps}{of_any}>"
         places = [Replacement(*self.span(use.node), f"{name}[{use.place(number)}]") for number, use in uses]
         how = f"record_at{shape}({address})" if record.loaded else f"record_for{shape}({record.first.array})"
         opening = f"{'' if record.stored else 'const '}auto {name} = {how};{lines}"
@@ -306,28 +207,31 @@ class _Records(KernelTree):
         for node in walk(definition):
             if node.type != "subscript_expression" or self.tree.text(node.children[0]) not in known:
                 continue
-            use = self._use(node, self.tree.text(node.children[0]), alone)
+            use = self._use(definition, node, self.tree.text(node.children[0]), alone)
             if use is None:
                 continue
             found.append(use)
             first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
             for site in bad:
-                named = known[use.array] in site.array.split("|")
+                named = not known[use.array] or known[use.array] in site.array.split("|")
                 if first <= site.line <= last and site.op == use.op and named:
                     wasted.add((use.array, use.op))
         return (use for use in found if (use.array, use.op) in wasted)
 
     def _pointers(self, definition: Node) -> dict[str, str]:
-        """The pointers to global memory, each with its parameter: these, and variables made of them."""
-        code = self.tree.text(definition)
-        known = {name: name for name, kind in self.types.items() if "*" in kind}
+        """The pointers to global memory, each with its parameter: these, and variables made of them. Those of
+        a function that a kernel calls may point anywhere: to what is said as "".
+        """
+        code, is_kernel = self.tree.text(definition), definition == self.definition
+        types = self._types(definition)
+        known = {name: name if is_kernel else "" for name, kind in types.items() if "*" in kind}
         for match in _POINTER.finditer(code):
             if match[2] in known and changes(match[1], code) == 1:
                 known[match[1]] = known[match[2]]
         others = set(self.not_of_global_memory(definition))
         return {name: origin for name, origin in known.items() if name not in others}
 
-    def _use(self, node: Node, array: str, alone: bool) -> _Use | None:
+    def _use(self, function: Node, node: Node, array: str, alone: bool) -> _Use | None:
         """A use of an element; None where its address is taken, or it is changed by what it was."""
         stores, updates, always, around = False, False, True, node.parent
         if around is None or around.type in _ADDRESS_OR_MORE:
@@ -372,7 +276,7 @@ class _Records(KernelTree):
         ahead = self.text[inner.start_byte : node.start_byte]
         if any(changes(name, ahead) for name in names_in(index)):
             return None
-        return _Use(node, inner, array, index, always, stores, updates, span, variable)
+        return _Use(function, node, inner, array, index, always, stores, updates, span, variable)
 
     def _is_block(self, node: Node, index: str) -> bool:
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
@@ -421,9 +325,10 @@ class _Records(KernelTree):
         uses = [(place - low, use) for place, use in alike if low <= place <= place + use.span - 1 <= high]
         first, last = uses[0][1], uses[-1][1]
         length = high - low + 1
-        if length > MOST or (length == 1 and self._is_scalar(first.array)):
+        if length > MOST or (length == 1 and self._is_scalar(first)):
             return None
         between = self.text[first.statement.start_byte : last.statement.end_byte]
+        between = between.removeprefix("return ")  # of one statement, with all uses
         if _INTERRUPTS.search(between) or not any(place == 0 for place, _ in uses):
             return None
         if first.stores:  # all of it, each once, and nothing else of the array meanwhile
@@ -443,17 +348,18 @@ class _Records(KernelTree):
         between = self.text[first.statement.start_byte : last.statement.end_byte]
         named = len(re.findall(rf"(?<![\w.]){first.array}\b", between))
         one = {place for place, _ in alike} == {0} and all(use.span == 1 for _, use in alike)
-        if not one or not first.always or named != len(alike) or self._is_scalar(first.array):
+        if not one or not first.always or named != len(alike) or self._is_scalar(first):
             return None
-        if _INTERRUPTS.search(between) or not self._is_own(first.array):
+        if _INTERRUPTS.search(between) or not self._is_own(first):
             return None
         return _MovedRecord(tuple(alike), 1, loaded=True, stored=True)
 
-    def _is_own(self, array: str) -> bool:
-        """Whether each lane stores to an array at an address of its own."""
+    def _is_own(self, use: _Use) -> bool:
+        """Whether each lane stores to an array of the kernel at an address of its own."""
         trace = self.before.trace
-        assert self.definition is not None
-        origin = self._pointers(self.definition)[array]
+        origin = self._pointers(use.function)[use.array]
+        if not origin:
+            return False
         for rows, site in zip(self.before.requests_of_sites, self.before.sites, strict=True):
             if site.op != "store" or origin not in site.array.split("|"):
                 continue
@@ -463,11 +369,23 @@ class _Records(KernelTree):
                     return False
         return True
 
-    def _is_scalar(self, array: str) -> bool:
+    def _is_scalar(self, use: _Use) -> bool:
         """Whether an access moves a whole element, as far as its type is known."""
-        declared = re.search(rf"(\w+)\s*\*[\s\w]*\b{array}\s*=", self.text)
-        words = re.findall(r"\w+", self.types.get(array, declared[1] if declared else "float"))
+        declared = re.search(rf"(\w+)\s*\*[\s\w]*\b{use.array}\s*=", self.text)
+        kind = self._types(use.function).get(use.array, declared[1] if declared else "float")
+        words = re.findall(r"\w+", kind)
         return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
+
+    def _types(self, function: Node) -> dict[str, str]:
+        """The types of a function's parameters, by name."""
+        if function == self.definition:
+            return self.types
+        found = {}
+        for node in parameters_of(function):
+            declared = re.fullmatch(r"(.*?)(\w+)\s*(\[[^\]]*\])?", self.tree.text(node), re.DOTALL)
+            if declared is not None:
+                found[declared[2]] = declared[1] + ("*" if declared[3] else "")
+        return found
 
 
 def with_value(index: str, name: str, value: int) -> str:

@@ -134,3 +134,34 @@ def test_distances() -> None:
     assert distance("i", "j") is None
     assert distance("i", "2 * i") is None
     assert distance("threadIdx.x * 5", "threadIdx.x * 5 + 4") == 4
+
+
+def test_records_in_a_function_that_is_given_any_pointer(tmp_path: Path) -> None:
+    """In global memory they are moved by the warp; a thread's own array is left to the thread."""
+    text = """
+__device__ float norm(const float *p, int i) {
+    return p[3 * i] * p[3 * i] + p[3 * i + 1] * p[3 * i + 1] + p[3 * i + 2] * p[3 * i + 2];
+}
+extern "C" __global__ void k(const float *in, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = norm(in, i);
+}
+extern "C" __global__ void other(const float *in, float *out, int n) {
+    float own[24];
+    for (int k = 0; k < 24; ++k) own[k] = in[(k * n + threadIdx.x) % 99];
+    out[threadIdx.x] = norm(threadIdx.x < 40 ? own : in, n + threadIdx.x % 4);
+}
+"""
+    (tmp_path / "k.cu").write_text(text)
+    args = [np.arange(3 * THREADS, dtype=np.float32), np.zeros(THREADS, np.float32), THREADS]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    (cure,) = records_of_threads(job, analyzed(job))
+    assert "record_at<3, 7, true>(&p[3 * i]);" in cure.edit.new
+    assert not any(site.needless_sectors for site in cure.analysis.sites)
+    assert differing_results(job, cure.job) == ()
+    (tmp_path / "new.cu").write_text(cure.edit.new)
+    others = [
+        Job(KernelFile(tmp_path, file, "other"), Launch((1, 1, 1), (64, 1, 1)), [*args[:2], 3])
+        for file in ("k.cu", "new.cu")
+    ]
+    assert differing_results(*others) == ()

@@ -1,0 +1,110 @@
+"""What an edit of records adds to a source: the CUDA C++ of elements that a warp moves for its lanes."""
+
+TEXT = """\
+// Neighbouring elements of a thread. The lanes of a warp move theirs side by side, through shared memory.
+template <int ALIGNED> struct record_unit { typedef unsigned char type; };
+template <> struct record_unit<2> { typedef unsigned short type; };
+template <> struct record_unit<4> { typedef unsigned type; };
+template <> struct record_unit<8> { typedef uint2 type; };
+template <> struct record_unit<16> { typedef uint4 type; };
+template <typename T, int LENGTH, int WARPS, bool ANY>
+struct record_of_thread {
+    typedef typename record_unit<alignof(T)>::type unit;
+    static const int BYTES = LENGTH * sizeof(T), UNITS = BYTES / sizeof(unit), ROW = UNITS | 1, BATCH = 8;
+    static const bool IS_VECTOR = BYTES <= 16 && (BYTES & (BYTES - 1)) == 0;
+    typedef typename record_unit<IS_VECTOR ? BYTES : alignof(T)>::type vector;
+    alignas(vector) unit units[UNITS];
+    __device__ __forceinline__ T &operator[](int place) { return ((T *)units)[place]; }
+    __device__ __forceinline__ const T &operator[](int place) const { return ((const T *)units)[place]; }
+    static __device__ __forceinline__ unsigned thread() {
+        return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+    }
+    static __device__ __forceinline__ unit *tile() {
+        __shared__ unit all[WARPS][32 * ROW];
+        return all[thread() / 32];
+    }
+    // Whether a warp's active lanes have its tile to themselves: others have no lane 0. And, if a
+    // function may be given ANY pointer, whether all can access the elements.
+    static __device__ __forceinline__ bool together(unsigned lanes, const unit *at) {
+        return (lanes & 1) && thread() / 32 < WARPS && (!ANY || __all_sync(lanes, __isGlobal(at)));
+    }
+    // A lane's number among the active ones.
+    static __device__ __forceinline__ unsigned number(unsigned lanes) {
+        return __popc(lanes & ((1u << thread() % 32) - 1));
+    }
+    // Between the tile and memory, in batches, as the compiler keeps the order of loads and stores.
+    template <bool LOADS>
+    static __device__ __forceinline__ void moved(unsigned lanes, unit *at) {
+        const unsigned count = __popc(lanes), lane = number(lanes);
+        unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile();
+        const bool side_by_side = __all_sync(lanes, at == first + lane * UNITS);
+        __shared__ unit *others[WARPS][32];
+        unit **starts = others[thread() / 32];
+        if (!side_by_side) starts[lane] = at;
+        __syncwarp(lanes);
+#pragma unroll
+        for (int begin = 0; begin < UNITS; begin += BATCH) {
+            unit held[BATCH], *memory[BATCH], *staged[BATCH];
+#pragma unroll
+            for (int one = 0; one < BATCH && begin + one < UNITS; ++one) {
+                const unsigned place = (begin + one) * count + lane, record = place / UNITS;
+                memory[one] = side_by_side ? first + place : starts[record] + place % UNITS;
+                staged[one] = all + place + record * (ROW - UNITS);
+            }
+#pragma unroll
+            for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
+                held[one] = LOADS ? *memory[one] : *staged[one];
+#pragma unroll
+            for (int one = 0; one < BATCH && begin + one < UNITS; ++one)
+                *(LOADS ? staged[one] : memory[one]) = held[one];
+        }
+        __syncwarp(lanes);
+    }
+    __device__ __forceinline__ void load(const T *where) {
+        unit *at = (unit *)where;
+        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
+            *(vector *)units = *(const vector *)at;
+            return;
+        }
+        const unsigned lanes = __activemask();
+        if (!together(lanes, at)) {
+#pragma unroll
+            for (int one = 0; one < UNITS; ++one) units[one] = at[one];
+            return;
+        }
+        moved<true>(lanes, at);
+        const unit *own = tile() + number(lanes) * ROW;
+#pragma unroll
+        for (int one = 0; one < UNITS; ++one) units[one] = own[one];
+        __syncwarp(lanes);
+    }
+    __device__ __forceinline__ void store(T *where) const {
+        unit *at = (unit *)where;
+        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
+            *(vector *)at = *(const vector *)units;
+            return;
+        }
+        const unsigned lanes = __activemask();
+        if (!together(lanes, at)) {
+#pragma unroll
+            for (int one = 0; one < UNITS; ++one) at[one] = units[one];
+            return;
+        }
+        unit *own = tile() + number(lanes) * ROW;
+#pragma unroll
+        for (int one = 0; one < UNITS; ++one) own[one] = units[one];
+        moved<false>(lanes, at);
+    }
+};
+template <int LENGTH, int WARPS, bool ANY = false, typename T>
+__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY> record_at(const T *at) {
+    record_of_thread<T, LENGTH, WARPS, ANY> found;
+    found.load(at);
+    return found;
+}
+template <int LENGTH, int WARPS, bool ANY = false, typename T>
+__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY> record_for(const T *) {
+    return record_of_thread<T, LENGTH, WARPS, ANY>();
+}
+
+"""
