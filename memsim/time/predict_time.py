@@ -216,9 +216,8 @@ class PreparedTime:
         (`tile_32x96x32_any`): they are not in step, so those of later waves are taken one less apart.
         """
         launch, apart = self.job.launch, self.chip.multiprocessors
-        work = self.survey.work
-        if len(work) == launch.blocks and work.any() and not self.whole.blocks_alike:
-            return busiest_blocks(work, apart, fitting)
+        if self.is_weighed:
+            return busiest_blocks(self.survey.work, apart, fitting)
         middle = middle_block(launch.grid)
         first = middle if launch.blocks <= apart else min(middle % apart, (launch.blocks - 1) % apart)
         waves = np.arange((launch.blocks - 1 - first) // apart + 1)
@@ -302,11 +301,19 @@ class PreparedTime:
         return made, LaunchedBlocks(blocks, self.blocks, self.resident, self.spare)
 
     @property
+    def is_weighed(self) -> bool:
+        """Is it known of each block what it does, and are there some that do more than others?"""
+        work = self.survey.work
+        return len(work) == self.job.launch.blocks and bool(work.any()) and not self.whole.blocks_alike
+
+    @property
     def spare(self) -> int:
         """Blocks by which a multiprocessor may get more than others, as `LaunchedBlocks`."""
+        if self.is_weighed or self.behind.waves <= 1:
+            return 0
         left = self.job.launch.blocks % (self.resident * self.chip.multiprocessors)
         spread = -(-left // self.chip.multiprocessors)
-        return max(min(self.resident, left) - spread, 0) if self.behind.waves > 1 else 0
+        return max(min(self.resident, left) - spread, 0)
 
     def predict(
         self,

@@ -89,6 +89,14 @@ def test_a_copy_to_shared_memory_is_one_request() -> None:
     assert [(requests.op == op).sum() for op in copies] == launch.some.executed[copies].tolist()
 
 
+@pytest.mark.parametrize("size, spare", [("352,1024", 1), ("256,1024", 0), ("704,768", 0)])
+def test_few_multiprocessors_may_take_the_last_blocks(size: str, spare: int) -> None:
+    """Of blocks in two places on each of 132: 88 more than fit, fewer than fit, and twice as many."""
+    launch = PreparedTime(catalogue_job("transpose_naive", {"size": size}))
+    assert launch.resident == 2 and not launch.is_weighed
+    assert launch.spare == spare
+
+
 def test_a_board_has_its_own_memory() -> None:
     launch = prepared("transpose_naive")
     found = {board: launch.on(board).predict() for board in ("h200", "H100 80GB")}
