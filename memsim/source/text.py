@@ -137,6 +137,42 @@ def bracket_end(text: str, start: int, opened: str = "(") -> int:
     return 0
 
 
+def expression_end(code: str, place: int) -> int:
+    """Where the expression ends that a place is in: at a comma, semicolon, or bracket that closes another."""
+    depth = 0
+    for mark in re.compile(r"[][(){},;]").finditer(code, place):
+        if depth == 0 and mark[0] not in "[(":
+            return mark.start()
+        depth += (mark[0] in "[(") - (mark[0] in "])")
+    return len(code)
+
+
+def open_parenthesis(code: str, place: int) -> tuple[int, int]:
+    """The parenthesis that is open at a place, and how many commas follow it; -1 if there is none."""
+    depth = commas = 0
+    for at in range(place - 1, -1, -1):
+        letter = code[at]
+        if letter in ";{}":
+            break
+        depth += (letter in ")]") - (letter in "([")
+        if depth < 0:
+            return (at, commas) if letter == "(" else (-1, 0)
+        commas += letter == "," and depth == 0
+    return -1, 0
+
+
+def brackets_at(code: str, place: int) -> Iterator[tuple[int, int]]:
+    """The contents of the consecutive brackets at `place`."""
+    opening = re.compile(r"\s*\[")
+    while match := opening.match(code, place):
+        depth, place = 1, match.end()
+        start = place
+        while depth and place < len(code):
+            depth += (code[place] == "[") - (code[place] == "]")
+            place += 1
+        yield start, place - 1
+
+
 def split(text: str, opening: str = "(<[{", ending: str = ")>]}") -> list[str]:
     """Split at commas outside of any of these brackets."""
     parts, depth = [""], 0

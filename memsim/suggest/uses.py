@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from memsim.source.text import bracket_end, split
+from memsim.source.text import bracket_end, brackets_at, expression_end, open_parenthesis, split
 from memsim.source.values import MACRO, Declaration, end_of_block, value_of
 
 Span = tuple[int, int]
@@ -45,6 +45,8 @@ ADDRESS = re.compile(
     r"\b(?P<name>\w+)\s*=\s*(?:static_cast\s*<[\w\s]+>\s*\(\s*|\([\w\s]+\)\s*)?"
     r"__cvta_generic_to_shared\s*\(\s*(?:\([\w\s]+\*\s*\)\s*)?$"
 )
+# `float *s[] = {`: an array of pointers.
+LISTED = re.compile(r"\*\s*(?:const\s+)?(?P<name>\w+)\s*\[[^][]*\]\s*=\s*\{[^{};]*$")
 BYTES_OF = re.compile(r"\s*\*\s*sizeof\s*\(\s*(\w+)\s*\)\s*$")
 # Functions of tensor cores that access rows of a tile, and are given how far they are apart.
 ROWS = ("load_matrix_sync", "store_matrix_sync")
@@ -86,6 +88,7 @@ class _Name:
 
     root: the pointer that it comes from, "" if it is the array. base: what it began at, if it moves.
     is_parameter: its places are in the body of a function that is given it. is_address: it is a number.
+    is_list: it is an array of pointers.
     """
 
     name: str
@@ -96,6 +99,7 @@ class _Name:
     base: str = ""
     is_parameter: bool = False
     is_address: bool = False
+    is_list: bool = False
 
 
 class Finder:
@@ -192,74 +196,83 @@ class Finder:
                     if EFFECT.search(self.code[match.end() : end]):
                         yield Use(match.span(), (), one.unit, False)
                     continue
+                place = match.span()
+                if one.is_list and (element := next(brackets_at(self.code, place[1]), None)):
+                    place = place[0], element[1] + 1
                 if not one.base:
-                    yield self._use(match, before, one)
-                elif not any(start <= match.start() < end for start, end in moves):
-                    yield self._moving_use(match, before, one)
+                    yield self._use(place, before, one)
+                elif not any(start <= place[0] < end for start, end in moves):
+                    yield self._moving_use(place, before, one)
 
     def twins(self) -> Iterator[tuple[Span, ...]]:
         """The extents of other arrays of the name, where a macro is for all of them."""
         declared = rf"__shared__[^;()]*\b{self.array}\s*((?:\[[^][]*\])+)"
         for match in re.finditer(declared, self.code) if self.macros else ():
-            spans = tuple(_indices(self.code, match.start(1)))
+            spans = tuple(brackets_at(self.code, match.start(1)))
             if spans != self.declaration.extents:
                 yield spans
 
-    def _use(self, match: re.Match[str], before: str, one: _Name) -> Use:
-        indices, unit, root = tuple(_indices(self.code, match.end())), one.unit, one.root
+    def _use(self, place: Span, before: str, one: _Name) -> Use:
+        indices, unit, root = tuple(brackets_at(self.code, place[1])), one.unit, one.root
         if one.is_address:
-            return self._of_address(match, one)
-        pitch = self._pitch(match.start())
+            return self._of_address(place, one)
+        pitch = self._pitch(place[0])
         if pitch is not None:
-            end = _expression_end(self.code, match.end())
-            ahead = re.compile(r"\s*\+\s*").match(self.code, match.end()) if self.flat else None
-            place = indices or (((ahead.end(), end),) if ahead else (ZERO,) * self.flat)
-            return Use(match.span(), place, unit, True, root, pitch=pitch)
+            end = expression_end(self.code, place[1])
+            ahead = re.compile(r"\s*\+\s*").match(self.code, place[1]) if self.flat else None
+            at = indices or (((ahead.end(), end),) if ahead else (ZERO,) * self.flat)
+            return Use(place, at, unit, True, root, pitch=pitch)
         handed = HANDED_ON.search(before)
         if indices:
             accessed = handed is None or ACCESSES.search(handed["function"] or "") is not None
             if accessed or not self.flat:
-                return Use(match.span(), indices, unit, accessed, root)
-            followed = self._followed(match, before, indices[0], one)
-            begins = any(place == indices[0][0] for _, place in self.moving)
-            return Use(
-                match.span(), (ZERO,) if begins else indices, unit, followed is not None, followed or root
-            )
+                return Use(place, indices, unit, accessed, root)
+            followed = self._followed(place, before, indices[0], one)
+            begins = any(end == indices[0][0] for _, end in self.moving)
+            return Use(place, (ZERO,) if begins else indices, unit, followed is not None, followed or root)
         if not self.flat:
-            return Use(match.span(), (), unit, False, root)
-        if (cast := CAST.search(before)) and (closing := re.compile(r"\s*\)").match(self.code, match.end())):
-            others, size = tuple(_indices(self.code, closing.end())), self._bytes(cast["c"] or cast["cpp"])
+            return Use(place, (), unit, False, root)
+        if (cast := CAST.search(before)) and (closing := re.compile(r"\s*\)").match(self.code, place[1])):
+            others, size = tuple(brackets_at(self.code, closing.end())), self._bytes(cast["c"] or cast["cpp"])
             if len(others) == 1 and size:
                 seen = re.search(r"&\s*$", before[: cast.start()]) is None
-                return Use(match.span(), others, size, seen, root)
-        ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
-        end = _expression_end(self.code, match.end())
+                return Use(place, others, size, seen, root)
+        ahead = re.compile(r"\s*\+\s*").match(self.code, place[1])
+        end = expression_end(self.code, place[1])
         index = ((ahead.end(), end),) if ahead else ()
         if ahead and re.search(r"\*\s*\(\s*$", before):
-            return Use(match.span(), index, unit, True, root)
-        followed = self._followed(match, before, index[0] if index else (end, end), one)
+            return Use(place, index, unit, True, root)
+        if (listed := LISTED.search(before)) and self.code[end] in ",}":
+            declared = re.split(r"[;{}]", before[: listed.start()])[-1]
+            start, size = self.code.find("}", end) + 1, self._bytes(declared, unit)
+            scope = end_of_block(self.code, start)
+            self._also(
+                _Name(listed["name"], start, scope, size, root, is_list=True, is_parameter=one.is_parameter)
+            )
+            return Use(place, index or (ZERO,), unit, True, root)
+        followed = self._followed(place, before, index[0] if index else (end, end), one)
         if followed is not None:
-            begins = any(place == (index[0] if index else (end, end))[0] for _, place in self.moving)
-            return Use(match.span(), (ZERO,) if begins or not index else index, unit, True, followed)
+            begins = any(first == (index[0] if index else (end, end))[0] for _, first in self.moving)
+            return Use(place, (ZERO,) if begins or not index else index, unit, True, followed)
         handed_on = ahead and CAST_ADDRESS.search(before) and self.code[end] == ")"
-        return Use(match.span(), index if handed_on else (), unit, False, root)
+        return Use(place, index if handed_on else (), unit, False, root)
 
-    def _of_address(self, match: re.Match[str], one: _Name) -> Use:
+    def _of_address(self, place: Span, one: _Name) -> Use:
         """A use of an address as a number: bytes, or elements times their size, are added to it."""
-        ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
+        ahead = re.compile(r"\s*\+\s*").match(self.code, place[1])
         if ahead is None:
-            return Use(match.span(), (ZERO,), 1, False, one.root)
-        start, end = ahead.end(), _expression_end(self.code, match.end())
+            return Use(place, (ZERO,), 1, False, one.root)
+        start, end = ahead.end(), expression_end(self.code, place[1])
         size = BYTES_OF.search(self.code[start:end])
         inside = start + 1, bracket_end(self.code, start + 1) - 1
         if size is not None and self.code[start] == "(" and inside[1] + 1 == start + size.start():
             unit = self.types.get(size[1], 0)
-            return Use(match.span(), (inside,) if unit else (), unit, False, one.root)
-        return Use(match.span(), ((start, end),), 1, False, one.root)
+            return Use(place, (inside,) if unit else (), unit, False, one.root)
+        return Use(place, ((start, end),), 1, False, one.root)
 
     def _pitch(self, start: int) -> Span | None:
         """Of an address that is given to a function of tensor cores, how far its rows are apart."""
-        opening, _ = _opening(self.code, start)
+        opening, _ = open_parenthesis(self.code, start)
         head = CALLED.search(self.code[max(opening - 200, 0) : opening]) if opening >= 0 else None
         if head is None or head["name"] not in ROWS:
             return None
@@ -271,24 +284,24 @@ class Finder:
         blank = len(parts[2]) - len(parts[2].lstrip())
         return place + blank, place + len(parts[2].rstrip())
 
-    def _moving_use(self, match: re.Match[str], before: str, one: _Name) -> Use:
+    def _moving_use(self, place: Span, before: str, one: _Name) -> Use:
         """A use of a pointer that moves, which an edit makes an index of what it began at."""
-        indices = tuple(_indices(self.code, match.end()))
-        ahead = re.compile(r"\s*\+\s*").match(self.code, match.end())
-        end = match.end()
+        indices = tuple(brackets_at(self.code, place[1]))
+        ahead = re.compile(r"\s*\+\s*").match(self.code, place[1])
+        end = place[1]
         if len(indices) == 1:
             seen = re.search(r"&\s*$", before) is None
-            return Use(match.span(), indices, one.unit, seen, one.root, one.base)
+            return Use(place, indices, one.unit, seen, one.root, one.base)
         if ahead and re.search(r"\(\s*$", before):
-            end = _expression_end(self.code, match.end())
-        span = (ahead.end(), end) if ahead and end > match.end() else (match.end(), match.end())
+            end = expression_end(self.code, place[1])
+        span = (ahead.end(), end) if ahead and end > place[1] else (place[1], place[1])
         is_read = re.search(r"(?:^|[^\w\s)\]]|\breturn)\s*\*\s*(?:\(\s*)?$", before) is not None
         is_cast = re.search(r"\*\s*[)>]\s*(?:\(\s*)?$", before) is not None
         closed = is_read or self.code[end : end + 20].lstrip()[:1] in (")", ",", ";")
         known = not indices and closed and (is_read or is_cast)
-        return Use(match.span(), (span,) if known else (), one.unit, is_read, one.root, one.base)
+        return Use(place, (span,) if known else (), one.unit, is_read, one.root, one.base)
 
-    def _followed(self, match: re.Match[str], before: str, index: Span, one: _Name) -> str | None:
+    def _followed(self, place: Span, before: str, index: Span, one: _Name) -> str | None:
         """The root of an address whose uses are all found: of a pointer, or in a function that it is passed
         to. None if they are not.
 
@@ -305,7 +318,7 @@ class Finder:
             self._also(_Name(address["name"], end, scope, 1, one.root, is_address=True))
             return one.root
         if pointer is None:
-            return one.root if self._passed(match.start(), end, one) else None
+            return one.root if self._passed(place[0], end, one) else None
         name, statement = pointer["name"], re.split(r"[;{}]", before)[-1]
         scope = end_of_block(self.code, end)
         changes = list(re.compile(CHANGED.format(name)).finditer(self.code, end, scope))
@@ -327,7 +340,7 @@ class Finder:
             or len(list(moves)) < len(changes)
         ):
             return None
-        start = match.start() - len(statement.lstrip())
+        start = place[0] - len(statement.lstrip())
         opening = "(" if begins["bracket"].startswith("(") else ""
         zero = "0" if index[0] == index[1] else ""
         self.moving[start, index[0]] = f"int {name} = {opening}{zero}", one.root
@@ -362,7 +375,7 @@ class Finder:
 
     def _passed(self, start: int, end: int, one: _Name) -> bool:
         """Whether the argument at [start, end) is of a function whose uses of it can be found."""
-        opening, place = _opening(self.code, start)
+        opening, place = open_parenthesis(self.code, start)
         head = CALLED.search(self.code[max(opening - 200, 0) : opening])
         if opening < 0 or head is None or self.code[end : end + 20].lstrip()[:1] not in (",", ")"):
             return False
@@ -413,39 +426,3 @@ class Finder:
         """Where the arguments end of a call at a place; 0 if there is none."""
         opening = re.compile(r"\s*\(").match(self.code, place)
         return bracket_end(self.code, opening.end()) if opening else 0
-
-
-def _expression_end(code: str, place: int) -> int:
-    """Where the expression ends that a place is in: at a comma, semicolon, or bracket that closes another."""
-    depth = 0
-    for mark in re.compile(r"[][(){},;]").finditer(code, place):
-        if depth == 0 and mark[0] not in "[(":
-            return mark.start()
-        depth += (mark[0] in "[(") - (mark[0] in "])")
-    return len(code)
-
-
-def _opening(code: str, place: int) -> tuple[int, int]:
-    """The parenthesis that is open at a place, and how many commas follow it; -1 if there is none."""
-    depth = commas = 0
-    for at in range(place - 1, -1, -1):
-        letter = code[at]
-        if letter in ";{}":
-            break
-        depth += (letter in ")]") - (letter in "([")
-        if depth < 0:
-            return (at, commas) if letter == "(" else (-1, 0)
-        commas += letter == "," and depth == 0
-    return -1, 0
-
-
-def _indices(code: str, place: int) -> Iterator[Span]:
-    """The contents of the consecutive brackets at `place`."""
-    opening = re.compile(r"\s*\[")
-    while match := opening.match(code, place):
-        depth, place = 1, match.end()
-        start = place
-        while depth and place < len(code):
-            depth += (code[place] == "[") - (code[place] == "]")
-            place += 1
-        yield start, place - 1

@@ -245,6 +245,15 @@ def written(source: str, change: Map, size: int, line: int = 2) -> Edit | None:
             Padding(128, 4),
             4096,
         ),
+        # Pointers in an array.
+        (
+            "extern __shared__ float t[];\nfloat *a = t, *b = a + n;\nfloat *s[2] = {a, b};\n"
+            "s[i % 2][j]; *(s[0] + k); f(s[1]);\nvoid f(float *p) { p[x]; }",
+            "extern __shared__ float t[];\nfloat *a = t, *b = a + n + n / 32;\nfloat *s[2] = {a, b};\n"
+            "s[i % 2][j + j / 32]; *(s[0] + k + k / 32); f(s[1]);\nvoid f(float *p) { p[x + x / 32]; }",
+            Padding(128, 4),
+            4096,
+        ),
         # An address as a number, to which bytes are added.
         (
             "__shared__ half t[2048];\nuint32_t at = __cvta_generic_to_shared(t);\n"
@@ -336,6 +345,8 @@ def test_what_is_written(before: str, after: str, change: Map, size: int) -> Non
         ("__shared__ float t[32][32];\nt[y][x];", Padding(256, 4)),  # every second row
         ("__shared__ float t[128][8];\nt[y][x];", XorSwizzle(128, 2, 4)),  # bits of the row would change
         ("__shared__ float t[1024];\np = t;", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *s[] = {t};\nf(s);", Padding(128, 4)),
+        ("__shared__ float t[1024];\nfloat *s[] = {t};\nfloat *p = other ? s[0] : q;", Padding(128, 4)),
         ("void f(void *p) { g((int *)p); }\n__shared__ float t[1024];\nf(t);", Padding(128, 4)),
         ("extern __shared__ char t[];\nV *s = (V *)t;\ns[i];", Padding(128, 4)),  # of any size
         ("__shared__ float t[1024];\nint a = __cvta_generic_to_shared(t);\na += 4; g(a);", Padding(128, 4)),
