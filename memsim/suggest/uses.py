@@ -47,6 +47,9 @@ ADDRESS = re.compile(
 )
 # `float *s[] = {`: an array of pointers.
 LISTED = re.compile(r"\*\s*(?:const\s+)?(?P<name>\w+)\s*\[[^][]*\]\s*=\s*\{[^{};]*$")
+STRUCT = re.compile(r"\b(?:struct|class)\s+(\w+)\s*(?:<[^;{}]*>\s*)?(?::[^;{}]*)?\{")
+# `return (T *)memory`, as in the operator of a struct that stands for dynamic memory: `T *s = Shared<T>();`.
+RETURNED = re.compile(r"\boperator\b[^;{}]*\{[^{}]*\breturn\s*(?:\([\w\s]+\*\s*\)\s*)?$")
 BYTES_OF = re.compile(r"\s*\*\s*sizeof\s*\(\s*(\w+)\s*\)\s*$")
 # Functions of tensor cores that access rows of a tile, and are given how far they are apart.
 ROWS = ("load_matrix_sync", "store_matrix_sync")
@@ -114,8 +117,9 @@ class Finder:
         declaration: Declaration,
         types: Mapping[str, int],
         known: Mapping[str, int],
+        body: Span,
     ) -> None:
-        self.types, self.known = types, known
+        self.types, self.known, self.body = types, known, body
         self.code, self.array, self.declaration = code, name, declaration
         self.flat = len(declaration.extents) == 1
         self.macros = {
@@ -250,6 +254,8 @@ class Finder:
                 _Name(listed["name"], start, scope, size, root, is_list=True, is_parameter=one.is_parameter)
             )
             return Use(place, index or (ZERO,), unit, True, root)
+        if RETURNED.search(before) and self.code[end] == ";" and not index:
+            return Use(place, (ZERO,) if self._returned(place[0], one) else (), unit, True, root)
         followed = self._followed(place, before, index[0] if index else (end, end), one)
         if followed is not None:
             begins = any(first == (index[0] if index else (end, end))[0] for _, first in self.moving)
@@ -348,6 +354,21 @@ class Finder:
             self.moving[index[1], index[1] + 1] = "", one.root
         self._also(_Name(name, end, scope, unit, one.root, one.name))
         return one.root
+
+    def _returned(self, place: int, one: _Name) -> bool:
+        """Whether pointers are found that get the array's beginning from the struct around a place."""
+        structs = STRUCT.findall(self.code[:place])
+        made = (
+            rf"([\w\s]+)\*\s*(?:const\s+|__restrict__\s+)?(\w+)\s*=\s*{structs[-1]}\s*<[^<>;]*>\s*\(\s*\)\s*;"
+        )
+        found = list(re.compile(made).finditer(self.code, *self.body)) if structs else []
+        for match in found:
+            unit = self._bytes(match[1])
+            scope = end_of_block(self.code, match.end())
+            if not unit or re.compile(CHANGED.format(match[2])).search(self.code, match.end(), scope):
+                return False
+            self._also(_Name(match[2], match.end(), scope, unit, one.root))
+        return bool(found)
 
     def _part(self, name: str, index: Span, one: _Name) -> tuple[str, str]:
         """The root of what is before a pointer in the array, and its own.

@@ -229,3 +229,58 @@ def test_parts_in_turn_with_others_are_one_array(tmp_path: Path) -> None:
     lines[second], lines[wide] = lines[wide], lines[second]
     found = advise(analyzed(job_of("\n".join(lines), tmp_path, 3 * 4096)))
     assert [entry.tile.name for entry in found] == ["memory"]
+
+
+# Dynamic memory of any type, by a struct with an operator; another kernel uses it, too.
+BY_OPERATOR = """
+template <class T> struct Dynamic {
+    __device__ inline operator T *() {
+        extern __shared__ int of_any_type[];
+        return (T *)of_any_type;
+    }
+    __device__ inline operator const T *() const {
+        extern __shared__ int of_any_type[];
+        return (T *)of_any_type;
+    }
+};
+template <class T> __global__ void other(T *out) {
+    T *tile = Dynamic<T>();
+    out[threadIdx.x] = tile[threadIdx.x];
+}
+template <class T> __global__ void k(const T *in, T *out) {
+    T *tile = Dynamic<T>();
+    int x = threadIdx.x, y = threadIdx.y;
+    tile[y * 32 + x] = in[y * 32 + x];
+    __syncthreads();
+    out[y * 32 + x] = tile[x * 32 + y];
+}
+"""
+
+
+def test_a_struct_with_an_operator_stands_for_dynamic_memory(tmp_path: Path) -> None:
+    case = Case(BY_OPERATOR, (32, 32), ((1024, "float32"), (1024, "float32")))
+    job = case.job(tmp_path)
+    job = replace(
+        job, kernel=replace(job.kernel, name="k<float>"), launch=replace(job.launch, shared_bytes=4096)
+    )
+    found = suggest(analyzed(job), job)
+    proof = found.proof
+    assert proof is not None
+    assert conflicts(proof.analysis) == 0
+    assert differing_results(job, proof.job) == ()
+    before_it, _, ours = proof.edit.new.partition("void k(")
+    assert before_it == BY_OPERATOR.partition("void k(")[0]
+    assert "tile[x * 33 + y]" in ours
+
+
+def test_an_operator_whose_pointers_are_not_found_gives_no_edit(tmp_path: Path) -> None:
+    text = BY_OPERATOR.replace(
+        "T *tile = Dynamic<T>();\n    int x", "Dynamic<T> d;\n    T *tile = d;\n    int x"
+    )
+    job = Case(text, (32, 32), ((1024, "float32"), (1024, "float32"))).job(tmp_path)
+    job = replace(
+        job, kernel=replace(job.kernel, name="k<float>"), launch=replace(job.launch, shared_bytes=4096)
+    )
+    (advice,) = advise(analyzed(job))
+    assert advice.proposals
+    assert all(each.edit is None for each in advice.proposals)
