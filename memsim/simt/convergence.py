@@ -153,6 +153,8 @@ class Convergence:
             meeting.members = self._with(meeting, active, members)
             meeting.mask = either(meeting.mask, active)
         self.release(key)
+        if any(one.op.flow is Flow.WARP_SYNC for one in self.waiting.values()):
+            self.check()  # whether others wait for lanes that are stuck by now
         return None
 
     def _with(self, meeting: Meeting, active: Mask, members: np.ndarray) -> np.ndarray:
@@ -169,17 +171,38 @@ class Convergence:
             return True
         here = self.machine.words_of(active)
         missing = members & self.machine.words_of(self.machine.alive) & ~here
-        excused = self.yielded.excused(op, missing)
+        excused = self._excused(op, missing, here)
         waits = missing != excused
         if (waits & (to_bools(active) if waits.shape[1] > 1 else here != 0)).any():
             return False
         self.yielded.clear(op, active, excused)
         return True
 
+    def _excused(self, op: Op, missing: np.ndarray, here: np.ndarray) -> np.ndarray | int:
+        """Those of the `missing` lanes that `op`, where lanes are `here`, does not wait for.
+
+        BSYNC does not for those that have yielded, nor for those that are stuck at a WARPSYNC: they wait for
+        lanes that wait, too. The sanitizer tells of these, and its execution ends.
+        """
+        if op.flow is not Flow.WAIT_BARRIER or not missing.any():
+            return 0
+        lanes = self.yielded.lanes()
+        at_syncs = [
+            one for one in self.waiting.values() if one.op.flow is Flow.WARP_SYNC and not one.returning
+        ]
+        if at_syncs and self.machine.collect is None:
+            blocked = reduce(or_, (self.machine.words_of(one.mask) for one in self.waiting.values()), here)
+            running = self.machine.words_of(self.machine.alive) & ~blocked
+            for one in at_syncs:
+                stuck = both(one.mask, from_bools((one.members & running) == 0))
+                lanes = lanes | self.machine.words_of(stuck)
+        return 0 if type(lanes) is int else missing & lanes
+
     def check(self) -> None:
-        """Release lanes that no longer wait for anyone, because others have exited."""
+        """Release lanes that no longer wait for anyone, because others have exited, or are stuck."""
         for key in list(self.waiting):
-            self.release(key)
+            if key in self.waiting:
+                self.release(key)
 
     def release(self, key: tuple[int, int]) -> None:
         """Release lanes of a meeting that no longer wait for anyone."""
@@ -188,7 +211,7 @@ class Convergence:
             return
         alive, here = self.machine.words_of(self.machine.alive), self.machine.words_of(meeting.mask)
         missing = meeting.members & alive & ~self._arrived(meeting, here)
-        excused = self.yielded.excused(meeting.op, missing)
+        excused = self._excused(meeting.op, missing, here)
         released = missing == excused
         if not (released & ((here & alive) != 0)).any():
             if meeting.op.index in self.code.dataflow.alike:
@@ -325,7 +348,7 @@ class YieldedLanes:
         others = self.machine.words_of(self.machine.alive) & ~lanes
         if not ((lanes != 0) & (others != 0)).any():
             return False
-        if ((lanes != 0) & (self._lanes() != 0)).any():
+        if ((lanes != 0) & (self.lanes() != 0)).any():
             self.machine.listener.uncertain(
                 f"lanes that yield at {op.where} while others of their warp have: the order is not known"
             )
@@ -341,11 +364,6 @@ class YieldedLanes:
             self.groups.ready.append(Group(op.index + 1, rest))
         self.groups.parked.append(Group(op.index + 1, active, yields=True))
         return True
-
-    def excused(self, op: Op, missing: np.ndarray) -> np.ndarray | int:
-        """Those of the `missing` lanes that `op` does not wait for, because they have yielded."""
-        yielded = self._lanes() if op.flow is Flow.WAIT_BARRIER else 0
-        return 0 if type(yielded) is int else missing & yielded
 
     def clear(self, op: Op, passing: Mask, excused: np.ndarray | int) -> None:
         """Clear the barriers that lanes pass while others of them are excused."""
@@ -364,7 +382,7 @@ class YieldedLanes:
                     )
                 group.passed = slot
 
-    def _lanes(self) -> np.ndarray | int:
+    def lanes(self) -> np.ndarray | int:
         """The lanes that have yielded and not gone on: words as of `Machine.words_of`, or 0."""
         words = (self.machine.words_of(group.mask) for group in self.groups.parked if group.yields)
         return reduce(or_, words, 0)
