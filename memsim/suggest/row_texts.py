@@ -46,6 +46,7 @@ struct row_of_thread {
         uint4 all;
         T one[LENGTH];
     };
+    T last; // that was stored
     int held;
     __device__ __forceinline__ row_of_thread(const T *) : all(make_uint4(0, 0, 0, 0)), held(0) {}
     __device__ __forceinline__ T shifted(T last) {
@@ -75,6 +76,7 @@ struct row_of_thread {
     }
     // Stores a value at `at`, which is the place after the last.
     __device__ __forceinline__ void put(T *at, T value) {
+        last = value;
         if (held == 0 && (unsigned long long)at % 16) {
             *at = value;
             return;
@@ -105,19 +107,25 @@ BY_WARPS = RowText(
     """\
 // A row along which a thread walks. The lanes of a warp move pieces of their rows side by side, through tiles
 // of shared memory: one for each row of the source, by its NUMBER.
+template <int BYTES, int WARPS, int NUMBER, bool WIDE>
+struct row_tile {
+    static __device__ __forceinline__ unsigned char *of(unsigned warp) {
+        __shared__ alignas(8) unsigned char all[WARPS][32 * (BYTES + 8)];
+        return all[warp];
+    }
+};
 template <typename T, int BYTES, int WARPS, int NUMBER>
 struct row_of_thread {
     static const int LENGTH = BYTES / sizeof(T), PITCH = LENGTH + (sizeof(T) < 4 ? 4 / sizeof(T) : 1);
     static const int AT_ONCE = LENGTH % 8 ? LENGTH % 4 ? 2 : 4 : 8;
     static_assert(LENGTH > 1, "an element is longer than a piece of a row");
-    T *all, *own;
+    T *all, *own, last; // that was stored
     int place, end;
     static __device__ __forceinline__ unsigned thread() {
         return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
     }
     __device__ __forceinline__ row_of_thread(const T *) : place(0), end(0) {
-        __shared__ alignas(4) T tiles[WARPS][32 * PITCH];
-        all = tiles[thread() / 32 % WARPS];
+        all = (T *)row_tile<BYTES, WARPS, NUMBER, sizeof(T) == 8>::of(thread() / 32 % WARPS);
         own = all + thread() % 32 * PITCH;
     }
     // Whether a row can be moved by others: the block is no larger than expected, and the row not a thread's.
@@ -198,6 +206,7 @@ struct row_of_thread {
     }
     // Stores a value at `at`, which is the place after the last.
     __device__ __forceinline__ void put(T *at, T value) {
+        last = value;
         if (!is_shared(at)) {
             *at = value;
             return;

@@ -49,7 +49,7 @@ _LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
 @dataclass(frozen=True, slots=True)
 class _Access:
     """`array[index]` in a loop. value: what it is assigned, None for a load; left: how many elements the row
-    has from there on, in C. always: whether each iteration makes it.
+    has from there on, in C. always: whether each iteration makes it. operator: of `array[index] += value`.
     """
 
     node: Node
@@ -59,6 +59,7 @@ class _Access:
     value: Node | None
     left: str
     always: bool
+    operator: str = ""
 
     @property
     def elements(self) -> tuple[int, str, str]:
@@ -114,23 +115,34 @@ class _Rows(KernelTree):
         for one in (each for function in functions for each in self._accesses(function)):
             groups.setdefault(one.elements, []).append(one)
         room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
-        size = self.row.chunk(len(groups), self.warps, room)
+        at_once: dict[int, int] = {}  # rows of a loop and those in it; others take the same tiles
+        for some in groups.values():
+            outer = _outermost(some[0].loop) if len(functions) == 1 else 0
+            stores = [each for each in some if each.value is not None]
+            at_once[outer] = at_once.get(outer, 0) + 1 + bool(stores and _is_loaded(some, stores[0]))
+        size = self.row.chunk(max(at_once.values(), default=0), self.warps, room)
         if size is None:
             return None
         found: list[Replacement] = []
         names: list[str] = ["blockDim.x"]
         loops: dict[int, tuple[Node, list[str], list[str]]] = {}
+        taken: dict[int, int] = {}
         for number, some in enumerate(groups.values()):
             one, name = some[0], f"{some[0].array}_row{number}"
-            changed = self._changed(some, name)
+            store = next((each for each in some if each.value is not None), None)
+            changed = self._changed(some, store, name)
             if changed is None:
                 continue
             found += changed
             names += [each for each in names_in(one.index, one.left) if each not in names]
             _, opening, closing = loops.setdefault(one.loop.start_byte, (one.loop, [], []))
-            row = self.row.opening.format(array=one.array, number=number, warps=self.warps, bytes=size)
-            opening.append(f"auto {name} = {row};")
-            if one.value is not None:
+            rows = [name] if store is None else [name, *([f"{name}_in"] if _is_loaded(some, store) else [])]
+            for each in rows:
+                outer = _outermost(one.loop) if len(functions) == 1 else 0
+                taken[outer] = place = taken.get(outer, -1) + 1
+                row = self.row.opening.format(array=one.array, number=place, warps=self.warps, bytes=size)
+                opening.append(f"auto {each} = {row};")
+            if store is not None:
                 opening.append(f"auto {name}_end = {one.array};")
                 closing.append(f"{name}.close({name}_end);")
         if not found:
@@ -203,10 +215,13 @@ class _Rows(KernelTree):
         assigned = node.parent is not None and node.parent.type == "assignment_expression"
         is_target = assigned and node.parent is not None and node.parent.children[0] == node
         value = self._value(node) if is_target else None
-        if (is_target and value is None) or not self._alone(inside, array, index, value is not None):
+        if (is_target and value is None) or not self._alone(inside, array, index):
             return None
+        operator = (
+            "" if value is None or node.parent is None else self.tree.text(node.parent.children[1])[:-1]
+        )
         always &= not re.search(r"\bcontinue\b", self.text[inside.start_byte : node.start_byte])
-        return _Access(node, loop, array, index, value, left, always) if always or value is None else None
+        return _Access(node, loop, array, index, value, left, always, operator)
 
     def _counted(self, loop: Node) -> tuple[str, str] | None:
         """The variable that a loop counts by one, and how many iterations there are from its value on."""
@@ -223,60 +238,95 @@ class _Rows(KernelTree):
         return variable, f"(long long)({end}) - {variable}" + (" + 1" if sign.type == "<=" else "")
 
     def _value(self, node: Node) -> Node | None:
-        """The value of a statement `array[index] = value;`."""
+        """The value of a statement `array[index] = value;`, or `+=`."""
         parent = node.parent
         alone = (
             parent is not None and parent.parent is not None and parent.parent.type == "expression_statement"
         )
-        return parent.children[2] if alone and parent is not None and parent.children[1].type == "=" else None
+        return parent.children[2] if alone and parent is not None else None
 
-    def _alone(self, inside: Node, array: str, index: str, stored: bool) -> bool:
-        """Whether nothing else in a loop may concern the elements: other uses of an array that is stored to,
-        stores to one that is loaded from.
+    def _alone(self, inside: Node, array: str, index: str) -> bool:
+        """Whether nothing else in a loop may concern the elements: more than one store, other elements of an
+        array that is stored to.
         """
-        uses = [one for one in walk(inside) if one.type == "identifier" and self.tree.text(one) == array]
-        if stored:
-            return len(uses) == 1
-        for use in uses:
+        targets, others = 0, False
+        for use in walk(inside):
+            if use.type != "identifier" or self.tree.text(use) != array:
+                continue
             node = use.parent
             if node is None or node.type != "subscript_expression" or node.children[0] != use:
                 return False
             around = node.parent
-            changed = around is not None and around.type in ("assignment_expression", "update_expression")
-            if (
-                around is None
-                or around.type == "pointer_expression"
-                or (changed and around.children[0] == node)
-            ):
+            if around is None or around.type in ("pointer_expression", "update_expression"):
                 return False
-        return bool(index)
+            targets += around.type == "assignment_expression" and around.children[0] == node
+            others |= "".join(_index(self.tree.text(node)).split()) != "".join(index.split())
+        return targets == 0 or (targets == 1 and not others)
 
-    def _changed(self, some: list[_Access], name: str) -> list[Replacement] | None:
-        """The accesses to one element of an iteration, which is read once."""
-        one = some[0]
-        if not any(each.always for each in some):
+    def _is_stored(self, one: _Access) -> bool:
+        """Whether a loop stores to the array."""
+        return any(
+            node.type == "assignment_expression"
+            and node.children[0].type == "subscript_expression"
+            and self.tree.text(node.children[0].children[0]) == one.array
+            for node in walk(one.loop)
+        )
+
+    def _changed(self, some: list[_Access], store: _Access | None, name: str) -> list[Replacement] | None:
+        """The accesses to one element of an iteration, which is read and stored once."""
+        one, address = some[0], f"&{some[0].array}[{some[0].index}]"
+        if not any(each.always for each in some) or (store is None and self._is_stored(one)):
             return None
-        address = f"&{one.array}[{one.index}]"
-        start, end = one.node.start_byte, one.node.end_byte
-        if one.value is not None:
-            return [
-                Replacement(
-                    start, one.value.start_byte, f"{name}_end = {address} + 1, {name}.put({address}, "
-                ),
-                Replacement(one.value.end_byte, one.value.end_byte, ")"),
-            ]
-        if len(some) == 1:
+        if store is None and len(some) == 1:
             return [Replacement(*self.span(one.node), f"{name}({address}, {one.left})")]
-        inside = one.loop.child_by_field_name("body")
-        if inside is None or set(re.findall(r"\w+", one.index)) & set(initializers(self.tree.text(inside))):
+        found, loads = [], name
+        if store is not None:
+            if not store.always or store.value is None:
+                return None
+            loads, start, value = f"{name}_in", store.node.start_byte, store.value
+            old = f"{name}_value {store.operator} (" if store.operator else ""
+            put = f"{name}_end = {address} + 1, {name}.put({address}, {old}"
+            found += [
+                Replacement(start, value.start_byte, put),
+                Replacement(value.end_byte, value.end_byte, ")" * (2 if old else 1)),
+            ]
+        for each in some:
+            if each is not store:
+                stored = store is not None and store.node.start_byte < each.node.start_byte
+                inside = store is not None and each.node.end_byte <= _end(store)
+                new = f"{name}.last" if stored and not inside else f"{name}_value"
+                found.append(Replacement(*self.span(each.node), new))
+        if store is not None and not _is_loaded(some, store):
+            return found
+        body = one.loop.child_by_field_name("body")
+        if body is None or set(re.findall(r"\w+", one.index)) & set(initializers(self.tree.text(body))):
             return None
-        is_block = inside.type == "compound_statement"
-        first = f" const auto {name}_value = {name}({address}, {one.left});"
-        start, end = inside.start_byte, inside.end_byte
-        reads = [Replacement(*self.span(each.node), f"{name}_value") for each in some]
-        if is_block:
-            return [Replacement(start + 1, start + 1, first), *reads]
-        return [Replacement(start, start, f"{{{first} "), *reads, Replacement(end, end, " }")]
+        first = f" const auto {name}_value = {loads}({address}, {one.left});"
+        start, end = body.start_byte, body.end_byte
+        if body.type == "compound_statement":
+            return [Replacement(start + 1, start + 1, first), *found]
+        return [Replacement(start, start, f"{{{first} "), *found, Replacement(end, end, " }")]
+
+
+def _outermost(loop: Node) -> int:
+    """Where the outermost loop around a loop begins."""
+    place, around = loop.start_byte, loop.parent
+    while around is not None and around.type != "function_definition":
+        place = around.start_byte if around.type.endswith(("for_statement", *_OTHER_LOOPS)) else place
+        around = around.parent
+    return place
+
+
+def _end(store: _Access) -> int:
+    """Where the value of a store ends."""
+    return store.node.end_byte if store.value is None else store.value.end_byte
+
+
+def _is_loaded(some: list[_Access], store: _Access) -> bool:
+    """Whether an element is read before it is stored."""
+    return bool(store.operator) or any(
+        each is not store and each.node.end_byte <= _end(store) for each in some
+    )
 
 
 def _index(access: str) -> str:

@@ -72,6 +72,20 @@ extern "C" __global__ void k(const float *in, float *out, const int *first, int 
     out[first[n] + i] = at;
 }
 """
+#: A row's own sum: elements that are read again when they have been stored, and that change.
+SHARES = """
+extern "C" __global__ void k(float *row, int *whole, int n, int m) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float *own = row + i * m, sum = 0;
+    for (int j = 0; j < m; j++) {
+        own[j] = own[j] * own[j] + 1;
+        sum += own[j];
+    }
+    for (int j = 0; j < m; j++) own[j] /= sum;
+    for (int j = 0; j < m; j++) whole[i * m + j] -= own[j] * 100;
+}
+"""
 
 
 def needless(analysis: Analysis) -> int:
@@ -175,6 +189,22 @@ def test_a_row_in_a_function(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_rows_that_change(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SHARES)
+    numbers = np.random.default_rng(4).random(150 * 37).astype(np.float32)
+    args = [numbers, np.full(150 * 37, 7, np.int32), 150, 37]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    cure = rows_of_threads(job, analyzed(job))[-1]
+    assert cure.name == BY_WARPS.name
+    assert "sum += own_row0.last;" in cure.edit.new
+    assert needless(cure.analysis) < needless(cure.before) / 10
+    assert differing_results(job, cure.job) == ()
+    tried = [one.outcome for one in at_other_values(job, cure) if one.name == "m"]
+    assert SAME in tried
+    assert set(tried) <= {SAME, ""}
+
+
+@pytest.mark.slow
 def test_segments_of_other_lengths(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text(SEGMENTS)
     draw = np.random.default_rng(3)
@@ -196,7 +226,8 @@ def test_segments_of_other_lengths(tmp_path: Path) -> None:
         "if (j % 3) sum += in[i * m + j];",
         "{ if (sum > 9.f) continue; sum += in[i * m + j]; }",
         "{ out[i * m + j] = out[i * m + j + 1] + 1; }",  # what is stored is read by others of the loop
-        "{ out[i * m + j] += 1; }",
+        "{ out[i * m + j] = 1; out[i * m + j] += in[j]; }",  # stored twice
+        "{ if (j & 1) out[i * m + j] = j; sum += out[i * m + j]; }",
         "{ const volatile float *now = in; sum += now[i * m + j]; }",
         "{ sum += in[i * m + j]; __syncthreads(); }",
         "{ sum += in[i * m + j]; if (sum > 9.f) { j += 1; } }",
