@@ -50,6 +50,7 @@ def summary() -> str:
         for what, count in (
             ("kernels with waste", lambda lines: f"{len(lines)}"),
             ("projects", lambda lines: f"{len({line['project'] for line in lines})}"),
+            ("measured, on which commit", _commits),
             ("**cured, the whole of it**", lambda lines: _of(lines, "whole")),
             ("cured in part, a quarter or more of it", lambda lines: _of(lines, "part")),
             ("less, or nothing", lambda lines: _of(lines, "none")),
@@ -62,6 +63,11 @@ def summary() -> str:
         )
     ]
     return f"{table(('', *HALVES), rows, 'lrr')}\n"
+
+
+def _commits(lines: Sequence[Line]) -> str:
+    counts = Counter(line["commit"] for line in lines).most_common()
+    return ", ".join(f"{count} on {commit}" for commit, count in counts)
 
 
 def _of(lines: Sequence[Line], cure: str) -> str:
@@ -133,8 +139,9 @@ def kernels(half: str) -> str:
             f"{_unit(kind)} {now[0]:,} -> {line['left'][kind][0]:,}" for kind, now in line["waste"].items()
         )
         steps = "; ".join(dict.fromkeys(step["name"] for step in line["steps"])) or "-"
-        rows.append((line["project"], f"`{name}`", waste, line["cure"], steps))
-    return f"{table(('project', 'kernel', 'waste, and what is left', 'cure', 'edits'), rows, 'lllll')}\n"
+        rows.append((line["project"], f"`{name}`", waste, line["cure"], steps, line["commit"]))
+    heads = ("project", "kernel", "waste, and what is left", "cure", "edits", "commit")
+    return f"{table(heads, rows, 'llllll')}\n"
 
 
 def _unit(kind: str) -> str:

@@ -20,6 +20,7 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ from studies.cures.launch import launches
 CONFLICTS, LEAST = 0.1, 32
 LEFT = 0.1  # of the waste, in a cure that is whole
 ROUNDS = 3
-SECONDS = 300
+SECONDS = 300  # of processor time, for a launch
 
 
 class Late(Exception):
@@ -64,12 +65,13 @@ def main() -> None:
     if asked.out.exists():
         done = {line["launch"]: line for line in map(json.loads, asked.out.read_text("utf-8").splitlines())}
     found = sum("waste" in line for line in done.values())
+    commit = _commit()
     for number, (project, name, job, other) in enumerate(launches(asked.half, asked.trees)):
         if name in done or asked.only not in name or number % parts != part:
             continue
         if found >= asked.kernels:
             break
-        told = {"project": project, "launch": name}
+        told = {"project": project, "launch": name, "commit": commit}
         told |= in_a_process(partial(measure, job, other, asked.keep, name))
         found += "waste" in told
         with asked.out.open("a", encoding="utf-8") as out:
@@ -77,17 +79,23 @@ def main() -> None:
         print(f"{name[:100]}: {in_words(told)}", flush=True)
 
 
+def _commit() -> str:
+    """Of this checkout."""
+    asked = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
+
+
 def in_a_process(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
     """What `work` tells, done by a process of its own: its memory goes with it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        signal.signal(signal.SIGALRM, _late)
-        signal.alarm(SECONDS)
+        signal.signal(signal.SIGPROF, _late)
+        signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
             told = work()
         except Late:
-            told = {"failed": f"takes longer than {SECONDS} s"}
+            told = {"failed": f"takes more than {SECONDS} s of processor time"}
         except MemsimError as error:
             told = {"failed": error.message}
         except Exception:
