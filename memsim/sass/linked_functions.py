@@ -32,7 +32,7 @@ class LinkedFunctions:
         """
         found: dict[int, int] = {}
         waiting = [text.index, *(section.index for section in data)]
-        while waiting:
+        while waiting and self.addresses:
             for one in self.elf.relocations.get(waiting.pop(), ()):
                 index = self._section_of(one)
                 if index in self.addresses and index not in found:
@@ -46,10 +46,10 @@ class LinkedFunctions:
 
     def code(self, text: Section, linked: Mapping[int, int]) -> bytes:
         """The bytes of a kernel's code, each section at its address."""
-        code = bytearray(text.data)
+        code = text.data
         for index, address in linked.items():
-            code += bytes(address - len(code)) + self.elf.sections[index].data
-        return bytes(code)
+            code = code.ljust(address, b"\0") + self.elf.sections[index].data
+        return code
 
 
 def linked_functions(elf: Elf, kernels: Iterable[int], functions: Mapping[str, ElfSymbol]) -> LinkedFunctions:
