@@ -58,11 +58,13 @@ def test_all_blocks_wait_for_each_other(tmp_path: Path, capfd: pytest.CaptureFix
     assert "rows: no error found" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_without_it_there_is_a_race(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     main(["exec", "--sanitize", "--", program(tmp_path, "(void)grid")])
     assert "rows: race: allocation 0" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_threads_that_do_not_come_are_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert (
         main(["exec", "--", program(tmp_path, f"if (column == 5) while (true) __syncthreads(); {WAITS}")])
@@ -71,6 +73,7 @@ def test_threads_that_do_not_come_are_told(tmp_path: Path, capfd: pytest.Capture
     assert "a grid barrier that some threads never reach" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_is_no_grid_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["exec", "--", program(tmp_path, WAITS, "cudaCGScopeInvalid")]) == 3
     assert "cudaCGSynchronize of something else than the grid" in capfd.readouterr().err

@@ -163,6 +163,7 @@ int main()
     sys.platform != "linux" or not (shutil.which("cc") and shutil.which("nvcc")),
     reason="needs Linux, a C compiler and nvcc",
 )
+@pytest.mark.slow
 def test_a_program_copies_by_them(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """One map is a parameter, the other a field of one; boxes end behind the tensor."""
     source, program = tmp_path / "copies.cu", tmp_path / "copies"

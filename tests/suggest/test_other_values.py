@@ -220,10 +220,12 @@ def outcomes_of_eight_rows(folder: Path, text: str) -> list[str]:
     return [one.outcome for one in tried if (one.name, one.value) == ("blockDim.y", 8)]
 
 
+@pytest.mark.slow
 def test_a_block_in_which_the_kernel_has_races_says_nothing(tmp_path: Path) -> None:
     text = FOUR_ROWS.replace("__sync", "if (blockDim.y < 5) __sync")
     assert outcomes_of_eight_rows(tmp_path, text) == [""]
 
 
+@pytest.mark.slow
 def test_a_block_in_which_only_the_edit_is_wrong_says_so(tmp_path: Path) -> None:
     assert outcomes_of_eight_rows(tmp_path, FOUR_ROWS) == ["out came out different"]

@@ -65,6 +65,7 @@ def test_each_pointer_to_the_beginning_has_a_layout_of_its_own(tmp_path: Path) -
     )  # of the same memory, not one behind the other
 
 
+@pytest.mark.slow
 def test_the_launch_in_the_file_has_room_for_the_larger_one(tmp_path: Path) -> None:
     main = "int main() { float *p = 0; k<<<1, dim3(32, 32), 8192>>>(p, p); }\n"
     job = job_of(TRANSPOSED.replace('extern "C" ', "") + main, tmp_path)
@@ -204,6 +205,7 @@ extern "C" __global__ void k(const float *in, float *out) {
 """
 
 
+@pytest.mark.slow
 def test_buffers_of_one_function_have_the_layout_of_one(tmp_path: Path) -> None:
     job = job_of(BUFFERS, tmp_path, 3 * 4096)
     found = suggest(analyzed(job), job)
@@ -257,6 +259,7 @@ template <class T> __global__ void k(const T *in, T *out) {
 """
 
 
+@pytest.mark.slow
 def test_a_struct_with_an_operator_stands_for_dynamic_memory(tmp_path: Path) -> None:
     case = Case(BY_OPERATOR, (32, 32), ((1024, "float32"), (1024, "float32")))
     job = case.job(tmp_path)
