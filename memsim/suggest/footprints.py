@@ -39,7 +39,7 @@ _COUNTED = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Footprint:
+class AccessedElements:
     """Numbers of elements. always: that each call accesses; every: that one may access.
 
     loads, stores: whether they are read, and assigned.
@@ -63,7 +63,7 @@ class Footprint:
 
 _ONE = frozenset({0})
 #: Of functions of CUDA's libraries, by name and argument. It is no matter that not each byte is assigned.
-KNOWN = {("curand_init", 3): Footprint(_ONE, _ONE, loads=True, stores=True)}
+KNOWN = {("curand_init", 3): AccessedElements(_ONE, _ONE, loads=True, stores=True)}
 
 
 class Footprints:
@@ -78,7 +78,7 @@ class Footprints:
                 name = re.match(r"[\w:]*", tree.text(declared).lstrip("*& "))
                 self._functions[name[0] if name else ""].append(node)
 
-    def of_call(self, call: Node, place: int, depth: int = DEPTH) -> Footprint | None:
+    def of_call(self, call: Node, place: int, depth: int = DEPTH) -> AccessedElements | None:
         """What a call accesses behind the argument at a place; None if that is not known."""
         name = re.match(r"[\w:]*", self.tree.text(call.children[0]))
         if name and (name[0], place) in KNOWN:
@@ -100,14 +100,14 @@ class Footprints:
         if not known or len(known) < len(parts):
             return None
         stored = [part for part in known if part.stores] or known
-        return Footprint(
+        return AccessedElements(
             frozenset().union(*(part.always for part in stored)),
             frozenset().union(*(part.every for part in known)),
             any(part.loads for part in known),
             any(part.stores for part in known),
         )
 
-    def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[Footprint | None]:
+    def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[AccessedElements | None]:
         """What each use of a pointer accesses; None for a use that is not known."""
         for node in walk(body):
             if node.type != "identifier" or self.tree.text(node) != name or node.parent is None:
@@ -120,10 +120,10 @@ class Footprints:
                 found = self._copied(call, place) if is_bytes else None
                 found = found or self.of_call(call, place, depth - 1)
             if found is not None and not self._is_always(node, body):
-                found = Footprint(frozenset(), found.every, found.loads, found.stores)
+                found = AccessedElements(frozenset(), found.every, found.loads, found.stores)
             yield found
 
-    def _copied(self, call: Node, place: int) -> Footprint | None:
+    def _copied(self, call: Node, place: int) -> AccessedElements | None:
         """The bytes that a `memcpy` of a number of them copies."""
         given = call.child_by_field_name("arguments")
         if self.tree.text(call.children[0]) != "memcpy" or given is None or len(given.named_children) != 3:
@@ -132,9 +132,9 @@ class Footprints:
         if count is None or not 0 < count <= MOST or place > 1:
             return None
         every = frozenset(range(count))
-        return Footprint(every, every, place == 1, place == 0)
+        return AccessedElements(every, every, place == 1, place == 0)
 
-    def _element(self, node: Node, body: Node) -> Footprint | None:
+    def _element(self, node: Node, body: Node) -> AccessedElements | None:
         """The elements that a subscript accesses; None if these are no numbers."""
         around = node.parent
         if around is None or around.type in ("pointer_expression", "field_expression"):
@@ -152,7 +152,7 @@ class Footprints:
             if number is None or not 0 <= number < MOST:
                 return None
             found.add(number)
-        return Footprint(frozenset(found), frozenset(found), loads, stores)
+        return AccessedElements(frozenset(found), frozenset(found), loads, stores)
 
     def _loops(self, node: Node, body: Node) -> Iterator[tuple[str, range]]:
         """The variables of the loops around a node, with the values that they take."""

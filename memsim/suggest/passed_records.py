@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Replacement
-from memsim.suggest.footprints import Footprint, Footprints, may_be_left_out
+from memsim.suggest.footprints import AccessedElements, Footprints, may_be_left_out
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
 
@@ -35,7 +35,7 @@ class Passed:
     base: str
     statement: Node
     condition: str
-    elements: Footprint
+    elements: AccessedElements
     length: int
 
     def moved(self, source: KernelTree, name: str, warps: int) -> list[Replacement]:
@@ -148,7 +148,7 @@ def _is_alone(
     statement: Node,
     base: str,
     pointers: Mapping[str, str],
-    elements: Footprint,
+    elements: AccessedElements,
 ) -> bool:
     """Whether nothing else of a kernel concerns the elements: another use of a pointer to what is assigned, a
     store to what is read.

@@ -27,7 +27,7 @@ from memsim.suggest.edit import Edit
 from memsim.suggest.layout_edit import edit, row_factors
 from memsim.suggest.maps import UNCHANGED, Map, Padding, candidates
 from memsim.suggest.tiles import Tile, tiles, view
-from memsim.suggest.uses import Part
+from memsim.suggest.uses import PartOfArray
 from memsim.suggest.writing import Writing, writing
 from memsim.trace.trace import Trace
 
@@ -129,7 +129,7 @@ def _of_array(analysis: Analysis, tile: Tile, arguments: Mapping[str, int]) -> I
 def _view(analysis: Analysis, tile: Tile, one: Writing, lines: frozenset[tuple[str, int]]) -> Tile:
     """The part of an array that a pointer has, with the accesses of some lines."""
     element = min((use.unit for use in one.uses if use.unit > 1), default=1)
-    part = one.parts.get(one.tile, Part(0, ""))
+    part = one.parts.get(one.tile, PartOfArray(0, ""))
     behind = [other.first for other in one.parts.values() if other.carving == part.carving]
     end = min((first for first in behind if first > part.first), default=tile.size)
     return view(analysis, tile, one.tile, element, lines, (part.first, end), part.carving)

@@ -78,7 +78,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartOfArray:
     """Where a part of an array begins, in bytes, and the pointer to the array's beginning before it."""
 
     first: int
@@ -131,7 +131,7 @@ class Finder:
         self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1], element)]
         self.waiting += [_Name(name, *span, element) for span in self.macros.values()]
         self.moving: dict[Span, tuple[str, str]] = {}
-        self.parts: dict[str, Part] = {}  # by root
+        self.parts: dict[str, PartOfArray] = {}  # by root
         self.joined: dict[str, str] = {}  # roots that a function is given both of
         self.latest = self.carving = ""  # the root that was declared last, and the last at the beginning
 
@@ -154,9 +154,9 @@ class Finder:
                     self._join(root, carving)
 
     @property
-    def places(self) -> dict[str, Part]:
+    def places(self) -> dict[str, PartOfArray]:
         """Where the parts of the array are, by root."""
-        found: dict[str, Part] = {}
+        found: dict[str, PartOfArray] = {}
         for root, part in sorted(self.parts.items(), key=lambda each: each[1].first):
             found.setdefault(self._root(root), part)
         return found
@@ -381,13 +381,13 @@ class Finder:
             return one.root, one.root
         if text in ("", "0"):
             self.latest = self.carving = name
-            self.parts[name] = Part(0, name)
+            self.parts[name] = PartOfArray(0, name)
             return name, name
         before_it, value = one.root or self.latest, value_of(text, self.known)
         ahead = self.parts.get(one.root or self.carving)
         if not before_it or ahead is None or value is None:
             return before_it, before_it
-        self.parts[name] = Part(ahead.first + value * one.unit, ahead.carving)
+        self.parts[name] = PartOfArray(ahead.first + value * one.unit, ahead.carving)
         if not one.root and self.latest != self.carving:  # a sum of the parts ahead, which are not told apart
             for root in (name, self.latest):
                 self._join(root, self.carving)

@@ -10,7 +10,7 @@ from memsim.analysis import Analysis
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import Declaration, constants, declarations
 from memsim.suggest.tiles import Tile
-from memsim.suggest.uses import EFFECT, ZERO, Finder, Part, Span, Use
+from memsim.suggest.uses import EFFECT, ZERO, Finder, PartOfArray, Span, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Writing:
     twins: tuple[tuple[Span, ...], ...] = ()
     launches: tuple[Span, ...] = ()
     moving: tuple[tuple[Span, str, str], ...] = ()
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, PartOfArray] = field(default_factory=dict)
     functions: tuple[tuple[str, Span], ...] = ()
 
     @property

@@ -11,7 +11,7 @@ from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.source.syntax import parse
-from memsim.suggest.footprints import Footprint, Footprints
+from memsim.suggest.footprints import AccessedElements, Footprints
 from memsim.suggest.kernel_tree import walk
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
@@ -120,10 +120,10 @@ def test_footprints() -> None:
         if node.type == "call_expression" and node.start_byte > kernel
     }
     five = frozenset(range(5))
-    assert of["area"] == Footprint(five, five, loads=True, stores=False)
-    assert of["some"] == Footprint(frozenset({0}), frozenset({0, 4}), loads=True, stores=False)
-    assert of["filled"] == Footprint(five, five, loads=False, stores=True)
-    assert of["filled_in_part"] == Footprint(
+    assert of["area"] == AccessedElements(five, five, loads=True, stores=False)
+    assert of["some"] == AccessedElements(frozenset({0}), frozenset({0, 4}), loads=True, stores=False)
+    assert of["filled"] == AccessedElements(five, five, loads=False, stores=True)
+    assert of["filled_in_part"] == AccessedElements(
         frozenset({0, 4}), frozenset({0, 1, 4}), loads=False, stores=True
     )
     assert of["other"] is None
