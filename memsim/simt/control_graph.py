@@ -70,7 +70,7 @@ class ControlGraph:
         found |= set(self.meeting.values())
         return frozenset(index for index in found if index < len(self.ops))
 
-    @property
+    @cached_property
     def entries(self) -> list[int]:
         """Where functions begin to which indirect calls may lead; not the kernel, nor those of divisions."""
         named = self.program.functions.items()
