@@ -83,6 +83,24 @@ class LaneOrder:
         met = np.where(several, by & ~groups == 0, by & groups != 0)
         return (since & met).any(0) | (~several & (by >> lanes & 1 != 0))
 
+    def joined(
+        self,
+        rows: np.ndarray,
+        warps: np.ndarray,
+        lanes: np.ndarray,
+        made: np.ndarray,
+        held: np.ndarray,
+        are_of_now: np.ndarray,
+    ) -> np.ndarray:
+        """How accesses were made of which one mark is kept: by a lane of each warp [n] as `made` says, and
+        before as `held` says, if these `are_of_now` and its own warp's.
+        """
+        joins = are_of_now & (made != 0) & (held != 0)
+        if joins.any():
+            joins &= ~self.ordered(rows, warps, lanes, held)
+        found: np.ndarray = np.where(joins, made | held & LANES | SEVERAL, made)
+        return found
+
 
 def _words(mask: bool | Part) -> np.ndarray:
     """The lanes of each warp, uint32 (rows, warps)."""

@@ -68,7 +68,7 @@ class BlockOrderListener(OrderListener):
         for row, warp in self._places(mask) if self._bulk.are_waited else ():
             now = accesses_by(self._threads.blocks[row], self._barriers[row, 0], np.int64(warp * WARP))
             for marks, cells in self._bulk.complete((row, warp)):
-                marks.who[cells], marks.age[cells] = now, self._order.ages[row]
+                marks.put(cells, now, self._order.ages[row], marks.by[cells])
         if self._is_followed_order:
             self._order.fence(*self._warps(mask), releases)
 

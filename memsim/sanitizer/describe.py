@@ -112,7 +112,8 @@ class Description:
         elif pair.together:
             cure = "one thread that stores, or an atomic"
         elif pair.same_block:
-            cure = f"__syncthreads() between {earlier.where} and {later.where}"
+            barrier = "__syncwarp()" if pair.same_warp else "__syncthreads()"
+            cure = f"{barrier} between {earlier.where} and {later.where}"
         if example.earlier < 0 and not pair.together:
             wait = f"cp.async.bulk.wait_group (without .read) behind {earlier.where}"
             if _reads_global(earlier):

@@ -17,7 +17,7 @@ THREAD = (1 << BARRIERS) - 1
 class GlobalPair(NamedTuple):
     """Two instructions that race on an array; of one block, or of several; together: in one execution; seen:
     by a flag, but no fence is behind that; unfenced: they are ordered, but by different proxies without a
-    proxy fence.
+    proxy fence; same_warp: by lanes of one warp that have diverged.
     """
 
     earlier: int
@@ -27,28 +27,41 @@ class GlobalPair(NamedTuple):
     together: bool
     seen: bool
     unfenced: bool = False
+    same_warp: bool = False
 
 
 class Cells:
-    """The last accesses to the cells of an array: who, at which age, and by which instruction. is_used: there
-    are any.
+    """The last accesses to the cells of an array: who, at which age, and by which instruction. made: how lanes
+    of diverged warps made them, as numbers of `LaneOrder`; None: none did. is_used: there are any.
     """
 
     def __init__(self, count: int) -> None:
         self.who = np.zeros(count, np.int64)
         self.age, self.by = np.zeros((2, count), np.int32)
+        self.made: np.ndarray | None = None
         self.is_used = False
 
-    def put(self, cells: np.ndarray, who: np.ndarray, age: np.ndarray, by: np.ndarray | int) -> None:
+    def put(
+        self,
+        cells: np.ndarray,
+        who: np.ndarray,
+        age: np.ndarray,
+        by: np.ndarray | int,
+        made: np.ndarray | None = None,
+    ) -> None:
         """Accesses to cells [n]."""
         self.who[cells], self.age[cells], self.by[cells] = who, age, by
         self.is_used = True
+        if made is not None and self.made is None:
+            self.made = np.zeros(len(self.who), np.int64)
+        if self.made is not None:
+            self.made[cells] = 0 if made is None else made
 
 
 @dataclass(frozen=True, slots=True)
 class CellLanes:
     """Lanes of an access as columns, once for each cell: their row, who they are, their age, the cell among
-    those of its array, and its number among all.
+    those of its array, its number among all, and how their warps run, as a number of `LaneOrder`.
     """
 
     rows: np.ndarray
@@ -56,9 +69,11 @@ class CellLanes:
     ages: np.ndarray
     cells: np.ndarray
     numbers: np.ndarray
+    made: np.ndarray | None = None
 
     def __getitem__(self, at: np.ndarray) -> CellLanes:
-        return CellLanes(*(getattr(self, name)[at] for name in self.__slots__))
+        columns = (getattr(self, name) for name in self.__slots__)
+        return CellLanes(*(None if one is None else one[at] for one in columns))
 
     @property
     def warps(self) -> np.ndarray:

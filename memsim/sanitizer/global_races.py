@@ -2,8 +2,8 @@
 
 Each cell of an array that the launch writes remembers who wrote it last, who read it last and who changed it
 by an atomic or another strong access, as one number (`memsim.order.global_order.accesses_by`), and at which
-age (`BlockOrder`). Two accesses are ordered if one warp makes both, if both are of one block with a block
-barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
+age (`BlockOrder`). Two accesses are ordered if one thread makes both, or lanes of a warp that have not
+diverged, or have met since (`LaneOrder`), if both are of one block with a block barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
 fences, a named barrier, an mbarrier, or the barrier of a cluster. A strong read counts if its value decides
 an access or a branch: a thread that does not look at a flag has not waited for it. What a copy in bulk
 writes, its warp has written when it has waited for it; what one reads may be overwritten by who has waited
@@ -26,6 +26,7 @@ from memsim.isa.program import Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
+from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN
 from memsim.sanitizer.block_order_listener import BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
@@ -74,6 +75,11 @@ class GlobalRaces(BlockOrderListener):
     def start_chunk(self, threads: Any, memory: Memory) -> None:
         super().start_chunk(threads, memory)
         self._memory = memory
+        self._lane_order = LaneOrder(len(threads.blocks), threads.shape[1] // WARP)
+
+    def run_together(self, mask: Mask) -> None:
+        if self._left >= 0 and self._followed:
+            self._lane_order.run(mask, self._threads.alive)
 
     # --- accesses ------------------------------------------------------------------------------
 
@@ -211,13 +217,17 @@ class GlobalRaces(BlockOrderListener):
         barriers = self._barriers[rows, 0] if are_blocks else np.zeros_like(rows)
         ages = self._order.ages[rows] if are_blocks else np.zeros_like(rows)
         who = accesses_by(chunk.blocks[rows], barriers, threads)
+        made = self._lane_order.made if are_blocks else None
+        if made is not None:
+            made = made[rows if len(made) > 1 else 0, threads // WARP]
         each = max(1, site.width // self.unit)
         cells = places // self.unit
         if each > 1:
             cells = (cells[:, None] + np.arange(each)).ravel()
             who, rows, ages = (np.repeat(one, each) for one in (who, rows, ages))
+            made = None if made is None else np.repeat(made, each)
         is_strong = verb == "update" or not STRONG.isdisjoint(op.form.modifiers)
-        for buffer, marks, lanes in self._by_array(cells, rows, who, ages):
+        for buffer, marks, lanes in self._by_array(cells, rows, who, ages, made):
             self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
             if is_strong and are_blocks and not self._of_block[op.index]:
                 sees = bool(op.writes) and self._threads.bounds.of_program.dataflow.decides(op.index)
@@ -225,18 +235,22 @@ class GlobalRaces(BlockOrderListener):
                 self._order.strong(lanes.rows, lanes.warps, lanes.numbers, sees, writes, verb == "update")
 
     def _by_array(
-        self, cells: np.ndarray, rows: np.ndarray, who: np.ndarray, ages: np.ndarray
+        self,
+        cells: np.ndarray,
+        rows: np.ndarray,
+        who: np.ndarray,
+        ages: np.ndarray,
+        made: np.ndarray | None = None,
     ) -> Iterator[tuple[Buffer, tuple[Cells, ...], CellLanes]]:
         """Accesses [n] to each array that is followed."""
         for buffer, marks in self._followed.values():
             first = buffer.start // self.unit
             inside = (cells >= first) & (cells < first + len(marks[0].who))
             if inside.all():
-                yield buffer, marks, CellLanes(rows, who, ages, cells - first, cells)
+                yield buffer, marks, CellLanes(rows, who, ages, cells - first, cells, made)
             elif inside.any():
-                here = np.flatnonzero(inside)
-                lanes = rows[here], who[here], ages[here], cells[here] - first, cells[here]
-                yield buffer, marks, CellLanes(*lanes)
+                lanes = CellLanes(rows, who, ages, cells - first, cells, made)
+                yield buffer, marks, lanes[np.flatnonzero(inside)]
 
     def _compare(
         self, buffer: Buffer, marks: Sequence[Cells], op: int, verb: str, is_strong: bool, lanes: CellLanes
@@ -267,7 +281,8 @@ class GlobalRaces(BlockOrderListener):
         if mine is marks[2]:
             self._read(marks, op, lanes, who)
         else:
-            mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op)
+            made = self._joined(mine, lanes) if is_strong else lanes.made
+            mine.put(cells, who, lanes.ages, op if writes or not is_strong else ~op, made)
         if writes and is_strong and self._of_block[op]:
             others = mine.who[cells] >> BLOCK != who >> BLOCK
             if others.any():
@@ -279,13 +294,21 @@ class GlobalRaces(BlockOrderListener):
         """Remember a read; of several readers that are not ordered two are kept."""
         (read, read_too), cells = marks[2:], lanes.cells
         before = read.who[cells], read.age[cells], read.by[cells]
-        read.put(cells, who, lanes.ages, op)
+        read.put(cells, who, lanes.ages, op, self._joined(read, lanes))
         ops = np.full(len(who), op)
         for apart, kept in (
             (_are_apart(before[0], who), before),
             (_are_apart(read.who[cells], who), (who, lanes.ages, ops)),
         ):
             read_too.put(cells[apart], *(column[apart] for column in kept))
+
+    def _joined(self, marks: Cells, lanes: CellLanes) -> np.ndarray | None:
+        """How lanes make accesses that are kept in place of those that others of their warps made before."""
+        if lanes.made is None or marks.made is None:
+            return lanes.made
+        here, held = _are_of_warp(marks.who[lanes.cells], lanes.who), marks.made[lanes.cells]
+        lane = lanes.who & _LANE
+        return self._lane_order.joined(lanes.rows, lanes.warps, lane, lanes.made, held, here)
 
     def _compare_winners(
         self, buffer: Buffer, mine: Cells, op: int, lanes: CellLanes, who: np.ndarray
@@ -303,6 +326,12 @@ class GlobalRaces(BlockOrderListener):
     def _unordered(self, earlier: Cells, lanes: CellLanes) -> np.ndarray:
         """Where there was an access that is not ordered with that of a lane."""
         late = _are_apart(earlier.who[lanes.cells], lanes.who)
+        if earlier.made is not None and self._lane_order.have_parted:
+            made = earlier.made[lanes.cells]
+            here = _are_of_warp(earlier.who[lanes.cells], lanes.who) & (made != 0)
+            if len(at := np.flatnonzero(here)):
+                rows, warps, who = lanes.rows[at], lanes.warps[at], lanes.who[at]
+                late[at] = ~self._lane_order.ordered(rows, warps, who & _LANE, made[at])
         if self._order.is_used and late.any():
             at = np.flatnonzero(late)
             late[at] = ~self._knows(KNOWN, earlier, lanes[at])
@@ -329,11 +358,13 @@ class GlobalRaces(BlockOrderListener):
         by = np.where(by < 0, ~by, by)
         same = earlier >> BLOCK == who >> BLOCK
         seen = self._knows(SEEN, marks, lanes) if self._order.is_used and not together else np.False_
-        kinds = by.astype(np.int64) << 2 | seen << 1 | same
+        in_warp = _are_of_warp(earlier, who) & (not together)
+        kinds = by.astype(np.int64) << 3 | in_warp << 2 | seen << 1 | same
         for kind in np.unique(kinds).tolist():
             at = np.flatnonzero(kinds == kind)
             one = at[0]
-            pair = GlobalPair(kind >> 2, op, buffer.name, bool(kind & 1), together, bool(kind & 2), unfenced)
+            flags = bool(kind & 1), together, bool(kind & 2), unfenced, bool(kind & 4)
+            pair = GlobalPair(kind >> 3, op, buffer.name, *flags)
             if pair not in self.found:
                 thread = -1 if self._is_copy[pair.earlier] else int(earlier[one] & _NUMBER)
                 later = -1 if self._is_copy[op] else int(who[one] & _NUMBER)
@@ -355,6 +386,12 @@ def _are_apart(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
     """Where there was an access that no block barrier orders with this one; lanes of a warp are ordered."""
     found = are_unordered(earlier, who)
     found &= (earlier ^ who) & ~np.int64(_LANE) != 0
+    return found
+
+
+def _are_of_warp(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
+    """Where there was an access by the same warp, and no block barrier since."""
+    found: np.ndarray = (earlier ^ who) & ~np.int64(_LANE) == 0
     return found
 
 

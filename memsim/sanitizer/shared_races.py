@@ -16,7 +16,7 @@ import numpy as np
 
 from memsim.arch.units import WARP, WORD
 from memsim.order.warp_clocks import COPIES, OTHERS
-from memsim.order.word_marks import LANES, SEVERAL, LaneOrder
+from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_classes import BlockClasses
 from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.state.parts import Part
@@ -330,11 +330,11 @@ class SharedRaces:
             return
         place = lanes.words, lanes.holders
         held = self.made[name][place]
-        bases = self.clocks.bases[lanes.rows]
-        joins = (lanes.made != 0) & (held != 0) & (before >> AGE >= bases)
-        if joins.any():
-            joins &= ~self.lanes.ordered(lanes.rows, place[1], lanes.threads % WARP, held)
-        self.made[name][place] = np.where(joins, lanes.made | held & LANES | SEVERAL, lanes.made)
+        is_late = before >> AGE >= self.clocks.bases[lanes.rows]
+        joined = self.lanes.joined
+        self.made[name][place] = joined(
+            lanes.rows, place[1], lanes.threads % WARP, lanes.made, held, is_late
+        )
 
     def _compare(self, name: str, marks: np.ndarray, lanes: _Lanes) -> None:
         """Report those of the marks [n] or [n, warps] that are not ordered before what lanes [n] do."""

@@ -197,3 +197,64 @@ def test_the_launch_before_is_named_where_a_kernel_waits_for_it(wait: str) -> No
     assert not found.findings and [*found.limits] == [
         "the launch before, with what is accessed before griddepcontrol.wait"
     ] * bool(wait)
+
+
+#: Lanes of a warp in the two ways of a branch. {0}: in both, {1}: behind the branch.
+APART = """#pragma unroll 1
+if (t % 32 < 16) {
+  #pragma unroll 1
+  for (int j = 0; j < t % 32; j++) atomicAdd(o + i, 1.f);
+  p[i] = 1; {0}
+} else {
+  #pragma unroll 1
+  for (int j = 0; j < 40 - t % 32; j++) atomicAdd(o + i, 2.f);
+  {0} o[i] = {1};
+}
+{2}"""
+
+
+@pytest.mark.slow
+def test_lanes_that_diverged_are_ordered_by_syncwarp() -> None:
+    def of_p(*parts: str) -> list[Any]:
+        text = APART
+        for number, part in enumerate(parts):
+            text = text.replace(f"{{{number}}}", part)
+        return [one for one in sanitized(text).findings if one.array == "p"]
+
+    (one,) = of_p("", "p[i - 16]", "")
+    assert one.first.block == one.second.block and one.first.thread // 32 == one.second.thread // 32
+    assert "__syncwarp()" in one.cure and one.count == 4 * 2 * 16 and not one.doubt
+    assert not of_p("__syncwarp();", "p[i - 16]", "")
+    assert not of_p("", "1", "o[i] += p[i ^ 16];")  # where the branch ends they meet
+    assert not of_p("", "p[i]", "")
+
+
+def test_reads_by_lanes_that_diverged_are_kept_apart() -> None:
+    """A lane overwrites what lanes in the other way of a branch, and then its own way, have read."""
+    text = """#pragma unroll 1
+if (t % 32 < 16) {
+  #pragma unroll 1
+  for (int j = 0; j < t % 32; j++) atomicAdd(o + i, 1.f);
+  atomicAdd(o + i, {0});
+} else {
+  #pragma unroll 1
+  for (int j = 0; j < 40 - t % 32; j++) atomicAdd(o + i, 2.f);
+  atomicAdd(o + i, *(volatile float *)(p + i / 32 * 32 + 3));
+  if (t % 32 == 20) p[i / 32 * 32 + 3] = 1;
+}"""
+    assert {one.array for one in sanitized(text.replace("{0}", "p[i / 32 * 32 + 3]")).errors} == {"p"}
+    assert not sanitized(text.replace("{0}", "1.f")).errors
+
+
+@pytest.mark.slow
+def test_a_lock_orders_lanes_of_a_warp() -> None:
+    text = """bool done = false; volatile float *q = p;
+while (!done)
+  if (atomicCAS((int *)o, 0, 1) == 0) {
+    /*acquire*/ __threadfence();
+    q[0] = q[0] + 1;
+    /*release*/ __threadfence();
+    atomicExch((int *)o, 0); done = true;
+  }"""
+    assert not sanitized(text, 1, 32).errors
+    assert not sanitized(text, 2, 64).errors
