@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -269,6 +269,7 @@ def execute_job(
     *,
     everything: bool,
     every_branch: bool = False,
+    looked_at: Mapping[int, int] | None = None,
     memory: Memory | None = None,
     blocks: np.ndarray | None = None,
     **how: Any,
@@ -279,7 +280,8 @@ def execute_job(
     Raises:
         MemsimError: as `trace_job`.
     """
-    launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
+    what = {"everything": everything, "every_branch": every_branch, "looked_at": looked_at}
+    launch = prepared_launch(job, memory=memory, **what)
     how["allow_out_of_bounds"] = job.allow_out_of_bounds
     launch.finish(launch.run(listener, blocks, progress=progress, **how), listener)
     return launch.memory

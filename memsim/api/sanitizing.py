@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from memsim.api.running import blocks_of, execute_job
+from memsim.api.running import Deaf, blocks_of, execute_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.order.order_listener import Listeners
 from memsim.sanitizer.bulk_copies import UnfinishedCopies
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.ears import Ears
+from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.hazards import (
     BOUNDS,
@@ -29,6 +30,7 @@ from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
+from memsim.sanitizer.stored_values import StoredValues
 from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
@@ -61,6 +63,11 @@ def sanitize_job(
     else:
         raise MemsimError("the blocks of this launch need more shared memory than can be followed")
     said = Description(kernel.executable.program, kernel.sources, races.layout)
+    pairs: list[Pair | GlobalPair] = [pair for pair in races.found if isinstance(pair, Pair)]
+    pairs += ears.of_global.found
+    if RACE in tools and (stores := [*filter(None, map(said.stores, pairs))]):
+        values = StoredValues(kernel.executable.program, stores)
+        said.values = _listened(job, values, chosen, limit, new_memory)
     found: list[Hazard] = []
     faults = {
         tool: [one for one in ears.faults.values() if (one[0].kind == MBARRIER) == (tool == SYNC)]
@@ -100,6 +107,19 @@ def sanitize_job(
     )
 
 
+def _listened(
+    job: Job, values: StoredValues, chosen: Any, limit: int | None, new_memory: Callable[[], Memory] | None
+) -> StoredValues | None:
+    """What stores store, as far as the launch comes to its end."""
+    how: dict[str, Any] = {"everything": False, "blocks": chosen, "judges_order": False}
+    how |= {"looked_at": values.looked_at, "memory": None if new_memory is None else new_memory()}
+    try:
+        execute_job(job, Deaf(), None, order=values, collect=lambda _: None, chunk_threads=limit, **how)
+    except MemsimError:
+        return None
+    return values
+
+
 def _run(
     job: Job,
     progress: Callable[[float], None] | None,
@@ -118,9 +138,10 @@ def _run(
     unset = UnwrittenRegisters(kernel.executable.program, job.launch)
     ears = Ears(races, of_global, never_written, registers, masks, unset, kernel.sources)
     unfinished = UnfinishedCopies(kernel.executable.program)
-    order = Listeners(races, of_global, never_written, masks, unfinished)
+    order = Listeners(races, of_global, never_written, masks, unfinished, unset)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
+    how["looked_at"] = {**unset.looked_at, **masks.looked_at}
     try:
         execute_job(job, ears, progress, collect=ears.take, chunk_threads=limit, memory=memory, **how)
         races.finish()

@@ -89,6 +89,9 @@ class OrderListener:
     def execute(self, instruction: int) -> None:
         """What is accessed from here on, this instruction accesses."""
 
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+        """Lanes come to an instruction that the launch was asked to look at; None: it is not known which."""
+
     def access(self, instruction: int, space: str, address: Int, width: int, active: Mask) -> None:
         """Lanes access `width` bytes each, in any space; whether these are moved is told by the space."""
 

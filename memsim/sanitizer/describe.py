@@ -22,6 +22,7 @@ from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
+from memsim.sanitizer.stored_values import StoredValues, StorePair
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
@@ -43,17 +44,22 @@ DOES = {
 }
 #: The same in global memory, where it differs.
 IN_GLOBAL = {"UTMALDG": "copies from", "UTMASTG": "copies to"}
+#: What stores the registers of its own thread at once.
+STORES = ("ST", "STG", "STS")
 #: Copies that complete at an mbarrier.
 PHASED = (("bulk_store", SHARED), ("cluster_bulk_store", SHARED))
 
 
 class Description:
-    """Describes what was found in a program. layout: of shared memory."""
+    """Describes what was found in a program. layout: of shared memory. values: what stores that race have
+    stored, if that was worked out.
+    """
 
     def __init__(self, program: Program, sources: Mapping[str, str], layout: SpaceLayout) -> None:
         self.ops, self.layout, self.sources = program.ops, layout, sources
         self.graph = ControlGraph(program)
         self.constants = StoredConstants(self.graph)
+        self.values: StoredValues | None = None
         self.shapes: dict[tuple[str, int], ArrayShape | None] = {}
 
     def race(self, pair: Pair, example: Example) -> Hazard:
@@ -69,10 +75,8 @@ class Description:
             by = "a product by wgmma" if accesses[1][0].form.opcode in PRODUCTS else "a copy by TMA"
             kind = f"{by} is not ordered with an access by the generic proxy"
         if pair.together:
-            kind = "lanes store to one place at once"
-            doubt = "whether they store different values was not computed"
-        if self.constants.are_same(accesses[0][0], accesses[1][0]):
-            doubt = SAME
+            kind = f"lanes store {self._different(pair)}to one place at once"
+        doubt = self.doubt_of_values(pair.earlier, pair.later, pair.together)
         cure, where = self.cure(pair, follows), self.element(example.place, width)
         return Hazard(
             RACE, kind, found[0], example.count, cure, found[1], doubt=doubt, barriers=example.phase, **where
@@ -99,8 +103,7 @@ class Description:
         doubt = PARTIAL if is_partial and any(Trait.FENCES in op.traits for op in self.ops) else ""
         kind = "nothing orders the two accesses"
         if pair.together:
-            kind = "threads store to one place at once"
-            doubt = doubt or "whether they store different values was not computed"
+            kind = f"threads store {self._different(pair)}to one place at once"
         elif pair.seen:
             kind = "a flag has told of the first access, but no fence orders the second one behind the flag"
         cure = f"a flag: {FLAG}; grid.sync(); an atomic; or another launch"
@@ -119,12 +122,32 @@ class Description:
             if _reads_global(earlier):
                 wait = f"a wait for the phase of the mbarrier where the copy at {earlier.where} completes"
             cure = f"{wait}, then {'__syncthreads()' if pair.same_block else cure}"
-        if self.constants.are_same(earlier, later):
-            doubt = SAME
+        of_values = self.doubt_of_values(pair.earlier, pair.later, pair.together)
+        doubt = of_values if of_values == SAME else doubt or of_values
         first = FoundAccess(earlier, _does(earlier, GLOBAL), example.other, example.earlier)
         where = _global_element(short_name(pair.array), example.place, min(_width(earlier), _width(later)))
         second = self.access(pair.later, example, GLOBAL)
         return Hazard(RACE, kind, first, example.count, cure, second, doubt=doubt, **where)
+
+    def stores(self, pair: Pair | GlobalPair) -> StorePair | None:
+        """Two stores whose values matter; None if these are known, or one of both is no store."""
+        both = self.ops[pair.earlier], self.ops[pair.later]
+        if any(op.form.opcode not in STORES for op in both) or self.constants.are_same(*both):
+            return None
+        return StorePair(pair.earlier, pair.later, pair.together)
+
+    def doubt_of_values(self, earlier: int, later: int, together: bool) -> str:
+        """Why a race need not matter if two instructions store the same."""
+        if self.constants.are_same(self.ops[earlier], self.ops[later]):
+            return SAME
+        both = StorePair(earlier, later, together)
+        are_same = None if self.values is None else self.values.are_same(both)
+        return SAME if are_same else NOT_COMPARED if together and are_same is None else ""
+
+    def _different(self, pair: Pair | GlobalPair) -> str:
+        """A word, if lanes are known to store other values than each other."""
+        both = StorePair(pair.earlier, pair.later, pair.together)
+        return "different values " if self.values is not None and self.values.are_same(both) is False else ""
 
     def unwritten(self, read: Unwritten, example: Example) -> Hazard:
         """A read of shared memory that nobody wrote."""
@@ -320,6 +343,7 @@ PARTLY = "the other words that the instruction loads are written; the code may u
 UNSET = "the code may not use what it computes of it"
 #: Why it need not matter which of two stores comes last.
 SAME = "all store the same value"
+NOT_COMPARED = "whether they store different values is not known"
 #: Why a race is only possible where more orders accesses than can be followed.
 PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.

@@ -73,7 +73,7 @@ class Ears:
         """Blocks start."""
         self.started, self._chunk = True, chunk
         self.registers.start_chunk(self.races.threads)
-        self.unset.start_chunk(chunk)
+        self.unset.begin(chunk)
 
     def access(
         self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None

@@ -31,8 +31,8 @@ class GlobalPair(NamedTuple):
 
 
 class Cells:
-    """The last accesses to the cells of an array: who, at which age, and by which instruction. made: how lanes
-    of diverged warps made them, as numbers of `LaneOrder`; None: none did. is_used: there are any.
+    """The last accesses to the cells of an array: who, at which age, and by which instruction. made: how
+    lanes of diverged warps made them, as numbers of `LaneOrder`; None: none did. is_used: there are any.
     """
 
     def __init__(self, count: int) -> None:
@@ -72,8 +72,8 @@ class CellLanes:
     made: np.ndarray | None = None
 
     def __getitem__(self, at: np.ndarray) -> CellLanes:
-        columns = (getattr(self, name) for name in self.__slots__)
-        return CellLanes(*(None if one is None else one[at] for one in columns))
+        made = None if self.made is None else self.made[at]
+        return CellLanes(self.rows[at], self.who[at], self.ages[at], self.cells[at], self.numbers[at], made)
 
     @property
     def warps(self) -> np.ndarray:

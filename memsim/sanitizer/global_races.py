@@ -3,11 +3,11 @@
 Each cell of an array that the launch writes remembers who wrote it last, who read it last and who changed it
 by an atomic or another strong access, as one number (`memsim.order.global_order.accesses_by`), and at which
 age (`BlockOrder`). Two accesses are ordered if one thread makes both, or lanes of a warp that have not
-diverged, or have met since (`LaneOrder`), if both are of one block with a block barrier between them, or if who makes the later one knows of the earlier one: by a flag or a counter with
-fences, a named barrier, an mbarrier, or the barrier of a cluster. A strong read counts if its value decides
-an access or a branch: a thread that does not look at a flag has not waited for it. What a copy in bulk
-writes, its warp has written when it has waited for it; what one reads may be overwritten by who has waited
-for it (bulk_copies.py).
+diverged, or have met since (`LaneOrder`), if both are of one block with a block barrier between them, or if
+who makes the later one knows of the earlier one: by a flag or a counter with fences, a named barrier, an
+mbarrier, or the barrier of a cluster. A strong read counts if its value decides an access or a branch: a
+thread that does not look at a flag has not waited for it. What a copy in bulk writes, its warp has written
+when it has waited for it; what one reads may be overwritten by who has waited for it (bulk_copies.py).
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 All lanes that the mask of a `*_sync` function names have to come to it, those that have exited excepted, and
 each lane that comes has to be named (PTX ISA, `shfl.sync`, `vote.sync`, `bar.warp.sync`). Lanes that do not
 come are waited for forever, which ends the launch; here are those that are not named. What a shuffle returns
-of a lane that does not execute it is undefined: that is known where the code has the distance as a constant.
-Where a part of a warp executes another shuffle, its limits say so.
+of a lane that does not execute it is undefined. Where the code has no constant that says from which lane it
+reads, the launch is asked to work that out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from memsim.isa.program import Op, Program
 from memsim.order.order_listener import OrderListener, Threads
 from memsim.sanitizer.shared_races import Example
 from memsim.state.launch_memory import Memory
+from memsim.state.partial import known_bits
 from memsim.state.parts import EVERY_LANE, NO_LANE, Mask, Part
 
 _LANES = np.arange(WARP)
@@ -46,7 +47,9 @@ class _Shuffle(NamedTuple):
 
 
 class LaneMasks(OrderListener):
-    """Finds them: `found`; there `earlier` is the thread that is read from. limits: what is not known."""
+    """Finds them: `found`; there `earlier` is the thread that is read from. limits: what is not known.
+    looked_at: slots that say from which lanes shuffles read, by their instructions.
+    """
 
     def __init__(self, program: Program) -> None:
         self.found: dict[AbsentLanes, Example] = {}
@@ -57,7 +60,9 @@ class LaneMasks(OrderListener):
             for op in program.ops
             if op.form.opcode == "SHFL" and not _is_from_a_voter(op, program.ops)
         }
-        self._places = [*self._shuffles]
+        self._places = [at for at, shuffle in self._shuffles.items() if shuffle is not None]
+        computed = (self._ops[at] for at, shuffle in self._shuffles.items() if shuffle is None)
+        self.looked_at = {op.index: _slots(op) for op in computed}
 
     @property
     def is_used(self) -> bool:
@@ -88,9 +93,7 @@ class LaneMasks(OrderListener):
         each, places, counts = np.unique(words[parted], return_index=True, return_counts=True)
         for index in self._places[first:last]:
             shuffle = self._shuffles[index]
-            if shuffle is None:
-                self.limits.add(f"from which lanes the shuffle at {self._ops[index].where} reads")
-                continue
+            assert shuffle is not None
             for word, place, count in zip(each.tolist(), places.tolist(), counts.tolist()):
                 idle = _read_idle(shuffle, word)
                 if idle:
@@ -98,6 +101,31 @@ class LaneMasks(OrderListener):
                     lane, source = idle[0]
                     key = AbsentLanes(index, False)
                     self._count(key, row, warp * WARP + source, warp * WARP + lane, len(idle) * count * alike)
+
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+        if instruction not in self.looked_at:
+            return
+        op, shape = self._ops[instruction], self._threads.shape
+        words = [None if active is None else _word(one, registers, active) for one in op.form.operands[-2:]]
+        if active is None or words[0] is None or words[1] is None:
+            self.limits.add(f"from which lanes the shuffle at {op.where} reads")
+            return
+        here = self._threads.full(active).reshape(shape[0], -1, WARP)
+        parted = here.any(-1) & ~here.all(-1)
+        if not parted.any():
+            return
+        distance, limits = (
+            np.broadcast_to(one, shape).reshape(here.shape) for one in words if one is not None
+        )
+        source, valid = source_lane(
+            op.form.modifiers[0], _LANES, distance & 31, limits & 31, limits >> 8 & 31
+        )
+        read = np.take_along_axis(here, np.where(valid, source, _LANES), -1)
+        idle = here & ~read
+        if idle.any():
+            row, warp, lane = (int(one[0]) for one in np.nonzero(idle))
+            first, key = warp * WARP, AbsentLanes(instruction, False)
+            self._count(key, row, first + int(source[row, warp, lane]), first + lane, int(idle.sum()))
 
     def _count(self, key: AbsentLanes, row: int, other: int, thread: int, count: int) -> None:
         if key not in self.found:
@@ -131,6 +159,21 @@ def _is_from_a_voter(op: Op, ops: Sequence[Op]) -> bool:
                 return False
             wanted, finds = before.form.operands[-1], False
     return False
+
+
+def _slots(op: Op) -> int:
+    """The registers that say from which lane a shuffle reads, as bits."""
+    named = (one.slot for one in op.form.operands[-2:] if isinstance(one, Register))
+    return sum(1 << slot for slot in {*named} if slot is not None)
+
+
+def _word(operand: object, registers: Sequence[Any], lanes: Mask) -> np.ndarray | None:
+    """An operand in some lanes; None if it is unknown in one."""
+    constant = _constant(operand)
+    if constant is not None:
+        return np.full((1, 1), constant)
+    slot = operand.slot if isinstance(operand, Register) else None
+    return None if slot is None else known_bits(registers[slot], lanes)
 
 
 def _constant(operand: object) -> int | None:

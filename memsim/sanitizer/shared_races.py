@@ -332,9 +332,7 @@ class SharedRaces:
         held = self.made[name][place]
         is_late = before >> AGE >= self.clocks.bases[lanes.rows]
         joined = self.lanes.joined
-        self.made[name][place] = joined(
-            lanes.rows, place[1], lanes.threads % WARP, lanes.made, held, is_late
-        )
+        self.made[name][place] = joined(lanes.rows, place[1], lanes.threads % WARP, lanes.made, held, is_late)
 
     def _compare(self, name: str, marks: np.ndarray, lanes: _Lanes) -> None:
         """Report those of the marks [n] or [n, warps] that are not ordered before what lanes [n] do."""

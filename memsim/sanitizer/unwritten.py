@@ -7,14 +7,13 @@ word that is read at once, unwritten bytes beside written ones are the padding o
 A register that nobody wrote is a variable without a value: only those in constant and global memory begin
 with one (PTX ISA 5.4.4, "Initializers"). Only registers are followed that some way through the program reads
 first; in many programs there are none. A write under a guard counts as one, as does each on the ways of a
-branch that is passed by, and a read under a guard is not looked at: mostly the compiler has guarded both
-alike.
+branch that is passed by. Which lanes make a read under a guard, the launch is asked to work out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from memsim.access import Chunk, Site
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import bytes_of_piece
-from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Flow, Immediate, Trait, slots_of
+from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect, Flow, Immediate, Trait, slots_of
 from memsim.isa.program import GLOBAL, LOCAL, Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
@@ -203,14 +202,26 @@ class UnwrittenRegister(NamedTuple):
     slot: int
 
 
-class UnwrittenRegisters:
-    """Finds them: `found`. limits: what is not followed, in words."""
+class _Effect(NamedTuple):
+    """What a stretch of instructions reads first, also under guards, and which slots it writes."""
+
+    reads: tuple[UnwrittenRegister, ...]
+    guarded: tuple[UnwrittenRegister, ...]
+    writes: tuple[int, ...]
+
+
+class UnwrittenRegisters(OrderListener):
+    """Finds them: `found`. limits: what is not followed, in words. looked_at: the instructions that read such
+    slots under guards, whose own slots are followed anyway.
+    """
 
     def __init__(self, program: Program, launch: Launch) -> None:
         self.found: dict[UnwrittenRegister, Example] = {}
         self.limits: set[str] = set()
         self._ops = program.ops
-        self._reads = [_used(op, program) for op in program.ops]
+        used = [_used(op, program) for op in program.ops]
+        self._reads = [0 if op.guard else slots for op, slots in zip(program.ops, used)]
+        self._guarded = [slots if op.guard else 0 for op, slots in zip(program.ops, used)]
         self._slots = {slot: row for row, slot in enumerate(slots_of(self._read_first(program)))}
         self._of_block = launch.warps
         if len(self._slots) * launch.blocks * launch.warps > MOST_WARPS:
@@ -219,7 +230,9 @@ class UnwrittenRegisters:
         #: Which lanes of each warp of the launch have written them.
         self._written = np.zeros((len(self._slots), launch.blocks * launch.warps), np.uint32)
         self._followed = sum(1 << slot for slot in self._slots)
-        self._effects: dict[tuple[int, int], tuple[tuple[UnwrittenRegister, ...], tuple[int, ...]]] = {}
+        self.looked_at = {at: 0 for at, slots in enumerate(self._guarded) if slots & self._followed}
+        self._maybe: dict[int, list[tuple[UnwrittenRegister, np.ndarray]]] = {}
+        self._effects: dict[tuple[int, int], _Effect] = {}
 
     def _read_first(self, program: Program) -> int:
         """The slots that some way through the program reads before it writes them."""
@@ -228,7 +241,7 @@ class UnwrittenRegisters:
         for start, end in graph.basic_blocks:
             reads = writes = 0
             for op in self._ops[start:end]:
-                reads |= self._reads[op.index] & ~writes
+                reads |= (self._reads[op.index] | self._guarded[op.index]) & ~writes
                 writes |= _written_by(op)
             used[start] = reads, ~writes
         return graph.backward(lambda start, out: used[start][0] | out & used[start][1], 0).get(0, 0)
@@ -238,7 +251,7 @@ class UnwrittenRegisters:
         """Whether there are registers to look at."""
         return bool(self._slots)
 
-    def start_chunk(self, chunk: Chunk) -> None:
+    def begin(self, chunk: Chunk) -> None:
         """These warps run now, some of which may have run before."""
         self._chunk, self._warps = chunk, chunk.threads // WARP
         self._at = chunk.blocks[:, None] * self._of_block + chunk.first // WARP + np.arange(self._warps)
@@ -247,16 +260,26 @@ class UnwrittenRegisters:
         """Lanes execute the instructions from `start` up to `stop`."""
         if (start, stop) not in self._effects:
             self._effects[start, stop] = self._effect(start, stop)
-        reads, writes = self._effects[start, stop]
-        if not (reads or writes):
+        reads, guarded, writes = self._effects[start, stop]
+        if not (reads or guarded or writes):
             return
         lanes = self._words(mask)
-        for one in reads:
+        for one in (*reads, *guarded):
             never = lanes & ~self._written[self._slots[one.slot], self._at]
-            if never.any():
+            if one in guarded:
+                self._maybe.setdefault(one.instruction, []).append((one, never))
+            elif never.any():
                 self._count(one, never)
         for slot in writes:
             self._written[self._slots[slot], self._at] |= lanes
+
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+        for one, never in self._maybe.pop(instruction, ()):
+            if active is None and never.any():
+                where = self._ops[instruction].where
+                self.limits.add(f"what {where} reads that may not be written, under an unknown condition")
+            elif active is not None and (never & self._words(active)).any():
+                self._count(one, never & self._words(active))
 
     def passed_by(self, writes: int, lanes: Mask) -> None:
         """Lanes take one of the ways of a branch, which write these slots."""
@@ -268,14 +291,16 @@ class UnwrittenRegisters:
         words = mask.words if isinstance(mask, Part) else np.uint32(0xFFFFFFFF if mask else 0)
         return np.broadcast_to(words, self._at.shape).astype(np.uint32)
 
-    def _effect(self, start: int, stop: int) -> tuple[tuple[UnwrittenRegister, ...], tuple[int, ...]]:
-        """What a stretch reads first, and what it writes."""
-        reads, written = list[UnwrittenRegister](), 0
+    def _effect(self, start: int, stop: int) -> _Effect:
+        reads, guarded, written = list[UnwrittenRegister](), list[UnwrittenRegister](), 0
         for op in self._ops[start:stop]:
-            first = self._reads[op.index] & self._followed & ~written
+            first, maybe = (
+                every[op.index] & self._followed & ~written for every in (self._reads, self._guarded)
+            )
             reads += [UnwrittenRegister(op.index, slot) for slot in slots_of(first)]
+            guarded += [UnwrittenRegister(op.index, slot) for slot in slots_of(maybe)]
             written |= (first | _written_by(op)) & self._followed
-        return tuple(reads), tuple(slots_of(written))
+        return _Effect(tuple(reads), tuple(guarded), tuple(slots_of(written)))
 
     def _count(self, key: UnwrittenRegister, never: np.ndarray) -> None:
         if key not in self.found:
@@ -296,7 +321,7 @@ def _used(op: Op, program: Program) -> int:
     lanes that wait; of the predicates that it packs in a word, those that it is asked for. What it keeps of
     the register that it writes need not be used: beside a variable in a half, or unless a condition holds.
     """
-    if op.guard is not None:
+    if op.effect is Effect.CONTROL and op.guard is not None:
         return 0
     used = op.reads & ~program.barriers & (1 << SLOTS) - 1
     if not {Trait.PICKS_BYTES, Trait.SELECTS}.isdisjoint(op.traits):
@@ -305,4 +330,6 @@ def _used(op: Op, program: Program) -> int:
         mask = op.form.operands[-1]
         chosen = int(mask.value) if isinstance(mask, Immediate) else 0
         used &= ~program.predicates | chosen << PACKS[op.form.opcode]
+    if op.guard is not None and op.guard.slot is not None:
+        used &= ~(1 << op.guard.slot)
     return used

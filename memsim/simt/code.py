@@ -19,7 +19,7 @@ from memsim.simt.dataflow import Dataflow
 from memsim.simt.faults import place_in_source
 from memsim.simt.machine import ANSWER_SLOT, Machine
 from memsim.simt.margin_steps import with_margins
-from memsim.simt.steps import Step, fence_step, memory_step, unknown_effects, value_step
+from memsim.simt.steps import Step, fence_step, look_step, memory_step, unknown_effects, value_step
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both
@@ -48,7 +48,7 @@ class Code:
     """The executable form of a program. `needed`: instructions whose values are needed, all of them if None.
 
     externals: names of system functions, by the address by which the kernel calls them. known: steps of the
-    program's launches before; new ones are added.
+    program's launches before; new ones are added. looked_at: those that `OrderListener.look` is told of.
     """
 
     def __init__(
@@ -59,6 +59,7 @@ class Code:
         externals: Mapping[int, str],
         cluster: tuple[int, int, int] = (1, 1, 1),
         known: KnownSteps | None = None,
+        looked_at: frozenset[int] = frozenset(),
     ) -> None:
         self.program: Program = dataflow.program
         self.slots = max(self.program.slots, ANSWER_SLOT + 1)
@@ -68,6 +69,7 @@ class Code:
         self.needed = needed
         self.passed = dataflow.passed if needed is not None else {}
         self.cluster = cluster
+        self.looked_at = looked_at
         self.known: KnownSteps = {} if known is None else known
         self.conditions: dict[int, list[Condition]] = {}
         self.values: dict[int, IntReader] = {}
@@ -107,6 +109,7 @@ class Code:
             if segment.control is not None:
                 after |= segment.control.reads
             alone = bool(segment.steps) and all(map(works_on_lane, ops))
+            alone = alone and self.looked_at.isdisjoint(op.index for op in ops)
             self._by_lane[pc] = (touched & self.live(pc), written & after) if alone else None
         return self._by_lane[pc]
 
@@ -133,6 +136,8 @@ class Code:
                 steps.append(fence_step(Trait.FENCES in op.traits))
             if op.effect in (Effect.NONE, Effect.CONTROL) or op.guard == NEVER:
                 continue
+            if op.index in self.looked_at:
+                steps.append(look_step(op, self.binder.guard(op.guard)))
             wanted = needed is None or op.index in needed
             if wanted or op.effect is Effect.MEMORY:
                 step = self._step(op, wanted)

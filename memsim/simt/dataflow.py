@@ -106,6 +106,7 @@ class Dataflow(ControlGraph):
         self.pointers = -1
         self.spaces: Mapping[int, str] = {}
         self.same: dict[int, int] = {}
+        self.looked_at: Mapping[int, int] = {}
         #: Those to global memory of what addresses or branches may depend on, after `needed`.
         self.stores_read_again: frozenset[int] = frozenset()
         self._needed_values: frozenset[int] = frozenset()
@@ -131,17 +132,20 @@ class Dataflow(ControlGraph):
         same: dict[int, int] | None = None,
         spaces: Mapping[int, str] | None = None,
         every_branch: bool = False,
+        looked_at: Mapping[int, int] | None = None,
     ) -> frozenset[int]:
         """Instructions whose values addresses, guards and branches depend on.
 
         It includes a store if a load in it may read what is stored. `pointers`: the roots that are pointers.
         `same`: which of them may alias, as bits -> bits. `spaces`: the state space of each root's memory, as
         far as it is known; "" for a number, which is no address. every_branch: those that decide no access,
-        too; otherwise they are `passed` by, and what is only on their ways is not looked at.
+        too; otherwise they are `passed` by, and what is only on their ways is not looked at. looked_at: slots
+        whose values matter at other instructions, by the index of these; what they store matters, too.
         """
         self.spaces = spaces or {}
         self.pointers = pointers | ANYWHERE
         self.same = same or {}
+        self.looked_at = looked_at or {}
         stored: frozenset[tuple[str, int]] = frozenset()
         readers: frozenset[int] = frozenset()
         self.passed = {} if every_branch else dict(self._may_be_passed)
@@ -181,7 +185,8 @@ class Dataflow(ControlGraph):
         wants_data = {
             op.index
             for op in ops
-            if op.effect is Effect.MEMORY and stored and self._may_be_read(op, stored, readers)
+            if op.effect is Effect.MEMORY
+            and (op.index in self.looked_at or (stored and self._may_be_read(op, stored, readers)))
         }
         in_global = frozenset(place for place in stored if place[0] == GLOBAL)
         self.stores_read_again = frozenset(
@@ -190,38 +195,43 @@ class Dataflow(ControlGraph):
 
         predicates = self.program.predicates
 
+        def step(op: Op, need: Needed) -> None:
+            index = op.index
+            if op.effect is Effect.NONE:
+                return
+            if op.effect is Effect.CONTROL:
+                if index in self.passed:
+                    if need.guards(self.passed[index].writes):
+                        self._chosen.add(index)
+                    return
+                need.written(op.writes & predicates)
+                need.read(op.reads, None)
+                return
+            loads.update(self.maps_read(op))
+            users = need.guards(op.writes)
+            if users:
+                need.killed(op.writes, op.guard)
+            if op.writes & predicates:
+                need.written(op.writes & predicates)
+            if op.effect is not Effect.MEMORY:
+                if users:
+                    wanted.add(index)
+                for guard in guards_of_operands(op, users):
+                    need.read(op.reads, guard)
+                return
+            if users or index in wants_data:
+                wanted.add(index)
+                loads.update(self.places_read(op))
+                need.read(op.reads, op.guard)
+            else:
+                need.read(op.addresses, op.guard)
+
         def transfer(start: int, out: Needed) -> Needed:
             need = out | Needed()
-            for index in range(ends[start] - 1, start - 1, -1):
-                op = ops[index]
-                if op.effect is Effect.NONE:
-                    continue
-                if op.effect is Effect.CONTROL:
-                    if index in self.passed:
-                        if need.guards(self.passed[index].writes):
-                            self._chosen.add(index)
-                        continue
-                    need.written(op.writes & predicates)
-                    need.read(op.reads, None)
-                    continue
-                loads.update(self.maps_read(op))
-                users = need.guards(op.writes)
-                if users:
-                    need.killed(op.writes, op.guard)
-                if op.writes & predicates:
-                    need.written(op.writes & predicates)
-                if op.effect is not Effect.MEMORY:
-                    if users:
-                        wanted.add(index)
-                    for guard in guards_of_operands(op, users):
-                        need.read(op.reads, guard)
-                    continue
-                if users or index in wants_data:
-                    wanted.add(index)
-                    loads.update(self.places_read(op))
-                    need.read(op.reads, op.guard)
-                else:
-                    need.read(op.addresses, op.guard)
+            for op in reversed(ops[start : ends[start]]):
+                step(op, need)
+                if op.index in self.looked_at:
+                    need.read(self.looked_at[op.index], op.guard)
             return need
 
         self._chosen: set[int] = set()

@@ -48,11 +48,12 @@ def code_of_launch(
     memory: Memory,
     everything: bool,
     every_branch: bool = False,
+    looked_at: Mapping[int, int] | None = None,
 ) -> tuple[Code, Origins]:
     """The kernel as steps with the launch's constants, and the origins of its addresses.
 
     The arguments are checked, and have their places in `memory`, which gets their textures and tensor maps.
-    everything, every_branch: as in `PreparedLaunch`.
+    everything, every_branch, looked_at: as in `PreparedLaunch`.
     """
     dataflow = _dataflow_of(kernel)
     parameters, pointers, numbers = _parameters(kernel, arguments, names, memory)
@@ -61,12 +62,13 @@ def code_of_launch(
     needed = None
     if not everything:
         spaces = _spaces_of_roots(kernel, pointers)
-        needed = dataflow.needed(reduce(or_, pointers, ANYWHERE), _same(pointers), spaces, every_branch)
+        roots = reduce(or_, pointers, ANYWHERE)
+        needed = dataflow.needed(roots, _same(pointers), spaces, every_branch, looked_at)
     symbols = {name: address for name, (_, address) in memory.symbols.items()}
     of_groups = arch_of_code(kernel.made_for).front.of_groups
     binder = Binder(banks, symbols | dict(kernel.functions), holes, parameters, of_groups)
     cluster = cluster_of(kernel, launch) or (1, 1, 1)
-    code = Code(dataflow, binder, needed, externals, cluster, _steps_of(dataflow))
+    code = Code(dataflow, binder, needed, externals, cluster, _steps_of(dataflow), frozenset(looked_at or ()))
     return code, Origins(dataflow, pointers, numbers)
 
 

@@ -5,7 +5,7 @@ Before many of them run at once, a few tell whether their accesses are regular.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -177,7 +177,9 @@ class PreparedLaunch:
 
     `everything`: execute all instructions and write arrays in place; else only what addresses and branches
     depend on, and not which way branches take that decide no access (`harmless_branches.py`).
-    `every_branch`: those are executed, too, so that all counts of instructions are exact. `names` are the
+    `every_branch`: those are executed, too, so that all counts of instructions are exact. `looked_at`: slots
+    whose values matter at instructions, too, by the index of these, and what they store does; listeners to
+    order are told when lanes come there. `names` are the
     parameters' names in the source, for messages. `max_steps`: as `MAX_STEPS`. `arch`: the chip; the code
     must be compiled for it. `memory`: that of the launch, if its global memory is there already, and
     arguments are addresses in it; the kernel's own parts are placed in it. is_regular: a few blocks have
@@ -197,6 +199,7 @@ class PreparedLaunch:
         arch: Arch,
         everything: bool,
         every_branch: bool = False,
+        looked_at: Mapping[int, int] | None = None,
         max_steps: int = MAX_STEPS,
         memory: Memory | None = None,
     ) -> None:
@@ -209,7 +212,7 @@ class PreparedLaunch:
         self._given, self._laid_out = memory, partial(memory_of, kernel, launch, arguments, names)
         check_shared(kernel, self.memory, arch)
         self.code, self.origins = code_of_launch(
-            kernel, launch, arguments, names, self.memory, everything, every_branch
+            kernel, launch, arguments, names, self.memory, everything, every_branch, looked_at
         )
         self.is_regular = False
         self._apart = are_independent(kernel.program, self.code.needed, self.memory)

@@ -267,6 +267,21 @@ def fence_step(releases: bool) -> Step:
     return lambda machine: machine.order.fence_memory(machine.mask, releases)
 
 
+def look_step(op: Op, guard: PredicateReader | None) -> Step:
+    """A step that tells which lanes execute an instruction, and with which registers."""
+
+    def run(machine: Machine) -> None:
+        active: Mask | None = machine.mask
+        if guard is not None:
+            try:
+                active = both(machine.mask, guard(machine.slots))
+            except Poisoned:
+                active = None
+        machine.order.look(op.index, active, machine.slots)
+
+    return run
+
+
 def repeating_step(op: Op, access: Step) -> Step:
     """A step whose access depends only on its lanes and on the registers of its address and guard.
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import numpy as np
+
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, invert, to_bools
-from memsim.state.registers import choose
+from memsim.state.registers import choose, ints, to_array
 
 NEVER_WRITTEN = Poison("read of a register that was never written", None)
 
@@ -81,6 +83,12 @@ def split(value: Any) -> tuple[Any, bool | Part, Poison | None]:
     if value is None:
         return None, False, None
     return value, True, None
+
+
+def known_bits(value: Any, lanes: bool | Part) -> np.ndarray | None:
+    """A register read as an integer in some lanes, in its smallest shape; None if it is unknown in one."""
+    value, known, _ = split(value)
+    return to_array(ints(value)) if covers(known, lanes) and value is not None else None
 
 
 def on_known_lanes(

@@ -175,10 +175,48 @@ def test_stores_of_one_constant_are_told_apart() -> None:
     assert one.doubt == "all store the same value"
     (two,) = sanitized("if (p[i] < 5) o[1] = 2;\nelse o[1] = 2;").errors[:1]
     assert two.doubt == "all store the same value"
-    for other in ("o[0] = t;", "o[0] = p[i];", "o[0] = b;", "o[0] = p[i] < 5 ? 1 : 2;"):
-        assert sanitized(other).errors[0].doubt == "whether they store different values was not computed"
+    for other in ("o[0] = t;", "o[0] = b;", "o[0] = t == b;"):
+        (one, *_) = sanitized(other).errors
+        assert not one.doubt and one.kind == "threads store different values to one place at once"
     apart = sanitized("if (t == 0) o[1] = 2;\n__syncthreads();\nif (t == 1) o[1] = 3;").errors
     assert {one.doubt for one in apart if one.first.instruction != one.second.instruction} == {""}
+
+
+#: Stores to one place, and whether they store the same value where p is 0 in all places but one.
+VALUES = [
+    ("o[0] = p[i] < 5 ? 1 : 2;", True),
+    ("o[0] = p[i] < 1 ? 1 : 2;", False),
+    ("o[0] = p[b] * 0.f + gridDim.x;", True),
+    ("((char *)o)[t % 3] = p[0] + t % 3 + 256 * (t & 1);", True),
+    ("((char *)o)[t % 3] = p[0] + t % 4;", False),
+    ("*(float4 *)(o + t % 4 * 4) = make_float4(p[0], 2, t % 4, p[1]);", True),
+    ("*(float4 *)(o + t % 4 * 4) = make_float4(p[0], 2, t % 8, p[1]);", False),
+    ("if (t % 3) o[5] = p[0] + 1; else o[5] = p[1] + 1;", True),
+    ("if (t % 3) o[5] = p[0] + 1; else o[5] = p[1] + 2;", False),
+    ("for (int i = 0; i < 3; i++) o[t / 32] = p[i] + 7;", True),
+    ("for (int i = 0; i < 3; i++) o[t / 32] = p[i] + i;", False),
+    ("__shared__ float s[4]; s[t % 4] = p[t % 4]; __syncthreads(); o[i] = s[t & 3];", True),
+    ("__shared__ float s[4]; s[t % 4] = p[t % 4] + t; __syncthreads(); o[i] = s[t & 3];", False),
+]
+
+
+@pytest.mark.some(3)
+@pytest.mark.parametrize(("body", "are_same"), VALUES)
+def test_stores_of_one_value_that_is_known_at_run_time_only(body: str, are_same: bool) -> None:
+    head = "int t = threadIdx.x, b = blockIdx.x, i = b * 64 + t;"
+    text = f"__global__ void k(float *o, float *p) {{ {head}\n{body} }}"
+    given = np.zeros(512, np.float32)
+    given[200] = 3
+    found = sanitize_job(job_of(machine_kernel(text), 4, 64, [np.zeros(512, np.float32), given])).errors
+    assert found and all(one.tool == RACE for one in found)
+    same = [one.doubt == "all store the same value" for one in found]
+    assert all(same) == are_same
+
+
+def test_what_stores_store_that_is_not_known() -> None:
+    clock = 'unsigned v; asm volatile("mov.u32 %0, %%smid;" : "=r"(v));\n'
+    (one,) = sanitized(clock + "o[0] = v;").errors
+    assert one.doubt == "whether they store different values is not known"
 
 
 def test_stores_of_one_value_can_be_allowed_as_such() -> None:

@@ -168,12 +168,39 @@ def test_a_shuffle_reads_from_lanes_that_execute_it(
         assert found[0].count == count * 3 * (1 if "return" in body else 2)
 
 
-@pytest.mark.slow
-def test_a_shuffle_from_a_computed_lane_is_named_where_a_part_of_a_warp_executes_it() -> None:
-    body = "{0} o[t] = __shfl_sync(__activemask(), p[t], (int)p[t + 64]);"
-    assert not sanitized(body.replace("{0}", ""), SYNC).limits
+@pytest.mark.parametrize(
+    ("body", "lanes", "count"),
+    [
+        ("if (t > 3) return;\no[t] = __shfl_sync(~0u, p[t], (int)p[t] + 4);", (0, 4), 4),
+        ("if (t > 3) return;\no[t] = __shfl_sync(~0u, p[t], (int)p[t] / 2);", None, 0),
+        ("if (t > 3) return;\no[t] = __shfl_down_sync(~0u, p[t], (int)p[1] + 1);", (3, 4), 1),
+        ("if (t > 3) return;\no[t] = __shfl_xor_sync(~0u, p[t], (int)p[1] + 1);", None, 0),
+        ("o[t] = __shfl_sync(~0u, p[t], (int)p[t] + 4);", None, 0),
+        (
+            "for (int d = 4; d; d /= 2) { if (t >= 2 * d) return;\no[t] += __shfl_down_sync(~0u, o[t], d); }",
+            (4, 8),
+            8 // 2 + 2 + 1,
+        ),
+        (
+            "for (int d = 4; d; d /= 2) { if (t >= 2 * d) return;\no[t] += __shfl_xor_sync(~0u, o[t], d); }",
+            None,
+            0,
+        ),
+    ],
+)
+def test_a_shuffle_from_a_computed_lane(body: str, lanes: tuple[int, int] | None, count: int) -> None:
+    found = sanitized("#pragma unroll 1\n" + body, SYNC)
+    assert len(found.findings) == (lanes is not None) and not found.limits
+    for one in found.findings:
+        assert f"lane {lanes[0]} reads from lane {lanes[1]}" in one.kind and one.doubt
+        assert one.count == count
+
+
+def test_a_shuffle_from_an_unknown_lane_is_named_where_a_part_of_a_warp_executes_it() -> None:
+    lane = 'unsigned lane; asm volatile("mov.u32 %0, %%smid;" : "=r"(lane));\n'
+    body = lane + "{0} o[t] = __shfl_sync(__activemask(), p[t], lane);"
     (limit,) = sanitized(body.replace("{0}", "if (t > 3) return;"), SYNC).limits
-    assert limit == "from which lanes the shuffle at k.cu:3 reads"
+    assert limit == "from which lanes the shuffle at k.cu:4 reads"
 
 
 @pytest.mark.slow

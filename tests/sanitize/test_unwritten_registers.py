@@ -57,6 +57,27 @@ for (int i = 0; i < n; i++) {
     assert not sanitized(body, block=block).findings
 
 
+#: A store under a guard reads `s`, in the first turn before it is written.
+GUARDED = """float s;
+#pragma unroll 1
+for (int i = 0; i < n; i++) {
+    if ({0}) o[t + 64 * i] = s;
+    s = p[t + i]; }"""
+
+
+@pytest.mark.parametrize(("condition", "count"), [("p[i] < 2", 128), ("p[i] > 2", 0), ("p[t] < t % 3", 42)])
+def test_what_lanes_read_where_a_condition_of_data_holds(condition: str, count: int) -> None:
+    text = GUARDED.replace("{0}", condition)
+    kernel = machine_kernel(
+        f"__global__ void k(float *o, const float *p, int n) {{ int t = threadIdx.x;\n{text}\n}}"
+    )
+    stores = [op for op in kernel.executable.program.ops if op.form.opcode == "STG"]
+    assert any(op.guard is not None for op in stores)  # else this is no test of that
+    found = sanitized(text)
+    assert sum(one.count for one in found.findings) == count and not found.limits
+    assert all(one.doubt and one.first.instruction.line == 5 for one in found.findings)
+
+
 @pytest.mark.slow
 def test_a_value_on_one_way_only() -> None:
     body = """float s{0};

@@ -1,0 +1,134 @@
+"""Whether stores that race store different values: known of a launch that executes what they store.
+
+Each word of shared and global memory remembers what one of these stores stored there last. Stores of which
+one has come behind another without changing a word have all stored the same, in whichever order they come.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memsim.arch.units import WORD
+from memsim.isa.memory_access import bytes_of_piece, consecutive_slots, register_count
+from memsim.isa.op import Register
+from memsim.isa.program import Program
+from memsim.order.order_listener import OrderListener, Threads
+from memsim.state.launch_memory import Memory
+from memsim.state.partial import known_bits
+from memsim.state.parts import Mask
+from memsim.state.registers import to_array
+from memsim.state.sums import Int
+
+
+class StorePair(NamedTuple):
+    """Two stores, by their instructions, the earlier one first; together: lanes of one execution."""
+
+    earlier: int
+    later: int
+    together: bool
+
+
+class StoredValues(OrderListener):
+    """Compares them, of these pairs."""
+
+    def __init__(self, program: Program, pairs: Collection[StorePair]) -> None:
+        self._earlier: dict[int, list[int]] = defaultdict(list)
+        for pair in pairs:
+            if not pair.together:
+                self._earlier[pair.later].append(pair.earlier)
+        self._ops = {at: program.ops[at] for pair in pairs for at in (pair.earlier, pair.later)}
+        self._unit = min((WORD, *map(bytes_of_piece, (op.form for op in self._ops.values()))))
+        self._compared, self._differ, self._unknown = set[StorePair](), set[StorePair](), set[int]()
+        self._words: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+    @property
+    def looked_at(self) -> dict[int, int]:
+        """The stores, and slots that matter besides what they store: none."""
+        return dict.fromkeys(self._ops, 0)
+
+    def are_same(self, pair: StorePair) -> bool | None:
+        """Whether both store the same values; None if that is not known."""
+        if pair in self._differ:
+            return False
+        is_known = pair in self._compared and self._unknown.isdisjoint((pair.earlier, pair.later))
+        return True if is_known else None
+
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
+        self._threads, self._memory = threads, memory
+        self._shared = self._new(len(threads.blocks) * memory.shared_size)
+
+    def _new(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Of each unit: what was stored, and by which instruction, counted from 1; 0 for none."""
+        units = -(-size // self._unit)
+        return np.zeros(units, np.uint32), np.zeros(units, np.int32)
+
+    def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
+        if instruction in self._ops:
+            op = self._ops[instruction]
+            stored = op.form.operands[-1]
+            assert isinstance(stored, Register)
+            slots = consecutive_slots(stored, register_count(op.form))
+            self._registers = [0 if slot is None else registers[slot] for slot in slots]
+
+    def access(self, instruction: int, space: str, address: Int, width: int, active: Mask) -> None:
+        if instruction not in self._ops or active is False or space not in ("shared", "global"):
+            return
+        rows, columns = np.nonzero(self._threads.full(active))
+        shape = self._threads.shape
+        places = np.broadcast_to(to_array(address), shape)[rows, columns]
+        values = self._stored(width, active)
+        if values is None:
+            self._unknown.add(instruction)
+            return
+        each = width // self._unit
+        parts = np.stack([np.broadcast_to(one, shape)[rows, columns] for one in values], 1).ravel()
+        units = (places[:, None] // self._unit + np.arange(each)).ravel()
+        if space == "shared":
+            units += np.repeat(rows, each) * (len(self._shared[0]) // shape[0])
+            self._compare(instruction, *self._shared, units, parts)
+            return
+        for words, first, here in self._by_array(places, each):
+            self._compare(instruction, *words, units[here] - first, parts[here])
+
+    def _stored(self, width: int, active: Mask) -> list[np.ndarray] | None:
+        """What is stored in each unit of a lane, for all lanes; None if that is not known."""
+        words = [known_bits(one, active) for one in self._registers]
+        known = [one for one in words if one is not None]
+        bits, parts = 8 * self._unit, min(width, WORD) // self._unit
+        found = [one >> bits * part & (1 << bits) - 1 for one in known for part in range(parts)]
+        return found if len(found) == width // self._unit else None
+
+    def _by_array(
+        self, places: np.ndarray, each: int
+    ) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], int, np.ndarray]]:
+        """The words of each array in global memory that is accessed, the first unit, and which units are."""
+        layout = self._memory.layouts["global"]
+        owners = np.repeat(layout.owners(places, 1), each)
+        for number in np.unique(owners[owners >= 0]).tolist():
+            buffer = layout.buffers[number]
+            if buffer.start not in self._words:
+                self._words[buffer.start] = self._new(buffer.end - buffer.start)
+            yield self._words[buffer.start], buffer.start // self._unit, np.flatnonzero(owners == number)
+
+    def _compare(
+        self, instruction: int, held: np.ndarray, by: np.ndarray, units: np.ndarray, values: np.ndarray
+    ) -> None:
+        """Lanes store values [n] to units [n]."""
+        before, stored = by[units], values.astype(np.uint32)
+        differ = held[units] != stored
+        for earlier in self._earlier[instruction]:
+            where = before == earlier + 1
+            self._note(StorePair(earlier, instruction, False), bool(where.any()), bool(differ[where].any()))
+        held[units], by[units] = stored, instruction + 1
+        meet = len(np.unique(units)) < len(units)
+        self._note(StorePair(instruction, instruction, True), meet, bool((held[units] != stored).any()))
+
+    def _note(self, pair: StorePair, are_compared: bool, differ: bool) -> None:
+        if are_compared:
+            self._compared.add(pair)
+        if differ:
+            self._differ.add(pair)
