@@ -12,6 +12,7 @@ import sys
 import tarfile
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -58,7 +59,16 @@ OF_HOPPER = {
     "UCGABAR_WAIT": "`barrier.cluster.wait` (`UCGABAR_WAIT`)",
     "BAR": "`__syncthreads()`, named barriers (`BAR`)",
 }
+#: Of programs: those of both that are deleted there.
+PROGRAMS = {
+    "BAR": "`__syncthreads()`, named barriers (`BAR`)",
+    **{name: said for name, said in {**NAMES, **OF_HOPPER}.items() if name not in ("BAR", "DEPBAR.LE")},
+    "MEMBAR": "`__threadfence()` (`MEMBAR`)",
+}
+PROGRAMS_FILE = Path(__file__).with_name("deleted_in_programs.json")
 FOUND, NOT_RUN, NOT_NEEDED = "found", "not executed", "nothing it orders"
+#: Threads of a launch in a program whose accesses are compared pair by pair.
+MOST_THREADS = 1 << 12
 #: Launches in the archive of those that were recorded on a chip, one of each kernel.
 ARCHIVE = Path(__file__).parents[1] / "tests" / "validate" / "data" / "hopper_launches.tar.xz"
 SAVED = ("beside_both", "boxes_half", "groups_unequal", "stretches_four", "fragments")
@@ -95,23 +105,31 @@ def reasons_of_hopper() -> str:
     return "\n".join(lines) + "\n"
 
 
-def tried(job: Job, names: Collection[str], tools: tuple[str, ...]) -> list[dict[str, Any]]:
-    """What becomes of each of a kernel's barriers."""
+def tried(
+    job: Job, names: Collection[str], tools: tuple[str, ...], most: int | None = None
+) -> list[dict[str, Any]]:
+    """What becomes of each of a kernel's barriers, or of the first ones that are so many at `most`."""
     counts = trace_job(job).executed
     executed = {op.address: int(counts[op.index]) for op in job.loaded.executable.program.ops}
     known = {_key(one) for one in sanitize_job(job, tools=tools).errors}
     found = []
     before = {op.index + 1: op.form.opcode for op in job.loaded.executable.program.ops}
-    for op in ordering(job.loaded, tuple(names)):
+    for op in islice(ordering(job.loaded, tuple(names)), most):
         of_copies = op.form.opcode != "CCTL" or before[op.index] == "DEPBAR"
         if of_copies and (op.form.opcode != "DEPBAR" or "SB0" in op.text):
             opcode = next(name for name in names if op.form.name.startswith(name))
             verdict = _verdict(job, op, executed, tools, known)
             row = {"opcode": opcode, "address": op.address, "verdict": verdict}
-            if verdict == NOT_NEEDED and names is OF_HOPPER:
+            if verdict == NOT_NEEDED and (names is OF_HOPPER or _is_small(job, opcode)):
                 row["reason"] = reason(job, op)
             found.append(row)
     return found
+
+
+def _is_small(job: Job, opcode: str) -> bool:
+    """Whether it takes little time to ask why a barrier is not missed."""
+    launch = job.launch
+    return opcode == "BAR" and launch.blocks * launch.threads <= MOST_THREADS
 
 
 def _key(one: Hazard) -> tuple[object, ...]:

@@ -270,6 +270,24 @@ def run(program: Program, made: Path, outcome: Outcome, seconds: float) -> None:
         ]
 
 
+def record(program: Program, made: Path, folder: Path, seconds: float) -> None:
+    """Writes the first launch of each kind that a program makes to a folder, as far as it comes in time."""
+    command = [sys.executable, "-m", "memsim", "exec", "--record", str(folder), "--", str(made)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+    process = subprocess.Popen(
+        [*command, *program.arguments],
+        cwd=program.folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with suppress(subprocess.TimeoutExpired):
+        wait_for(process, seconds)
+    process.kill()
+    process.wait()
+
+
 def run_on_gpu(program: Program, made: Path, seconds: float) -> int | None:
     """Its exit code without memsim; None if it has not ended by then."""
     with suppress(subprocess.TimeoutExpired):

@@ -85,17 +85,17 @@ def _commit() -> str:
     return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def in_a_process(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `work` tells, done by a process of its own: its memory goes with it."""
+def in_a_process(work: Callable[[], dict[str, Any]], seconds: float = SECONDS) -> dict[str, Any]:
+    """What `work` tells, done by a process of its own, in so much processor time: its memory goes with it."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGPROF, _late)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             told = work()
         except Late:
-            told = {"failed": f"takes more than {SECONDS} s of processor time"}
+            told = {"failed": f"takes more than {seconds:.0f} s of processor time"}
         except MemsimError as error:
             told = {"failed": error.message}
         except Exception:
