@@ -18,7 +18,10 @@ def _accesses(chip: Arch, basis: str) -> str:
     widths: dict[str, set[int]] = {}
     for rule in chip.rules:
         if rule.basis == basis:
-            widths.setdefault(f"{rule.space} {rule.op}", set()).update(rule.widths)
+            op = rule.op.replace("_generic", " by generic addresses").replace(
+                "_unmade", " without a lane there"
+            )
+            widths.setdefault(f"{rule.space} {op}", set()).update(rule.widths)
     return "; ".join(f"{name} {', '.join(map(str, sorted(held)))} B" for name, held in widths.items()) or "-"
 
 

@@ -19,6 +19,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile
 
+from memsim.analysis.first_line import PAGE
+from memsim.data import data_folder
+
 ROOT = Path(__file__).parents[1]
 FILES = ROOT / "build" / "playground"
 PYODIDE = "314.0.3"
@@ -86,6 +89,7 @@ def _sources() -> Iterator[tuple[str, Path]]:
             wanted = file.is_file() and (package == "memsim" or file.suffix == ".py")
             if wanted and not {"__pycache__", "tests", "_data"} & set(inside.parts):
                 yield f"{package}/{inside.as_posix()}", file
+    yield f"memsim/_data/docs/{PAGE}", data_folder("docs") / PAGE
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
+from memsim.analysis.first_line import Phrase, phrases_in
 from memsim.analysis.sites import rows_of_trace
 from memsim.analysis.swap_costs import counts_of_rows
 from memsim.analysis.totals import totals_of
@@ -76,6 +77,7 @@ class AnalysisDocument(Document, frozen=True, kw_only=True):
     code: Annotated[Origin | None, Meta(description="what was read; null: not known")]
     launch: AnalyzedLaunch
     verdict: Line
+    phrases: Annotated[tuple[Phrase, ...], Meta(description="of the verdict, and what each means")]
     bound: BoundFigures
     sites: Annotated[
         tuple[SiteRow, ...],
@@ -221,6 +223,7 @@ class Analysis:
             code=trace.origin,
             launch=AnalyzedLaunch.of(launch, blocks_replayed=trace.blocks_replayed),
             verdict=self.verdict,
+            phrases=tuple(dict.fromkeys(phrase for _, phrase in phrases_in(self.verdict, trace.kernel))),
             bound=self.bound.figures,
             sites=tuple(map(_site_row, self.sites, self.instructions if sass else repeat(None))),
             totals=self.totals,

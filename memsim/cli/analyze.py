@@ -73,6 +73,7 @@ def analyze(
       kernel_v4               a kernel from `memsim list`
       scale                   a target in memsim.toml
       scale.cu                a .cu, .ptx or .cubin file, or a program or library with GPU code
+      scale.cu:scale          a kernel in such a file
       run/launch.json         a launch saved by memsim capture or --save-launch
       ~/.triton/cache/XYZ     a folder of Triton's cache
       layouts.py:transpose    a Python function that describes the accesses

@@ -36,7 +36,9 @@ def list_kernels(file: str | None, as_json: bool) -> None:
     """
     if file is not None:
         from memsim.cli.launch_options import echo_offers, has_kernels
+        from memsim.targets.target import file_of
 
+        file = file_of(file)
         if not has_kernels(file):
             raise MemsimError("there is no such CUDA source or binary file", file=file)
         echo_offers(file, as_json=as_json)

@@ -26,7 +26,18 @@ from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.targets.cache import notes_of, timed, trace_of
-from memsim.targets.target import BINARY, PTX, TARGET, check_keys, kind_of, may_be_named, read_job, vary
+from memsim.targets.target import (
+    BINARY,
+    PTX,
+    TARGET,
+    check_keys,
+    file_of,
+    kind_of,
+    may_be_named,
+    read_job,
+    split_target,
+    vary,
+)
 from memsim.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -207,6 +218,8 @@ def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | Memsim
     given = launch_said(ctx)
     if not is_source(target) or {"grid", "block", "args", "shared_bytes", "cluster"} & given.keys():
         return []
+    target, kernel = split_target(target)
+    given = given if kernel is None else {"kernel": kernel, **given}
     from memsim.compile.cuda_source import read_launching_text
     from memsim.targets.completed import complete_launches
     from memsim.targets.source_launch import describe_offer
@@ -288,7 +301,7 @@ def asks_what_there_is(ctx: click.Context, target: str) -> bool:
     state the one that can be meant.
     """
     given = launch_said(ctx)
-    if not has_kernels(target) or given.keys() - {"options", "compiler", "arch"}:
+    if split_target(target)[1] or not has_kernels(target) or given.keys() - {"options", "compiler", "arch"}:
         return False
     return not is_source(target) or not _states_its_launch(target, given)
 
@@ -306,8 +319,9 @@ def _states_its_launch(target: str, given: dict[str, Any]) -> bool:
 
 
 def is_source(target: str) -> bool:
-    """Whether TARGET is a file of CUDA source that there is."""
-    return Path(target).suffix in loading.SOURCE_SUFFIXES and file_exists(Path(target))
+    """Whether TARGET is a file of CUDA source that there is, or a kernel in one."""
+    file = Path(file_of(target))
+    return file.suffix in loading.SOURCE_SUFFIXES and file_exists(file)
 
 
 def has_kernels(target: str) -> bool:

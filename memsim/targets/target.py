@@ -4,6 +4,7 @@ this module.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -49,8 +50,8 @@ PYTHON = Kind("a function in Python", PYTHON_KEYS)
 SAVED = Kind("a saved trace", ("name", "arch", "kernel"))
 LAUNCHED = Kind("a launch", (*COMMON, "allow_out_of_bounds"))
 CACHED = Kind("a folder of Triton's cache", (*COMMON, "kernel", "grid", "args", "allow_out_of_bounds"))
-FUNCTIONS = ".py"
 FILES = {
+    ".py": PYTHON,
     ".json": LAUNCHED,
     **dict.fromkeys(loading.SOURCE_SUFFIXES, CUDA),
     ".ptx": PTX,
@@ -79,29 +80,31 @@ def may_be_named(target: str) -> bool:
 
 def kind_of(target: str) -> Kind:
     """The kind of a target. What has no suffix of `FILES` may be a program's file."""
-    if split_target(target) is not None:
-        return PYTHON
-    if is_trace(target):
+    return _kind_of_file(file_of(target))
+
+
+def _kind_of_file(file: str) -> Kind:
+    if is_trace(file):
         return SAVED
-    if Path(target).suffix in FILES:
-        return FILES[Path(target).suffix]
-    if is_cache(Path(target)):
+    if Path(file).suffix in FILES:
+        return FILES[Path(file).suffix]
+    if is_cache(Path(file)):
         return CACHED
-    return BINARY if target not in catalog() and _is_program(Path(target)) else CATALOGUE
+    return BINARY if file not in catalog() and _is_program(Path(file)) else CATALOGUE
 
 
-def split_target(target: str) -> tuple[str, str | None] | None:
-    """`layouts.py:transpose` as file and function (None if not named); None if it is not such a target."""
-    file, colon, function = target.rpartition(":")
-    if colon and Path(file).suffix == FUNCTIONS and function.isidentifier():
-        return file, function
-    return (target, None) if Path(target).suffix == FUNCTIONS else None
+def split_target(target: str) -> tuple[str, str | None]:
+    """`layouts.py:transpose`, `scale.cu:scale<float>` as file and kernel; else the target, and None."""
+    for colon in re.finditer(":", target):
+        file, kernel = target[: colon.start()], target[colon.end() :]
+        if kernel and "kernel" in _kind_of_file(file).keys and not file_exists(Path(target)):
+            return file, kernel
+    return target, None
 
 
 def file_of(target: str) -> str:
     """The file of a target: `layouts.py` for `layouts.py:transpose`."""
-    python = split_target(target)
-    return target if python is None else python[0]
+    return split_target(target)[0]
 
 
 def read_job(
@@ -116,7 +119,7 @@ def read_job(
     """The job of a target.
 
     Args:
-        target: a kernel of the catalogue, or a file.
+        target: a kernel of the catalogue, a file, or a kernel in it as `FILE:KERNEL`.
         said: values by the keys of its `Kind`.
         folder: the folder that file names are relative to.
         where: the source of the arguments, in errors.
@@ -155,9 +158,13 @@ def file_job(
     verb: str = "analyze",
 ) -> Job:
     """The job of a kernel in a file with any suffix, or in a folder of Triton's cache; as `read_job`."""
-    kind = kind_of(file)
+    kind, (file, kernel) = kind_of(file), split_target(file)
+    if kernel is not None:
+        if said.get("kernel", kernel) != kernel:
+            raise MemsimError(f"{kernel} and {spell('kernel')} {said['kernel']} are two kernels", file=file)
+        said = {**said, "kernel": kernel}
     if kind is not CACHED:
-        check_inside(folder / file_of(file), file)
+        check_inside(folder / file, file)
     check_keys(BINARY if kind is CATALOGUE else kind, said, spell)
     if kind is SAVED:
         trace = TraceFile(folder, Path(file).as_posix(), said.get("kernel"))
@@ -173,7 +180,7 @@ def file_job(
     unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")
     if said.get("let") or any(said.get(key) is None for key in unsaid):
         said = _with_source_launch(file, said, folder, spell, verb)
-    kernel = kernel_file.KernelFile(
+    code = kernel_file.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
         name=said.get("kernel"),
@@ -183,8 +190,8 @@ def file_job(
     cluster = dim3(said["cluster"], "cluster") if said.get("cluster") is not None else None
     shared_bytes = said.get("shared_bytes", 0)
     launch = Launch(dim3(said["grid"], "grid"), dim3(said["block"], "block"), shared_bytes, cluster)
-    name = said.get("name", kernel.name or Path(file).stem)
-    job = Job(kernel, launch, tuple(said.get("args", ())), name=name, where=where)
+    name = said.get("name", code.name or Path(file).stem)
+    job = Job(code, launch, tuple(said.get("args", ())), name=name, where=where)
     if "arch" not in said and kind in (BINARY, CATALOGUE) and file_exists(folder / file):
         from memsim.api.machine_code_file import chip_in
 
@@ -192,18 +199,17 @@ def file_job(
     return vary(job, said)
 
 
-def _python_job(target: str, said: Mapping[str, Any], folder: Path, spell: Spell) -> Job:
+def _python_job(file: str, said: Mapping[str, Any], folder: Path, spell: Spell) -> Job:
     """The job of a function in a Python file; `options` set its parameters: `-Dpad=3`."""
     if confinement() is not None:
-        raise MemsimError("a target in Python is a program, and none is run with --untrusted", file=target)
-    file, function = split_target(target) or (target, None)
+        raise MemsimError("a target in Python is a program, and none is run with --untrusted", file=file)
     values = {}
     for option in said.get("options", ()):
         name, equals, value = option.removeprefix("-D").partition("=")
         if not option.startswith("-D") or not equals:
             raise MemsimError(f"{option} does not set a parameter of a function", hint="write -D NAME=VALUE")
         values[name] = value
-    name = said.get("kernel", function)
+    name = said.get("kernel")
     from memsim.sketch.python_function import PythonFunction
 
     source = PythonFunction(folder, Path(file).as_posix(), name, values)

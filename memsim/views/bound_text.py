@@ -116,7 +116,8 @@ def _cliffs(bound: Bound) -> Iterator[str]:
         return
     if bound.room is not None:
         registers, shared = bound.room.registers, bound.room.shared_bytes
-        yield f"As many fit with up to {registers} registers, or {shared:,} B of shared memory."
+        each = f"{registers} registers a thread, or {shared:,} B of shared memory a block"
+        yield f"As many blocks fit with up to {each}."
     if not bound.cliffs:
         return
     ways = []
@@ -124,8 +125,8 @@ def _cliffs(bound: Bound) -> Iterator[str]:
         registers = held.needs.registers - less.registers
         bytes_ = held.needs.shared_bytes - less.shared_bytes
         what = f"{count(registers, 'fewer register')}" if registers else f"{bytes_:,} B less shared memory"
-        ways.append(f"{what}: {blocks} resident blocks instead of {held.blocks}")
-    yield f"Next: {'; '.join(ways)}."
+        ways.append(f"with {what}, {blocks}")
+    yield f"Resident instead of {held.blocks}: {'; '.join(ways)}."
 
 
 #: A document with the figures of the bound as fields of its own: a Struct cannot have two bases with fields.

@@ -6,7 +6,8 @@ source code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 #: A part of a line, and its style.
 Piece = tuple[str, str]
+NO_LINKS: Mapping[str, str] = {}
 
 
 class Screen:
@@ -46,8 +48,13 @@ class Screen:
             self._console.width = UNLIMITED
         self.room = self.columns or CONSTANT_WIDTH
 
-    def say(self, text: str | Text | list[Piece] = "", style: str = "") -> None:
-        """Prints a line, broken at blanks; nothing in it is markup, and nothing in it ends the line."""
+    def say(
+        self, text: str | Text | list[Piece] = "", style: str = "", links: Mapping[str, str] = NO_LINKS
+    ) -> None:
+        """Prints a line, broken at blanks; nothing in it is markup, and nothing in it ends the line.
+
+        links: addresses that terminals lead to from words of a plain text.
+        """
         if isinstance(text, str):
             text = wrapped(plain_line(text), self.columns)
         elif isinstance(text, list):
@@ -55,6 +62,7 @@ class Screen:
         elif "\n" in text.plain:
             text.plain = plain_line(text.plain)
         if self._console is not None:
+            text = _linked(text, links) if isinstance(text, str) and links else text
             self._console.print(text, style=style, soft_wrap=True)
         else:
             self._stream.write(f"{text if isinstance(text, str) else plain(text.plain)}\n".expandtabs())
@@ -70,6 +78,16 @@ class Screen:
             self._console.print(_table_of_rich(shown, rows))
         else:  # without the blanks that fill the last column
             self._stream.writelines(f"{line.rstrip()}\n" for line in lines_of_table(shown, rows))
+
+
+def _linked(text: str, links: Mapping[str, str]) -> Text:
+    from rich.text import Text
+
+    made = Text(text)
+    for words, address in links.items():
+        for found in re.finditer(r"\s".join(map(re.escape, words.split())), text):
+            made.stylize(f"link {address}", *found.span())
+    return made
 
 
 def _styled(pieces: Sequence[Piece]) -> Text:
@@ -89,7 +107,7 @@ def cell(text: str, colour: str, width: int) -> Text:
 
 
 GAP = 2
-NARROWEST_CODE = 20
+NARROWEST_CODE = 12
 UNLIMITED = 1_000_000  # a console this wide never cuts
 
 

@@ -16,4 +16,4 @@ from tests.benchmarks.test_analyze_speed import process
 def test_suggest(benchmark: Any, kernel: str) -> None:
     command = ("-m", "memsim", "suggest", kernel)
     printed = benchmark.pedantic(process, args=command, rounds=5, warmup_rounds=1)
-    assert "Proven by replay: 1 in" in printed
+    assert "Proven by replay: proposal 1 in" in printed

@@ -59,6 +59,22 @@ def test_a_file_alone_says_what_there_is(file: Path, verb: str, memsim: Run) -> 
     ]
 
 
+def test_a_kernel_of_a_file_is_named_behind_a_colon(file: Path, memsim: Run) -> None:
+    file.write_text(SOURCE.replace("std::stoi(argv[1])", "3") + OTHER)
+    for target in ("mine.cu:shift", "'mine.cu:shift<float, 64>'"):
+        done = memsim("analyze", target)
+        assert (done.code, done.out.split(":")[0]) == (0, "shift<float,64>"), done.err
+    memsim("analyze", "mine.cu:shif").refused("mine.cu: it has no kernel shif")
+    memsim("analyze", "mine.cu:shift", "--kernel other").refused("shift and --kernel other are two kernels")
+    memsim("analyze", "gone.cu:shift").refused("gone.cu: there is no such file")
+    assert memsim("list", "mine.cu:shift").out == memsim("list", "mine.cu").out
+
+
+def test_a_colon_in_the_name_of_a_file_is_of_its_name(file: Path, memsim: Run) -> None:
+    file.with_name("mine.cu:shift.cu").write_text(OTHER)
+    assert memsim("list", "mine.cu:shift.cu").out.startswith("other(double *x)")
+
+
 def test_command_lines_repeat_the_options_for_the_compiler(file: Path, memsim: Run) -> None:
     line = "memsim analyze mine.cu -DX=1 -Iinclude --kernel 'shift<float, 64>' --let by=..."
     assert f"  {line}\n" in memsim("analyze mine.cu -I include -D X=1").out

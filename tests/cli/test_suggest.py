@@ -38,7 +38,7 @@ def test_a_kernel_of_the_catalogue(memsim: Run) -> None:
     numbers = [line[0] for line in done.out.splitlines() if line[:3] in ("1. ", "2. ", "3. ")]
     assert numbers == ["1", "2", "3"]  # 1 and 3 have the same bound
     assert proof == (
-        "Proven by replay: 1 in kernel_v4_colmajor.cu, compiled and replayed: "
+        "Proven by replay: proposal 1 in kernel_v4_colmajor.cu, compiled and replayed: "
         "s_a 640 -> 576 wavefronts, as forecast."
     )
     assert bounds == "Lower bound of the launch (memsim bound): 2,628 -> 2,628 cycles."
@@ -210,7 +210,7 @@ def test_a_target_of_a_project(memsim: Run, tile: Path) -> None:
     assert "  memsim suggest mine  # tries other layouts of tile\n" in checked.out
     done = memsim("suggest mine")
     assert done.code == 0
-    assert "Proven by replay: 1 in tile.cu" in done.out
+    assert "Proven by replay: proposal 1 in tile.cu" in done.out
 
 
 @pytest.mark.slow

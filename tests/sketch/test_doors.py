@@ -181,8 +181,7 @@ def test_pytest(pytester: pytest.Pytester) -> None:
 def test_names_and_values() -> None:
     assert split_target("a/layouts.py:f") == ("a/layouts.py", "f")
     assert split_target("layouts.py") == ("layouts.py", None)
-    assert split_target("kernel.cu") is None
-    assert split_target("kernel_v4") is None
+    assert split_target("kernel_v4") == ("kernel_v4", None)
     assert [value_of(text) for text in ("3", "(4, 5)", "0x10", "f16", "(8,64):(64,1)", "1.5")] == [
         3, (4, 5), 16, "f16", "(8,64):(64,1)", 1.5,
     ]  # fmt: skip

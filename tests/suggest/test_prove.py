@@ -43,7 +43,7 @@ def test_where_the_compiler_joins_other_loads_the_replay_counts(tmp_path: Path) 
     worse = f"288 -> {swizzle.counted['tile']} wavefronts, compiled and replayed (forecast: "
     found_at = [text.index(each) for each in ("1. tile, padding", proven, "2. tile, swizzle", worse)]
     assert found_at == sorted(found_at)
-    assert "Proven by replay: 1 in k.cu" in text
+    assert "Proven by replay: proposal 1 in k.cu" in text
     counted = [each["replayed"] for each in found.to_dict()["arrays"][0]["proposals"]]
     assert counted == [64, swizzle.counted["tile"]]
 

@@ -12,6 +12,7 @@ from shlex import quote
 from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.analysis.first_line import phrases_in
 from memsim.arch.units import WORD
 from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
 from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
@@ -70,7 +71,9 @@ def write(
     the names of ncu's metrics, too. sort: the first row costs most, wastes most, or has the lowest line.
     """
     screen = Screen(stream, colours=colours)
-    screen.say(analysis.verdict, "bold")
+    said = phrases_in(analysis.verdict, analysis.trace.kernel)
+    links = {analysis.verdict[place]: phrase.address for place, phrase in said if phrase.is_published}
+    screen.say(analysis.verdict, "bold", links)
     if analysis.estimate is not None:
         screen.say(f"Time: {analysis.estimate.verdict}")
     if analysis.bound.has_instructions:

@@ -45,9 +45,9 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
 def _how_often(request: SharedRequest | GlobalRequest) -> str:
     origin, made = request.origin, number(request.origin.row.requests, "?")
     if origin.distinct == 1:
-        return f"All {made} requests of the site have this pattern."
-    kinds = f"{origin.distinct:,} different requests"
-    return f"The worst of the site's {kinds}; {origin.times:,} of {made} have this pattern."
+        return f"All {made} requests of this access have this pattern."
+    kinds = f"{origin.distinct:,} patterns"
+    return f"The access makes {made} requests of {kinds}; this is the worst, of {origin.times:,} of them."
 
 
 def _write_lanes(screen: Screen, request: SharedRequest) -> None:

@@ -40,6 +40,7 @@ from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
 from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
+from memsim.views.report.first_line import linked_verdict, meaning, phrases_of
 from memsim.views.report.source_view import files, listing
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 
@@ -119,6 +120,8 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             advice=advice,
             scattered=_scattered(analysis),
             switches=[(entry, looks) for entry, looks in advice if looks],
+            first_line=linked_verdict(analysis),
+            phrases=dict.fromkeys(phrase for _, phrase in phrases_of(analysis)),
             limits_of_totals=limits_of_totals,
             left_out=left_out(analysis),
             tables=access_tables(analysis),
@@ -206,7 +209,7 @@ def _environment() -> Environment:
         *(access, count, dim3, count_or_limits, number, ranges, zip, lanes_of_warp_0, ink_on),
         *(colour_of_count, colour_of_trouble, colour_of_bank),
         *(caption, owner, collision_line, word_name, line_name, sentences, conflict_graph),
-        *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs),
+        *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs, meaning),
     )
     made.globals |= {each.__name__: each for each in called}
     made.globals |= {"heat": heat, "runs": _runs, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS, "LESS": LESS}

@@ -137,10 +137,16 @@ def _staging(found: Suggestions, each: Staging, names: Mapping[str, str]) -> ByH
         == (site.file, site.line, site.op, site.array, site.width)
     }
     counts, scaled = _of_launch(found, rows, each.sectors)
-    side, work = "so that neighbouring lanes have neighbouring addresses", "as the work of each thread is"
-    load, tile = (side, work) if site.op == "load" else (work, side)
-    ending = "read it" if site.op == "load" else "store it"
-    how: tuple[str, ...] = (f"By hand: a tile of {each.room:,} B. Fill it {load},", f"and {ending} {tile}.")
+    fill, empty = "Let neighbouring lanes load neighbouring elements", "then each thread reads its own"
+    if site.op != "load":
+        fill, empty = (
+            "Let each thread write its own elements",
+            "then neighbouring lanes store neighbouring ones",
+        )
+    how: tuple[str, ...] = (
+        f"By hand: a tile of {each.room:,} B in shared memory. {fill} into it;",
+        f"{empty} from it.",
+    )
     what = f"the {site.op} through shared memory"
     if each.fills:
         what = "the copy into shared memory by neighbouring lanes"

@@ -338,7 +338,8 @@ def _time(before: Analysis, after: Analysis) -> Iterator[str]:
 def _proof(proof: Proof, found: Suggestions, names: Names) -> Iterator[str]:
     """What was compiled, and what it counts."""
     numbers = [found.proposals.index(each) + 1 for each in proof.proposals]
-    what = f"{', '.join(map(str, numbers))} in {names[proof.edit.file]}, compiled and replayed"
+    which = f"proposal{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+    what = f"{which} in {names[proof.edit.file]}, compiled and replayed"
     counts = " and ".join(
         f"{name} {proof.before[name]:,} {ARROW} {proof.counted[name]:,}" for name in proof.counted
     )

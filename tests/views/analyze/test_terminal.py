@@ -171,7 +171,7 @@ LONG = "float value = tile[threadIdx.y * 33 + threadIdx.x] + [bold]more[/bold];"
     ("width", "columns"),
     [
         (20, ["line", "code", "access", "wavefronts", "ways", "share"]),
-        (80, ["line", "code", "access", "array", "wavefronts", "ways", "share"]),
+        (80, ["line", "code", "access", "array", "wavefronts", "ideal", "ways", "share"]),
         (100, ["line", "code", "access", "array", "requests", "wavefronts", "ideal", "ways", "share"]),
         (300, ["line", "code", "access", "array", "requests", "wavefronts", "ideal", "ways", "share"]),
     ],

@@ -34,6 +34,7 @@ class Element:
         self.tag, self.attributes = tag, attributes
         self.text = ""
         self.children: list[Element] = []
+        self.content: list[Element | str] = []
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
         """Elements below with these attributes; `class_` for a class among others."""
@@ -48,7 +49,7 @@ class Element:
         ]
 
     def whole_text(self) -> str:
-        return self.text + "".join(child.whole_text() for child in self.children)
+        return "".join(part if isinstance(part, str) else part.whole_text() for part in self.content)
 
 
 class Reader(HTMLParser):
@@ -61,18 +62,23 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         element = Element(tag, {name: value or "" for name, value in attrs})
-        self.open[-1].children.append(element)
+        self._add(element)
         if tag not in VOID:
             self.open.append(element)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.open[-1].children.append(Element(tag, {name: value or "" for name, value in attrs}))
+        self._add(Element(tag, {name: value or "" for name, value in attrs}))
+
+    def _add(self, element: Element) -> None:
+        self.open[-1].children.append(element)
+        self.open[-1].content.append(element)
 
     def handle_endtag(self, tag: str) -> None:
         assert tag == self.open.pop().tag
 
     def handle_data(self, data: str) -> None:
         self.open[-1].text += data
+        self.open[-1].content.append(data)
 
 
 def read(page: str) -> Element:
@@ -117,7 +123,7 @@ def test_numbers_are_those_of_the_records(name: str) -> None:
     assert found == {metric: shown(total) for metric, total in analysis.totals.items()}
     (island,) = page.all("script", id="analysis")
     assert json.loads(island.text) == json.loads(json.dumps(analysis.to_dict()))
-    said = f"{page.all('h1')[0].text}: {page.all('p', id='verdict')[0].text}"
+    said = f"{page.all('h1')[0].text}: {page.all('p', id='verdict')[0].whole_text()}"
     assert said.lower() == analysis.verdict.lower()
 
 
