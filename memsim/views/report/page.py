@@ -40,7 +40,7 @@ from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
 from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
-from memsim.views.report.first_line import linked_verdict, meaning, phrases_of
+from memsim.views.report.linked_verdict import linked_verdict, meaning, phrases_of
 from memsim.views.report.source_view import files, listing
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 
