@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memsim.errors import MemsimError
+from memsim.layout.named import read_named
 from memsim.layout.notation import Nested, congruent, leaves, like, nested, parse, size, text
 from memsim.layout.swizzle import Swizzle
 
@@ -174,12 +175,13 @@ class Layout:
 
     @classmethod
     def parse(cls, text: str) -> Layout:
-        """A layout from CuTe's notation, such as `Sw<3,4,3> o (8,64):(64,1)`.
+        """A layout from CuTe's notation, such as `Sw<3,4,3> o (8,64):(64,1)`; from extents, a padding or an
+        XOR, as `32x32`, `32x32 pad 1`, `32x32 xor 4`; or from extents and Triton's words for a shared layout.
 
         Raises:
             MemsimError: it is not one; with a caret under the place.
         """
-        return cls(*parse(text))
+        return cls(*(read_named(text) or parse(text)))
 
     # --- properties
 

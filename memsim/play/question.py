@@ -19,7 +19,7 @@ from memsim.shown import ShownAnalysis
 from memsim.sketch import GlobalArray, SharedArray, Thread
 
 Line = Annotated[str, Meta(max_length=200)]
-EXTENTS = re.compile(r"\d{1,8}([x,]\d{1,8})*|\(\d{1,8}(,\d{1,8})*\)", re.ASCII)
+EXTENTS = re.compile(r"\d{1,8}(,\d{1,8})*|\(\d{1,8}(,\d{1,8})*\)", re.ASCII)
 LARGEST = 1 << 20  # elements of the array: a page answers at once
 
 
@@ -98,7 +98,7 @@ def _analysis(question: Question) -> ShownAnalysis:
 
 
 def _layout(text: str) -> Layout:
-    """CuTe's notation, or extents alone, as `32x33` or `(32,33)`: row-major."""
+    """As `Layout.parse`, or extents alone, as `(32,33)`: row-major."""
     if EXTENTS.fullmatch(text.strip()):
         return Layout.row_major(*map(int, re.findall(r"\d+", text)))
     return Layout.parse(text)

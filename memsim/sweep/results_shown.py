@@ -4,7 +4,7 @@ what each variant costs against the shared memory that it needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 from msgspec import Meta
@@ -39,10 +39,10 @@ COLUMNS = {
 
 def write(results: Sequence[VariantResult], stream: TextIO) -> None:
     """Prints the answer and the table, and why variants could not be analyzed."""
-    screen, best = Screen(stream), frontier(results)
+    screen, best, marks = Screen(stream), frontier(results), _marks(results)
     screen.say(headline(results, best), "bold")
     screen.say()
-    _write_table(screen, results, best)
+    _write_table(screen, results, marks)
     for line in _errors(results):
         screen.say(line, "yellow")
     if not best:
@@ -54,7 +54,7 @@ def write(results: Sequence[VariantResult], stream: TextIO) -> None:
     estimated = [result.counts.elapsed for result in results if not result.counts.error]
     if any(estimated):
         screen.say(_about_time(None in estimated))
-    if len(best) > len(groups(results)):
+    if LEANER in marks.values():
         screen.say(f"{LEANER} costs more, and no other needs so little shared memory for it")
 
 
@@ -74,7 +74,7 @@ def headline(results: Sequence[VariantResult], best: Sequence[int]) -> str:
     parts = [count(len(results), "variant")] + ([f"{failed} could not be analyzed"] if failed else [])
     if best and len(groups(results)) == 1:
         name = cost_name(results)
-        least = results[best[-1]]
+        least = results[next(i for i, mark in _marks(results).items() if mark == BEST)]
         cost, needed = getattr(least.counts, name), least.counts.shared_bytes
         which = f" with {_values(least)}" if least.values else ""
         parts.append(f"fewest {NOUNS[name]}: {cost:,}{which}, {needed:,} shared bytes")
@@ -98,14 +98,23 @@ def _errors(results: Sequence[VariantResult]) -> Iterator[str]:
         yield f"{'; '.join(values[:NAMED])}{more}: {error}"
 
 
-def _write_table(screen: Screen, results: Sequence[VariantResult], best: Sequence[int]) -> None:
+def _marks(results: Sequence[VariantResult]) -> dict[int, str]:
+    """The mark of each variant on the frontier; those that cost as little as the best are as good."""
+    name, marks = cost_name(results), {}
+    on_it = frontier(results)
+    for group in groups(results):
+        costs = {
+            i: (getattr(results[i].counts, name), results[i].counts.shared_bytes) for i in on_it if i in group
+        }
+        # The frontier goes from little shared memory to few wavefronts: the last of a group costs least.
+        marks |= {i: BEST if cost == [*costs.values()][-1] else LEANER for i, cost in costs.items()}
+    return marks
+
+
+def _write_table(screen: Screen, results: Sequence[VariantResult], marks: Mapping[int, str]) -> None:
     """A row for each variant; columns in which nothing is known are left out."""
     shown = [name for name in COLUMNS if any(getattr(one.counts, name) is not None for one in results)]
     columns = [Column(""), *map(Column, results[0].values), *(COLUMNS[name] for name in shown)]
-    # The frontier goes from little shared memory to few wavefronts: the last of a group costs least.
-    marks = dict.fromkeys(best, LEANER) | {
-        [i for i in best if i in group][-1]: BEST for group in groups(results) if set(group) & set(best)
-    }
     rows = []
     for i, result in enumerate(results):
         mark = marks.get(i, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import memsim
 from memsim.sweep import analyze_variants as module
+from memsim.sweep import results_shown
 from memsim.sweep.results import Counts, VariantResult, frontier, groups
 from memsim.sweep.variants import alternatives, targets_of, variants
 from tests.cli.conftest import memsim as run  # noqa: F401  # the fixture of the command line
@@ -194,3 +196,21 @@ def test_the_frontier() -> None:
     both = [result(10, 5), result(10, 50, "2"), result(8, 60, "2")]
     assert groups(both) == [[0], [1, 2]]
     assert frontier(both) == [0, 2, 1]
+
+
+def test_variants_that_cost_as_little_as_the_best_are_marked_alike() -> None:
+    def result(name: str, wavefronts: int, needed: int) -> VariantResult:
+        return VariantResult({"layout": name}, Counts(wavefronts=wavefronts, shared_bytes=needed), "")
+
+    one, same, lean, bad = result("a", 64, 9), result("b", 64, 9), result("c", 99, 8), result("d", 99, 9)
+    assert marks_of(one, same) == ["*", "*"] and marks_of(one, same, lean) == ["*", "*", "+"]
+    assert marks_of(bad, one, same) == ["", "*", "*"]
+
+
+def marks_of(*results: VariantResult) -> list[str]:
+    stream = io.StringIO()
+    results_shown.write(results, stream)
+    text = stream.getvalue()
+    assert "with layout a, 9 shared bytes" in text
+    assert ("\n+ costs more" in text) == any("+" in line[:1] for line in text.splitlines()[3:6])
+    return [line[:1].strip() for line in text.splitlines()[3 : 3 + len(results)]]
