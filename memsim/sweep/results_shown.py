@@ -100,7 +100,7 @@ def _errors(results: Sequence[VariantResult]) -> Iterator[str]:
 
 def _marks(results: Sequence[VariantResult]) -> dict[int, str]:
     """The mark of each variant on the frontier; those that cost as little as the best are as good."""
-    name, marks = cost_name(results), {}
+    name, marks = cost_name(results), dict[int, str]()
     on_it = frontier(results)
     for group in groups(results):
         costs = {
