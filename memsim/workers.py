@@ -28,6 +28,8 @@ Result = TypeVar("Result", covariant=True)
 Progress = Callable[[float], None]
 
 PATIENCE = 10  # seconds to wait for the scheduler
+#: Parts of a launch for each thread of a scheduler's workers: what one does that dies is done again.
+PARTS_EACH = 4
 
 
 class WorkersError(MemsimError):
@@ -189,7 +191,12 @@ def on_scheduler(
                 result = future.result()
             except MemsimError:
                 raise
-            except Exception as error:  # such as memsim missing, or a worker killed
+            except distributed.KilledWorker:
+                raise WorkersError(
+                    f"a worker that had {names[number]} died, each time that it was tried",
+                    hint="it may have run out of memory; try more parts (--jobs)",
+                ) from None
+            except Exception as error:  # such as memsim missing
                 raise WorkersError(
                     f"a worker of {address} could not analyze {names[number]}: {error}",
                     hint="its Python needs the same memsim, and the files at the same paths",

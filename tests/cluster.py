@@ -1,8 +1,11 @@
-"""A Dask scheduler with two workers, for tests: `from tests.cluster import scheduler as scheduler`."""
+"""Dask schedulers with two workers, for tests: `from tests.cluster import scheduler as scheduler`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -15,8 +18,32 @@ def scheduler() -> Iterator[str]:
         n_workers=2,
         threads_per_worker=1,
         processes=False,
-        dashboard_address=None,
+        dashboard_address=":0",
         protocol="tcp",
         memory_limit=0,  # the process is that of other tests, too, whose memory would pause the workers
     ) as cluster:
         yield cluster.scheduler_address
+
+
+@contextmanager
+def mortal(allowed_failures: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of a scheduler whose workers are processes, and what kills one of them.
+
+    allowed_failures: deaths of workers after which what they did is not tried again.
+    """
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": allowed_failures}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", protocol="tcp", silence_logs=50
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        numbers = list(client.run(os.getpid).values())
+
+        def kill() -> None:
+            os.kill(numbers[0], signal.SIGKILL)
+
+        yield cluster.scheduler_address, kill

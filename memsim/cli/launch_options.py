@@ -284,9 +284,9 @@ def _tracer(ctx: click.Context) -> Callable[..., Trace] | None:
     if scheduler is None and jobs in (None, 1):
         return None
     from memsim.api.launch_parts import Shared, trace_shared
-    from memsim.workers import threads_of
+    from memsim.workers import PARTS_EACH, threads_of
 
-    parts = jobs or (1 if scheduler is None else threads_of(scheduler))
+    parts = jobs or (1 if scheduler is None else PARTS_EACH * threads_of(scheduler))
     shared = Shared(parts, parts, scheduler)
     return partial(trace_shared, shared=shared, tell=say_undivided)
 

@@ -17,9 +17,11 @@ from memsim.api.running import job_of, trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
+from memsim.targets.target import read_job
 from memsim.trace import record, site_records
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
+from tests.cluster import mortal
 from tests.cluster import scheduler as scheduler
 from tests.few import few
 from tests.trace.test_whole_kernels import NAMES, size_of
@@ -220,3 +222,39 @@ def test_a_cluster_gives_the_same_trace(scheduler: str) -> None:
     found = trace_shared(job, shares.append, shared=Shared(3, 1, scheduler))
     assert told(found, job) == told(trace_job(job), job)
     assert shares == [1 / 3, 2 / 3, 1.0]
+
+
+def walk_of(folder: Path) -> Job:
+    """Some seconds of work that a worker of another process can read."""
+    np.save(folder / "next.npy", np.random.default_rng(0).permutation(4096).astype(np.int32))
+    args = [f"@{folder / 'next.npy'}", "i32[16384]", "4095", "2000"]
+    return read_job(str(SOURCE.with_name("walk.cu")), {"grid": (64,), "block": (256,), "args": args})
+
+
+@pytest.mark.slow
+def test_what_a_worker_did_that_was_killed_is_done_again(tmp_path: Path) -> None:
+    job, shares = walk_of(tmp_path), list[float]()
+    with mortal(allowed_failures=3) as (address, kill):
+
+        def progress(share: float) -> None:
+            if not shares:
+                kill()
+            shares.append(share)
+
+        found = trace_shared(job, progress, shared=Shared(8, 1, address))
+    assert shares == [part / 8 for part in range(1, 9)]
+    (here, *facts), (there, *others) = told(trace_job(job), job), told(found, job)
+    # Which requests are kept for pictures, each part decides for itself.
+    assert (here.pop("notes") and there.pop("notes")) and (here, facts) == (there, others)
+
+
+@pytest.mark.slow
+def test_a_part_whose_workers_die_again_and_again_is_told(tmp_path: Path) -> None:
+    with mortal(allowed_failures=0) as (address, kill):
+
+        def progress(share: float) -> None:
+            kill()
+
+        with pytest.raises(MemsimError, match=r"a worker that had part \d of walk died") as told_of:
+            trace_shared(walk_of(tmp_path), progress, shared=Shared(8, 1, address))
+    assert "more parts (--jobs)" in str(told_of.value)
