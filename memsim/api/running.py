@@ -150,15 +150,16 @@ def trace_with(
     everything: bool = False,
     memory: Memory | None = None,
     every_branch: bool = False,
+    looks_for_races: bool = True,
 ) -> Trace:
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
-    recorder keeps it. `every_branch`: as `PreparedLaunch`.
+    recorder keeps it. `every_branch`: as `PreparedLaunch`. `looks_for_races`: as `run_blocks`.
 
     Raises:
         MemsimError: as `trace_job`.
     """
     launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
-    heard, races = run_blocks(job, launch, recorder, chosen, progress)
+    heard, races = run_blocks(job, launch, recorder, chosen, progress, looks_for_races=looks_for_races)
     return trace_of_launch(job, launch, recorder, heard, races)
 
 
@@ -184,8 +185,10 @@ def run_blocks(
     chosen: np.ndarray | None,
     progress: Progress | None = None,
     at_once: int | None = None,
+    looks_for_races: bool = True,
 ) -> tuple[Heard, tuple[SeenRace, ...]]:
-    """Run blocks for a recorder; what became known, and the races that their first accesses show.
+    """Run blocks for a recorder; what became known, and the races that their first accesses show, if somebody
+    wants to know.
 
     Raises:
         MemsimError: as `trace_job`.
@@ -194,7 +197,7 @@ def run_blocks(
 
     kernel, races = job.loaded, None
     listener: Any = recorder
-    if not launch.everything and may_race(kernel.executable.program):
+    if looks_for_races and not launch.everything and may_race(kernel.executable.program):
         races = FirstRaces(kernel.executable, job.launch)
         listener = Overheard(recorder, races)
     heard = launch.run(

@@ -188,7 +188,9 @@ def _recorded(analysis: Analysis, job: Job) -> Recorded | str:
 
     try:
         recording = newest_code(data_folder("traces"), job.kernel, tuple(job.size.values()))
-        comparison = replay(recording)
+        origin = analysis.trace.origin
+        is_same = origin is not None and origin.digest == recording.code.digest
+        comparison = replay(recording, analysis if is_same else None)
     except MemsimError as error:
         return error.message
     from memsim.views.report.page import Recorded

@@ -231,7 +231,7 @@ class PreparedTime:
         blocks = launch.blocks if are_few and not self.whole.blocks_alike else min(launch.blocks, wave)
         survey = LaunchSurvey(blocks, wave)
         if blocks * of_block <= MOST_OF_WAVE:
-            trace_with(self.job, survey, np.arange(blocks), every_branch=True, memory=self.memory())
+            self.listen(survey, np.arange(blocks), every_branch=True)
         else:
             survey.is_whole = False
         return survey
@@ -246,8 +246,12 @@ class PreparedTime:
     def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
         """Replay some blocks."""
         recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
-        memory = self.memory()
-        return recorder, trace_with(self.job, recorder, numbers, every_branch=True, memory=memory)
+        return recorder, self.listen(recorder, numbers, every_branch=True)
+
+    def listen(self, recorder: Recorder, blocks: np.ndarray, every_branch: bool = False) -> Trace:
+        """Run blocks once more; whether they race, whoever made the whole trace has heard."""
+        how: dict[str, Any] = {"every_branch": every_branch, "looks_for_races": False}
+        return trace_with(self.job, recorder, blocks, memory=self.memory(), **how)
 
     def memory(self) -> Memory | None:
         """The memory of a replay; None: it is made of the arguments."""
@@ -459,8 +463,7 @@ class PreparedTime:
             return all_new, all_new
         if self.whole.blocks_replayed < launch.blocks:
             return all_new, all_new
-        recorder, memory = Recorder(SameCost(self.chip)), self.memory()
-        first = trace_with(self.job, recorder, np.arange(of_wave), memory=memory).footprint
+        first = self.listen(Recorder(SameCost(self.chip)), np.arange(of_wave)).footprint
         return min(first.read if first else 0, all_new), all_new
 
 

@@ -259,8 +259,8 @@ def ragged_size(spec: Spec) -> tuple[int, ...]:
     return tuple(-(-extent // divisors.get(name, 1)) * divisors.get(name, 1) for name, extent in names)
 
 
-def replay(recording: CodeRecording) -> CodeComparison:
-    """Predict the recorded launch of a kernel of the catalogue and compare.
+def replay(recording: CodeRecording, predicted: Analysis | None = None) -> CodeComparison:
+    """Predict the recorded launch of a kernel of the catalogue and compare. predicted: what was already.
 
     Raises:
         MemsimError: no such kernel, or its machine code is not the recorded one.
@@ -271,7 +271,7 @@ def replay(recording: CodeRecording) -> CodeComparison:
     shape, launch = spec.job(recording.extents).launch, recording.launch
     if (shape.grid, shape.block, shape.shared_bytes) != (launch.grid, launch.block, launch.shared_bytes):
         raise _changed(recording.name, recording.date)
-    return compare_code(recording.profiles, _analysis(spec.name, recording.extents))
+    return compare_code(recording.profiles, predicted or _analysis(spec.name, recording.extents))
 
 
 def _changed(kernel: str, date: str) -> MemsimError:
