@@ -31,6 +31,10 @@ INTERRUPTED = 130
 BEFORE_COLLECTION = 50_000
 
 
+#: Verbs whose answers may be given again (`memsim.cli.answered`).
+REPEATED = frozenset(("analyze", "suggest", "time", "sanitize"))
+
+
 class Interrupted(Exception):
     """Ctrl-C, before click makes a line of it."""
 
@@ -191,7 +195,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     gc.set_threshold(BEFORE_COLLECTION)  # the process is ours
     atexit.register(_end_quietly)  # runs last: after all that a script registers
     _open_missing_streams()
-    code = run(cli, arguments, "memsim")
+    code = run(cli, None, "memsim")
     gc.freeze()  # it ends: Python need not look for cycles in all that is left
     return code
 
@@ -204,7 +208,17 @@ def run(command: click.Command, arguments: Sequence[str] | None, name: str) -> i
     try:
         # What the verb does not trust is forgotten when it ends: others may run in this process.
         call = partial(command.main, arguments, prog_name=name, standalone_mode=False)
-        code: int = copy_context().run(call) or 0
+
+        def work() -> int:
+            code: int | None = copy_context().run(call)
+            return code or 0
+
+        if arguments is None and sys.argv[1:2] and sys.argv[1] in REPEATED:
+            from memsim.cli.answered import answered
+
+            code: int = answered(sys.argv[1:], work)
+        else:
+            code = work()
         sys.stdout.flush()  # what cannot be printed is told here, and not when Python ends
         return code
     except MemsimError as error:

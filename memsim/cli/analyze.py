@@ -15,6 +15,7 @@ from memsim.cli.launch_options import (
     echo_offers,
     job_of,
     launch_said,
+    repeat,
     target_options,
 )
 from memsim.cli.options import JSON, SCHEDULER, jobs_option
@@ -140,6 +141,8 @@ def analyze(
         suggestion = next_command(analysis, target, options=is_file(target))
         if suggestion:
             say(suggestion)
+    if save_launch is None and save_trace is None:
+        repeat(ctx, job)
 
 
 @click.command()

@@ -58,12 +58,12 @@ def _as_text(patterns: tuple[str, ...], config: Path | None, cache: Path, jobs: 
     """The exit code; a check that passed and of which nothing has changed says so once more."""
     from memsim.reads import watching
     from memsim.store import Store
-    from memsim.targets import passed
+    from memsim.targets import kept_answers
     from memsim.views.plain import write_passed
 
     store = Store(cache)
-    asked = passed.question(store, config, patterns)
-    verdict = passed.verdict_of(store, asked)
+    asked = kept_answers.question(store, "check", config, *patterns)
+    verdict = kept_answers.answer_to(store, asked)
     if verdict is not None:
         write_passed(verdict, sys.stdout)
         return 0
@@ -72,5 +72,5 @@ def _as_text(patterns: tuple[str, ...], config: Path | None, cache: Path, jobs: 
     with watching() as reads:
         outcome, is_all_read = check_anew(patterns, config, cache, jobs)
     if outcome.is_clean and not outcome.notes and is_all_read:
-        passed.keep(store, asked, outcome.report, reads)
+        kept_answers.keep(store, asked, outcome.report, reads)
     return outcome.exit_code

@@ -19,13 +19,14 @@ from click.core import ParameterSource
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api import loading
 from memsim.arch import ARCHS
+from memsim.cli.answered import may_be_given_again
 from memsim.cli.options import NO_CACHE, UNTRUSTED, Option, allow_named, open_cache, path_here, with_options
 from memsim.cli.output import echo_json, progress_bar, say, say_all
 from memsim.errors import MemsimError
 from memsim.files import file_exists
 from memsim.job import Job
 from memsim.kernels import catalog
-from memsim.targets.cache import notes_of, timed, trace_of
+from memsim.targets.cache import is_all_read, notes_of, timed, trace_of
 from memsim.targets.target import (
     BINARY,
     PTX,
@@ -275,6 +276,12 @@ def trace_of_target(ctx: click.Context, target: str, job: Job) -> Trace:
     for note in notes_of(job, cache):
         say(f"note: {note}", err=True)
     return trace
+
+
+def repeat(ctx: click.Context, job: Job) -> None:
+    """The answer about a job may be given again, if memsim itself reads all that decides it."""
+    if is_all_read(job, open_cache(ctx.params.get("no_cache", False))):
+        may_be_given_again()
 
 
 def _tracer(ctx: click.Context) -> Callable[..., Trace] | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
+from memsim.cli.answered import remark
 from memsim.files import write_text
 from memsim.views.plain import columns_of, plain, plain_line, wrapped
 
@@ -60,7 +61,10 @@ def say_all(text: object, *, err: bool = False) -> None:
 def say_lines(lines: Iterable[str], err: bool) -> None:
     """Prints lines that are `plain` already, at once."""
     columns = columns_of(sys.stderr if err else sys.stdout)
-    click.echo("\n".join(wrapped(line, columns) for line in lines), err=err)
+    text = "\n".join(wrapped(line, columns) for line in lines)
+    if err:
+        remark(text)
+    click.echo(text, err=err)
 
 
 def say_code(text: str, *, err: bool = False) -> None:

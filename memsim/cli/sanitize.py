@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from memsim.api.sanitizing import sanitize_job
-from memsim.cli.launch_options import each_launch, job_of, options_of_target
+from memsim.cli.launch_options import each_launch, job_of, options_of_target, repeat
 from memsim.cli.options import JSON, allow_named, path_here
 from memsim.cli.output import echo_json, progress_bar, say
 from memsim.errors import MemsimError
@@ -94,6 +94,8 @@ def sanitize(
         echo_json(sanitize_text.to_dict(found))
     else:
         sanitize_text.write(found, sys.stdout)
+    if len(launches) <= 1:
+        repeat(ctx, job)
     return found.exit_code
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memsim.analysis import Analysis, analyze_trace
-from memsim.cli.launch_options import job_of, target_options
+from memsim.cli.launch_options import job_of, repeat, target_options
 from memsim.cli.options import JSON, open_cache
 from memsim.cli.output import echo_json, progress_bar, say, say_all, say_code
 from memsim.errors import MemsimError
@@ -108,6 +108,7 @@ def suggest(
         if measured is not None:
             say_all("\n" + render(measured))
     if not (run or verify or lands):
+        repeat(ctx, job)
         return
     if found.taken is None:
         raise MemsimError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import job_of, target_options, trace_of_target
+from memsim.cli.launch_options import job_of, repeat, target_options, trace_of_target
 from memsim.cli.options import JSON, file_option
 from memsim.cli.output import echo_json
 from memsim.time.behind_l1 import COLD, WARM
@@ -90,6 +90,8 @@ def time(
         time_pipeline.write_pipeline(found, cycles, sys.stdout)
     else:
         time_text.write(found, sys.stdout)
+    if trace is None:
+        repeat(ctx, job)
 
 
 def cycles_of(text: str | None) -> range | None:

@@ -34,7 +34,7 @@ from memsim.files import read_bytes
 from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.store import Store, current, kept_in
-from memsim.targets.passed import own_code
+from memsim.targets.kept_answers import own_code
 from memsim.trace.trace import Trace, TraceSource
 
 if TYPE_CHECKING:
@@ -150,6 +150,16 @@ def is_known_before(job: Job, folder: Path | None) -> bool:
     with kept_in(folder) as store:
         key = None if store is None else key_before(job)
         return store is not None and key is not None and store.has(key)
+
+
+def is_all_read(job: Job, folder: Path | None) -> bool:
+    """Whether memsim itself reads all that decides what a job does, and keeps anything of it.
+
+    The kernel is loaded unless its trace is kept.
+    """
+    if is_known_before(job, folder):
+        return True
+    return folder is not None and key_before(job) is not None and _is_read_by_nvrtc_alone(job)
 
 
 def _is_read_by_nvrtc_alone(job: Job) -> bool:

@@ -1,6 +1,7 @@
-"""Cache of passed checks: if nothing has changed since, a check passes again without any computation.
+"""Cache of answers: if nothing has changed since, a check passes again, and other verbs say what they said,
+without any computation.
 
-The verdict is stored with everything that was read (`memsim.reads`): the configuration, the baseline, sources
+An answer is stored with everything that was read (`memsim.reads`): the configuration, the baseline, sources
 and headers, compiled kernels, argument files, and the tools by size and time. The key has everything else:
 memsim's own code, the working folder and options, and tool search paths. Nothing is cached if a target is
 read by something that memsim cannot observe, such as nvcc.
@@ -11,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
@@ -25,11 +25,11 @@ from memsim.store import Store
 PLACES = ("PATH", "CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH")
 
 
-def question(store: Store, config: Path | None, patterns: Sequence[str]) -> str:
-    """The key of a check of the targets that match the patterns, in the current folder."""
+def question(store: Store, *words: object) -> str:
+    """The key of what is asked in these words, in the current folder."""
     wheels = [(str(folder), stamp(folder)) for folder in wheel_folders("nvidia")]
     places = [os.environ.get(name) for name in PLACES]
-    asked = [str(Path.cwd()), str(config), list(patterns), confinement() is not None]
+    asked = [str(Path.cwd()), *map(str, words), confinement() is not None]
     return json.dumps(["passed", own_code(store), sys.prefix, sys.version, wheels, places, asked])
 
 
@@ -56,21 +56,21 @@ def own_code(store: Store | None = None) -> str:
     return known.decode()
 
 
-def verdict_of(store: Store, asked: str) -> str | None:
-    """The cached verdict of a passed check if it is still valid, else None."""
+def answer_to(store: Store, asked: str) -> str | None:
+    """The cached answer if it is still valid, else None."""
     kept = store.get(asked)
     if kept is None:
         return None
-    verdict, seen = json.loads(kept)
-    return verdict if Reads({(kind, path): found for kind, path, found in seen}).hold else None
+    answer, seen = json.loads(kept)
+    return answer if Reads({(kind, path): found for kind, path, found in seen}).hold else None
 
 
-def keep(store: Store, asked: str, verdict: str, reads: Reads) -> None:
-    """Cache the verdict of a passed check, unless something changed meanwhile."""
+def keep(store: Store, asked: str, answer: str, reads: Reads) -> None:
+    """Cache an answer, unless something changed meanwhile."""
     import numpy as np  # it generates random arrays
 
     version = Path(np.__file__).with_name("version.py")
     reads.note(CONTENT, version, digest(version.read_bytes()))
     if reads.hold:
         seen = [[kind, path, found] for (kind, path), found in reads.seen.items()]
-        store.put(asked, json.dumps([verdict, seen]).encode())
+        store.put(asked, json.dumps([answer, seen]).encode())
