@@ -12,7 +12,7 @@ from memsim.files import read_text
 from memsim.job import Job
 from memsim.source.kernels import parameters
 from memsim.source.syntax import parse
-from memsim.source.text import bracket_end
+from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.prove import source_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,11 @@ class KernelTree:
         self.text = before.trace.sources.get(self.file, "") or _text_of(job)
         self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
         self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
+
+    @cached_property
+    def code(self) -> str:
+        """The text without comments, at the same positions."""
+        return without_comments(self.text)
 
     @cached_property
     def definition(self) -> Node | None:

@@ -10,7 +10,10 @@ template <> struct record_unit<16> { typedef uint4 type; };
 template <typename T, int LENGTH, int WARPS, bool ANY>
 struct record_of_thread {
     typedef typename record_unit<alignof(T)>::type unit;
-    static const int BYTES = LENGTH * sizeof(T), UNITS = BYTES / sizeof(unit), ROW = UNITS | 1, BATCH = 8;
+    static const int BYTES = LENGTH * sizeof(T), UNITS = BYTES / sizeof(unit), BATCH = 8;
+    // Narrow units are moved as words, where no padding is between records: else four lanes meet in a bank.
+    static const int OF_WORD = sizeof(unit) < 4 && BYTES % 16 != 0 ? 4 / sizeof(unit) : 0;
+    static const int ROW = OF_WORD ? UNITS : UNITS | 1;
     static const bool IS_VECTOR = BYTES <= 16 && (BYTES & (BYTES - 1)) == 0;
     typedef typename record_unit<IS_VECTOR ? BYTES : alignof(T)>::type vector;
     alignas(vector) unit units[UNITS];
@@ -19,9 +22,10 @@ struct record_of_thread {
     static __device__ __forceinline__ unsigned thread() {
         return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
     }
-    static __device__ __forceinline__ unit *tile() {
-        __shared__ unit all[WARPS][32 * ROW];
-        return all[thread() / 32];
+    // Where the records of the lanes begin, the first of which is at `first`: in a word as in memory.
+    static __device__ __forceinline__ unit *tile(const unit *first) {
+        __shared__ alignas(16) unit all[WARPS][32 * ROW + OF_WORD];
+        return all[thread() / 32] + ((unsigned long long)first & (OF_WORD ? 3 : 0)) / sizeof(unit);
     }
     // Whether a warp's active lanes have its tile to themselves: others have no lane 0. And, if a
     // function may be given ANY pointer, whether all can access the elements.
@@ -32,12 +36,34 @@ struct record_of_thread {
     static __device__ __forceinline__ unsigned number(unsigned lanes) {
         return __popc(lanes & ((1u << thread() % 32) - 1));
     }
+    // The units of `count` records, as words between those with other data.
+    static __device__ __forceinline__
+    void words_moved(const unit *from, unit *to, unsigned count, unsigned lane) {
+        const unsigned length = count * UNITS, each = OF_WORD ? OF_WORD : 1;
+        const unsigned ahead = (each - (unsigned long long)from / sizeof(unit) % each) % each;
+        const unsigned words = length < ahead ? 0 : (length - ahead) / each;
+        for (unsigned one = lane; one < ahead && one < length; one += count) to[one] = from[one];
+        for (unsigned one = ahead + words * each + lane; one < length; one += count) to[one] = from[one];
+        const unsigned *whole = (const unsigned *)(from + ahead) + lane;
+        unsigned held[(BYTES + 3) / 4], *place = (unsigned *)(to + ahead) + lane;
+#pragma unroll
+        for (int one = 0; one < (BYTES + 3) / 4; ++one)
+            if (one * count + lane < words) held[one] = whole[one * count];
+#pragma unroll
+        for (int one = 0; one < (BYTES + 3) / 4; ++one)
+            if (one * count + lane < words) place[one * count] = held[one];
+    }
     // Between the tile and memory, in batches, as the compiler keeps the order of loads and stores.
     template <bool LOADS>
-    static __device__ __forceinline__ void moved(unsigned lanes, unit *at) {
+    static __device__ __forceinline__ void moved(unsigned lanes, unit *at, unit *first, unit *all) {
         const unsigned count = __popc(lanes), lane = number(lanes);
-        unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile();
         const bool side_by_side = __all_sync(lanes, at == first + lane * UNITS);
+        if (OF_WORD && side_by_side) {
+            if (!LOADS) __syncwarp(lanes);
+            words_moved(LOADS ? first : all, LOADS ? all : first, count, lane);
+            if (LOADS) __syncwarp(lanes);
+            return;
+        }
         __shared__ unit *others[WARPS][32];
         unit **starts = others[thread() / 32];
         if (!side_by_side) starts[lane] = at;
@@ -72,8 +98,9 @@ struct record_of_thread {
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
             return;
         }
-        moved<true>(lanes, at);
-        const unit *own = tile() + number(lanes) * ROW;
+        unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile(first);
+        moved<true>(lanes, at, first, all);
+        const unit *own = all + number(lanes) * ROW;
 #pragma unroll
         for (int one = 0; one < UNITS; ++one) units[one] = own[one];
         __syncwarp(lanes);
@@ -81,7 +108,8 @@ struct record_of_thread {
     __device__ __forceinline__ void store(T *where) const {
         unit *at = (unit *)where;
         if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
-            *(vector *)at = *(const vector *)units;
+            if (ANY) *(vector *)at = *(const vector *)units;
+            else __stwb((vector *)at, *(const vector *)units); // which the compiler does not split
             return;
         }
         const unsigned lanes = __activemask();
@@ -90,10 +118,11 @@ struct record_of_thread {
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];
             return;
         }
-        unit *own = tile() + number(lanes) * ROW;
+        unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile(first);
+        unit *own = all + number(lanes) * ROW;
 #pragma unroll
         for (int one = 0; one < UNITS; ++one) own[one] = units[one];
-        moved<false>(lanes, at);
+        moved<false>(lanes, at, first, all);
     }
 };
 template <int LENGTH, int WARPS, bool ANY = false, typename T>

@@ -29,7 +29,7 @@ from memsim.suggest.suggestions_document import (
     staging_part,
 )
 from memsim.suggest.threads import Remapped, Renumbering, remap_threads, renumber, total
-from memsim.suggest.transposed import edit_name, transposed
+from memsim.suggest.transposed import is_staged, transposed
 from memsim.time.quick_estimate import estimate
 
 #: Units whose work is sectors, or the lines they are in.
@@ -242,8 +242,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
         found = replace(found, fields=fields(block), staging=staging(block))
     remaps = remap_threads(job, analysis, lanes)
     staged = transposed(job, analysis, found.staging)
-    lines = {each.name for each in staged}
-    by_hand = (each for each in found.staging if edit_name(each) not in lines)
+    by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     staged += records_of_threads(job, analysis)
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 
-from studies.cures import development, held_out
+from studies.cures import development, held_out, third
 from studies.cures.launch import Source
 
 
@@ -20,7 +20,7 @@ def main() -> None:
     reader.add_argument("--url", default="https://github.com/{}", help="where {} is OWNER/NAME")
     asked = reader.parse_args()
     trees: dict[str, list[Source]] = defaultdict(list)
-    for launch in (*development.LAUNCHES, *held_out.LAUNCHES):
+    for launch in (*development.LAUNCHES, *held_out.LAUNCHES, *third.LAUNCHES):
         trees[launch.source.folder].append(launch.source)
     for folder, sources in trees.items():
         print(folder, flush=True)

@@ -105,7 +105,8 @@ class PublicLaunch:
 
 def launches(half: str, trees: Path) -> Iterator[tuple[str, str, Callable[[], Job], Callable[[], Job]]]:
     """Of each launch of a half its project, its name, and what makes its job of two sets of data."""
-    from studies.cures import development, held_out
+    from studies.cures import development, held_out, third
 
-    for one in {"development": development.LAUNCHES, "held-out": held_out.LAUNCHES}[half]:
+    tables = {"development": development, "held-out": held_out, "third": third}
+    for one in tables[half].LAUNCHES:
         yield one.source.project, one.name, partial(one.job, trees, 1), partial(one.job, trees, 2)

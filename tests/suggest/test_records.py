@@ -10,9 +10,10 @@ import pytest
 from memsim.api.kernel_file import KernelFile
 from memsim.job import Job
 from memsim.launch import Launch
+from memsim.suggest.element_uses import distance
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
-from memsim.suggest.records import NAME, distance, records_of_threads
+from memsim.suggest.records import NAME, records_of_threads
 from memsim.suggest.threads import Remapped
 from tests.suggest.kernels import analyzed
 
@@ -47,6 +48,14 @@ FIELDS = (
     "point *p = (point *)out; p[i].x += in[i]; if (i & 1) p[i].y = p[i].x; p[i].z++;"
     " for (int j = 0; j < 3; ++j) p[i].x += p[i].z * j;"
 )
+AS = "const point *p = (const point *)in; "
+OF_OUT = "point *p = (point *)out; "
+POINTER = OF_OUT + "point *q = &p[i]; q->x += in[i]; if (i & 1) q->y = (*q).x; q->z++;  // p"
+REFERENCE = OF_OUT + "point &q = p[i]; q.x += in[i]; if (i & 1) q.y = q.x; q.z++;"
+CONSTANT = AS + "const point &q = p[i]; out[i] = q.x * q.y + q.z;"
+AT = AS + "point q = *(p + i); out[i] = q.x * q.y + q.z;"
+MOVING = AS + "p += i; const point q = *p; out[i] = q.x * q.y + q.z;"
+BYTES = "rgb *p = (rgb *)out; p[i + 1] = colours[i];"
 
 
 def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
@@ -79,6 +88,12 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (IN_AN_IF, "{ const auto in_record0 = record_at<3, 7>(&in[3 * i]);"),
         (NESTED, "p_record0[0].at[0] += p_record0[0].v.x;"),
         (FIELDS, "if (i & 1) p_record0[0].y = p_record0[0].x;"),
+        (POINTER, "if (i & 1) q_record0[0].y = (q_record0[0]).x;"),
+        (REFERENCE, "q_record0.store(&q);"),
+        (CONSTANT, "const point &q = p_record0[0];"),
+        (AT, "record_at<1, 7>(&p[i]);"),
+        (MOVING, "record_at<1, 7>(&p[0]);"),
+        (BYTES, "p_record0.store(&p[i + 1]);"),
     ],
 )
 def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written: str) -> None:
@@ -122,6 +137,10 @@ def test_other_blocks_compute_the_same(tmp_path: Path) -> None:
         "point *p = (point *)out; p[i].x += 1; p[0].y = p[i].z;",  # whose is that of another index?
         "point *p = (point *)out; p[i].x += 1; if (i > 9) return; p[i].y += 1;",
         "point *p = (point *)out; float y = p[i].y; p[i].y += 1; out[3 * i] = y + p[i].y;",
+        OF_OUT + "point *q = &p[i]; q->x += in[i]; p[i].y = 2; q->z++;",  # by another name
+        OF_OUT + "const point &q = p[i]; out[3 * i] = 4; out[n + 3 * i] = q.x * q.y + q.z;",  # read when?
+        AS + "float x = 0; for (int j = 0; j < 3; ++j) { x += in[j]; in += 5; } out[i] = x;",
+        "float *p = out; p = p + i; p[0] += 1; p[1] += 2;",
     ],
 )
 def test_what_may_not_be_moved_is_left_alone(tmp_path: Path, body: str) -> None:

@@ -32,7 +32,7 @@ GUARD = "if (ix < nx && iy < ny)"
 def job_of(folder: Path, body: str, block: tuple[int, int, int] = (32, 16, 1)) -> Job:
     """60 x 40 elements by blocks that reach beyond them."""
     (folder / "k.cu").write_text(TEXT.replace("BODY", body))
-    args = [ArrayArg((4096,)), ArrayArg((4096,)), 60, 40]
+    args = [ArrayArg((8192,)), ArrayArg((8192,)), 60, 40]
     return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((2, 3, 1), block), args)
 
 
@@ -43,6 +43,10 @@ def job_of(folder: Path, body: str, block: tuple[int, int, int] = (32, 16, 1)) -
         f"{GUARD} {{\n        {STORE}\n    }}",
         f"{GUARD}\n        {STORE}",
         f"{GUARD} {LOAD}",
+        f"if (ix >= nx || iy >= ny) return;\n    {STORE}",
+        f"if (ix >= nx) return;\n    const int at = iy * nx + ix;\n    if (iy < ny) {STORE[:19]} in[at];",
+        f"for (int i = 0; i < 2; ++i)\n        {GUARD} {STORE.replace('+ iy', '+ iy + i * nx * ny')}",
+        f"{GUARD} {{\n        {STORE}\n        out[ix * ny + iy + 2400] = in[iy * nx + ix + 2400];\n    }}",
     ],
 )
 def test_a_naive_transpose_goes_through_a_tile(body: str, tmp_path: Path) -> None:
@@ -74,8 +78,13 @@ def test_other_blocks_and_sizes_compute_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        f"if (ix >= nx) return;\n    {STORE}",  # not all threads reach a barrier
-        f"for (int i = 0; i < 1; ++i) {{ {STORE} }}",
+        f"if (in[ix] > 2) return;\n    {STORE}",  # others do not know on what
+        f"if (ix >= nx) return;\n    if (iy >= ny) out[0] = 1;\n    else {STORE}",
+        "if (ix >= nx) return;\n    float v = in[iy];\n    out[ix * ny + iy] = v;",
+        f"if (ix >= nx || iy >= ny) return;\n    {STORE}\n    out[8191] = 1;",
+        f"for (int i = 0; i < threadIdx.y; ++i) {{ {STORE} }}",  # not all threads reach a barrier
+        f"for (int i = 0; i < 2; ++i) {{ if (i == 1) break; {STORE} }}",
+        f"{GUARD} {STORE}\n    out[ix + iy] += 1;",  # what another thread has stored
         f"{GUARD} {STORE} else out[0] = 1;",
         f"int at = ix; at += 1; {GUARD} out[at * ny + iy] = in[iy * nx + ix];",  # a variable that changes
     ],

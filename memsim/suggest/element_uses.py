@@ -1,0 +1,295 @@
+"""The accesses of a kernel to elements of global arrays, as its source has them: `p[i]`, `p->x`, `*(p + i)`,
+by the arrays' parameters, by pointers made of them, and by references to elements.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.job import Job
+from memsim.source.expressions import ELEMENT_BYTES, evaluate, open_names
+from memsim.source.kernels import template_constants
+from memsim.source.values import changes, constants
+from memsim.suggest.c_text import names_in, plus
+from memsim.suggest.footprints import Footprints, may_be_left_out, parameters_of
+from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.kernel_tree import KernelTree, walk
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MOST = 32  # elements of a record
+#: `T *name = array + i`, of another type perhaps, and `auto name = array + i`.
+_POINTER = re.compile(
+    r"(?:\*\s*(?:(?:const|__restrict__)\s+)*|\bauto\s+(?=\w+\s*=\s*\w+\s*[+;]))(\w+)\s*=\s*"
+    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s:]+\*\s*>\s*\(\s*)?&?\s*(\w+)"
+)
+#: `T &name = array[i]`, through which fields change.
+_REFERENCE = re.compile(r"(?P<const>\bconst\s+)?\b\w+\s*&\s*(?P<name>\w+)\s*=\s*(?P<array>\w+)\s*\[")
+#: `*(array + i)`.
+_AT = re.compile(r"\*\s*\(\s*(\w+)\s*\+\s*([\w\s*+]+)\)")
+_ELEMENT = "subscript_expression"
+_ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
+_NAMES = ("reference_declarator", "argument_list", "parameter_declaration")
+_PARTS = ("field_expression", "subscript_expression")
+_CHANGES = ("assignment_expression", "update_expression")
+
+
+@dataclass(frozen=True, slots=True)
+class ElementUse:
+    """`array[index]` in a statement of a block. always: whether each way through the block makes it. stores:
+    whether it is assigned; updates: whether a field of it is. span: of how many elements, from that of the
+    index on, in a loop over them; variable: the loop's, from how many on. function: the kernel, or one that
+    it calls.
+    """
+
+    function: Node
+    node: Node
+    statement: Node
+    array: str
+    index: str
+    always: bool
+    stores: bool
+    updates: bool = False
+    span: int = 1
+    variable: tuple[str, int] = ("", 0)
+
+    def place(self, number: int) -> str:
+        """Which element of a record it is, where `number` is that of the index."""
+        variable, start = self.variable
+        if not variable:
+            return f"{number}"
+        return variable if number == start else plus(variable, number - start).replace("+ -", "- ")
+
+    @property
+    def op(self) -> str:
+        """As sites have it."""
+        return "store" if self.stores or self.updates else "load"
+
+
+class ElementUses(KernelTree):
+    """A kernel's source, in which accesses to elements are looked for."""
+
+    def __init__(self, job: Job, before: Analysis) -> None:
+        super().__init__(before, job)
+        known = {**constants(self.text), **template_constants(self.text, before.trace.kernel)}
+        self.footprints = Footprints(self.tree, known)
+
+    def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:
+        """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
+        alone in an `if`.
+        """
+        bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
+        known, references = self.pointers(definition), self._references(definition)
+        found, wasted = [], set()
+        for node in walk(definition):
+            array = self._accessed(node)
+            if array not in known or (node.type == "identifier") != (array in references):
+                continue
+            use = self._use(definition, node, array, alone)
+            if use is None:
+                continue
+            found.append(use)
+            first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
+            for site in bad:
+                named = not known[use.array] or known[use.array] in site.array.split("|")
+                if first <= site.line <= last and site.op == use.op and named:
+                    wasted.add((use.array, use.op))
+        return (use for use in found if (use.array, use.op) in wasted)
+
+    def _accessed(self, node: Node) -> str:
+        """The name of what an expression takes an element of, `p[i]`, `p->x`, `*p`, or the element `p` is."""
+        text = self.tree.text(node.children[0]) if node.children else ""
+        if node.type == "pointer_expression" and text == "*":
+            at = _AT.fullmatch(self.tree.text(node))
+            text = at[1] if at else self.tree.text(node.children[1])
+        elif node.type == "field_expression":
+            return text if node.children[1].type == "->" else ""
+        elif node.type == "identifier":
+            return self.tree.text(node)
+        elif node.type != _ELEMENT:
+            return ""
+        return text
+
+    def pointers(self, definition: Node) -> dict[str, str]:
+        """The pointers to global memory, each with its parameter: these, and variables made of them. Those of
+        a function that a kernel calls may point anywhere: to what is said as "".
+        """
+        code, is_kernel = self.tree.text(definition), definition == self.definition
+        types = self._types(definition)
+        known = {name: name if is_kernel else "" for name, kind in types.items() if "*" in kind}
+        for match in _POINTER.finditer(code):
+            if match[2] in known and _is_one_array(match[1], code):
+                known[match[1]] = known[match[2]]
+        references = self._references(definition).items()
+        known |= {name: known[array] for name, array in references if array in known}
+        others = set(self.not_of_global_memory(definition))
+        return {name: origin for name, origin in known.items() if name not in others}
+
+    def _references(self, definition: Node) -> dict[str, str]:
+        """The references to elements of arrays, each with its array."""
+        code = self.code[definition.start_byte : definition.end_byte]
+        return {each["name"]: each["array"] for each in _REFERENCE.finditer(code) if not each["const"]}
+
+    def _use(self, function: Node, node: Node, array: str, alone: bool) -> ElementUse | None:
+        """A use of an element; None where its address is taken, or it is changed by what it was."""
+        stores, updates, always, around = False, False, True, node.parent
+        if node.type == "field_expression":
+            around = node  # of `p->x` the element is what is before the field
+        while around is not None and around.type == "parenthesized_expression":
+            around = around.parent
+        if around is None or (around.type in (*_ADDRESS_OR_MORE, *_NAMES) and around != node):
+            return None
+        declared = self.tree.text(around.children[0]).strip("& ")
+        if is_bound(node) and declared in self._references(function):
+            return None
+        if around.type == "assignment_expression" and around.children[0] == node:
+            stores = True
+            whole = around.parent is not None and around.parent.type == "expression_statement"
+            if around.children[1].type != "=" or not whole:
+                return None
+        elif around.type == "field_expression":
+            part = around  # `p[i].v.x`, `p[i].at[0]`
+            while part.parent is not None and part.parent.type in (
+                "field_expression",
+                "subscript_expression",
+            ):
+                if part.parent.children[0] != part:
+                    break
+                part = part.parent
+            if part.parent is None or part.parent.type == "pointer_expression":
+                return None
+            updates = part.parent.type in _CHANGES and (
+                part.parent.type == "update_expression" or part.parent.children[0] == part
+            )
+        text = self.tree.text(node)
+        index = text[text.index("[") + 1 : text.rindex("]")].strip() if node.type == _ELEMENT else "0"
+        at = _AT.fullmatch(text)
+        index = "" if node.type == "identifier" else at[2].strip() if at else index
+        span, variable = 1, ("", 0)
+        inner, outer = node, node.parent
+        while outer is not None and not self._is_block(outer, array, index if always and span == 1 else None):
+            if outer.type in ("function_definition", "lambda_expression"):
+                return None
+            branch = alone and outer.type in ("if_statement", "else_clause")
+            if branch and inner.type == "expression_statement":
+                break
+            counted = self._counted(outer) if outer.type == "for_statement" and span == 1 else None
+            if counted is not None and always and self._is_along(outer, array, index, counted[0]):
+                name, start, span = counted
+                index, variable = with_value(index, name, start), (name, start)
+            elif counted is None or stores or not self._is_same_in(outer, array, index):
+                always &= not may_be_left_out(outer, inner)
+            inner, outer = outer, outer.parent
+        if outer is None:
+            return None
+        ahead = self.code[inner.start_byte : node.start_byte]
+        if any(changes(name, ahead) for name in names_in(index)):
+            return None
+        return ElementUse(function, node, inner, array, index, always, stores, updates, span, variable)
+
+    def _is_block(self, node: Node, array: str, index: str | None) -> bool:
+        """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
+        if node.type != "compound_statement":
+            return False
+        counted = self._counted(node.parent) if node.parent is not None and index is not None else None
+        if counted is None or node.parent is None or index is None:
+            return True
+        along = self._is_along(node.parent, array, index, counted[0])
+        return not along and not self._is_same_in(node.parent, array, index)
+
+    def _is_along(self, loop: Node, array: str, index: str, variable: str) -> bool:
+        """Whether each iteration of a loop accesses the next element."""
+        return _grows_by_one(index, variable) and not moves(array, self.tree.text(loop))
+
+    def _is_same_in(self, loop: Node, array: str, index: str) -> bool:
+        """Whether all iterations of a loop access the same element."""
+        code = self.tree.text(loop)
+        return not moves(array, code) and not any(changes(name, code) for name in names_in(index))
+
+    def _counted(self, loop: Node) -> tuple[str, int, int] | None:
+        """The variable of a loop that counts by one, where it starts, and how often; None without numbers."""
+        name, values = self.footprints.counted(loop) or ("", range(0))
+        return (name, values.start, len(values)) if 1 < len(values) <= MOST else None
+
+    def names_of(self, use: ElementUse) -> str:
+        """All names of the array that a use is of, as a pattern."""
+        pointers = self.pointers(use.function)
+        return "|".join(name for name in pointers if pointers[name] == pointers[use.array])
+
+    def is_stored(self, use: ElementUse, code: str) -> bool:
+        """Whether code stores to elements of the array that a use is of."""
+        assigned, names = r"(?:[-+*/%|&^]|<<|>>)?=(?!=)|\+\+|--", self.names_of(use)
+        part = r"(?:(?:\.|->)\s*\w+\s*|\[[^;]*?\]\s*)"
+        stored = rf"\b(?:{names})\s*{part}+(?:{assigned})|(?:^|[;{{}})])\s*\*\s*(?:{names})\s*=(?!=)"
+        return re.search(stored, code) is not None
+
+    def is_scalar(self, use: ElementUse) -> bool:
+        """Whether an access moves a whole element, as far as its type is known."""
+        declared = re.search(rf"(\w+)\s*[*&][\s\w]*\b{use.array}\s*=", self.text)
+        kind = self._types(use.function).get(use.array, declared[1] if declared else "float")
+        words = re.findall(r"\w+", kind)
+        return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
+
+    def _types(self, function: Node) -> dict[str, str]:
+        """The types of a function's parameters, by name."""
+        if function == self.definition:
+            return self.types
+        found = {}
+        for node in parameters_of(function):
+            declared = re.fullmatch(r"(.*?)(\w+)\s*(\[[^\]]*\])?", self.tree.text(node), re.DOTALL)
+            if declared is not None:
+                found[declared[2]] = declared[1] + ("*" if declared[3] else "")
+        return found
+
+
+def is_bound(node: Node) -> bool:
+    """Whether a reference is made to an element."""
+    around = node.parent
+    declares = around is not None and around.type == "init_declarator"
+    return declares and around is not None and "reference" in around.children[0].type
+
+
+def moves(pointer: str, code: str) -> bool:
+    """Whether code may change a pointer; `&pointer[i]` does not."""
+    return changes(pointer, re.sub(rf"&\s*(?={pointer}\s*(?:\[|->))", "", code)) > 0
+
+
+def _is_one_array(pointer: str, code: str) -> bool:
+    """Whether a pointer points into the array that it is initialized with, wherever it moves."""
+    assigned = len(re.findall(rf"(?<![\w.])(?<!->){pointer}\s*=(?!=)", code))
+    return assigned == 1 and not re.search(rf"(?<!&)&(?!&)\s*{pointer}\b(?!\s*[\[-])", code)
+
+
+def with_value(index: str, name: str, value: int) -> str:
+    """An index where a variable has a value."""
+    return re.sub(rf"(?<![\w.]){name}\b", str(value), index)
+
+
+def _grows_by_one(index: str, name: str) -> bool:
+    """Whether an index is that of the next element where a variable is one more."""
+    return distance(with_value(index, name, 0), with_value(index, name, 1)) == 1
+
+
+def distance(one: str, two: str) -> int | None:
+    """How much larger an index is than another, whatever the names in both are; None if that differs."""
+    if one == two:
+        return 0
+    one, two = (re.sub(r"\b(\w+)\s*(?:\.|->)\s*(\w+)", r"\1_\2", text) for text in (one, two))
+    names = [open_names(text, {}) for text in (one, two)]
+    if names[0] is None or names[1] is None:
+        return None
+    draw, found = random.Random(1), set()
+    for _ in range(3):
+        known = {name: draw.randrange(3, 500) for name in {*names[0], *names[1]}}
+        values = [evaluate(text, known) for text in (one, two)]
+        if values[0] is None or values[1] is None:
+            return None
+        found.add(values[1] - values[0])
+    step = found.pop()
+    return int(step) if not found and step == int(step) else None
