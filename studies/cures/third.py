@@ -155,9 +155,6 @@ LAUNCHES = [
         ],
     ),
     bench(
-        "layout", "main.cu", "AoSKernel<128>", (1,), (64,), lambda d: [d.ints(64, 4096, high=99), d.zeros(64)]
-    ),
-    bench(
         "kmeans",
         "cluster.cu",
         "feature_transpose",
@@ -334,5 +331,8 @@ LAUNCHES = [
         (16,),
         lambda d: [d.floats(64, 64, low=1.0, high=2.0), 64, 16],
         ("-DBLOCK_SIZE=16",),
+    ),
+    bench(
+        "layout", "main.cu", "AoSKernel<128>", (1,), (64,), lambda d: [d.ints(64, 4096, high=99), d.zeros(64)]
     ),
 ]
