@@ -34,10 +34,11 @@ from memsim.api.running import trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.suggest.other_values import at_other_values, guarded, touched
-from memsim.suggest.prove import differing_results, edit_job, source_of
+from memsim.suggest.prove import differing_results, edit_job, replay_job, source_of
 from memsim.suggest.suggestions import Suggestions, suggest
 from memsim.views.suggest.terminal import name_of
 from studies.cures.launch import launches
+from studies.cures.pairs import write_pair
 
 CONFLICTS, LEAST = 0.1, 32
 LEFT = 0.1  # of the waste, in a cure that is whole
@@ -59,6 +60,7 @@ def main() -> None:
     reader.add_argument("--only", default="", help="launches whose name contains this")
     reader.add_argument("--part", default="0/1", help="of the launches, as 0/2")
     reader.add_argument("--keep", type=Path, help="a folder for the changed sources, outside of the project")
+    reader.add_argument("--pairs", type=Path, help="a folder for what tools/time_pairs.cu times")
     asked = reader.parse_args()
     part, parts = map(int, asked.part.split("/"))
     done = {}
@@ -72,7 +74,7 @@ def main() -> None:
         if found >= asked.kernels:
             break
         told = {"project": project, "launch": name, "commit": commit}
-        told |= in_a_process(partial(measure, job, other, asked.keep, name))
+        told |= in_a_process(partial(measure, job, other, name, asked.keep, asked.pairs))
         found += "waste" in told
         with asked.out.open("a", encoding="utf-8") as out:
             out.write(json.dumps(told) + "\n")
@@ -115,7 +117,7 @@ def _late(*_: object) -> None:
 
 
 def measure(
-    make: Callable[[], Job], other: Callable[[], Job], keep: Path | None, name: str
+    make: Callable[[], Job], other: Callable[[], Job], name: str, keep: Path | None, pairs: Path | None
 ) -> dict[str, Any]:
     """A launch's waste, and what becomes of it."""
     job = make()
@@ -157,6 +159,8 @@ def measure(
             _keep(keep, name, after)
         if not _kinds(waste(analysis, frozenset())):
             break
+    if pairs is not None and now is not job:
+        _pair(pairs, name, (job, now), told)
     last = waste(analysis, decided)
     told["left"] = {kind: last[kind] for kind in kinds}
     gone = [last[kind][0] <= LEFT * first[kind][0] for kind in kinds]
@@ -239,6 +243,18 @@ def _cpu() -> float:
         used.ru_utime + used.ru_stime
         for used in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     )
+
+
+def _pair(folder: Path, name: str, jobs: tuple[Job, Job], told: dict[str, Any]) -> None:
+    """Both kernels for a GPU, and what memsim says of them."""
+    change = "; ".join(step["name"] for step in told["steps"])
+    before, after = (replay_job(one) for one in jobs)
+    times = [None if one.estimate is None else one.estimate.seconds for one in (before, after)]
+    said = {"of": name.partition("|")[0], "kernel": jobs[0].name, "change": change, "pays": told["pays"][0]}
+    bound = [before.bound.cycles, after.bound.cycles]
+    stem = "".join(letter if letter.isalnum() else "_" for letter in name)
+    write_pair(folder, stem, jobs)
+    (folder / f"{stem}.json").write_text(json.dumps(said | {"estimated": times, "bound": bound}), "utf-8")
 
 
 def _keep(folder: Path, name: str, job: Job) -> None:
