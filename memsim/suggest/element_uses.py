@@ -78,13 +78,14 @@ class ElementUses(KernelTree):
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(before, job)
         known = {**constants(self.text), **template_constants(self.text, before.trace.kernel)}
-        self.footprints = Footprints(self.tree, known)
+        self.footprints = self.here = Footprints(self.tree, known)
 
     def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:
         """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
         alone in an `if`.
         """
         bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
+        self.here = self.footprints.inside(definition)
         known, references = self.pointers(definition), self._references(definition)
         found, wasted = [], set()
         for node in walk(definition):
@@ -214,7 +215,7 @@ class ElementUses(KernelTree):
 
     def _counted(self, loop: Node) -> tuple[str, int, int] | None:
         """The variable of a loop that counts by one, where it starts, and how often; None without numbers."""
-        name, values = self.footprints.counted(loop) or ("", range(0))
+        name, values = self.here.counted(loop) or ("", range(0))
         return (name, values.start, len(values)) if 1 < len(values) <= MOST else None
 
     def names_of(self, use: ElementUse) -> str:

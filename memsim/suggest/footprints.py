@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
@@ -67,16 +68,15 @@ KNOWN = {("curand_init", 3): AccessedElements(_ONE, _ONE, loads=True, stores=Tru
 
 
 class Footprints:
-    """Of the functions of a source. known: its constants."""
+    """Of the functions of a source. known: its constants; parameters: of a function's template."""
 
     def __init__(self, tree: Tree, known: Mapping[str, int]) -> None:
         self.tree, self.known = tree, known
+        self.parameters: Mapping[str, int] = {}
         self._functions: dict[str, list[Node]] = defaultdict(list)
         for node in walk(tree.root):
-            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
-            if declared is not None:
-                name = re.match(r"[\w:]*", tree.text(declared).lstrip("*& "))
-                self._functions[name[0] if name else ""].append(node)
+            if node.type == "function_definition":
+                self._functions[function_name(tree, node)].append(node)
 
     def of_call(self, call: Node, place: int, depth: int = DEPTH) -> AccessedElements | None:
         """What a call accesses behind the argument at a place; None if that is not known."""
@@ -94,8 +94,9 @@ class Footprints:
         name_of = _name_in(parameters_of(function)[place])
         if body is None or name_of is None or changes(self.tree.text(name_of), self.tree.text(body)):
             return None
+        inside = self._with(self._template_values(call, function))
         is_bytes = bool(_BYTES.search(self.tree.text(parameters_of(function)[place])))
-        parts = list(self._parts(body, self.tree.text(name_of), is_bytes, depth))
+        parts = list(inside._parts(body, self.tree.text(name_of), is_bytes, depth))
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
             return None
@@ -106,6 +107,51 @@ class Footprints:
             any(part.loads for part in known),
             any(part.stores for part in known),
         )
+
+    def inside(self, function: Node) -> Footprints:
+        """Of a function with the values of its template's parameters, where all calls give the same."""
+        name = function_name(self.tree, function)
+        found: dict[str, set[int]] = defaultdict(set)
+        calls = (node for node in walk(self.tree.root) if node.type == "call_expression")
+        for call in calls:
+            if re.match(rf"(?:\w+::)*{re.escape(name)}\s*<", self.tree.text(call.children[0])):
+                for parameter, value in self._template_values(call, function).items():
+                    found[parameter].add(value)
+        return self._with({name: values.pop() for name, values in found.items() if len(values) == 1})
+
+    def _with(self, parameters: Mapping[str, int]) -> Footprints:
+        other = copy(self)
+        other.known, other.parameters = {**self.known, **parameters}, parameters
+        return other
+
+    def constants_of(self, node: Node, depth: int = DEPTH) -> set[str]:
+        """The constants in indices, ends of loops and template arguments of a part of the source, and of the
+        functions that it calls.
+        """
+        found: set[str] = set()
+        for one in walk(node):
+            name = None
+            if one.type == "for_statement":
+                one = one.child_by_field_name("condition") or one
+            elif one.type == "call_expression":
+                one = one.children[0]
+                name = re.match(r"[\w:]*", self.tree.text(one))
+            elif one.type != "subscript_expression":
+                continue
+            found |= set(re.findall(r"\w+", self.tree.text(one))) & set(self.known)
+            for function in self._functions.get(name[0], ()) if name and depth else ():
+                found |= self.constants_of(function, depth - 1)
+        return found
+
+    def _template_values(self, call: Node, function: Node) -> dict[str, int]:
+        """The numbers that a call gives for the parameters of a function's template."""
+        template = function if function.type == "template_declaration" else function.parent
+        given = next((one for one in walk(call.children[0]) if one.type == "template_argument_list"), None)
+        if template is None or template.type != "template_declaration" or given is None:
+            return {}
+        names = [self.tree.text(one).split()[-1] for one in template.children[1].named_children]
+        values = (value_of(self.tree.text(one), self.known) for one in given.named_children)
+        return {name: value for name, value in zip(names, values) if value is not None}
 
     def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[AccessedElements | None]:
         """What each use of a pointer accesses; None for a use that is not known."""
@@ -188,6 +234,14 @@ class Footprints:
                 return False
             inner, outer = outer, outer.parent
         return True
+
+
+def function_name(tree: Tree, function: Node) -> str:
+    """What a definition is called, with its template or without."""
+    function = function.children[-1] if function.type == "template_declaration" else function
+    declared = function.child_by_field_name("declarator")
+    name = None if declared is None else re.match(r"[\w:]*", tree.text(declared).lstrip("*& "))
+    return name[0] if name else ""
 
 
 def may_be_left_out(node: Node, part: Node) -> bool:

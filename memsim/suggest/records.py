@@ -94,7 +94,10 @@ class _Records(ElementUses):
         passed = list(passed_records(self, self.definition, self.pointers(self.definition), self.footprints))
         for number, each in enumerate(passed):
             found += each.moved(self, f"{each.base}_passed{number}", self.warps)
-            names += [one for one in names_in(self.tree.text(each.node)) if one not in names]
+            call = each.node.parent.parent if each.node.parent is not None else None
+            used = set() if call is None else self.footprints.constants_of(call)
+            used |= set(names_in(self.tree.text(each.node)))
+            names += [one for one in sorted(used) if one not in names]
         bad = {site.line for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file}
         functions = [self.definition, *(() if passed else self.called(bad))]
         changed = [self.definition]
@@ -102,9 +105,15 @@ class _Records(ElementUses):
             found += self._moved(one, f"{one.first.array}_record{number}")
             changed.append(one.first.function)
             more = names_in(one.first.index) if one.first.function == self.definition else self.sizes
-            names += [each for each in more if each not in names]
+            used = {each for _, use in one.uses for each in self.footprints.constants_of(use.statement, 0)}
+            names += [each for each in (*more, *sorted(used)) if each not in names]
         if not found:
             return None
+        for function in {one.start_byte: one for one in changed[1:]}.values():
+            at, values = self.opening(function), self.footprints.inside(function).parameters
+            if values and function != self.definition:
+                equal = " && ".join(f"{name} == {value}" for name, value in values.items())
+                found.append(Replacement(at, at, f'\n    static_assert({equal}, "of these records");'))
         head = min(map(self.head, changed))
         found.append(Replacement(head, head, TEXT))
         in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))

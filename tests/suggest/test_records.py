@@ -184,3 +184,28 @@ extern "C" __global__ void other(const float *in, float *out, int n) {
         for file in ("k.cu", "new.cu")
     ]
     assert differing_results(*others) == ()
+
+
+def test_records_of_a_template_whose_calls_agree(tmp_path: Path) -> None:
+    text = """
+template <int N> __device__ float norm(const float *p, int i) {
+    float sum = 0;
+    for (int k = 0; k < N; ++k) sum += p[N * i + k] * p[N * i + k];
+    return sum;
+}
+extern "C" __global__ void k(const float *in, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = norm<3>(in, i);
+}
+extern "C" __global__ void other(const float *in, float *out) { out[0] = norm<NUMBER>(in, 0); }
+"""
+    for number, is_written in ((3, True), (4, False)):
+        (tmp_path / "k.cu").write_text(text.replace("NUMBER", str(number)))
+        args = [np.random.default_rng(5).random(600).astype(np.float32), np.zeros(200, np.float32), 200]
+        job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+        found = records_of_threads(job, analyzed(job))
+        assert bool(found) == is_written
+        if found:
+            assert "record_at<3, 7, true>" in found[0].edit.new
+            assert 'static_assert(N == 3, "of these records");' in found[0].edit.new
+            assert differing_results(job, found[0].job) == ()
