@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from memsim.arch import SM_90
 from memsim.boundary import Boundary
@@ -145,8 +145,19 @@ BINARY_SUFFIXES = (
 )
 
 
+@runtime_checkable
+class ObjectCode(Protocol):
+    """A compiled module of `cuda.core`: what kind of code it is, and the code or the path of its file."""
+
+    @property
+    def code_type(self) -> str: ...
+
+    @property
+    def code(self) -> bytes | str: ...
+
+
 def load(
-    source: str | Path,
+    source: str | Path | ObjectCode,
     options: Sequence[str] = (),
     *,
     compiler: str | None = None,
@@ -158,7 +169,8 @@ def load(
 
     Args:
         source: a `.cu` file, which is compiled; a `.ptx` file, which is assembled; the text of either; a
-            `.cubin`; a fat binary, an object, a library or a program with machine code for `arch` in it.
+            `.cubin`; a fat binary, an object, a library or a program with machine code for `arch` in it; a
+            cubin or PTX as an `ObjectCode` of cuda.core.
         options: for the compiler, as `-DBM=64` or `-Iinclude`.
         compiler: "nvrtc" or "nvcc"; None: NVRTC, which has host code set aside, and nvcc where it refuses.
         arch: the chip to compile for, sm_90 if left out; of machine code, that of several which is wanted.
@@ -170,6 +182,15 @@ def load(
     """
     if isinstance(options, str):
         raise MemsimError(f"options must be a list, not {options!r}", hint=f"write options={options.split()}")
+    if isinstance(source, ObjectCode):
+        code, kind = source.code, source.code_type
+        if isinstance(code, str):
+            return load(code, arch=arch)
+        if kind == "cubin":
+            return from_cubin(code)
+        if kind == "ptx":
+            return _from_ptx(code.decode(), None, arch or SM_90.name)
+        raise MemsimError(f"an ObjectCode with {kind} cannot be loaded", hint="compile it to cubin or to ptx")
     if isinstance(source, str) and "__global__" in source:
         return from_text(source, options, arch or SM_90.name, name or "kernel.cu", compiler)
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith(".version")):

@@ -95,7 +95,7 @@ def analyze(
     Args:
         kernel: `load(...)[name]`; index math in Python, a function of the `Thread` and of `args`
             (docs/layouts.md); `kernel[grid, block, stream, shared]` of Numba; a `RawKernel` or `RawModule` of
-            CuPy; a launch from `capture`.
+            CuPy; an `ObjectCode` of cuda.core; a launch from `capture`.
         grid, block: one to three ints, as CUDA's `dim3`; not for a configured Numba kernel or a launch. Of a
             function, `grid` may be left out: one block.
         args: arrays and scalars, in the kernel's order. An array is one of numpy, torch, CuPy or whoever
@@ -115,7 +115,7 @@ def analyze(
             million.
         allow_out_of_bounds: count a load outside of every array, whose value is then unknown, instead of
             raising an error.
-        name: which kernel of a `RawModule`.
+        name: which kernel of a `RawModule` or an `ObjectCode`.
 
     Raises:
         MemsimError: a launch or arguments that do not match the kernel, or an error in the kernel.
@@ -209,6 +209,9 @@ def job_of_any(
     check_is_raw(kernel)
     if is_raw(kernel):
         kernel = kernel_of(kernel, name, compiled_for)
+    elif isinstance(kernel, loading.ObjectCode):
+        module = loading.load(kernel, arch=None if chip is None else chip.name)
+        kernel = module[name] if name is not None else module
     if grid is None and block is None and isinstance(kernel, Kernel):
         raise MemsimError("a kernel needs a grid and a block", hint="pass grid and block")
     return running.job_of(kernel, grid, block, args, shared_bytes, cluster, **more)
