@@ -27,6 +27,7 @@ from memsim.sanitizer.hazards import (
     by_lines,
 )
 from memsim.sanitizer.lane_masks import LaneMasks
+from memsim.sanitizer.launch_before import LaunchBefore
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
@@ -78,6 +79,7 @@ def sanitize_job(
         found += [said.early_access(one, example) for one, example in ears.registers.found.items()]
         of_global = ears.of_global
         found += [said.global_race(pair, one, of_global.is_partial) for pair, one in of_global.found.items()]
+        found += [said.too_early(*one) for one in ears.before.found.items()]
     if INIT in tools:
         found += [said.unwritten(key, one) for key, one in races.found.items() if isinstance(key, Unwritten)]
         found += [said.never_written(*one) for one in ears.unwritten.found.items()]
@@ -100,7 +102,7 @@ def sanitize_job(
     unknown = (f"what the product at {ops[at].where} reads is unknown: {why}" for at, why in races.unknown)
     unjudged = tuple(sorted(ears.unjudged.union(unknown)))
     chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
-    parts = ears.of_global, ears.unwritten, ears.masks, ears.unset
+    parts = ears.of_global, ears.before, ears.unwritten, ears.masks, ears.unset
     limits = tuple(sorted(set[str]().union(*(one.limits for one in parts))))
     return Sanitized(
         kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
@@ -136,12 +138,13 @@ def _run(
     registers = ProductRegisters(kernel.executable.program)
     masks = LaneMasks(kernel.executable.program)
     unset = UnwrittenRegisters(kernel.executable.program, job.launch)
-    ears = Ears(races, of_global, never_written, registers, masks, unset, kernel.sources)
+    before = LaunchBefore(kernel.executable.program)
+    ears = Ears(races, of_global, before, never_written, registers, masks, unset, kernel.sources)
     unfinished = UnfinishedCopies(kernel.executable.program)
-    order = Listeners(races, of_global, never_written, masks, unfinished, unset)
+    order = Listeners(races, of_global, never_written, masks, unfinished, unset, before)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
-    how["looked_at"] = {**unset.looked_at, **masks.looked_at}
+    how["looked_at"] = {**unset.looked_at, **masks.looked_at, **before.looked_at}
     try:
         execute_job(job, ears, progress, collect=ears.take, chunk_threads=limit, memory=memory, **how)
         races.finish()

@@ -18,6 +18,7 @@ from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.lane_masks import AbsentLanes
+from memsim.sanitizer.launch_before import TooEarly
 from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
@@ -128,6 +129,17 @@ class Description:
         where = _global_element(short_name(pair.array), example.place, min(_width(earlier), _width(later)))
         second = self.access(pair.later, example, GLOBAL)
         return Hazard(RACE, kind, first, example.count, cure, second, doubt=doubt, **where)
+
+    def too_early(self, access: TooEarly, example: Example) -> Hazard:
+        """An access before `griddepcontrol.wait` to what a launch writes."""
+        op = self.ops[access.instruction]
+        where = _global_element(short_name(access.array), example.place, _width(op))
+        kind = "nothing orders it with the launch before, which may still run"
+        found, cure = (
+            self.access(access.instruction, example, GLOBAL),
+            f"griddepcontrol.wait before {op.where}",
+        )
+        return Hazard(RACE, kind, found, example.count, cure, doubt=OTHER_LAUNCH, **where)
 
     def stores(self, pair: Pair | GlobalPair) -> StorePair | None:
         """Two stores whose values matter; None if these are known, or one of both is no store."""
@@ -344,6 +356,8 @@ UNSET = "the code may not use what it computes of it"
 #: Why it need not matter which of two stores comes last.
 SAME = "all store the same value"
 NOT_COMPARED = "whether they store different values is not known"
+#: Why it need not matter that the launch before may still run.
+OTHER_LAUNCH = "the launch before may not access it, or the launch may have no such attribute"
 #: Why a race is only possible where more orders accesses than can be followed.
 PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.

@@ -14,6 +14,7 @@ from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
 from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.lane_masks import LaneMasks
+from memsim.sanitizer.launch_before import LaunchBefore
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener
 from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
@@ -47,6 +48,7 @@ class Ears:
         self,
         races: RaceListener,
         of_global: GlobalRaces,
+        before: LaunchBefore,
         unwritten: UnwrittenMemory,
         registers: ProductRegisters,
         masks: LaneMasks,
@@ -54,6 +56,7 @@ class Ears:
         sources: Mapping[str, str],
     ) -> None:
         self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
+        self.before = before
         self.registers, self.masks, self.unset = registers, masks, unset
         self.unjudged: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
@@ -81,6 +84,7 @@ class Ears:
         """Lanes `active` access memory."""
         if site.space == GLOBAL:
             self.of_global.hear(site, address, active, self._chunk)
+            self.before.hear(site, address, active, self._chunk)
         if site.space != SHARED:
             self.unwritten.hear(site, address, active, self._chunk)
             return None
@@ -129,6 +133,7 @@ class Ears:
         """Some lanes access memory."""
         if site.space == GLOBAL:
             self.of_global.scattered(site, address, lanes, self._chunk)
+            self.before.scattered(site, address, lanes, self._chunk)
         self.unwritten.scattered(site, address, lanes, self._chunk)
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:

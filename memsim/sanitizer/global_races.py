@@ -46,8 +46,6 @@ MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
 _LANE, _NUMBER, _IN_BLOCK = WARP - 1, (1 << 10) - 1, (1 << BLOCK) - 1
 #: What makes a load or a store strong (PTX ISA 8.4).
 STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
-#: `griddepcontrol.wait`: another launch may still run until then.
-WAITS_FOR_LAUNCH = "ACQBULK"
 #: In global memory `cp.async` only reads.
 WRITES = frozenset(("store", "update"))
 
@@ -59,8 +57,6 @@ class GlobalRaces(BlockOrderListener):
         super().__init__(program, launch)
         self.found: dict[GlobalPair, Example] = {}
         self.limits: set[str] = set()
-        if any(op.form.opcode == WAITS_FOR_LAUNCH for op in program.ops):
-            self.limits.add("the launch before, with what is accessed before griddepcontrol.wait")
         self._ops = [
             op for op in program.ops if any(space in ("global", "generic") for _, space in op.touches)
         ]

@@ -134,10 +134,10 @@ class Code:
         for op in ops:
             if not FENCES.isdisjoint(op.traits):
                 steps.append(fence_step(Trait.FENCES in op.traits))
+            if op.index in self.looked_at and op.effect is not Effect.CONTROL:
+                steps.append(look_step(op, self.binder.guard(op.guard)))
             if op.effect in (Effect.NONE, Effect.CONTROL) or op.guard == NEVER:
                 continue
-            if op.index in self.looked_at:
-                steps.append(look_step(op, self.binder.guard(op.guard)))
             wanted = needed is None or op.index in needed
             if wanted or op.effect is Effect.MEMORY:
                 step = self._step(op, wanted)

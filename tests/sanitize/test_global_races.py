@@ -227,16 +227,6 @@ def test_stores_of_one_value_can_be_allowed_as_such() -> None:
     assert found.exit_code == 0 and found.findings[0].allowed == "a flag"
 
 
-@pytest.mark.parametrize("wait", ["", "griddepcontrol.wait;"])
-def test_the_launch_before_is_named_where_a_kernel_waits_for_it(wait: str) -> None:
-    """PTX ISA, `griddepcontrol`: each launch is judged by itself."""
-    text = f'__global__ void k(float *o) {{ asm volatile("{wait}" ::: "memory"); o[threadIdx.x] = 1; }}'
-    found = sanitize_job(job_of(machine_kernel(text), 1, 32, [np.zeros(32, np.float32)]), tools=(RACE,))
-    assert not found.findings and [*found.limits] == [
-        "the launch before, with what is accessed before griddepcontrol.wait"
-    ] * bool(wait)
-
-
 #: Lanes of a warp in the two ways of a branch. {0}: in both, {1}: behind the branch.
 APART = """#pragma unroll 1
 if (t % 32 < 16) {
