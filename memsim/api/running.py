@@ -208,7 +208,11 @@ def run_blocks(
         allow_out_of_bounds=job.allow_out_of_bounds,
         order=races,
     )
-    return heard, () if races is None else races.seen(kernel.sources)
+    if races is None:
+        return heard, ()
+    seen = races.seen(kernel.sources)
+    recorder.remarks |= races.limits
+    return heard, seen
 
 
 def trace_of_launch(

@@ -28,9 +28,11 @@ from memsim.state.sums import Int
 from memsim.trace.trace_data import SeenRace
 
 #: Accesses, of an instruction by all threads, that are looked at.
-MOST_ACCESSES = 1024
+MOST_ACCESSES = 1 << 14
 #: Of these, threads that are looked at one by one, as each has an address of its own, or takes part or not.
-MOST_THREADS = 1 << 18
+MOST_THREADS = 1 << 19
+#: What an analysis leaves out if there are more.
+LIMIT = "races behind the first accesses to shared memory (memsim sanitize looks at all)"
 
 
 def may_race(program: Program) -> bool:
@@ -40,12 +42,13 @@ def may_race(program: Program) -> bool:
 
 
 class FirstRaces(OrderListener):
-    """Hears the first accesses, and what orders them."""
+    """Hears the first accesses, and what orders them. limits: what is left out, in words."""
 
     def __init__(self, executable: Executable, launch: Launch) -> None:
         self._program = executable.program
         self._races = RaceListener(*setting_of(executable, launch))
         self._left, self._threads = MOST_ACCESSES, MOST_THREADS
+        self.limits: set[str] = set()
         for event, nothing in vars(OrderListener).items():
             if not event.startswith("_") and getattr(RaceListener, event) is not nothing:
                 setattr(self, event, partial(self._hear, getattr(self._races, event)))
@@ -57,6 +60,7 @@ class FirstRaces(OrderListener):
                 return tell(*event)
             except TooManyClasses:
                 self._left = 0
+                self.limits = {LIMIT}
         return None
 
     def shared_access(self, site: Site, address: Int, active: Mask) -> Again | None:
@@ -75,8 +79,9 @@ class FirstRaces(OrderListener):
 
     def _count(self, threads: int) -> None:
         self._threads -= threads
-        if self._threads < 0:  # those since the last barrier are not compared, either
+        if self._left <= 0 or self._threads < 0:  # those since the last barrier are not compared, either
             self._left = 0
+            self.limits = {LIMIT}
         if self._left == 1:
             self._hear(self._races.finish)
         self._left -= 1

@@ -88,10 +88,10 @@ class LaunchBefore(OrderListener):
 
     def _learn(self, rows: np.ndarray, warps: np.ndarray, of_cluster: bool = False) -> None:
         """Warps have waited for others, of their block or cluster: perhaps for one that knows."""
-        know = self._waited.any(1)
+        know: np.ndarray = np.any(self._waited, axis=1)
         if of_cluster:
             peers = self._threads.peers
-            know = (know[peers] & (peers >= 0)).any(1)
+            know = np.any(know[peers] & (peers >= 0), axis=1)
         self._waited[rows, warps] |= know[rows]
 
     # --- accesses ------------------------------------------------------------------------------

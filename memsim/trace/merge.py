@@ -43,6 +43,7 @@ class RecordedBlocks:
     noted_requests: Counter[str]
     uncertain_reasons: frozenset[str]
     passed_branches: frozenset[str]
+    remarks: frozenset[str]
     executions: Executions
     writers: np.ndarray
     swapped_meet: bool
@@ -58,6 +59,7 @@ def recorded(recorder: Recorder) -> RecordedBlocks:
         noted_requests=recorder.noted_requests,
         uncertain_reasons=frozenset(recorder.uncertain_reasons),
         passed_branches=frozenset(recorder.passed_branches),
+        remarks=frozenset(recorder.remarks),
         executions=recorder.executions,
         writers=recorder.writers.threads,
         swapped_meet=recorder.swapped.meet,
@@ -95,6 +97,7 @@ def merge(recorder: Recorder, parts: Sequence[RecordedBlocks]) -> None:
         recorder.noted_requests.update(part.noted_requests)
         recorder.uncertain_reasons |= part.uncertain_reasons
         recorder.passed_branches |= part.passed_branches
+        recorder.remarks |= part.remarks
         recorder.executions.add_others(part.executions)
         recorder.swapped.meet |= part.swapped_meet
         recorder.marks.add(part.sectors)

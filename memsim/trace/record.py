@@ -84,6 +84,7 @@ class Recorder:
         self.noted_requests: Counter[str] = Counter()
         self.uncertain_reasons: set[str] = set()
         self.passed_branches: set[str] = set()
+        self.remarks: set[str] = set()
         self.executions = Executions()
         self.in_warps = WarpCounts()
         self.writers = Writers()
@@ -389,7 +390,7 @@ class Recorder:
         if self.passed_branches:
             where = ", ".join(sorted(self.passed_branches))
             noted.append(f"instructions for some values, behind branches that decide no access, at {where}")
-        return [*noted, *note_of_folded(places)]
+        return [*noted, *sorted(self.remarks), *note_of_folded(places)]
 
     def columns(self) -> tuple[list[AccessSite], dict[str, Any]]:
         """Everything recorded, as the sites and columns of a `Trace`."""

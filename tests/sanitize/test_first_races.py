@@ -11,7 +11,7 @@ import memsim
 from memsim.analysis import Analysis
 from memsim.captured.analyze_any import analyze
 from memsim.sanitizer import first_races
-from memsim.sanitizer.first_races import MOST_ACCESSES
+from memsim.views.analyze.terminal import left_out
 from memsim.views.report.page import report_page
 from tests.simt.cuda import machine_kernel
 
@@ -51,10 +51,12 @@ def test_a_saved_trace_keeps_them(tmp_path: Path) -> None:
     assert memsim.Trace.load(tmp_path / "k.npz").races == found.trace.races
 
 
-@pytest.mark.slow
-def test_only_the_first_accesses_are_looked_at() -> None:
-    assert analyzed(LATE, 8).trace.races
-    assert not analyzed(LATE, MOST_ACCESSES).trace.races
+def test_only_the_first_accesses_are_looked_at_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(first_races, "MOST_ACCESSES", 64)
+    few, many = analyzed(LATE, 8), analyzed(LATE, 64)
+    assert few.trace.races and not many.trace.races
+    assert first_races.LIMIT in many.trace.notes and first_races.LIMIT not in few.trace.notes
+    assert left_out(many)[-1] == first_races.LIMIT
 
 
 def test_threads_with_addresses_of_their_own_are_looked_at_up_to_a_number(
@@ -67,7 +69,8 @@ def test_threads_with_addresses_of_their_own_are_looked_at_up_to_a_number(
     given = [np.arange(128, dtype=np.int32)[::-1].copy(), "i32[64]"]
     assert analyze(machine_kernel(text), 2, 64, given).trace.races
     monkeypatch.setattr(first_races, "MOST_THREADS", 127)
-    assert not analyze(machine_kernel(text), 2, 64, given).trace.races
+    cut = analyze(machine_kernel(text), 2, 64, given).trace
+    assert not cut.races and first_races.LIMIT in cut.notes
 
 
 def test_stores_of_perhaps_one_value_are_left_to_sanitize() -> None:

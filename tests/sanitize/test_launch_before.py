@@ -1,4 +1,4 @@
-"""Accesses before `griddepcontrol.wait`, which another launch may still disturb (PTX ISA, `griddepcontrol`)."""
+"""Accesses before `griddepcontrol.wait`, when another launch may run (PTX ISA, `griddepcontrol`)."""
 
 from __future__ import annotations
 
