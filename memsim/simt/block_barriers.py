@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.errors import MemsimError
 from memsim.isa.op import Trait
 from memsim.isa.program import Op
 from memsim.simt.code import Code
@@ -198,7 +197,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
         slots[COUNT_SLOT] = merge_lanes(where, count, slots[COUNT_SLOT])
         slots[ANSWER_SLOT] = merge_lanes(where, answer, slots[ANSWER_SLOT])
 
-    def deadlock(self) -> MemsimError | None:
+    def deadlock(self) -> Deadlock | None:
         """The error for a barrier that some threads never reach; None if no thread waits at one."""
         if not self.waiting:
             return None
@@ -209,9 +208,13 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
                 here |= self.machine.full(other.mask)
         block = int(np.argmax(here.any(1)))
         absent = self.machine.full(self.machine.alive)[block] & ~here[block]
-        missing = (
-            f"; {self.machine.place((block, int(np.argmax(absent))))} never arrives" if absent.any() else ""
-        )
+        missing = ""
+        if absent.any():
+            thread = int(np.argmax(absent))
+            elsewhere = (one.op for one in self.waiting if self.machine.full(one.mask)[block, thread])
+            op = next(elsewhere, None)
+            does = "never arrives" if op is None else f"waits at {op.text}, at {op.where}, instead"
+            missing = f"; {self.machine.place((block, thread))} {does}"
         wanted = (
             entry.asked
             if entry.asked is not None

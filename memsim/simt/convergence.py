@@ -20,7 +20,6 @@ from operator import or_
 
 import numpy as np
 
-from memsim.errors import MemsimError
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import SHARED, Op, spaces_read
 from memsim.simt.code import Code
@@ -304,9 +303,11 @@ class Convergence:
             left &= ~same
         return found
 
-    def deadlock(self) -> MemsimError:
+    def deadlock(self) -> Deadlock | None:
         """The error for lanes that wait for others that never arrive; for those of a mask, if there are."""
         meetings = [one for one in self.waiting.values() if not one.returning]
+        if not meetings:
+            return None
         meeting = min(meetings, key=lambda one: one.op.flow is not Flow.WARP_SYNC)
         machine = self.machine
         missing = meeting.members & machine.words_of(machine.alive) & ~machine.words_of(meeting.mask)

@@ -18,7 +18,7 @@ from memsim.simt.bounds import Origins
 from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
-from memsim.simt.faults import KernelFault, place_in_source
+from memsim.simt.faults import KernelFault, place_in_source, together
 from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
@@ -130,8 +130,8 @@ class Engine:
                 continue
             if not any(waits.waiting for waits in groups.waits):
                 return
-            stuck = (waits.deadlock() for waits in (self.phases, self.barriers, self.clusters, self.grid))
-            raise next(filter(None, stuck), None) or self.convergence.deadlock()
+            waits = self.phases, self.barriers, self.clusters, self.grid, self.convergence
+            raise together([*filter(None, (one.deadlock() for one in waits))])
 
     def divided(self, group: Group) -> Group | None:
         """The group in a chunk without rows that have not run for long, if these are many.

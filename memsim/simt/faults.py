@@ -4,6 +4,7 @@ its chip, does not allow.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,13 @@ class Deadlock(MemsimError):
     def __init__(self, message: str, by: WrongLanes) -> None:
         super().__init__(message, **place_in_source(by.op))
         self.by = by
+
+
+def together(stuck: Sequence[Deadlock]) -> Deadlock:
+    """The first of several errors, which says who else waits for whom."""
+    first, *others = stuck
+    also = (f"; at {one.by.op.where}, {one.message.removeprefix('deadlock: ')}" for one in others)
+    return Deadlock(first.message + "".join(also), first.by)
 
 
 @dataclass(frozen=True)

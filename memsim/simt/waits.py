@@ -95,7 +95,7 @@ class BarriersOfBlocks(WaitingLanes[Waiting]):
                 self.waiting.append(Waiting(entry.op, staying))
         return released
 
-    def deadlock(self) -> MemsimError | None:
+    def deadlock(self) -> Deadlock | None:
         """The error for a barrier that some threads never reach; None if no thread waits at one."""
         if not self.waiting:
             return None
@@ -306,7 +306,7 @@ class PhaseWaits(WaitingLanes[WaitingForPhase]):
             self.answer(entry.op, False, lanes)
         self.go_behind(entry.op, lanes)
 
-    def deadlock(self) -> MemsimError | None:
+    def deadlock(self) -> Deadlock | None:
         """The error for a phase that never completes; None if no lane waits for one."""
         if not self.waiting:
             return None

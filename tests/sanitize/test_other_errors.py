@@ -210,6 +210,25 @@ def test_a_shuffle_reads_from_no_lane_that_there_is_not() -> None:
     assert not sanitized(body.replace("{0}", "8"), SYNC, 16).findings
 
 
+def test_a_deadlock_says_who_waits_for_whom() -> None:
+    body = """if (t < 32) asm volatile("bar.sync 1, 64;");
+else {0};"""
+    other = 'asm volatile("bar.sync {1}, 64;")'
+    (one,) = sanitized(body.replace("{0}", other.replace("{1}", "2")), SYNC).findings
+    assert (
+        "32 of 64 threads wait at" in one.kind and "thread (0, 0, 0) of block (0, 0, 0) waits at" in one.kind
+    )
+    assert one.kind.endswith("at k.cu:3, instead") and one.first.instruction.line == 4
+    assert not sanitized(body.replace("{0}", other.replace("{1}", "1")), SYNC).findings
+
+
+def test_a_deadlock_of_a_barrier_and_a_mask_says_both() -> None:
+    body = "if (t < {0}) { o[t] = 1; __syncwarp(); p[t ^ 1] = 2; }\n__syncthreads();"
+    (one,) = sanitized(body.replace("{0}", "16").replace("syncwarp()", "syncwarp(~0u)"), SYNC).findings
+    assert "never reach" in one.kind and "lanes of the mask that do not come: 16 to 31" in one.kind
+    assert not sanitized(body.replace("{0}", "32"), SYNC).findings
+
+
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [("s:one value", "s"), ("k.cu:12:a flag", "k.cu:12"), ("k.cu:12->k.cu:15: both", "k.cu:12->k.cu:15")],
