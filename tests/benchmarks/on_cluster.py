@@ -18,7 +18,7 @@ import numpy as np
 from tests.benchmarks.irregular import peak
 
 SOURCE = Path(__file__).with_name("kernels") / "walk.cu"
-WORDS, BLOCK, WARPS = 1 << 16, 256, 1 << 17
+WORDS, BLOCK, WARPS = 1 << 16, 256, 1 << 14
 
 
 def processor_time() -> float:
