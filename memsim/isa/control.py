@@ -102,7 +102,7 @@ def move_barrier(form: BoundForm, source: Barrier) -> Compute:
 # --- known and not executed ------------------------------------------------------------------
 
 #: Cache operations of CCTL that do not affect the value of a load: drop, write back, fetch, age.
-HARMLESS = "E U C I IV IVALL IVALLP WB WBALL RS RSLB LTC64B LTC128B PF1 PF1.5 PF2 PML2 DML2"
+HARMLESS = "C LDCU DEEP E U C I IV IVALL IVALLP WB WBALL RS RSLB LTC64B LTC128B PF1 PF1.5 PF2 PML2 DML2"
 
 
 def _group_fragment(form: Form) -> str:

@@ -68,7 +68,7 @@ def unknown_operation(form: BoundForm, place: Reader, _: object = None) -> Run:
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         machine.mbarriers.forget(Poison(f"{op.name} is not executed by the emulator", op))
 
-    return _run(form, place, act)
+    return run_on_mbarrier(form, place, act)
 
 
 @synchronizes(INITIALIZES, "D? <- aD")
@@ -77,7 +77,7 @@ def exchange(form: BoundForm, place: Reader, read: Reader) -> Run:
         bits = lanes.column(read(machine.slots)).astype(np.int64).view(np.uint64)
         machine.mbarriers.initialise(lanes.block, lanes.address, bits)
 
-    return _run(form, place, act)
+    return run_on_mbarrier(form, place, act)
 
 
 @synchronizes("SYNCS.CCTL.IV", "<- a")
@@ -85,7 +85,7 @@ def invalidate(form: BoundForm, place: Reader) -> Run:
     def act(machine: MemoryMachine, op: Op, lanes: MbarrierLanes) -> None:
         machine.mbarriers.invalidate(lanes.block, lanes.address)
 
-    return _run(form, place, act)
+    return run_on_mbarrier(form, place, act)
 
 
 define("SYNCS.PHASECHK.TRANS64.TRYWAIT", "P <- aU", effect=Effect.CONTROL, flow=Flow.WAIT_PHASE, steers=True)
@@ -103,7 +103,7 @@ def test_phase(form: BoundForm, place: Reader, read: Reader) -> Run:
             pass_phase(machine, lanes, over)
         return [passed]
 
-    return _run(form, place, act)
+    return run_on_mbarrier(form, place, act)
 
 
 @synchronizes("SYNCS.ARRIVE.TRANS64", "D? <- aW", " ".join(("RED", "OPTOUT", "TMASK", *_COUNTS)))
@@ -126,7 +126,7 @@ def arrive(form: BoundForm, place: Reader, read: Reader) -> Run:
         lower = _word(lanes, lanes.together()) if tells else 0
         return [lower, _word(lanes, upper_word(*before).astype(np.uint32))]
 
-    return _run(form, place, act)
+    return run_on_mbarrier(form, place, act)
 
 
 @synchronizes("ARRIVES.LDGSTSBAR.64.TRANSCNT ARRIVES.LDGSTSBAR.64.ARVCNT", "<- a")
@@ -139,7 +139,7 @@ def arrive_with_copies(form: BoundForm, place: Reader) -> Run:
         machine.order.copies_arrive(*lanes.own, machine.mbarriers.columns(lanes.address))
         machine.mbarriers.arrive(lanes.block, lanes.address, one * arrivals, one * bytes)
 
-    return _run(form, place, act)
+    return run_on_mbarrier(form, place, act)
 
 
 define("ARRIVES", "<- a", None, effect=Effect.MEMORY, steers=True)  # others are not executed
@@ -202,7 +202,9 @@ def pass_phase(
 Act = Callable[[MemoryMachine, Op, MbarrierLanes], "list[Any] | None"]
 
 
-def _run(form: BoundForm, place: Reader, act: Act) -> Run:
+def run_on_mbarrier(form: BoundForm, place: Reader, act: Act) -> Run:
+    """Does something to the mbarriers of the executing lanes."""
+
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
         if active is False:
             return

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from memsim.access import AccessSide, Chunk, Site
+from memsim.isa import tensor_memory
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
 from memsim.sanitizer.global_races import GlobalRaces
@@ -157,8 +158,13 @@ class Ears:
         """Lanes take some way of a branch that decides no access and no barrier."""
         self.unset.passed_by(writes, mask)
 
+    def uncounted(self, what: str, active: Any) -> None:
+        """Lanes do what nobody counts."""
+        if what == tensor_memory.NAME:
+            self.unjudged.add("operations on tensor memory, and what they read in shared memory")
+
     def ignore(self, *event: Any) -> None:
         """Nothing to hear."""
 
     #: Copies in bulk are events of order.
-    stretches = issued = uncounted = noted = uncertain = ignore
+    stretches = issued = noted = uncertain = ignore

@@ -90,6 +90,7 @@ class RaceListener(ClockListener):
         self._is_used, self._base = memory.shared_bytes > 0, self.layout.base
         blocks, of_block, size = threads.blocks, threads.shape[1], memory.shared_size
         self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
+        self._races.written_before = memory.system_shared
         self._lifetimes = BlockLifetimes(blocks, self.outlived)
         self._is_kept = True
         self._active: dict[object, Mask] = {}

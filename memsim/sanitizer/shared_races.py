@@ -105,6 +105,7 @@ class SharedRaces:
         self.lanes = LaneOrder(rows, self.warps)
         self._check(rows)
         self.stored: np.ndarray = np.zeros(rows * self.units, np.int64)
+        self.written_before = 0  # bytes at the start that the system has written
         #: By each warp, and by warps of other blocks.
         self.read: np.ndarray = np.zeros((rows * self.units, self.warps + 1), np.int64)
         self.updated: np.ndarray | None = None
@@ -261,6 +262,8 @@ class SharedRaces:
         never: np.ndarray = self.stored[words] == 0
         if self.updated is not None:
             never &= ~self.updated[words].any(1)
+        if self.written_before:
+            never &= words % self.units * self.unit >= self.written_before
         return never
 
     def _read_unwritten(self, lanes: _Lanes) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from memsim.arch import Arch, arch_of_code
 from memsim.argument_types.launch_arguments import arrays_of
 from memsim.errors import MemsimError
+from memsim.isa import tensor_memory
 from memsim.isa.control import GRID_SYNCHRONIZE
 from memsim.isa.executable import Executable
 from memsim.isa.op import Constant, Flow
@@ -117,7 +118,10 @@ def memory_of(
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)
-    shared.end = shared.base + kernel.static_shared
+    if any(op.form.opcode == tensor_memory.ALLOCATOR for op in kernel.program.ops):
+        shared.add(tensor_memory.BOOK, 0, kernel.shared_base)
+        shared.base, memory.system_shared = 0, kernel.shared_base
+    shared.end = kernel.shared_base + kernel.static_shared
     memory.static_shared = kernel.static_shared
     if launch.shared_bytes or kernel.dynamic:
         memory.dynamic_shared = shared.end

@@ -78,6 +78,8 @@ class Memory:
         self.contents: list[tuple[int, bytes]] = []
         self.static_shared = 0
         self.dynamic_shared: int | None = None
+        #: Bytes at the start of shared memory that the system has written: zeros.
+        self.system_shared = 0
         self._place(buffers)
         self._global: SpaceBytes | None = None
         self.shared: SpaceBytes | None = None
@@ -242,6 +244,8 @@ class Memory:
         store.poison = self._spoiled.pop(space, None)
         if space in self.uninitialised:
             store.never_written(self.uninitialised[space], self.layouts[space].end - store.base)
+            if space == "shared" and store.unknown is not None:
+                store.unknown[:, : self.system_shared] = 0
         return store
 
     def copy_back(self) -> None:
