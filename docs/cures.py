@@ -1,7 +1,8 @@
 """The tables of docs/cures.md: what `memsim suggest` writes for public kernels, and what a GPU says.
 
-`tools/public_cures.py` recorded docs/validation/cures_development.jsonl and cures_held_out.jsonl, a line for
-each launch; docs/validation/cures_gpu.json has the times of pairs of kernels, before and after a change.
+`tools/public_cures.py` recorded docs/validation/cures_development.jsonl, cures_held_out.jsonl and
+cures_third.jsonl, a line for each launch; docs/validation/cures_gpu.json and cures_gpu_public.json have the
+times of pairs of kernels, before and after a change.
 """
 
 from __future__ import annotations
@@ -18,7 +19,11 @@ from memsim.suggest.suggestions import SECTOR_UNITS
 from memsim.views.plain import table
 
 FOLDER = Path(__file__).parent / "validation"
-HALVES = {"development": "cures_development.jsonl", "held out": "cures_held_out.jsonl"}
+HALVES = {
+    "development": "cures_development.jsonl",
+    "held out": "cures_held_out.jsonl",
+    "third set": "cures_third.jsonl",
+}
 #: What is shown for a kernel without a whole cure, the most telling first, and what that means.
 CAUSES = {
     "layout": "another layout is known, and no rule writes it",
@@ -62,7 +67,7 @@ def summary() -> str:
             ("CPU of `suggest`: median, most", _cpu),
         )
     ]
-    return f"{table(('', *HALVES), rows, 'lrr')}\n"
+    return f"{table(('', *HALVES), rows, 'l' + 'r' * len(HALVES))}\n"
 
 
 def _commits(lines: Sequence[Line]) -> str:
@@ -119,7 +124,7 @@ def causes() -> str:
     order = [WRITTEN, *CAUSES.values(), NOTHING]
     rows = [(cause, *(str(found[half][cause]) for half in HALVES)) for cause in order]
     kept = [row for row in rows if any(number != "0" for number in row[1:])]
-    return f"{table(('not cured whole', *HALVES), kept, 'lrr')}\n"
+    return f"{table(('not cured whole', *HALVES), kept, 'l' + 'r' * len(HALVES))}\n"
 
 
 def _cause(line: Line) -> str:
@@ -148,9 +153,9 @@ def _unit(kind: str) -> str:
     return {"shared": "conflicts", "global": "needless sectors"}[kind]
 
 
-def on_a_gpu() -> str:
+def on_a_gpu(name: str) -> str:
     """A row for each pair that was timed, those first of which memsim had said that the change pays."""
-    path = FOLDER / "cures_gpu.json"
+    path = FOLDER / name
     if not path.exists():
         return "Not measured yet.\n"
     measured = json.loads(path.read_text("utf-8"))
@@ -193,5 +198,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "causes": causes,
     "cures of development": lambda: kernels("development"),
     "cures of held out": lambda: kernels("held out"),
-    "cures on a GPU": on_a_gpu,
+    "cures of third set": lambda: kernels("third set"),
+    "cures on a GPU": lambda: on_a_gpu("cures_gpu.json"),
+    "public cures on a GPU": lambda: on_a_gpu("cures_gpu_public.json"),
 }
