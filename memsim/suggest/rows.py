@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 PREFIX = "row_of_thread"
 _OTHER_LOOPS = ("while_statement", "do_statement", "for_range_loop", "lambda_expression")
 WIDTHS = (1, 2, 4, 8)  # bytes of an element
-#: What may let others see, or change, elements while a thread holds them.
-_SHARED_BY_OTHERS = re.compile(r"\b(?:return|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b")
+#: What may let others see, or change, elements while a thread holds them. Atomics alone order nothing.
+_SHARED_BY_OTHERS = re.compile(r"\b(?:return|goto|asm|volatile|__sync\w+|__threadfence\w*)\b")
 #: A block behind which a loop is left.
 _LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
 
@@ -188,8 +188,13 @@ class _Rows(KernelTree):
         """Whether sectors are wasted in the lines of an access."""
         first, last = (point[0] + 1 for point in (one.node.start_point, one.node.end_point))
         op = "load" if one.value is None else "store"
+        of_kernel = self.definition is not None and one.node.start_byte in range(*self.definition.byte_range)
+        own = {one.array} & set(self.types if of_kernel else ())  # a parameter is known by its name
         return any(
-            first <= site.line <= last and site.op == op and self.least <= site.width <= max(WIDTHS)
+            own <= set(site.array.split("|"))
+            and first <= site.line <= last
+            and site.op == op
+            and self.least <= site.width <= max(WIDTHS)
             for site in self.before.sites
             if site.file == self.file and is_badly_coalesced(site)
         )
