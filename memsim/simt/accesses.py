@@ -24,7 +24,7 @@ from memsim.simt.listener import Again, Listener, Sites
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
-from memsim.state.poison import Poison
+from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, from_bools, invert
 from memsim.state.registers import plus, to_array
 from memsim.state.space_bytes import SpaceBytes
@@ -73,6 +73,7 @@ class Accesses(Lanes):
         self.sites = Sites()
         self.again: Again | None = None
         self.reads_idle = False
+        self.operands_of: dict[int, frozenset[str]] = {}
         self.repeats: dict[int, tuple[Mask, list[Any], Again | None]] = {}
         self.spinning: dict[int, Mask] = {}
         self.loaded: NotesLoads | None = None
@@ -331,13 +332,27 @@ class Accesses(Lanes):
         """Four warps together read the operands of a matrix product: `width` bytes for each lane of the first
         one. stretches, commits: as of `OrderListener.read_operands`.
 
-        Their addresses do not affect any count.
+        Their addresses do not affect any count; they say which arrays the product reads.
         """
         site = self.sites.site(op, "wgmma", "shared", width)
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
-        self.listener.access(site, 0, self.mask, both(active, first), frozenset(), None)
+        arrays = frozenset[str]() if active is False else self._read_by(op, stretches)
+        self.listener.access(site, 0, self.mask, both(active, first), arrays, None)
         if active is not False:
             self.order.read_operands(op.index, stretches, active, commits)
+
+    def _read_by(self, op: Op, stretches: Callable[[], tuple[np.ndarray, ...]]) -> frozenset[str]:
+        """The shared arrays of a product's operands where it is executed first; none if that is not known."""
+        if op.index not in self.operands_of:
+            try:
+                _, start, *_ = stretches()
+            except Poisoned:
+                return frozenset()
+            layout = self.memory.layouts["shared"]
+            owners = np.unique(layout.owners(np.unique(start), 1)).tolist()
+            names = (layout.buffers[one].name for one in owners if one >= 0)
+            self.operands_of[op.index] = frozenset(names)
+        return self.operands_of[op.index]
 
     def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Mask) -> None:
         """Lanes fetch texels of a texture, `places` as `memsim.model` takes them: report it."""

@@ -166,6 +166,8 @@ def _why_not(analysis: Analysis, sites: list[int], rows: NDArray[np.int64], firs
         site = analysis.sites[number]
         if site.unresolved is not None:
             return f"the access on line {site.line} could not be analyzed"
+        if site.operation.grouped:
+            return f"the matrix product on line {site.line} reads it as its descriptor says"
         if "|" in site.array:
             return f"the access on line {site.line} touches {' and '.join(site.array.split('|'))}"
     addresses, active = trace.addresses[rows], trace.active[rows]
