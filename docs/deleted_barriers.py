@@ -67,7 +67,7 @@ PROGRAMS = {
 }
 PROGRAMS_FILE = Path(__file__).with_name("deleted_in_programs.json")
 FOUND, NOT_RUN, NOT_NEEDED = "found", "not executed", "nothing it orders"
-#: Threads of a launch in a program whose accesses are compared pair by pair.
+#: Threads of a launch in a program whose accesses are compared pair by pair, about so many.
 MOST_THREADS = 1 << 12
 #: Launches in the archive of those that were recorded on a chip, one of each kernel.
 ARCHIVE = Path(__file__).parents[1] / "tests" / "validate" / "data" / "hopper_launches.tar.xz"
@@ -95,6 +95,39 @@ def of_hopper() -> str:
     return page(HOPPER_FILE, OF_HOPPER)
 
 
+def of_programs() -> str:
+    """The table of public programs, and how many launches they are."""
+    every = [one for one in json.loads(PROGRAMS_FILE.read_text("utf-8")) if one.get("deleted")]
+    rows = [row for one in every for row in one["deleted"]]
+    counts = Counter((row["opcode"], row["verdict"], "reason" in row) for row in rows)
+    heads = (
+        "deleted",
+        "of all",
+        "found",
+        "not executed in this launch",
+        "not found, and checked",
+        "not found",
+    )
+    lines = [f"| {' | '.join(heads)} | not judged |", f"|---{'|---:' * len(heads)}|"]
+    for opcode, name in PROGRAMS.items():
+        each = [
+            sum(counts[opcode, verdict, checked] for checked in ways)
+            for verdict, ways in (
+                (FOUND, (False,)),
+                (NOT_RUN, (False,)),
+                (NOT_NEEDED, (True,)),
+                (NOT_NEEDED, (False,)),
+            )
+        ]
+        of_all = sum(row["opcode"] == opcode for row in rows)
+        if of_all:
+            lines.append(f"| {name} | {of_all} | {' | '.join(map(str, each))} | {of_all - sum(each)} |")
+    programs = len({(one["suite"], one["program"]) for one in every})
+    clean = sum(not one["errors"] for one in every)
+    said = f"{len(every)} launches of {programs} programs; {clean} of them as they are have no finding."
+    return "\n".join([*lines, "", said]) + "\n"
+
+
 def reasons_of_hopper() -> str:
     """Why what was not found there is not missed."""
     rows = [row for row in json.loads(HOPPER_FILE.read_text("utf-8")) if row["verdict"] == NOT_NEEDED]
@@ -120,16 +153,18 @@ def tried(
             opcode = next(name for name in names if op.form.name.startswith(name))
             verdict = _verdict(job, op, executed, tools, known)
             row = {"opcode": opcode, "address": op.address, "verdict": verdict}
-            if verdict == NOT_NEEDED and (names is OF_HOPPER or _is_small(job, opcode)):
+            if verdict == NOT_NEEDED and names is OF_HOPPER:
                 row["reason"] = reason(job, op)
+            elif verdict == NOT_NEEDED and names is PROGRAMS and opcode == "BAR":
+                row["reason"] = reason(job, op, _some_blocks(job))
             found.append(row)
     return found
 
 
-def _is_small(job: Job, opcode: str) -> bool:
-    """Whether it takes little time to ask why a barrier is not missed."""
-    launch = job.launch
-    return opcode == "BAR" and launch.blocks * launch.threads <= MOST_THREADS
+def _some_blocks(job: Job) -> np.ndarray:
+    """As many blocks from the beginning, the middle and the end as have so many threads, but at least two."""
+    blocks, most = job.launch.blocks, max(2, MOST_THREADS // job.launch.threads)
+    return np.unique(np.linspace(0, blocks - 1, min(blocks, most)).round().astype(np.int64))
 
 
 def _key(one: Hazard) -> tuple[object, ...]:
@@ -187,7 +222,12 @@ def main(what: str) -> None:
     file.write_text("[\n" + ",\n".join(map(json.dumps, found)) + "\n]\n", "utf-8")
 
 
-PARTS = {"deleted barriers": page, "deleted in Hopper kernels": of_hopper, "not missed": reasons_of_hopper}
+PARTS = {
+    "deleted barriers": page,
+    "deleted in Hopper kernels": of_hopper,
+    "deleted in programs": of_programs,
+    "not missed": reasons_of_hopper,
+}
 
 if __name__ == "__main__":
     main(*sys.argv[1:] or ("catalogue",))

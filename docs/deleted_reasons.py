@@ -38,24 +38,26 @@ Node = int
 Place = tuple[int, int]
 
 
-def reason(job: Job, op: Op) -> str:
-    """Why the launch is as right without an instruction."""
+def reason(job: Job, op: Op, blocks: np.ndarray | None = None) -> str:
+    """Why the launch is as right without an instruction; blocks: by their linear numbers, those whose
+    accesses are compared.
+    """
     name = op.form.name
     if name.startswith("WARPGROUP"):
         return REGISTERS if _registers_are_apart(job, op) else UNCHECKED
     if name.startswith("FENCE"):
         return INITIALIZED if _only_initializes_before(job, op) else UNCHECKED
-    graph = Graph()
-    execute_job(job_without(job, op.address), graph, None, everything=False, order=graph, judges_order=False)
+    graph = graph_of(job_without(job, op.address), blocks)
     if name.startswith("UCGABAR"):
         return WAITED if graph.are_waited_for() else UNCHECKED
-    return PAIRS if graph.unordered() <= graph_of(job).unordered() else UNCHECKED
+    return PAIRS if graph.unordered() <= graph_of(job, blocks).unordered() else UNCHECKED
 
 
-def graph_of(job: Job) -> Graph:
-    """What a launch does."""
+def graph_of(job: Job, blocks: np.ndarray | None = None) -> Graph:
+    """What a launch does, or some of its blocks."""
     graph = Graph()
-    execute_job(job, graph, None, everything=False, order=graph, judges_order=False)
+    how: dict[str, Any] = {"everything": False, "judges_order": False, "blocks": blocks}
+    execute_job(job, graph, None, order=graph, **how)
     return graph
 
 
