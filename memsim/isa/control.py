@@ -40,7 +40,8 @@ _OF_BARRIERS = {
 }
 
 control("EXIT", Flow.EXIT)
-control("BRA", Flow.BRANCH, modifiers="U")
+control("BRA", Flow.BRANCH, modifiers="")
+control("BRA.U", Flow.BRANCH, modifiers="", traits={"": Trait.UNANIMOUS})
 control("BRA.DIV", Flow.BRANCH_DIVERGED, modifiers="")
 control("BRA.CONV", Flow.BRANCH_DIVERGED, modifiers="", traits={"": Trait.CONVERGED})
 control("BRA.U.ANY", Flow.BRANCH_ANY, modifiers="")

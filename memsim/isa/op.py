@@ -55,6 +55,7 @@ class Trait(Enum):
     ALTERS = "alters"  # a result of float32 that is not rounded to nearest: saturated, scaled
     MONOTONE = "monotone"  # of float32: in each operand, as are sums, products and TO_INTEGER
     EXCLUSIVE = "exclusive"  # lanes that wait for others continue without those that are not asked for
+    UNANIMOUS = "unanimous"  # the branch is taken where all running lanes of a warp take it
     CONVERGED = "converged"  # the branch is taken where no lane of the mask is elsewhere
     COLLECTIVE = "collective"  # lanes of each mask continue as a group of their own
     REDUCES = "reduces"  # a block barrier that votes

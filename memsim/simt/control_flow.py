@@ -91,6 +91,10 @@ class Control:
         if taken is False and op.flow is not Flow.BRANCH_ANY:
             return op.index + 1
         active = both(self.machine.mask, taken)
+        if Trait.UNANIMOUS in op.traits:
+            others = both(self.machine.mask, invert(taken))
+            taken = both(active, invert(self.machine.whole_warps(others)))
+            active = taken
         if active is False:
             return op.index + 1
         rest = False if taken is True else both(self.machine.mask, invert(taken))
