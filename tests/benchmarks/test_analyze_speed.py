@@ -48,6 +48,13 @@ def test_analyze_kernel_v4(benchmark: Any, extent: int) -> None:
     benchmark.extra_info["memory_requests"] = sum(site["requests"] for site in sites)
 
 
+def test_analyze_once_more(benchmark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was said before, and of which nothing has changed, beside `test_numpy_alone`."""
+    monkeypatch.setenv("MEMSIM_CACHE_DIR", str(tmp_path))
+    command = ("-m", "memsim", "analyze", "kernel_v4")
+    assert process(*command) == benchmark.pedantic(process, args=command, rounds=10, warmup_rounds=1)
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_one_launch_divided(benchmark: Any, jobs: int, tmp_path: Path) -> None:
     """The join of `irregular.py`, four times as large, as a user has it: with arrays in files."""
@@ -66,6 +73,10 @@ def test_one_launch_divided(benchmark: Any, jobs: int, tmp_path: Path) -> None:
 
 def test_import(benchmark: Any) -> None:
     assert benchmark.pedantic(process, args=("-c", "import memsim"), rounds=10, warmup_rounds=1) == ""
+
+
+def test_numpy_alone(benchmark: Any) -> None:
+    assert benchmark.pedantic(process, args=("-c", "import numpy"), rounds=10, warmup_rounds=1) == ""
 
 
 def test_python_alone(benchmark: Any) -> None:
