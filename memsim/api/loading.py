@@ -181,7 +181,8 @@ def load(
         MemsimError: no such file, it does not compile, or it holds no kernel for the chip.
     """
     if isinstance(options, str):
-        raise MemsimError(f"options must be a list, not {options!r}", hint=f"write options={options.split()}")
+        hint = f"write options={options.split()}; a kernel is chosen by load(...)[{options!r}]"
+        raise MemsimError(f"options must be a list, not {options!r}", hint=hint)
     if isinstance(source, ObjectCode):
         code, kind = source.code, source.code_type
         if isinstance(code, str):
