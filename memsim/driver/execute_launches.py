@@ -6,20 +6,23 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from memsim.api.running import run_job, trace_job
+from memsim.api.running import prepared_launch, trace_job
 from memsim.arch import Arch
+from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryOfLaunch, ProgramMemory
 from memsim.driver.record_launches import LaunchRecorder
-from memsim.driver.remembered_launches import RememberedLaunches, called_by
+from memsim.driver.remembered_launches import AllocationListener, RememberedLaunches, called_by
 from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
+from memsim.interpreter.lowering import NotLowered
+from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
 from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.kernel import Kernel
@@ -114,11 +117,17 @@ class Launches:
         self.effort: Effort = effort
         self.max_steps = max_steps
         self.recorder = None if record is None else LaunchRecorder(record)
+        self.interpreter: NativeInterpreter | None = None
         self.asked_for_tables = False
         self.kinds: dict[tuple[str, str, LaunchShape], LaunchKind] = {}
         self.remembered = RememberedLaunches()
         #: Functions of libraries that were computed by other means than kernels, and how often.
         self.not_modelled: Counter[str] = Counter()
+
+    def use_machine_code(self, libraries: Path) -> None:
+        """Executes launches by the libraries in a folder, as far as they can."""
+        use_processor(libraries)
+        self.interpreter = NativeInterpreter(libraries / LIBRARY)
 
     def why_nothing(self, exit_code: int) -> str:
         """What is told of a program with NVIDIA's own runtime, which found no device; "" of others."""
@@ -183,13 +192,24 @@ class Launches:
         if "malloc" in called_by(job.loaded):
             device.make_heap()
         memory.functions = KernelCalls(device, self.write)
-        run = partial(run_job, job, None, memory)
+        run = partial(self._run, job, memory)
         try:
             kind.remembered += self.remembered.execute(job, device, memory.constants, run)
         finally:
             memory.release()
         if memory.unwritten is not None:
             kind.notes[f"it wrote values that it never computed: {memory.unwritten.story()}"] = None
+
+    def _run(self, job: Job, memory: MemoryOfLaunch, accessed: AllocationListener) -> None:
+        """Executes a launch in machine code, or in the emulator if that has operations for more of it."""
+        launch = prepared_launch(job, everything=True, memory=memory)
+        if self.interpreter is not None:
+            with suppress(NotLowered):
+                touched = self.interpreter.run(launch, accessed)
+                accessed.names |= touched.names
+                accessed.written |= touched.written
+                return
+        launch.finish(launch.run(accessed, allow_out_of_bounds=job.allow_out_of_bounds), accessed)
 
     def _analysis(
         self, job: Job, module: ProgramModule, device: ProgramMemory

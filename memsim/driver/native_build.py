@@ -21,10 +21,16 @@ from memsim.compile.toolkit import crt_folders, find_tools, header_folders
 from memsim.data import data_folder
 from memsim.driver.native_arithmetic import LIBRARY
 from memsim.errors import MemsimError
+from memsim.interpreter.native_launch import LIBRARY as INTERPRETER
 from memsim.programs import run_program, text_of
 from memsim.store import cache_folder
 
 OPTIONS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror=implicit")
+#: How the interpreter is compiled: its loops over lanes for vectors, every operation rounded for itself.
+VECTORISED = (
+    *("-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fvisibility=hidden"),
+    *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-unknown-pragmas"),
+)
 #: Where pip puts CUDA's headers in an environment.
 WHEELS = "lib/python3*/site-packages/nvidia/*/include"
 #: Forms of a function for programs whose default stream is one for each thread; the same here.
@@ -115,8 +121,10 @@ def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
 def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
     libraries = scratch / "libraries"
     libraries.mkdir()
-    arithmetic = data_folder("native") / "arithmetic.c"
-    _run([compiler, "-O3", "-fPIC", "-shared", arithmetic, "-o", libraries / LIBRARY, "-lm"])
+    native = data_folder("native")
+    _run([compiler, "-O3", "-fPIC", "-shared", native / "arithmetic.c", "-o", libraries / LIBRARY, "-lm"])
+    interpreter = libraries / INTERPRETER
+    _run([compiler, *VECTORISED, "-shared", native / "interpreter.c", "-o", interpreter, "-lm"])
     newest = max(headers)
     driver = libraries / "libcuda.so.1"
     for version, folder in sorted(headers.items(), reverse=True):

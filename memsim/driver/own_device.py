@@ -23,7 +23,6 @@ from typing import Any
 
 from memsim.arch import SM_90, get_arch
 from memsim.driver.execute_launches import Launches, LaunchKind
-from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import memory_of_this_machine
 from memsim.driver.run_program import VARIABLE, environment_of, loaded_first, serve
@@ -141,7 +140,7 @@ def serve_parent(control: int, arch: str) -> None:
     """In the other process: is the device of the one that holds the other end of a socket, until it ends."""
     screen = Screen(sys.stderr)
     launches = Launches(get_arch(arch), lambda text: screen.say(f"memsim: {text}"))
-    use_processor(libraries(sys.executable))
+    launches.use_machine_code(libraries(sys.executable))
     with TemporaryDirectory(prefix="memsim") as scratch, socket.socket(socket.AF_UNIX) as door:
         path = str(Path(scratch, "driver"))
         door.bind(path)

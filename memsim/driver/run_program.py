@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 from memsim.driver.execute_launches import Launches
-from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import ProgramMemory, memory_of_this_machine
 from memsim.driver.protocol import Client
@@ -44,7 +43,7 @@ def run_program(
         MemsimError: there is no such program, or memsim's libraries cannot be built.
     """
     found = libraries(command[0])
-    use_processor(found)
+    launches.use_machine_code(found)
     if output is not None:
         launches.write = partial(os.write, output.fileno())
     size = memory_of_this_machine()

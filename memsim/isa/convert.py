@@ -120,9 +120,9 @@ def float_to_int(form: BoundForm, source: Callable[[Registers], Any]) -> Compute
     def compute(r: Registers) -> Any:
         whole = rounded(read(r))
         result: Array = np.where((whole >= lowest) & (whole < beyond), whole, 0.0).astype(kind)
-        result[whole < lowest] = kind(lowest)
-        result[whole >= beyond] = kind(int(beyond) - 1)
-        result[np.isnan(whole)] = kind(nan)
+        result = np.where(whole < lowest, kind(lowest), result)
+        result = np.where(whole >= beyond, kind(int(beyond) - 1), result)
+        result = np.where(np.isnan(whole), kind(nan), result)
         value = from_array(s64(result))
         return split_words(value) if bits == 64 else fit(value, 32)
 

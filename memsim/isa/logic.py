@@ -144,7 +144,7 @@ def funnel_shift(form: BoundForm, lo: IntReader, by: IntReader, hi: IntReader) -
 
     def compute(r: Registers) -> Int:
         shift = shift_amount(by(r), 64 if wide else 32, wraps)
-        if isinstance(shift, np.ndarray):
+        if not isinstance(shift, int):
             return by_many(fit(lo(r), 32), fit(hi(r), 32), shift, left, takes_high, signed)
         return move(fit(lo(r), 32), fit(hi(r), 32), shift, takes_high, signed)
 
@@ -229,11 +229,16 @@ def count_ones(given: frozenset[str], word: Int) -> Int:
     return from_array(np.bitwise_count(to_array(unsigned(word, 32))).astype(np.int64))
 
 
+#: Pieces of a word that change places: their bits, and the lower one of each two.
+_HALVES = ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF))
+
+
 @computes("BREV UBREV", "W <- W")
 def reverse(given: frozenset[str], word: Int) -> Int:
-    pieces = to_array(word).astype("<i4").view(np.uint8)
-    turned = np.packbits(np.unpackbits(pieces, axis=1, bitorder="little"), axis=1, bitorder="big")
-    return from_array(turned.view(">i4").astype(np.int64))
+    found = to_array(unsigned(word, 32))
+    for size, lower in _HALVES:
+        found = (found & lower) << size | found >> size & lower
+    return from_array(found)
 
 
 @computes("BMSK UBMSK", "W <- WW", "W C")
@@ -246,7 +251,7 @@ def mask(given: frozenset[str], start: Int, length: Int) -> Int:
 def extend(given: frozenset[str], word: Int, count: Int) -> Int:
     """The low `count` bits, sign- or zero-extended."""
     signed, bits = "U32" not in given, shift_amount(count, 32, "W" in given)
-    if isinstance(bits, np.ndarray):
+    if not isinstance(bits, int):
         low = to_array(word) & ((1 << bits) - 1)
         sign = np.where(bits > 0, 1 << np.maximum(bits - 1, 0), 0)
         return from_array((low ^ sign) - sign if signed else low)

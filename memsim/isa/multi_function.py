@@ -33,6 +33,7 @@ from memsim.isa.number_formats import to_bits
 from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.program import Op
 from memsim.isa.readers import FloatReader, Registers
+from memsim.state.parts import contiguous, entries
 from memsim.state.registers import fit, from_array, to_array
 
 Floats = npt.NDArray[np.float32]
@@ -58,13 +59,13 @@ _TANGENT_SEGMENTS: Final = np.cumsum(np.r_[0, 1 << (_FRACTION - _BITS - _TANGENT
 
 @cache
 def coefficients() -> dict[str, Doubles]:
-    """For each function its segments' coefficients: rows of constant, linear and quadratic, times `UNIT`."""
+    """For each function its segments' coefficients: constant, linear and quadratic [3, n], times `UNIT`."""
     found: dict[str, list[tuple[float, float, float]]] = {}
     with Path(__file__).with_suffix(".csv").open(encoding="ascii", newline="") as file:
         for row in csv.DictReader(file):
             segment = float(row["constant"]), float(row["linear"]), float(row["quadratic"])
             found.setdefault(row["function"], []).append(segment)
-    return {name: np.array(rows) * UNIT for name, rows in found.items()}
+    return {name: np.ascontiguousarray((np.array(rows) * UNIT).T) for name, rows in found.items()}
 
 
 @cache
@@ -85,9 +86,12 @@ def squares() -> Integers:
 
 def _interpolated(name: str, segment: Integers, rest: Integers) -> Doubles:
     """The polynomial of a segment, exactly: the products and sums of these integers fit in float64."""
-    rows = coefficients()[name][segment]
-    found: Doubles = rows[..., 0] + rows[..., 1] * rest + rows[..., 2] * squares()[rest]
-    return found
+    return _quadratic(name, segment, rest, rest)
+
+
+def _quadratic(name: str, segment: Integers, rest: Integers, squared: Integers) -> Doubles:
+    constant, linear, quadratic = (entries(column, segment) for column in coefficients()[name])
+    return constant + linear * rest + quadratic * entries(squares(), squared)
 
 
 def _of_fraction(name: str, fraction: Integers, first: Integers | int = 0) -> Doubles:
@@ -97,7 +101,7 @@ def _of_fraction(name: str, fraction: Integers, first: Integers | int = 0) -> Do
 
 def _cut(value: Doubles) -> Floats:
     """float32 towards zero; what is below its normal numbers becomes zero, what is above infinity."""
-    bits = np.ascontiguousarray(value).view(np.int64) & ~((1 << 52 - _FRACTION) - 1)
+    bits = contiguous(value).view(np.int64) & ~((1 << 52 - _FRACTION) - 1)
     cut = bits.view(np.float64)
     with np.errstate(over="ignore"):
         return np.where(np.abs(cut) < 2.0**-126, np.copysign(0.0, cut), cut).astype(np.float32)
@@ -105,16 +109,14 @@ def _cut(value: Doubles) -> Floats:
 
 def _fields(x: Floats) -> tuple[Integers, Integers]:
     """Exponent, with its bias, and fraction."""
-    bits = np.ascontiguousarray(x).view(np.uint32).astype(np.int64)
+    bits = contiguous(x).view(np.uint32).astype(np.int64)
     return bits >> _FRACTION & 0xFF, bits & (1 << _FRACTION) - 1
 
 
 def _reciprocal(fraction: Integers) -> Doubles:
     """1 / (1 + fraction / 2**23). Its 128 segments have 16 bits, the upper ones of the squarer's 17."""
-    rows = coefficients()["RCP"][fraction >> _BITS - 1]
     rest = fraction & (1 << _BITS - 1) - 1
-    found: Doubles = rows[..., 0] + rows[..., 1] * rest + rows[..., 2] * squares()[2 * rest]
-    return found
+    return _quadratic("RCP", fraction >> _BITS - 1, rest, 2 * rest)
 
 
 def _root_of(name: str, exponent: Integers, fraction: Integers) -> Doubles:
@@ -204,8 +206,9 @@ def tangent(x: Floats) -> Floats:
     """The hyperbolic one: below 2**-8 its argument, from 8 on 1."""
     exponent, fraction = _fields(x)
     power = np.clip(exponent - 119, 0, len(_TANGENT_DROPS) - 1)
-    kept = fraction >> _TANGENT_DROPS[power]
-    size = _cut(_interpolated("TANH", _TANGENT_SEGMENTS[power] + (kept >> _BITS), kept & (1 << _BITS) - 1))
+    first = entries(_TANGENT_SEGMENTS, power)
+    kept = fraction >> entries(_TANGENT_DROPS, power)
+    size = _cut(_interpolated("TANH", first + (kept >> _BITS), kept & (1 << _BITS) - 1))
     size = np.where(exponent >= 130, np.float32(1), size)
     found = np.where(exponent < 119, x, np.copysign(size, x))
     return np.where(np.isnan(x), _NAN, found)

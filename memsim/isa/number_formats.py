@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import dtype_of
+from memsim.state.parts import contiguous
 from memsim.state.registers import fit, from_array, ints, plus, times, to_array, unsigned
 from memsim.state.rounding import Array, narrow, to_bf16
 from memsim.state.sums import Int, shift_right, u64
@@ -28,7 +29,7 @@ def split_words(value: Int) -> tuple[Int, Int]:
 
 def to_double(value: Int) -> np.ndarray:
     """64 bits read as a float64."""
-    return np.ascontiguousarray(to_array(value)).view(np.float64)
+    return contiguous(to_array(value)).view(np.float64)
 
 
 def double_of(low: Any, high: Any) -> np.ndarray:
@@ -48,8 +49,8 @@ def double_of(low: Any, high: Any) -> np.ndarray:
 
 def from_double(array: np.ndarray) -> tuple[Any, Any]:
     """float64 as two words; if all threads differ, they are most often read as floats."""
-    array = np.ascontiguousarray(array, np.float64)
-    if min(array.shape) > 1:
+    array = contiguous(array).astype(np.float64, copy=False)
+    if isinstance(array, np.ndarray) and min(array.shape) > 1:
         words = array.view(np.float32)
         return words[:, ::2].copy(), words[:, 1::2].copy()
     return split_words(from_array(array.view(np.int64)))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.errors import MemsimError
 from memsim.isa.op import Flow
 from memsim.launch import Launch
 from memsim.simt.block_barriers import BlockBarriers
@@ -18,7 +17,7 @@ from memsim.simt.bounds import Origins
 from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
-from memsim.simt.faults import KernelFault, place_in_source, together
+from memsim.simt.faults import endless, together
 from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
@@ -196,7 +195,7 @@ class Engine:
             segment = segments[pc]
             self.steps_left -= segment.size
             if self.steps_left < 0:
-                raise self.endless(segment)
+                raise endless(self.budget, self.code.program.ops[segment.stop - 1])
             machine.listener.executed(pc, segment.stop, machine.mask)
             self.entered.add(pc)
             if segment.steps:
@@ -240,13 +239,3 @@ class Engine:
         for step in segment.steps:
             step(machine)
         machine.settle()
-
-    def endless(self, segment: Segment) -> MemsimError:
-        """The error for a kernel that does not end."""
-        op = self.code.program.ops[segment.stop - 1]
-        return KernelFault(
-            f"the kernel has not finished after {self.budget:,} instructions; it is still in this loop",
-            "endless",
-            hint="if the kernel really is this long, allow more by --max-steps (max_steps)",
-            **place_in_source(op),
-        )

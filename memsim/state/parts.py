@@ -157,12 +157,26 @@ def lanes_of_words(words: np.ndarray) -> np.ndarray:
     return found
 
 
+def contiguous(array: np.ndarray) -> np.ndarray:
+    """The array with its elements one after the other; what only stands for one (`memsim.interpreter`) as it
+    is.
+    """
+    return np.ascontiguousarray(array) if isinstance(array, (np.ndarray, np.generic)) else array
+
+
+def entries(table: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """`table[index]` of a table of one dimension, 8 bytes an entry; noted of what stands for an index."""
+    return table[index] if isinstance(index, np.ndarray) else index.entries_of(table)  # type: ignore[no-any-return]
+
+
 def select(mask: np.ndarray, yes: np.ndarray, no: np.ndarray) -> np.ndarray:
     """`np.where(mask, yes, no)` of two arrays of one type, by a mask that is as good as random.
 
     `np.where` branches on each element, which costs some five nanoseconds each where lanes diverge; bits
     under a mask cost one.
     """
+    if not isinstance(mask, np.ndarray):
+        return np.where(mask, yes, no)
     if mask.shape[-1] == 1 < no.shape[-1] and mask.shape[0] == no.shape[0]:  # whole rows
         found: np.ndarray = no.copy()
         np.copyto(found, yes, where=mask)

@@ -230,12 +230,12 @@ def floats(value: Any, dtype: type) -> np.ndarray:
     Raises:
         Poisoned: the value is unknown.
     """
-    if isinstance(value, np.ndarray):
-        if value.dtype == dtype:
-            return value
-        value = ints(value)
     if type(value) is int or type(value) is Sum:
         return to_array(value).astype(_SAME_SIZE[np.dtype(dtype).itemsize]).view(dtype)
+    if isinstance(value, np.ndarray):
+        return value if value.dtype == dtype else floats(ints(value), dtype)
+    if hasattr(value, "dtype"):  # what stands for an array
+        return value.view(dtype)  # type: ignore[no-any-return]
     raise poisoned(value)
 
 
@@ -244,7 +244,7 @@ def from_floats(array: np.ndarray) -> np.ndarray:
 
     They do after a reduction by shuffles. Most often the first row tells that they do not.
     """
-    if array.shape[1] == 1:
+    if array.shape[1] == 1 or not isinstance(array, np.ndarray):
         return array
     bits = array.view(_SAME_SIZE[array.dtype.itemsize])
     if (bits[0] != bits[0, 0]).any() or (bits != bits[:, :1]).any():
@@ -269,8 +269,8 @@ def choose(condition: bool | Part, yes: Any, no: Any) -> Any:
             raise poisoned(side)
     if isinstance(yes, (bool, Part)):
         return from_bools(select(condition.array, to_bools(yes), to_bools(predicate(no))))
-    if isinstance(yes, np.ndarray) or isinstance(no, np.ndarray):
-        dtype = yes.dtype if isinstance(yes, np.ndarray) else no.dtype
+    if hasattr(yes, "dtype") or hasattr(no, "dtype"):
+        dtype = yes.dtype if hasattr(yes, "dtype") else no.dtype
         return select(condition.array, floats(yes, dtype.type), floats(no, dtype.type))
     if type(yes) is int and yes == no:
         return yes

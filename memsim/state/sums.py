@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.state.parts import contiguous
 from memsim.state.registers import Sum, bounds, fit, from_array, low_zeros, plus, times, to_array, unsigned
 
 Int = int | Sum
@@ -19,12 +20,12 @@ Int = int | Sum
 
 def u64(array: np.ndarray) -> np.ndarray:
     """int64 bits read as uint64."""
-    return np.ascontiguousarray(array).view(np.uint64)
+    return contiguous(array).view(np.uint64)
 
 
 def s64(array: np.ndarray) -> np.ndarray:
     """uint64 bits read as int64."""
-    return np.ascontiguousarray(array).view(np.int64)
+    return contiguous(array).view(np.int64)
 
 
 def non_negative(value: Int) -> bool:

@@ -1,0 +1,1 @@
+"""Executes launches by machine code: kernels as operations on the lanes of a warp (native/interpreter.c)."""

@@ -1,0 +1,264 @@
+"""A kernel of a launch, lowered: its operations as native/interpreter.c takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memsim.interpreter.lowering import AccessShape, Goto, LoweredOp, NotLowered, OfThreads, SPACE_NUMBERS
+from memsim.interpreter.vector_code import (
+    SCRATCH,
+    ConstantPlace,
+    RegisterPlace,
+    ScratchPlace,
+    VectorOperation,
+)
+from memsim.isa.readers import Answers
+from memsim.simt.code import Code
+from memsim.simt.dataflow import Dataflow
+
+#: Bytes of a register, and of a vector of the widest numbers.
+REGISTER, VECTOR = 128, 256
+PLACE_BITS = 24
+IN_SCRATCH, IN_CONSTANTS = 1 << PLACE_BITS, 2 << PLACE_BITS
+
+OPERATION = np.dtype(
+    [("code", "u2"), ("k", "u2"), ("d", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("next", "i4"), ("n", "i8")],
+    align=True,
+)
+ACCESS = np.dtype(
+    [
+        *((name, "i4") for name in ("space", "size", "count", "is_signed")),
+        ("registers", "i4", 4),
+        *((name, "i4") for name in ("instruction", "operation", "type", "answer")),
+        ("operands", "i4", 2),
+        ("uppers", "i4", 2),
+        ("content", "u8"),
+        ("bytes", "i8"),
+        ("allocation", "i8"),
+    ],
+    align=True,
+)
+
+
+
+class LoweredInstruction(NamedTuple):
+    """The operations of an instruction for some lanes of a warp, and for all of them."""
+
+    some: list[VectorOperation]
+    whole: list[VectorOperation]
+
+
+class OperationNames:
+    """Numbers of operations by name (`memsim_operations` of native/interpreter.c).
+
+    words: those with a result of 32 bits in each lane.
+    """
+
+    def __init__(self, listed: str) -> None:
+        pairs = [one.partition(":") for one in listed.split()]
+        self.numbers = {name: number for number, (name, _, _) in enumerate(pairs)}
+        self.words = {name for name, _, kind in pairs if kind in ("w", "i", "f")}
+
+
+#: Lowered instructions of a kernel's launches, with what they were told of their launch.
+KnownOps = dict[int, tuple[Answers, LoweredInstruction]]
+
+
+@lru_cache(maxsize=256)
+def known_of(dataflow: Dataflow) -> KnownOps:
+    """The lowered instructions of all launches of a kernel; none yet."""
+    return {}
+
+
+class LoweredKernel:
+    """of_threads: names of special registers, tables of them in order. where: the first operation of each
+    instruction.
+
+    Each basic block is there twice: for some lanes of a warp, and, behind all of these, for all of them.
+
+    Raises:
+        NotLowered: something has no operation.
+    """
+
+    def __init__(self, code: Code, names: OperationNames, has_clock: bool) -> None:
+        self.code, self.names = code, names
+        program = code.program
+        known = known_of(code.dataflow)
+        self.of_threads: list[str] = []
+        self.banks: list[np.ndarray] = []
+        self._tables: list[np.ndarray] = []
+        self._slots: dict[int, int] = {}
+        self._constants: dict[ConstantPlace, int] = {}
+        self._accesses: list[tuple[AccessShape, int]] = []
+        lowered: list[LoweredInstruction] = []
+        for op in program.ops:
+            found = known.get(op.index)
+            if found is None or not code.binder.agrees(found[0]):
+                binder = code.binder.anew()
+                made = LoweredOp(op, binder, program.predicates, code.dataflow.meeting, has_clock).lower()
+                both = LoweredInstruction(packed(made), packed(without_copies(made, names.words)))
+                known[op.index] = found = binder.asked, both
+            lowered.append(found[1])
+        self._assemble(lowered)
+
+    def _assemble(self, lowered: list[LoweredInstruction]) -> None:
+        basic_blocks = self.code.dataflow.basic_blocks
+        self.where: list[int] = []
+        starts = {start: end for start, end in basic_blocks}
+        count = 0
+        for index, one in enumerate(lowered):
+            self.where.append(count)
+            count += len(one.some) + (index in starts)
+        self.where.append(count)
+        of_blocks, count = dict[int, int](), count + 1
+        for start, end in basic_blocks:
+            of_blocks[start] = count
+            count += sum(len(one.whole) for one in lowered[start:end]) + 1
+        rows = []
+        for index, one in enumerate(lowered):
+            following = self.where[index + 1]
+            if index in starts:
+                leader = VectorOperation("leader", c=index, n=starts[index] - index)
+                rows.append(self._row(leader, index, of_blocks[index], following))
+            rows += [self._row(operation, index, following, following) for operation in one.some]
+        rows.append(self._row(VectorOperation("end"), len(lowered), 0, 0))
+        for start, end in basic_blocks:
+            at = of_blocks[start]
+            for index in range(start, end):
+                at += len(lowered[index].whole)
+                following = self.where[index + 1]
+                rows += [self._row(operation, index, following, at) for operation in lowered[index].whole]
+            rows.append(self._row(VectorOperation("goto"), end, self.where[end], 0))
+        self.operations = np.array(rows, OPERATION)
+        self.constants = self._constant_bytes()
+        self.accesses = self._access_rows()
+        self.register_bytes = max(1, len(self._slots)) * REGISTER
+
+    def _row(self, one: VectorOperation, index: int, following: int, skipped: int) -> tuple[int, ...]:
+        """An operation with numbers for all places. skipped: the first operation behind its instruction."""
+        n, c = one.n, one.c
+        if isinstance(n, Goto):
+            n = skipped if one.name == "guard" else self.where[n.index]
+        elif isinstance(n, AccessShape):
+            self._accesses.append((n, index))
+            n = len(self._accesses) - 1
+        elif isinstance(n, OfThreads):
+            n = self._table(n.name)
+        elif isinstance(n, np.ndarray):
+            table = np.ascontiguousarray(n)
+            self._tables.append(table)
+            n, c = table.ctypes.data, len(table)
+        c = c if isinstance(c, int) else self._place(c)
+        number = self.names.numbers[one.name]
+        return number, one.k, self._place(one.d), self._place(one.a), self._place(one.b), c, following, n
+
+    def _table(self, name: str) -> int:
+        if name not in self.of_threads:
+            self.of_threads.append(name)
+        return self.of_threads.index(name)
+
+    def _place(self, place: Any) -> int:
+        if place is None:
+            return 0
+        if isinstance(place, RegisterPlace):
+            return self.register(place.slot)
+        if isinstance(place, ScratchPlace):
+            return IN_SCRATCH + place.number * VECTOR
+        return IN_CONSTANTS + self._constants.setdefault(place, len(self._constants)) * VECTOR
+
+    def register(self, slot: int) -> int:
+        """The place of a register."""
+        return self._slots.setdefault(slot, len(self._slots)) * REGISTER
+
+    def find(self, slot: int) -> int:
+        """As `register`; -1 if nothing uses it."""
+        return self._slots[slot] * REGISTER if slot in self._slots else -1
+
+    def _constant_bytes(self) -> np.ndarray:
+        found = np.zeros((len(self._constants), VECTOR), np.uint8)
+        for place, number in self._constants.items():
+            word = np.frombuffer(place.bits.to_bytes(place.size, "little"), np.uint8)
+            found[number, : 32 * place.size] = np.tile(word, 32)
+        return found.reshape(-1)
+
+    def _access_rows(self) -> np.ndarray:
+        found = np.zeros(max(1, len(self._accesses)), ACCESS)
+        for row, (shape, index) in zip(found, self._accesses):
+            row["space"], row["size"], row["count"] = SPACE_NUMBERS[shape.space], shape.size, shape.count
+            row["is_signed"], row["instruction"], row["allocation"] = shape.is_signed, index, -1
+            row["registers"] = [*map(self._register_or_none, shape.registers), *[-1] * (4 - len(shape.registers))]
+            row["operation"], row["type"] = shape.operation, shape.type
+            row["answer"] = self._register_or_none(shape.answer)
+            row["operands"], row["uppers"] = -1, -1
+            for place, slot in enumerate(shape.operands):
+                row["operands"][place] = slot if slot < 0 else self.register(slot)
+                if shape.size == 8 and slot >= 0:
+                    row["uppers"][place] = self.register(slot + 1)
+            if shape.bank is not None:
+                content = self.code.binder.whole(shape.bank).content
+                self.banks.append(content)
+                row["content"], row["bytes"] = content.ctypes.data, len(content)
+        return found
+
+    def _register_or_none(self, slot: int | None) -> int:
+        return -1 if slot is None else self.register(slot)
+
+
+def without_copies(operations: list[VectorOperation], words: set[str]) -> list[VectorOperation]:
+    """The operations for whole warps: results are computed in the registers that they are written to."""
+    if any(one.name == "guard" for one in operations):
+        return operations
+    found = list(operations)
+    for at, one in enumerate(operations):
+        if one.name != "write" or not isinstance(one.a, ScratchPlace):
+            continue
+        made = next(i for i, other in enumerate(operations) if other.d == one.a)
+        reads = [i for i, other in enumerate(operations) if one.a in (other.a, other.b, other.c)]
+        target = found[at].d
+        others = (found[i] for i in range(made + 1, len(found)) if i != at)
+        if (
+            reads == [at]
+            and operations[made].name in words
+            and not any(target in (other.a, other.b, other.c) for other in others)
+        ):
+            found[made] = operations[made]._replace(d=target)
+            found[at] = VectorOperation("none")
+    return [one for one in found if one.name != "none"]
+
+
+def packed(operations: list[VectorOperation]) -> list[VectorOperation]:
+    """The operations with few scratch vectors: one is used again behind its last use.
+
+    Raises:
+        NotLowered: too many are needed at once.
+    """
+    last: dict[ScratchPlace, int] = {}
+    for at, one in enumerate(operations):
+        for place in scratch(one):
+            last[place] = at
+    free, taken, count, found = list[int](), dict[ScratchPlace, int](), 0, []
+    for at, one in enumerate(operations):
+        if isinstance(one.d, ScratchPlace) and one.d not in taken:
+            if free:
+                taken[one.d] = free.pop()
+            else:
+                taken[one.d], count = count, count + 1
+        places = {
+            name: ScratchPlace(taken[place])
+            for name in ("d", "a", "b", "c")
+            if isinstance(place := getattr(one, name), ScratchPlace)
+        }
+        found.append(one._replace(**places))
+        free += [taken[place] for place in set(scratch(one)) if last[place] == at]
+    if count > SCRATCH:
+        raise NotLowered("too many vectors")
+    return found
+
+
+def scratch(one: VectorOperation) -> Iterator[ScratchPlace]:
+    """The intermediate results that an operation reads or writes."""
+    return (place for place in (one.d, one.a, one.b, one.c) if isinstance(place, ScratchPlace))

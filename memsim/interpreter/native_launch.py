@@ -1,0 +1,231 @@
+"""Runs the blocks of a launch by native/interpreter.c."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memsim.arch.units import WARP
+from memsim.errors import MemsimError
+from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
+from memsim.interpreter.lowering import NotLowered
+from memsim.isa.op import Flow, Register
+from memsim.simt.active_lanes import Lanes, special_register
+from memsim.simt.faults import KernelFault, endless, place_in_source
+from memsim.simt.listener import Listener
+from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
+from memsim.simt.memory_layout import is_cooperative
+from memsim.simt.prepared_launch import PreparedLaunch
+from memsim.state.address_spaces import (
+    CONSTANT_WINDOW,
+    GLOBAL_BASE,
+    LOCAL_WINDOW,
+    PARAMETER_WINDOW,
+    SHARED_WINDOW,
+    WINDOW_SIZE,
+)
+from memsim.state.registers import to_array
+
+#: The library that `memsim.driver.native_build` makes of native/interpreter.c.
+LIBRARY = "libmemsim_interpreter.so"
+#: Seconds after which Python looks for signals.
+SLICE = 0.1
+#: Instructions of a kernel's code beyond which addresses are not looked up in a table.
+MOST_CODE = 1 << 20
+#: Faults by number, and what a launch's error says of them if the emulator finds none.
+_OUTSIDE, _MISALIGNED, _DEADLOCK, _TRAP, _ENDLESS, _LOST, _NO_MEMORY = range(1, 8)
+_KINDS = {_OUTSIDE: "address", _MISALIGNED: "alignment", _TRAP: "trap", _ENDLESS: "endless"}
+_SAID = {
+    _OUTSIDE: "an access outside of every array",
+    _MISALIGNED: "a misaligned access",
+    _DEADLOCK: "deadlock: lanes wait for others that do not come",
+    _TRAP: "trap executed",
+    _LOST: "a branch to a place that is not an instruction, or a constant outside of its bank",
+    _NO_MEMORY: "there is not enough memory for a block's registers",
+}
+_READ, _WRITTEN = 1, 2
+
+
+class _Launch(ctypes.Structure):
+    """As `Launch` of native/interpreter.h."""
+
+    _fields_ = [
+        *((name, ctypes.c_void_p) for name in ("operations", "constants", "accesses", "of_threads")),
+        ("threads", ctypes.c_int64),
+        ("places", ctypes.c_void_p),
+        ("places_count", ctypes.c_int64),
+        ("global_", ctypes.c_void_p),
+        ("global_base", ctypes.c_uint64),
+        *((name, ctypes.c_void_p) for name in ("starts", "ends", "touched")),
+        ("allocations", ctypes.c_int64),
+        *((name, ctypes.c_void_p) for name in ("window", "parameters")),
+        *((name, ctypes.c_int64) for name in ("window_bytes", "parameters_bytes")),
+        *(
+            (name, ctypes.c_uint64)
+            for name in ("shared_window", "local_window", "constant_window", "parameter_window", "window_size")
+        ),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("shared_base", "shared_end", "local_bytes", "register_bytes", "budget")
+        ),
+        ("grid", ctypes.c_uint32 * 3),
+        ("block", ctypes.c_uint32 * 3),
+        *((name, ctypes.c_int32) for name in ("count_place", "answer_place", "fault", "instruction")),
+        ("faulty_block", ctypes.c_int64),
+    ]
+
+
+class Touched(NamedTuple):
+    """The allocations that a launch has accessed, and those that it has written, by name."""
+
+    names: set[str]
+    written: set[str]
+
+
+class NativeInterpreter:
+    """Runs launches whose kernels have operations for all that they do."""
+
+    def __init__(self, library: Path) -> None:
+        self._library = ctypes.CDLL(str(library))
+        self._library.memsim_operations.restype = ctypes.c_char_p
+        self._library.memsim_begin.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+        self._library.memsim_begin.restype = ctypes.c_void_p
+        self._library.memsim_go_on.argtypes = [ctypes.c_void_p, ctypes.c_double]
+        self._library.memsim_end.argtypes = [ctypes.c_void_p]
+        self.names = OperationNames(self._library.memsim_operations().decode())
+
+    def run(self, launch: PreparedLaunch, listener: Listener) -> Touched:
+        """Executes all blocks of a launch of which everything is executed.
+
+        Raises:
+            NotLowered: the kernel does something for which there is no operation; nothing was executed.
+            MemsimError: an error in the kernel, told by the emulator.
+        """
+        _check(launch)
+        memory = launch.memory
+        kernel = LoweredKernel(launch.code, self.names, memory.clock("SR_CLOCKLO") is not None)
+        buffers = memory.layouts["global"].buffers
+        touched = np.zeros(len(buffers) + 1, np.uint8)
+        made, kept = _structure(launch, kernel, touched)
+        run = self._library.memsim_begin(ctypes.byref(made), 0, launch.launch.blocks)
+        if not run:
+            raise MemsimError(_SAID[_NO_MEMORY])
+        try:
+            while self._library.memsim_go_on(run, SLICE):
+                pass
+        finally:
+            self._library.memsim_end(run)
+            del kept
+        if made.fault:
+            raise _told(launch, made, listener)
+        return Touched(
+            {one.name for one, flags in zip(buffers, touched) if flags},
+            {one.name for one, flags in zip(buffers, touched) if flags & _WRITTEN},
+        )
+
+
+def _check(launch: PreparedLaunch) -> None:
+    """Whether blocks may run one after the other.
+
+    Raises:
+        NotLowered: no.
+    """
+    code = launch.code
+    if is_cooperative(launch.kernel) or code.cluster != (1, 1, 1):
+        raise NotLowered("its blocks wait for each other")
+    if any(
+        op.flow is Flow.CALL and any(isinstance(one, Register) for one in op.form.operands)
+        for op in code.program.ops
+    ):
+        if code.externals:
+            raise NotLowered("it calls functions of the driver")
+    if max(code.program.at, default=0) // 16 > MOST_CODE:
+        raise NotLowered("its code is far apart")
+
+
+def _lanes_of_a_block(launch: PreparedLaunch) -> Lanes:
+    """The threads of one block, for what depends on them alone."""
+    lanes = Lanes(launch.launch, launch.code.cluster)
+    lanes.start(np.zeros(1, np.int64))
+    return lanes
+
+
+def _structure(launch: PreparedLaunch, kernel: LoweredKernel, touched: np.ndarray) -> tuple[_Launch, list[Any]]:
+    """The launch as C has it, and what has to live as long as it."""
+    memory, code, shape = launch.memory, launch.code, launch.launch
+    threads = shape.warps * WARP
+    lanes = _lanes_of_a_block(launch)
+    tables = np.zeros((max(1, len(kernel.of_threads)), threads), np.uint32)
+    for row, name in zip(tables, kernel.of_threads):
+        value = special_register(name, lanes, memory.shared_bytes)
+        try:
+            row[:] = np.broadcast_to(to_array(value), (1, threads))[0].astype(np.uint32)
+        except (AssertionError, AttributeError):
+            raise NotLowered(f"{name} is not known") from None
+    at = code.program.at
+    places = np.full(max(at, default=0) // 16 + 1, -1, np.int32)
+    for address, index in at.items():
+        places[address // 16] = kernel.where[index]
+    layout = memory.layouts["global"]
+    starts = np.array(layout.starts, np.uint64)
+    ends = np.array([one.end for one in layout.buffers], np.uint64)
+    window = code.binder.window()
+    shared = memory.layouts["shared"]
+    data = memory.space("global").data
+    kept = [tables, places, starts, ends, window.content, data, kernel, touched]
+    made = _Launch(
+        operations=kernel.operations.ctypes.data,
+        constants=kernel.constants.ctypes.data,
+        accesses=kernel.accesses.ctypes.data,
+        of_threads=tables.ctypes.data,
+        threads=threads,
+        places=places.ctypes.data,
+        places_count=len(places),
+        global_=data.ctypes.data,
+        global_base=GLOBAL_BASE,
+        starts=starts.ctypes.data,
+        ends=ends.ctypes.data,
+        touched=touched.ctypes.data,
+        allocations=len(starts),
+        window=window.content.ctypes.data,
+        parameters=window.content.ctypes.data + window.size,
+        window_bytes=window.size,
+        parameters_bytes=len(window.content) - window.size,
+        shared_window=SHARED_WINDOW,
+        local_window=LOCAL_WINDOW,
+        constant_window=CONSTANT_WINDOW,
+        parameter_window=PARAMETER_WINDOW,
+        window_size=WINDOW_SIZE,
+        shared_base=shared.base,
+        shared_end=shared.end,
+        local_bytes=-(-memory.layouts["local"].end // 16) * 16,
+        register_bytes=kernel.register_bytes,
+        budget=launch.max_steps,
+        grid=(ctypes.c_uint32 * 3)(*shape.grid),
+        block=(ctypes.c_uint32 * 3)(*shape.block),
+        count_place=kernel.find(COUNT_SLOT),
+        answer_place=kernel.find(ANSWER_SLOT),
+    )
+    return made, kept
+
+
+def _told(launch: PreparedLaunch, made: _Launch, listener: Listener) -> MemsimError:
+    """The error of a launch, as the emulator tells it of the block that has it."""
+    fault = made.fault
+    if fault == _NO_MEMORY:
+        return MemsimError(_SAID[fault])
+    ops = launch.code.program.ops
+    op = ops[made.instruction] if 0 <= made.instruction < len(ops) else None
+    where = place_in_source(op) if op is not None and fault != _DEADLOCK else {}
+    if fault == _ENDLESS:
+        return endless(launch.max_steps, ops[made.instruction])
+    try:
+        launch.run(listener, np.array([made.faulty_block]), judges_order=False)
+    except MemsimError as error:
+        return error
+    if fault in _KINDS:
+        return KernelFault(_SAID[fault], _KINDS[fault], **where)
+    return MemsimError(_SAID[fault], **where)

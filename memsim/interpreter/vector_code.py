@@ -1,0 +1,395 @@
+"""Traced functions as operations of native/interpreter.c.
+
+Integers are 64 bits in `memsim.state`; most of their operations need only the low words, which take half the
+time: `low` and `whole` are the two ways of getting a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from memsim.interpreter.traced import BOOL, INT64, NotTraced, Traced, limits
+
+#: Vectors that an instruction may need at once, beside registers and constants.
+SCRATCH = 256
+
+
+class RegisterPlace(NamedTuple):
+    """A register of the warp."""
+
+    slot: int
+
+
+class ScratchPlace(NamedTuple):
+    """An intermediate result."""
+
+    number: int
+
+
+class ConstantPlace(NamedTuple):
+    """The same number in each lane: its bits in words of this many bytes."""
+
+    bits: int
+    size: int
+
+
+Place = RegisterPlace | ScratchPlace | ConstantPlace
+ZERO = ConstantPlace(0, 4)
+
+
+class VectorOperation(NamedTuple):
+    """As `Operation` of native/interpreter.h; places are not numbers yet. n, c: or what becomes one."""
+
+    name: str
+    d: Place | None = None
+    a: Place | None = None
+    b: Place | None = None
+    c: Any = None
+    k: int = 0
+    n: Any = 0
+
+
+_INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), (0, (1 << 32) - 1)
+_BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+_LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
+_SUMS = {"add": "add", "subtract": "sub", "multiply": "mul"}
+_ENDS = {"minimum": "min", "maximum": "max"}
+#: Whether operands change places, and the operation.
+_COMPARED = {
+    **{"less": (False, "lt"), "less_equal": (False, "le"), "equal": (False, "eq")},
+    **{"greater": (True, "lt"), "greater_equal": (True, "le"), "not_equal": (False, "ne")},
+}
+_OF_FLOATS = {
+    **_SUMS,
+    **_ENDS,
+    **{"divide": "div", "copysign": "copysign", "nextafter": "nextafter", "ldexp": "ldexp", "fmod": "fmod"},
+    **{name: name for name in ("sqrt", "rint", "trunc", "floor", "ceil", "isnan", "isinf", "isfinite")},
+    **{"negative": "neg", "absolute": "abs", "fabs": "abs", "signbit": "sign", "fma": "fma"},
+}
+#: What changes no word.
+_UNCHANGED = {
+    *((name, 0) for name in ("add", "subtract", "bitwise_or", "bitwise_xor")),
+    *(("bitwise_and", 0xFFFFFFFF), ("multiply", 1)),
+}
+#: How words of smaller types are extended to 32 bits.
+_NARROWED = {"uint8": "b_to_w", "int8": "c_to_w", "uint16": "h_to_w", "int16": "s_to_w"}
+
+
+def within(value: Any, ends: tuple[int, int]) -> bool:
+    """Is an integer certainly in a range?"""
+    low, high = limits(value)
+    return ends[0] <= low and high <= ends[1]
+
+
+class VectorCode:
+    """The operations of one instruction, as they are asked for."""
+
+    def __init__(self) -> None:
+        self.operations: list[VectorOperation] = []
+        self._low: dict[int, Place] = {}
+        self._whole: dict[int, Place] = {}
+        self._kept: list[Any] = []  # so that ids stay those of these objects
+        self._count = 0
+
+    def new(self) -> ScratchPlace:
+        """A place for a result."""
+        self._count += 1
+        return ScratchPlace(self._count)
+
+    def emit(self, name: str, *operands: Place, k: int = 0, n: Any = 0) -> Place:
+        """An operation with a result."""
+        a, b, c = (*operands, None, None, None)[:3]
+        to = self.new()
+        self.operations.append(VectorOperation(name, to, a, b, c, k, n))
+        return to
+
+    # --- low words --------------------------------------------------------------------------
+
+    def low(self, value: Any) -> Place:
+        """A number as a register has it: 32 bits, the low ones of a wider integer."""
+        if not isinstance(value, Traced):
+            return constant(value, 4)
+        if id(value) not in self._low:
+            self._kept.append(value)
+            narrow = value.dtype.kind in "iu" and value.dtype.itemsize == 8
+            self._low[id(value)] = self._low_of(value) if narrow else self.whole(value)
+        return self._low[id(value)]
+
+    def _low_of(self, value: Traced) -> Place:
+        name, operands = value.name, value.operands
+        if name in ("astype", "view") and operands[0].dtype.kind in "iub":
+            return self.low(operands[0])
+        if name in _SUMS or name in _BITWISE:
+            return self._combined(name, *operands)
+        if name in ("invert", "negative"):
+            return self.emit("not_w" if name == "invert" else "neg_w", self.low(operands[0]))
+        if name == "left_shift" and limits(operands[1])[0] >= 0:
+            return self.emit("shl_w", *map(self.low, operands))
+        if name == "right_shift" and limits(operands[1])[0] >= 0:
+            if within(operands[0], _UINT32):
+                return self.emit("shr_w", *map(self.low, operands))
+            if within(operands[0], _INT32):
+                return self.emit("shr_i", *map(self.low, operands))
+            if limits(operands[1]) == (32, 32):
+                return self.emit("high_w", self.whole(operands[0]))
+        if name == "where":
+            return self.emit("sel_w", self.whole(operands[0]), *map(self.low, operands[1:]))
+        if name in _ENDS:
+            for ends, kind in ((_INT32, "i"), (_UINT32, "w")):
+                if all(within(one, ends) for one in operands):
+                    return self.emit(f"{_ENDS[name]}_{kind}", *map(self.low, operands))
+        return self.emit("I_to_w", self.whole(value))
+
+    def _combined(self, name: str, a: Any, b: Any) -> Place:
+        """The low word of a sum, product or bitwise function, without what changes nothing."""
+        if not isinstance(a, Traced) and name != "subtract":
+            a, b = b, a
+        number = None if isinstance(b, Traced) else int(b) & 0xFFFFFFFF
+        if (name, number) in _UNCHANGED:
+            return self.low(a)
+        if (name, number) in (("multiply", 0), ("bitwise_and", 0)):
+            return ZERO
+        if name == "multiply" and number == 0xFFFFFFFF:
+            return self.emit("neg_w", self.low(a))
+        if name == "multiply" and number is not None and (power := _power_of_two(number)):
+            return self.emit("shl_w", self.low(a), constant(power, 4))
+        if name == "add":
+            for one, other in ((a, b), (b, a)):
+                if (negated := _negated(other)) is not None:
+                    return self.emit("sub_w", self.low(one), self.low(negated))
+        return self.emit(f"{(_SUMS | _BITWISE)[name]}_w", self.low(a), self.low(b))
+
+    # --- whole numbers ----------------------------------------------------------------------
+
+    def whole(self, value: Any) -> Place:
+        """A number in the width of its type."""
+        if not isinstance(value, Traced):
+            return constant(value, value.dtype.itemsize if hasattr(value, "dtype") else 8)
+        if id(value) not in self._whole:
+            self._kept.append(value)
+            self._whole[id(value)] = self._whole_of(value)
+        return self._whole[id(value)]
+
+    def _whole_of(self, value: Traced) -> Place:
+        name, operands, dtype = value.name, value.operands, value.dtype
+        if name == "register":
+            return RegisterPlace(operands[0])
+        if name == "entries":
+            return self.emit("table_W", self._long(operands[0]), n=operands[1])
+        if name == "astype":
+            return self._converted(operands[0], dtype)
+        if name == "view":
+            return self._viewed(operands[0], dtype)
+        if name == "where":
+            if dtype.kind == "f" and dtype.itemsize == 2 or (dtype.kind in "iub" and dtype.itemsize < 4):
+                return self.emit("sel_w", *map(self.whole, operands))
+            if dtype.kind in "iu" and dtype.itemsize == 8 and self._is_narrow(value):
+                return self._extended(value)
+            return self.emit("sel_W" if dtype.itemsize == 8 else "sel_w", *map(self.whole, operands))
+        if name in _COMPARED:
+            return self._compared(name, *operands)
+        if name in ("exponent", "fraction"):
+            return self.emit(f"{name}_d", self.whole(operands[0]))
+        if any(getattr(one, "dtype", INT64).kind == "f" for one in operands):
+            return self._of_floats(name, operands)
+        if dtype == BOOL:
+            return self._of_truths(name, operands)
+        if dtype.itemsize == 8:
+            return self._of_longs(value)
+        return self._of_words(value)
+
+    def _is_narrow(self, value: Any) -> bool:
+        return within(value, _INT32) or within(value, _UINT32)
+
+    def _extended(self, value: Traced) -> Place:
+        """A 64-bit integer of which 32 bits are enough."""
+        return self.emit("i_to_I" if within(value, _INT32) else "w_to_I", self.low(value))
+
+    def _converted(self, value: Any, to: np.dtype[Any]) -> Place:
+        of = value.dtype
+        if of.kind in "iub" and to.kind in "iu":
+            if to.itemsize == 8:
+                if of.itemsize == 8:
+                    return self.whole(value)
+                return self.emit("i_to_I" if of.kind == "i" else "w_to_I", self.low(value))
+            if within(value, _ranges(to)) or to.itemsize == 4:
+                return self.low(value)
+            return self.emit(_NARROWED[to.name], self.low(value))
+        if of.kind in "iu" and to == BOOL:
+            return self.emit("W_is" if of.itemsize == 8 else "w_is", self.whole(value))
+        if of.kind in "iub" and to.kind == "f" and to.itemsize >= 4:
+            letter = "d" if to.itemsize == 8 else "f"
+            if within(value, _INT32):
+                return self.emit(f"i_to_{letter}", self.low(value))
+            if within(value, _UINT32):
+                return self.emit(f"w_to_{letter}", self.low(value))
+            return self.emit(f"{'I' if of.kind == 'i' else 'W'}_to_{letter}", self.whole(value))
+        if of.kind == "f" and to.kind == "f":
+            return self._between_floats(value, of.itemsize, to.itemsize)
+        if of.kind == "f" and of.itemsize >= 4 and to.kind in "iu" and to.itemsize == 8:
+            place = self.whole(value)
+            if of.itemsize == 4:
+                place = self.emit("f_to_d", place)
+            return self.emit("d_to_I" if to.kind == "i" else "d_to_W", place)
+        raise NotTraced(f"{of} as {to}")
+
+    def _between_floats(self, value: Any, of: int, to: int) -> Place:
+        place = self.whole(value)
+        if of == 2:
+            place = self.emit("half_to_f", place)
+            return place if to == 4 else self.emit("f_to_d", place)
+        if to == 2:
+            return self.emit("f_to_half" if of == 4 else "d_to_half", place)
+        return self.emit("f_to_d" if to == 8 else "d_to_f", place)
+
+    def _viewed(self, value: Any, to: np.dtype[Any]) -> Place:
+        place = self.whole(value)
+        if to.itemsize >= 4 or to == BOOL or value.dtype == BOOL:
+            return place
+        kind = f"uint{8 * to.itemsize}" if to.kind == "f" else to.name
+        was = f"uint{8 * to.itemsize}" if value.dtype.kind == "f" else value.dtype.name
+        return place if kind == was else self.emit(_NARROWED[kind], place)
+
+    def _compared(self, name: str, *operands: Any) -> Place:
+        swaps, how = _COMPARED[name]
+        a, b = operands[::-1] if swaps else operands
+        kinds = {getattr(one, "dtype", INT64) for one in (a, b)}
+        if any(kind.kind == "f" for kind in kinds):
+            size = max(kind.itemsize for kind in kinds)
+            if size == 2:
+                raise NotTraced("float16 compared")
+            return self.emit(f"{how}_{'d' if size == 8 else 'f'}", self.whole(a), self.whole(b))
+        if how == "le" and (limits(a), _is_sum_of_words(b)) == ((1 << 32, 1 << 32), True):  # a carry
+            return self.emit("carry_w", *map(self.low, b.operands))
+        for ends, kind in ((_INT32, "i"), (_UINT32, "w")):
+            if within(a, ends) and within(b, ends):
+                return self.emit(f"{how}_{'w' if how in ('eq', 'ne') else kind}", self.low(a), self.low(b))
+        unsigned = how in ("eq", "ne") or any(kind.kind == "u" for kind in kinds)
+        return self.emit(f"{how}_{'W' if unsigned else 'I'}", self._long(a), self._long(b))
+
+    def _long(self, value: Any) -> Place:
+        """An integer as 64 bits."""
+        if not isinstance(value, Traced):
+            return constant(value, 8)
+        if value.dtype.itemsize == 8:
+            return self.whole(value)
+        return self.emit("i_to_I" if value.dtype.kind == "i" else "w_to_I", self.whole(value))
+
+    def _of_truths(self, name: str, operands: tuple[Any, ...]) -> Place:
+        if name in ("invert", "logical_not"):
+            return self.emit("xor_w", self.whole(operands[0]), constant(1, 4))
+        names = _BITWISE | _LOGICAL
+        if name not in names or any(getattr(one, "dtype", BOOL) != BOOL for one in operands):
+            raise NotTraced(f"{name} of truths")
+        return self.emit(f"{names[name]}_w", *(self.low(one) for one in operands))
+
+    def _of_floats(self, name: str, operands: tuple[Any, ...]) -> Place:
+        sizes = {one.dtype.itemsize for one in operands if one.dtype.kind == "f"}
+        if name not in _OF_FLOATS or sizes & {2}:
+            raise NotTraced(f"{name} of floats")
+        return self.emit(f"{_OF_FLOATS[name]}_{'d' if 8 in sizes else 'f'}", *map(self.whole, operands))
+
+    def _of_longs(self, value: Traced) -> Place:
+        name, operands = value.name, value.operands
+        signed = value.dtype.kind == "i"
+        if name == "add" and (joined := self._joined(*operands) or self._joined(*operands[::-1])):
+            return joined
+        if name == "multiply":
+            if self._is_narrow(value):
+                return self._extended(value)
+            if power := _power_of_two(operands[1]):
+                return self.emit("shl_W", self._long(operands[0]), constant(power, 8))
+            if all(within(one, _INT32) for one in operands):
+                return self.emit("mul_i_I", *map(self.low, operands))
+            if all(within(one, _UINT32) for one in operands):
+                return self.emit("mul_w_W", *map(self.low, operands))
+        if name not in ("bitwise_count",) and self._is_narrow(value) and name != "absolute":
+            if name in ("right_shift",) and not self._is_narrow(operands[0]):
+                pass
+            elif name in _ENDS and not all(map(self._is_narrow, operands)):
+                pass
+            else:
+                return self._extended(value)
+        places = tuple(self._long(one) for one in operands)
+        if name in _SUMS or name in _BITWISE:
+            return self.emit(f"{(_SUMS | _BITWISE)[name]}_W", *places)
+        if name in _ENDS:
+            return self.emit(f"{_ENDS[name]}_{'I' if signed else 'W'}", *places)
+        if name in ("left_shift", "right_shift"):
+            if limits(operands[1])[0] < 0:
+                raise NotTraced("a shift by a negative number")
+            return self.emit("shl_W" if name == "left_shift" else "shr_I" if signed else "shr_W", *places)
+        if name in ("invert", "negative", "absolute", "bitwise_count"):
+            short = {"invert": "not_W", "negative": "neg_W", "absolute": "abs_I", "bitwise_count": "popc_W"}
+            return self.emit(short[name], places[0])
+        raise NotTraced(name)
+
+    def _joined(self, low: Any, high: Any) -> Place | None:
+        """Two words as one number: of the upper one only that it is a multiple of 2**32 is known."""
+        if not isinstance(high, Traced) or not within(low, _UINT32):
+            return None
+        if high.name == "multiply" and limits(high.operands[1]) == (1 << 32, 1 << 32):
+            return self.emit("join_W", self.low(low), self.low(high.operands[0]))
+        return None
+
+    def _of_words(self, value: Traced) -> Place:
+        name, operands = value.name, value.operands
+        small = value.dtype.itemsize < 4
+        places = tuple(self.low(one) for one in operands)
+        if name in _BITWISE:
+            return self.emit(f"{_BITWISE[name]}_w", *places)
+        if name == "bitwise_count":
+            longs = tuple(self._long(one) for one in operands)
+            return self.emit("I_to_w", self.emit("popc_W", *longs))
+        if small:
+            raise NotTraced(f"{name} of {value.dtype}")
+        signed = value.dtype.kind == "i"
+        if name in _SUMS:
+            return self.emit(f"{_SUMS[name]}_w", *places)
+        if name in _ENDS:
+            return self.emit(f"{_ENDS[name]}_{'i' if signed else 'w'}", *places)
+        if name in ("left_shift", "right_shift") and limits(operands[1])[0] >= 0:
+            return self.emit("shl_w" if name == "left_shift" else "shr_i" if signed else "shr_w", *places)
+        if name in ("invert", "negative", "absolute"):
+            return self.emit({"invert": "not_w", "negative": "neg_w", "absolute": "abs_i"}[name], places[0])
+        raise NotTraced(name)
+
+
+def _ranges(dtype: np.dtype[Any]) -> tuple[int, int]:
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def _negated(value: Any) -> Any:
+    """Of what a number is the negative; None if it is none."""
+    if isinstance(value, Traced) and value.name == "multiply":
+        a, b = value.operands
+        if not isinstance(b, Traced) and int(b) == -1:
+            return a
+    return None
+
+
+def _is_sum_of_words(value: Any) -> bool:
+    """Is it a sum of two unsigned words?"""
+    is_sum = isinstance(value, Traced) and value.name == "add"
+    return is_sum and all(within(one, _UINT32) for one in value.operands)
+
+
+def _power_of_two(value: Any) -> int:
+    """The exponent of a constant power of two; 0 of other numbers."""
+    if isinstance(value, Traced):
+        return 0
+    number = int(value)
+    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else 0
+
+
+def constant(value: Any, size: int) -> ConstantPlace:
+    """A number in words of `size` bytes: of an integer the low ones, of a float its bits."""
+    if isinstance(value, (np.floating, float)):
+        array = np.asarray(value)
+        bits = int(array.view(f"u{array.dtype.itemsize}"))
+        return ConstantPlace(bits, 8 if array.dtype.itemsize == 8 else 4)
+    wide = 8 if size == 8 else 4
+    return ConstantPlace(int(value) & ((1 << 8 * wide) - 1), wide)

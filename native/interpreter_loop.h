@@ -1,0 +1,226 @@
+// The main loop of interpreter.c, compiled once for each kind of processor: RUN is its name.
+
+#define AT(place) ((Vector *)(bases[(place) >> PLACE_BITS] + ((place) & ((1 << PLACE_BITS) - 1))))
+#define EACH _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++)
+#define CASE2(name, td, ta, tb, expression) \
+  case OP_##name: { \
+    Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b); \
+    EACH { __auto_type x = A->ta[l]; __auto_type y = B->tb[l]; D->td[l] = expression; } \
+    pc++; break; \
+  }
+#define CASE1(name, td, ta, expression) \
+  case OP_##name: { \
+    Vector *D = AT(o->d); const Vector *A = AT(o->a); \
+    EACH { __auto_type x = A->ta[l]; D->td[l] = expression; } \
+    pc++; break; \
+  }
+
+// Runs a warp until nothing of it is ready (STOPPED), others should run (TIRED), or something is wrong.
+static int RUN(Machine *machine, Warp *warp) {
+  Launch *launch = machine->launch;
+  const Operation *operations = launch->operations;
+  char *bases[3] = {(char *)warp->registers, (char *)machine->scratch, (char *)launch->constants};
+  int64_t left = QUANTUM;
+
+  for (;;) {
+    int at = next_group(warp);
+    if (at < 0) {
+      if (!warp->groups) return STOPPED;
+      for (int i = 0; i < warp->groups; i++) warp->group[i].parked = warp->group[i].yields = 0;
+      return TIRED;
+    }
+    Group group = warp->group[at];
+    warp->group[at] = warp->group[--warp->groups];
+    uint32_t pc = group.pc, mask = group.mask, active = mask;
+    int going = 1, is_chosen = 1;  // it runs at least one basic block
+
+#define TO(target) do { \
+    uint32_t to_ = (target); \
+    if (warp->groups && to_ <= pc && ++group.turns > PATIENCE) { \
+      add_group(warp, to_, mask, 0); warp->group[warp->groups - 1].parked = 1; going = 0; break; \
+    } \
+    pc = to_; \
+  } while (0)
+
+    while (going) {
+      const Operation *o = &operations[pc];
+      switch (o->code) {
+        INTEGERS(CASE2) FLOATS(CASE2) UNARIES(CASE1)
+        case OP_sel_w: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->w[l] = A->w[l] ? B->w[l] : C->w[l]; pc++; break; }
+        case OP_sel_W: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->W[l] = A->w[l] ? B->W[l] : C->W[l]; pc++; break; }
+        case OP_fma_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->f[l] = __builtin_fmaf(A->f[l], B->f[l], C->f[l]); pc++; break; }
+        case OP_fma_d: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->d[l] = __builtin_fma(A->d[l], B->d[l], C->d[l]); pc++; break; }
+        case OP_table_W: {  // n: a table of c entries
+          Vector *D = AT(o->d); const Vector *A = AT(o->a); const uint64_t *table = (const uint64_t *)o->n;
+          for (int l = 0; l < LANES; l++) D->W[l] = A->W[l] < (uint64_t)o->c ? table[A->W[l]] : 0;
+          pc++; break;
+        }
+        case OP_leader:  // a basic block of n instructions begins
+          active = mask, left -= o->n, warp->budget -= o->n;
+          if (warp->budget < 0) { launch->fault = ENDLESS, launch->instruction = o->c; return FAULTY; }
+          if (left < 0 || (warp->groups && !is_chosen && is_behind(warp, pc))) {
+            add_group(warp, pc, mask, group.turns);
+            if (left < 0) return TIRED;
+            going = 0; break;
+          }
+          is_chosen = 0, pc = mask == ALL && o->next ? (uint32_t)o->next : pc + 1;  // operations for whole warps
+          break;
+        case OP_goto: pc = (uint32_t)o->next; break;
+        case OP_all: active = mask; pc++; break;
+        case OP_guard: {  // lanes where a holds, or with k not; n: where to go on if nobody is left
+          uint32_t held = lanes_of(AT(o->a));
+          active &= o->k ? ~held : held;
+          if (active || !o->n) pc++;
+          else active = mask, pc = (uint32_t)o->n;
+          break;
+        }
+        case OP_write: {
+          Vector *D = AT(o->d); const Vector *A = AT(o->a);
+          if (active == ALL) memcpy(D, A, 4 * LANES);
+          else EACH D->w[l] = active >> l & 1 ? A->w[l] : D->w[l];
+          pc++; break;
+        }
+        case OP_thread: memcpy(AT(o->d), launch->of_threads + o->n * launch->threads + warp->number * LANES, 4 * LANES); pc++; break;
+        case OP_block: spread(AT(o->d), machine->block->coordinates[o->n]); pc++; break;
+        case OP_clock: {
+          struct timespec now; clock_gettime(o->k ? CLOCK_REALTIME : CLOCK_MONOTONIC, &now);
+          uint64_t time = now.tv_sec * 1000000000ull + now.tv_nsec;
+          spread(AT(o->d), o->n ? (uint32_t)(time >> 32) : (uint32_t)time);
+          pc++; break;
+        }
+        case OP_shuffle: case OP_shuffle_valid: {
+          Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); Vector found;
+          for (int l = 0; l < LANES; l++) {
+            int source, valid; source_lane(o->k, l, B->w[l], C->w[l], &source, &valid);
+            found.w[l] = o->code == OP_shuffle ? A->w[source] : (uint32_t)valid;
+          }
+          memcpy(D, &found, 4 * LANES);
+          pc++; break;
+        }
+        case OP_vote_mask: spread(AT(o->d), lanes_of(AT(o->a)) & active); pc++; break;
+        case OP_vote: {
+          uint32_t yes = lanes_of(AT(o->a)) & active;
+          spread(AT(o->d), o->k == 0 ? yes != 0 : o->k == 1 ? yes == active : yes == 0 || yes == active);
+          pc++; break;
+        }
+        case OP_match: case OP_match_64: case OP_match_all: case OP_match_all_64: {
+          Vector *D = AT(o->d); const Vector *A = AT(o->a); Vector found;
+          int is_wide = o->code == OP_match_64 || o->code == OP_match_all_64, asks_all = o->code >= OP_match_all;
+          for (int l = 0; l < LANES; l++) {
+            uint32_t same = 0;
+            for (int s = 0; s < LANES; s++) same |= (uint32_t)(is_wide ? A->W[s] == A->W[l] : A->w[s] == A->w[l]) << s;
+            found.w[l] = asks_all ? (same & active) == active : same & active;
+          }
+          memcpy(D, &found, 4 * LANES);
+          pc++; break;
+        }
+        case OP_members: { Vector *D = AT(o->d); const Vector *A = AT(o->a); EACH D->w[l] = A->w[l] ? active : 0; pc++; break; }
+        case OP_redux: spread(AT(o->d), reduced(o->k, o->n, AT(o->a), active)); pc++; break;
+        case OP_first: spread(AT(o->d), AT(o->a)->w[active ? __builtin_ctz(active) : 0]); pc++; break;
+        case OP_elect: spread_lanes(AT(o->d), active & -active); pc++; break;
+        case OP_leader_lane: spread(AT(o->d), active ? __builtin_ctz(active) : 0); pc++; break;
+
+#define MEMORY(call) { Access *access = &launch->accesses[o->n]; machine->allocation = access->allocation; \
+  if (!(call)) { launch->instruction = access->instruction; return FAULTY; } \
+  access->allocation = machine->allocation; pc++; break; }
+        case OP_load: MEMORY(load(machine, warp, access, AT(o->a), active))
+        case OP_store: MEMORY(store(machine, warp, access, AT(o->a), active))
+        case OP_atomic: MEMORY(atomic(machine, warp, access, AT(o->a), active))
+        case OP_copy: MEMORY(copy(machine, warp, access, AT(o->a), AT(o->b), active, o->k ? lanes_of(AT(o->c)) : ALL))
+        case OP_load_matrix: MEMORY(matrices(machine, warp, access, AT(o->a), 0))
+        case OP_store_matrix: MEMORY(matrices(machine, warp, access, AT(o->a), 1))
+#undef MEMORY
+
+        case OP_branch: {
+          uint32_t rest = mask & ~active;
+          if (!active) { pc = (uint32_t)o->next; break; }
+          if (!rest) { TO((uint32_t)o->n); break; }
+          add_group(warp, (uint32_t)o->next, rest, group.turns);
+          add_group(warp, (uint32_t)o->n, active, group.turns);
+          going = 0; break;
+        }
+        case OP_branch_any: if (active) { active = mask; TO((uint32_t)o->n); } else pc = (uint32_t)o->next; break;
+        case OP_branch_diverged: {  // a: whom each lane asks for; k: taken where all are here
+          if (!active) { pc = (uint32_t)o->next; break; }
+          const Vector *A = AT(o->a); uint32_t away = 0;
+          for (int l = 0; l < LANES; l++) away |= (uint32_t)((A->w[l] & warp->alive & ~active) != 0) << l;
+          away &= mask;
+          uint32_t taking = o->k ? mask & ~away : away;
+          if (!taking) { pc = (uint32_t)o->next; break; }
+          if (taking == mask) { TO((uint32_t)o->n); break; }
+          add_group(warp, (uint32_t)o->next, mask & ~taking, group.turns);
+          add_group(warp, (uint32_t)o->n, taking, group.turns);
+          going = 0; break;
+        }
+        case OP_indexed: {  // a: addresses; n: added to them; c: the instruction
+          if (!active) { pc = (uint32_t)o->next; break; }
+          const Vector *A = AT(o->a);
+          add_group(warp, (uint32_t)o->next, mask & ~active, group.turns);
+          for (uint32_t rest = active; rest;) {
+            int64_t address = A->I[__builtin_ctz(rest)] + o->n;
+            uint32_t alike = 0;
+            for (int l = 0; l < LANES; l++) alike |= (uint32_t)(A->I[l] + o->n == address) << l;
+            alike &= rest, rest &= ~alike;
+            int32_t to = address >= 0 && !(address & 15) && address / 16 < launch->places_count ? launch->places[address / 16] : -1;
+            if (to < 0) { launch->fault = LOST, launch->instruction = o->c; return FAULTY; }
+            add_group(warp, to, alike, group.turns);
+          }
+          going = 0; break;
+        }
+        case OP_exit:
+          warp->alive &= ~active, mask &= ~active;
+          if (active) check_meetings(warp);
+          if (mask) { active = mask; pc = (uint32_t)o->next; } else going = 0;
+          break;
+        case OP_set_barrier: {
+          Vector *D = AT(o->d);
+          EACH D->w[l] = active >> l & 1 ? active : D->w[l];
+          pc = (uint32_t)o->next; break;
+        }
+        case OP_leave_barrier: {
+          Vector *D = AT(o->d);
+          EACH D->w[l] &= ~active;
+          for (int i = 0; i < warp->meetings; i++)
+            if (warp->meeting[i].barrier == o->d) for (int l = 0; l < LANES; l++) warp->meeting[i].members[l] &= ~active;
+          if (active) check_meetings(warp);
+          pc = (uint32_t)o->next; break;
+        }
+        case OP_wait_barrier: case OP_warp_sync: {  // n: where they go on
+          if (!active) { pc = (uint32_t)o->next; break; }
+          const Vector *A = AT(o->a);
+          if (active == warp->alive) { pc = (uint32_t)o->n; active = mask; break; }  // all are here
+          add_group(warp, (uint32_t)o->next, mask & ~active, group.turns);
+          meet(warp, (uint32_t)o->n, o->code == OP_warp_sync ? -1 : o->d, active, A->w);
+          going = 0; break;
+        }
+        case OP_yield:
+          if (!active || !(warp->alive & ~active)) { pc = (uint32_t)o->next; break; }
+          add_group(warp, (uint32_t)o->next, mask & ~active, group.turns);
+          add_group(warp, (uint32_t)o->next, active, group.turns);
+          warp->group[warp->groups - 1].parked = warp->group[warp->groups - 1].yields = 1;
+          check_meetings(warp);
+          going = 0; break;
+        case OP_sleep:
+          add_group(warp, (uint32_t)o->next, mask, group.turns + PATIENCE / 10);
+          return TIRED;
+        case OP_block_barrier: {  // a, b: its number and count, with k & 1, 2; k >> 4: how it votes; k & 8: it only arrives
+          if (!active) { pc = (uint32_t)o->next; break; }
+          int first = __builtin_ctz(active), number = o->k & 1 ? AT(o->a)->w[first] & 15 : 0, asked = o->k & 2 ? (int)AT(o->b)->w[first] : -1;
+          if (o->k & 8) { machine->block->arrived[number] += LANES; pc = (uint32_t)o->next; break; }
+          add_group(warp, (uint32_t)o->next, mask & ~active, group.turns);
+          uint32_t votes = o->k >> 4 ? lanes_of(AT(o->c)) & active : 0;
+          warp->barrier[warp->barriers++] = (AtBarrier){(uint32_t)o->next, active, votes, number, asked, o->k >> 4};
+          going = 0; break;
+        }
+        case OP_trap: if (!active) { pc = (uint32_t)o->next; break; } launch->fault = TRAP, launch->instruction = (int32_t)o->n; return FAULTY;
+        case OP_end: warp->alive &= ~mask; check_meetings(warp); going = 0; break;
+        default: launch->fault = LOST, launch->instruction = -1; return FAULTY;
+      }
+    }
+#undef TO
+  }
+}
+#undef AT
+#undef EACH
+#undef CASE1
+#undef CASE2
