@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "interpreter.h"
 
+#include <fenv.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,14 @@ static uint32_t half_of_double(double x) {
   return sign | (uint32_t)(cut - ((1023ull - 15) << 10));
 }
 static uint32_t half_of_float(float x) { return half_of_double(x); }
+
+static uint32_t next_half(uint32_t x, uint32_t y) {
+  float from = float_of_half(x), to = float_of_half(y);
+  if (from != from || to != to) return 0x7fff;
+  if (from == to) return y;
+  if (from == 0) return (y & 0x8000u) | 1;
+  return (to > from) == (from > 0) ? x + 1 : x - 1;
+}
 
 typedef struct { uint32_t pc, mask; int turns, parked, yields; } Group;
 typedef struct { uint32_t pc, mask; int32_t barrier; uint32_t members[LANES]; } Meeting;
@@ -459,12 +468,26 @@ static uint32_t reduced(int operation, int is_signed, const Vector *values, uint
   return found;
 }
 
+// float64 rounded in a mode; the compiler must not compute before it is set.
+static __attribute__((noinline, optimize("rounding-math"))) void rounded(Vector *to, const Vector *a, const Vector *b, const Vector *c, int mode) {
+  static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  fesetround(modes[mode & 3]);
+  for (int l = 0; l < LANES; l++) {
+    volatile double x = a->d[l], y = b->d[l], found;
+    if (mode < 4) found = x + y;
+    else if (mode < 8) found = x * y;
+    else found = fma(x, y, c->d[l]);
+    to->d[l] = found;
+  }
+  fesetround(FE_TONEAREST);
+}
+
 // --- operations -------------------------------------------------------------------------------
 
 #define NAME(name, ...) OP_##name,
 enum {
   INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME)
-  OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_table_W,
+  OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_table_W, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
   OP_leader, OP_goto, OP_all, OP_guard, OP_write,
   OP_thread, OP_block, OP_clock, OP_shuffle, OP_shuffle_valid, OP_vote_mask, OP_vote, OP_match, OP_match_64, OP_match_all, OP_match_all_64, OP_members,
   OP_redux, OP_first, OP_elect, OP_leader_lane,
@@ -476,7 +499,7 @@ enum {
 // The names of all operations with the types of their results, in order.
 EXPORT const char *memsim_operations(void) {
   return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD)
-    "sel_w:w sel_W:W fma_f:f fma_d:d table_W:W leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
+    "sel_w:w sel_W:W fma_f:f fma_d:d table_W:W add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
     "match:w match_64:w match_all:w match_all_64:w members:w redux:w first:w elect:w leader_lane:w load store atomic copy load_matrix store_matrix "
     "branch branch_any branch_diverged indexed exit set_barrier wait_barrier leave_barrier warp_sync yield sleep block_barrier trap end";
 }

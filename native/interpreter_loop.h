@@ -55,6 +55,8 @@ static int RUN(Machine *machine, Warp *warp) {
           for (int l = 0; l < LANES; l++) D->W[l] = A->W[l] < (uint64_t)o->c ? table[A->W[l]] : 0;
           pc++; break;
         }
+        case OP_add_rounded: case OP_mul_rounded: case OP_fma_rounded:
+          rounded(AT(o->d), AT(o->a), AT(o->b), AT(o->c), o->k + 4 * (o->code - OP_add_rounded)); pc++; break;
         case OP_leader:  // a basic block of n instructions begins
           active = mask, left -= o->n, warp->budget -= o->n;
           if (warp->budget < 0) { launch->fault = ENDLESS, launch->instruction = o->c; return FAULTY; }

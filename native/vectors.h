@@ -28,7 +28,7 @@
   X(min_d, d, d, d, x < y || x != x ? x : y) X(max_d, d, d, d, x > y || x != x ? x : y) \
   X(lt_f, w, f, f, x < y) X(le_f, w, f, f, x <= y) X(eq_f, w, f, f, x == y) X(ne_f, w, f, f, x != y) \
   X(lt_d, w, d, d, x < y) X(le_d, w, d, d, x <= y) X(eq_d, w, d, d, x == y) X(ne_d, w, d, d, x != y) \
-  X(copysign_f, f, f, f, copysignf(x, y)) X(copysign_d, d, d, d, copysign(x, y)) \
+  X(nextafter_h, w, w, w, next_half(x, y)) X(copysign_f, f, f, f, copysignf(x, y)) X(copysign_d, d, d, d, copysign(x, y)) \
   X(nextafter_f, f, f, f, nextafterf(x, y)) X(nextafter_d, d, d, d, nextafter(x, y)) \
   X(ldexp_d, d, d, i, ldexp(x, y)) X(fmod_d, d, d, d, fmod(x, y))
 

@@ -21,9 +21,9 @@ from memsim.driver.record_launches import LaunchRecorder
 from memsim.driver.remembered_launches import AllocationListener, RememberedLaunches, called_by
 from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
-from memsim.interpreter.lowering import NotLowered
-from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
 from memsim.estimated_time import Effort
+from memsim.interpreter.lowered_op import NotLowered
+from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch

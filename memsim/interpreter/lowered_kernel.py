@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.interpreter.lowering import AccessShape, Goto, LoweredOp, NotLowered, OfThreads, SPACE_NUMBERS
+from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
+from memsim.interpreter.lowering import lowered
+from memsim.interpreter.memory_operations import AccessShape
 from memsim.interpreter.vector_code import (
     SCRATCH,
     ConstantPlace,
@@ -19,6 +21,7 @@ from memsim.interpreter.vector_code import (
 from memsim.isa.readers import Answers
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
+from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
 
 #: Bytes of a register, and of a vector of the widest numbers.
 REGISTER, VECTOR = 128, 256
@@ -26,7 +29,16 @@ PLACE_BITS = 24
 IN_SCRATCH, IN_CONSTANTS = 1 << PLACE_BITS, 2 << PLACE_BITS
 
 OPERATION = np.dtype(
-    [("code", "u2"), ("k", "u2"), ("d", "i4"), ("a", "i4"), ("b", "i4"), ("c", "i4"), ("next", "i4"), ("n", "i8")],
+    [
+        ("code", "u2"),
+        ("k", "u2"),
+        ("d", "i4"),
+        ("a", "i4"),
+        ("b", "i4"),
+        ("c", "i4"),
+        ("next", "i4"),
+        ("n", "i8"),
+    ],
     align=True,
 )
 ACCESS = np.dtype(
@@ -42,7 +54,6 @@ ACCESS = np.dtype(
     ],
     align=True,
 )
-
 
 
 class LoweredInstruction(NamedTuple):
@@ -64,6 +75,8 @@ class OperationNames:
         self.words = {name for name, _, kind in pairs if kind in ("w", "i", "f")}
 
 
+#: State spaces in the order of native/interpreter.h.
+SPACES = ("global", "shared", "local", "generic", "constant")
 #: Lowered instructions of a kernel's launches, with what they were told of their launch.
 KnownOps = dict[int, tuple[Answers, LoweredInstruction]]
 
@@ -94,44 +107,46 @@ class LoweredKernel:
         self._slots: dict[int, int] = {}
         self._constants: dict[ConstantPlace, int] = {}
         self._accesses: list[tuple[AccessShape, int]] = []
-        lowered: list[LoweredInstruction] = []
+        instructions: list[LoweredInstruction] = []
         for op in program.ops:
             found = known.get(op.index)
             if found is None or not code.binder.agrees(found[0]):
                 binder = code.binder.anew()
-                made = LoweredOp(op, binder, program.predicates, code.dataflow.meeting, has_clock).lower()
+                made = lowered(LoweredOp(op, binder, program.predicates, code.dataflow.meeting, has_clock))
                 both = LoweredInstruction(packed(made), packed(without_copies(made, names.words)))
                 known[op.index] = found = binder.asked, both
-            lowered.append(found[1])
-        self._assemble(lowered)
+            instructions.append(found[1])
+        self._assemble(instructions)
 
-    def _assemble(self, lowered: list[LoweredInstruction]) -> None:
+    def _assemble(self, instructions: list[LoweredInstruction]) -> None:
         basic_blocks = self.code.dataflow.basic_blocks
         self.where: list[int] = []
-        starts = {start: end for start, end in basic_blocks}
+        starts = dict(basic_blocks)
         count = 0
-        for index, one in enumerate(lowered):
+        for index, one in enumerate(instructions):
             self.where.append(count)
             count += len(one.some) + (index in starts)
         self.where.append(count)
         of_blocks, count = dict[int, int](), count + 1
         for start, end in basic_blocks:
             of_blocks[start] = count
-            count += sum(len(one.whole) for one in lowered[start:end]) + 1
+            count += sum(len(one.whole) for one in instructions[start:end]) + 1
         rows = []
-        for index, one in enumerate(lowered):
+        for index, one in enumerate(instructions):
             following = self.where[index + 1]
             if index in starts:
                 leader = VectorOperation("leader", c=index, n=starts[index] - index)
                 rows.append(self._row(leader, index, of_blocks[index], following))
             rows += [self._row(operation, index, following, following) for operation in one.some]
-        rows.append(self._row(VectorOperation("end"), len(lowered), 0, 0))
+        rows.append(self._row(VectorOperation("end"), len(instructions), 0, 0))
         for start, end in basic_blocks:
             at = of_blocks[start]
             for index in range(start, end):
-                at += len(lowered[index].whole)
+                at += len(instructions[index].whole)
                 following = self.where[index + 1]
-                rows += [self._row(operation, index, following, at) for operation in lowered[index].whole]
+                rows += [
+                    self._row(operation, index, following, at) for operation in instructions[index].whole
+                ]
             rows.append(self._row(VectorOperation("goto"), end, self.where[end], 0))
         self.operations = np.array(rows, OPERATION)
         self.constants = self._constant_bytes()
@@ -142,7 +157,7 @@ class LoweredKernel:
         """An operation with numbers for all places. skipped: the first operation behind its instruction."""
         n, c = one.n, one.c
         if isinstance(n, Goto):
-            n = skipped if one.name == "guard" else self.where[n.index]
+            n = skipped if one.name == "guard" else self.where[n.instruction]
         elif isinstance(n, AccessShape):
             self._accesses.append((n, index))
             n = len(self._accesses) - 1
@@ -174,9 +189,16 @@ class LoweredKernel:
         """The place of a register."""
         return self._slots.setdefault(slot, len(self._slots)) * REGISTER
 
-    def find(self, slot: int) -> int:
-        """As `register`; -1 if nothing uses it."""
-        return self._slots[slot] * REGISTER if slot in self._slots else -1
+    def addresses(self) -> dict[str, int]:
+        """What `Launch` of native/interpreter.h has of the kernel; valid as long as this lives."""
+        results = ("count_place", COUNT_SLOT), ("answer_place", ANSWER_SLOT)
+        places = {name: self._slots[slot] * REGISTER if slot in self._slots else -1 for name, slot in results}
+        return places | {
+            "operations": self.operations.ctypes.data,
+            "constants": self.constants.ctypes.data,
+            "accesses": self.accesses.ctypes.data,
+            "register_bytes": self.register_bytes,
+        }
 
     def _constant_bytes(self) -> np.ndarray:
         found = np.zeros((len(self._constants), VECTOR), np.uint8)
@@ -188,9 +210,12 @@ class LoweredKernel:
     def _access_rows(self) -> np.ndarray:
         found = np.zeros(max(1, len(self._accesses)), ACCESS)
         for row, (shape, index) in zip(found, self._accesses):
-            row["space"], row["size"], row["count"] = SPACE_NUMBERS[shape.space], shape.size, shape.count
+            row["space"], row["size"], row["count"] = SPACES.index(shape.space), shape.size, shape.count
             row["is_signed"], row["instruction"], row["allocation"] = shape.is_signed, index, -1
-            row["registers"] = [*map(self._register_or_none, shape.registers), *[-1] * (4 - len(shape.registers))]
+            row["registers"] = [
+                *map(self._register_or_none, shape.registers),
+                *[-1] * (4 - len(shape.registers)),
+            ]
             row["operation"], row["type"] = shape.operation, shape.type
             row["answer"] = self._register_or_none(shape.answer)
             row["operands"], row["uppers"] = -1, -1
@@ -247,12 +272,11 @@ def packed(operations: list[VectorOperation]) -> list[VectorOperation]:
                 taken[one.d] = free.pop()
             else:
                 taken[one.d], count = count, count + 1
-        places = {
-            name: ScratchPlace(taken[place])
-            for name in ("d", "a", "b", "c")
-            if isinstance(place := getattr(one, name), ScratchPlace)
-        }
-        found.append(one._replace(**places))
+        d, a, b, c = (
+            ScratchPlace(taken[place]) if isinstance(place, ScratchPlace) else place
+            for place in (one.d, one.a, one.b, one.c)
+        )
+        found.append(one._replace(d=d, a=a, b=b, c=c))
         free += [taken[place] for place in set(scratch(one)) if last[place] == at]
     if count > SCRATCH:
         raise NotLowered("too many vectors")

@@ -11,12 +11,11 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
-from memsim.interpreter.lowering import NotLowered
+from memsim.interpreter.lowered_op import NotLowered
 from memsim.isa.op import Flow, Register
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.faults import KernelFault, endless, place_in_source
 from memsim.simt.listener import Listener
-from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
 from memsim.simt.memory_layout import is_cooperative
 from memsim.simt.prepared_launch import PreparedLaunch
 from memsim.state.address_spaces import (
@@ -49,7 +48,7 @@ _SAID = {
 _READ, _WRITTEN = 1, 2
 
 
-class _Launch(ctypes.Structure):
+class Structure(ctypes.Structure):
     """As `Launch` of native/interpreter.h."""
 
     _fields_ = [
@@ -65,7 +64,13 @@ class _Launch(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("window_bytes", "parameters_bytes")),
         *(
             (name, ctypes.c_uint64)
-            for name in ("shared_window", "local_window", "constant_window", "parameter_window", "window_size")
+            for name in (
+                "shared_window",
+                "local_window",
+                "constant_window",
+                "parameter_window",
+                "window_size",
+            )
         ),
         *(
             (name, ctypes.c_int64)
@@ -110,7 +115,22 @@ class NativeInterpreter:
         buffers = memory.layouts["global"].buffers
         touched = np.zeros(len(buffers) + 1, np.uint8)
         made, kept = _structure(launch, kernel, touched)
-        run = self._library.memsim_begin(ctypes.byref(made), 0, launch.launch.blocks)
+        self.execute(made, launch.launch.blocks)
+        del kept
+        if made.fault:
+            raise _told(launch, made, listener)
+        return Touched(
+            {one.name for one, flags in zip(buffers, touched) if flags},
+            {one.name for one, flags in zip(buffers, touched) if flags & _WRITTEN},
+        )
+
+    def execute(self, launch: Structure, blocks: int) -> None:
+        """Runs so many blocks, until one has a fault.
+
+        Raises:
+            MemsimError: there is no memory for it.
+        """
+        run = self._library.memsim_begin(ctypes.byref(launch), 0, blocks)
         if not run:
             raise MemsimError(_SAID[_NO_MEMORY])
         try:
@@ -118,13 +138,6 @@ class NativeInterpreter:
                 pass
         finally:
             self._library.memsim_end(run)
-            del kept
-        if made.fault:
-            raise _told(launch, made, listener)
-        return Touched(
-            {one.name for one, flags in zip(buffers, touched) if flags},
-            {one.name for one, flags in zip(buffers, touched) if flags & _WRITTEN},
-        )
 
 
 def _check(launch: PreparedLaunch) -> None:
@@ -136,12 +149,9 @@ def _check(launch: PreparedLaunch) -> None:
     code = launch.code
     if is_cooperative(launch.kernel) or code.cluster != (1, 1, 1):
         raise NotLowered("its blocks wait for each other")
-    if any(
-        op.flow is Flow.CALL and any(isinstance(one, Register) for one in op.form.operands)
-        for op in code.program.ops
-    ):
-        if code.externals:
-            raise NotLowered("it calls functions of the driver")
+    calls = [op for op in code.program.ops if op.flow is Flow.CALL]
+    if code.externals and any(isinstance(one, Register) for op in calls for one in op.form.operands):
+        raise NotLowered("it calls functions of the driver")
     if max(code.program.at, default=0) // 16 > MOST_CODE:
         raise NotLowered("its code is far apart")
 
@@ -153,7 +163,9 @@ def _lanes_of_a_block(launch: PreparedLaunch) -> Lanes:
     return lanes
 
 
-def _structure(launch: PreparedLaunch, kernel: LoweredKernel, touched: np.ndarray) -> tuple[_Launch, list[Any]]:
+def _structure(
+    launch: PreparedLaunch, kernel: LoweredKernel, touched: np.ndarray
+) -> tuple[Structure, list[Any]]:
     """The launch as C has it, and what has to live as long as it."""
     memory, code, shape = launch.memory, launch.code, launch.launch
     threads = shape.warps * WARP
@@ -176,10 +188,8 @@ def _structure(launch: PreparedLaunch, kernel: LoweredKernel, touched: np.ndarra
     shared = memory.layouts["shared"]
     data = memory.space("global").data
     kept = [tables, places, starts, ends, window.content, data, kernel, touched]
-    made = _Launch(
-        operations=kernel.operations.ctypes.data,
-        constants=kernel.constants.ctypes.data,
-        accesses=kernel.accesses.ctypes.data,
+    made = Structure(
+        **kernel.addresses(),
         of_threads=tables.ctypes.data,
         threads=threads,
         places=places.ctypes.data,
@@ -202,17 +212,14 @@ def _structure(launch: PreparedLaunch, kernel: LoweredKernel, touched: np.ndarra
         shared_base=shared.base,
         shared_end=shared.end,
         local_bytes=-(-memory.layouts["local"].end // 16) * 16,
-        register_bytes=kernel.register_bytes,
         budget=launch.max_steps,
         grid=(ctypes.c_uint32 * 3)(*shape.grid),
         block=(ctypes.c_uint32 * 3)(*shape.block),
-        count_place=kernel.find(COUNT_SLOT),
-        answer_place=kernel.find(ANSWER_SLOT),
     )
     return made, kept
 
 
-def _told(launch: PreparedLaunch, made: _Launch, listener: Listener) -> MemsimError:
+def _told(launch: PreparedLaunch, made: Structure, listener: Listener) -> MemsimError:
     """The error of a launch, as the emulator tells it of the block that has it."""
     fault = made.fault
     if fault == _NO_MEMORY:

@@ -1,7 +1,7 @@
 """Arrays that are not there: numpy's functions on them are noted instead of computed.
 
-An instruction's function (`memsim.isa`), called with such arrays as registers, tells what it computes, so that
-each instruction means the same here as in the emulator. What asks for values cannot be noted.
+An instruction's function (`memsim.isa`), called with such arrays as registers, tells what it computes, so
+that each instruction means the same here as in the emulator. What asks for values cannot be noted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,11 @@ class Traced(NDArrayOperatorsMixin):
     __hash__ = object.__hash__
 
     def __init__(
-        self, name: str, operands: tuple[Any, ...], dtype: np.dtype[Any], bounds: tuple[int, int] | None = None
+        self,
+        name: str,
+        operands: tuple[Any, ...],
+        dtype: np.dtype[Any],
+        bounds: tuple[int, int] | None = None,
     ) -> None:
         self.name, self.operands, self.dtype = name, operands, dtype
         self.low = self.high = 0
@@ -101,7 +105,11 @@ class Traced(NDArrayOperatorsMixin):
         if to.itemsize != self.dtype.itemsize:
             raise NotTraced("elements are divided")
         bounds = None
-        if self.dtype.kind in "iub" and to.kind in "iu" and range_of(to)[0] <= self.low <= self.high <= range_of(to)[1]:
+        if (
+            self.dtype.kind in "iub"
+            and to.kind in "iu"
+            and range_of(to)[0] <= self.low <= self.high <= range_of(to)[1]
+        ):
             bounds = self.low, self.high
         return Traced("view", (self,), to, bounds)
 
@@ -109,6 +117,11 @@ class Traced(NDArrayOperatorsMixin):
         """`table[self]`, as `memsim.state.parts.entries`."""
         bounds = (int(table.min()), int(table.max())) if table.dtype.kind in "iu" else None
         return Traced("entries", (self, table), table.dtype, bounds)
+
+    def rounded(self, operation: str, mode: str, operands: tuple[Any, ...]) -> Traced:
+        """`round_exactly` of `memsim.state.rounding`."""
+        found = tuple(converted(scalar(one), self.dtype) for one in operands)
+        return Traced("rounded", (operation, mode, *found), self.dtype)
 
     # --- numpy's functions ----------------------------------------------------------------
 
@@ -120,7 +133,9 @@ class Traced(NDArrayOperatorsMixin):
         operands = [scalar(one) for one in inputs]
         types: list[Any] = [type(one) if type(one) in (int, float) else one.dtype for one in operands]
         wanted = how.get("dtype")
-        more: dict[str, Any] = {} if wanted is None else {"signature": (*[None] * len(types), np.dtype(wanted))}
+        more: dict[str, Any] = (
+            {} if wanted is None else {"signature": (*[None] * len(types), np.dtype(wanted))}
+        )
         found = ufunc.resolve_dtypes((*types, *[None] * ufunc.nout), **more)
         cast = tuple(converted(one, to) for one, to in zip(operands, found))
         if ufunc is np.frexp:
@@ -173,6 +188,12 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.broadcast_arrays: lambda *arrays: arrays,
     np.broadcast_to: lambda array, shape: array,
 }
+
+
+def fused(dtype: type) -> Callable[..., Any]:
+    """Notes a fused multiply-add of numbers of a type."""
+    kind = np.dtype(dtype)
+    return lambda *operands: Traced("fma", tuple(converted(scalar(one), kind) for one in operands), kind)
 
 
 # --- bounds ------------------------------------------------------------------------------------

@@ -68,6 +68,8 @@ _OF_FLOATS = {
     **{name: name for name in ("sqrt", "rint", "trunc", "floor", "ceil", "isnan", "isinf", "isfinite")},
     **{"negative": "neg", "absolute": "abs", "fabs": "abs", "signbit": "sign", "fma": "fma"},
 }
+#: Rounding modes of PTX by their number in native/interpreter.c.
+_MODES = {"rz": 1, "rm": 2, "rp": 3}
 #: What changes no word.
 _UNCHANGED = {
     *((name, 0) for name in ("add", "subtract", "bitwise_or", "bitwise_xor")),
@@ -177,19 +179,22 @@ class VectorCode:
         if name == "register":
             return RegisterPlace(operands[0])
         if name == "entries":
-            return self.emit("table_W", self._long(operands[0]), n=operands[1])
+            return self.emit("table_W", self.long(operands[0]), n=operands[1])
         if name == "astype":
             return self._converted(operands[0], dtype)
         if name == "view":
             return self._viewed(operands[0], dtype)
         if name == "where":
-            if dtype.kind == "f" and dtype.itemsize == 2 or (dtype.kind in "iub" and dtype.itemsize < 4):
+            if (dtype.kind == "f" and dtype.itemsize == 2) or (dtype.kind in "iub" and dtype.itemsize < 4):
                 return self.emit("sel_w", *map(self.whole, operands))
             if dtype.kind in "iu" and dtype.itemsize == 8 and self._is_narrow(value):
                 return self._extended(value)
             return self.emit("sel_W" if dtype.itemsize == 8 else "sel_w", *map(self.whole, operands))
         if name in _COMPARED:
             return self._compared(name, *operands)
+        if name == "rounded":
+            operation, mode, *numbers = operands
+            return self.emit(f"{operation}_rounded", *map(self.whole, numbers), k=_MODES[mode])
         if name in ("exponent", "fraction"):
             return self.emit(f"{name}_d", self.whole(operands[0]))
         if any(getattr(one, "dtype", INT64).kind == "f" for one in operands):
@@ -240,6 +245,8 @@ class VectorCode:
         if of == 2:
             place = self.emit("half_to_f", place)
             return place if to == 4 else self.emit("f_to_d", place)
+        if to == 2 and of == 8 and _is_from_single(value):
+            return self.emit("f_to_half", self.whole(value.operands[0]))
         if to == 2:
             return self.emit("f_to_half" if of == 4 else "d_to_half", place)
         return self.emit("f_to_d" if to == 8 else "d_to_f", place)
@@ -257,25 +264,27 @@ class VectorCode:
         a, b = operands[::-1] if swaps else operands
         kinds = {getattr(one, "dtype", INT64) for one in (a, b)}
         if any(kind.kind == "f" for kind in kinds):
-            size = max(kind.itemsize for kind in kinds)
-            if size == 2:
-                raise NotTraced("float16 compared")
-            return self.emit(f"{how}_{'d' if size == 8 else 'f'}", self.whole(a), self.whole(b))
+            is_double = any(kind.itemsize == 8 for kind in kinds)
+            return self.emit(f"{how}_{'d' if is_double else 'f'}", self._single(a), self._single(b))
         if how == "le" and (limits(a), _is_sum_of_words(b)) == ((1 << 32, 1 << 32), True):  # a carry
             return self.emit("carry_w", *map(self.low, b.operands))
         for ends, kind in ((_INT32, "i"), (_UINT32, "w")):
             if within(a, ends) and within(b, ends):
                 return self.emit(f"{how}_{'w' if how in ('eq', 'ne') else kind}", self.low(a), self.low(b))
         unsigned = how in ("eq", "ne") or any(kind.kind == "u" for kind in kinds)
-        return self.emit(f"{how}_{'W' if unsigned else 'I'}", self._long(a), self._long(b))
+        return self.emit(f"{how}_{'W' if unsigned else 'I'}", self.long(a), self.long(b))
 
-    def _long(self, value: Any) -> Place:
+    def long(self, value: Any) -> Place:
         """An integer as 64 bits."""
         if not isinstance(value, Traced):
             return constant(value, 8)
         if value.dtype.itemsize == 8:
             return self.whole(value)
         return self.emit("i_to_I" if value.dtype.kind == "i" else "w_to_I", self.whole(value))
+
+    def sign_extended(self, place: Place) -> Place:
+        """A signed word as 64 bits."""
+        return self.emit("i_to_I", place)
 
     def _of_truths(self, name: str, operands: tuple[Any, ...]) -> Place:
         if name in ("invert", "logical_not"):
@@ -287,9 +296,26 @@ class VectorCode:
 
     def _of_floats(self, name: str, operands: tuple[Any, ...]) -> Place:
         sizes = {one.dtype.itemsize for one in operands if one.dtype.kind == "f"}
-        if name not in _OF_FLOATS or sizes & {2}:
+        if name not in _OF_FLOATS:
             raise NotTraced(f"{name} of floats")
+        if 2 in sizes:
+            return self._of_halves(name, operands)
         return self.emit(f"{_OF_FLOATS[name]}_{'d' if 8 in sizes else 'f'}", *map(self.whole, operands))
+
+    def _single(self, value: Any) -> Place:
+        """A float, as float32 if it has fewer bits."""
+        place = self.whole(value)
+        return self.emit("half_to_f", place) if getattr(value, "dtype", INT64).itemsize == 2 else place
+
+    def _of_halves(self, name: str, operands: tuple[Any, ...]) -> Place:
+        """Of float16 only what needs no arithmetic."""
+        if name in ("isnan", "isinf", "isfinite"):
+            return self.emit(f"{name}_f", self._single(operands[0]))
+        if name in ("absolute", "fabs"):
+            return self.emit("and_w", self.whole(operands[0]), constant(0x7FFF, 4))
+        if name == "nextafter":
+            return self.emit("nextafter_h", *map(self.whole, operands))
+        raise NotTraced(f"{name} of float16")
 
     def _of_longs(self, value: Traced) -> Place:
         name, operands = value.name, value.operands
@@ -300,19 +326,19 @@ class VectorCode:
             if self._is_narrow(value):
                 return self._extended(value)
             if power := _power_of_two(operands[1]):
-                return self.emit("shl_W", self._long(operands[0]), constant(power, 8))
+                return self.emit("shl_W", self.long(operands[0]), constant(power, 8))
             if all(within(one, _INT32) for one in operands):
                 return self.emit("mul_i_I", *map(self.low, operands))
             if all(within(one, _UINT32) for one in operands):
                 return self.emit("mul_w_W", *map(self.low, operands))
         if name not in ("bitwise_count",) and self._is_narrow(value) and name != "absolute":
-            if name in ("right_shift",) and not self._is_narrow(operands[0]):
-                pass
-            elif name in _ENDS and not all(map(self._is_narrow, operands)):
+            if (name in ("right_shift",) and not self._is_narrow(operands[0])) or (
+                name in _ENDS and not all(map(self._is_narrow, operands))
+            ):
                 pass
             else:
                 return self._extended(value)
-        places = tuple(self._long(one) for one in operands)
+        places = tuple(self.long(one) for one in operands)
         if name in _SUMS or name in _BITWISE:
             return self.emit(f"{(_SUMS | _BITWISE)[name]}_W", *places)
         if name in _ENDS:
@@ -341,7 +367,7 @@ class VectorCode:
         if name in _BITWISE:
             return self.emit(f"{_BITWISE[name]}_w", *places)
         if name == "bitwise_count":
-            longs = tuple(self._long(one) for one in operands)
+            longs = tuple(self.long(one) for one in operands)
             return self.emit("I_to_w", self.emit("popc_W", *longs))
         if small:
             raise NotTraced(f"{name} of {value.dtype}")
@@ -355,6 +381,11 @@ class VectorCode:
         if name in ("invert", "negative", "absolute"):
             return self.emit({"invert": "not_w", "negative": "neg_w", "absolute": "abs_i"}[name], places[0])
         raise NotTraced(name)
+
+
+def _is_from_single(value: Any) -> bool:
+    """Is a float64 a float32 in another type?"""
+    return isinstance(value, Traced) and value.name == "astype" and value.operands[0].dtype == np.float32
 
 
 def _ranges(dtype: np.dtype[Any]) -> tuple[int, int]:

@@ -32,6 +32,7 @@ from memsim.isa.op import (
     require,
 )
 from memsim.isa.readers import FloatReader, IntReader, PredicateReader, Registers
+from memsim.state.parts import entries
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools
 from memsim.state.registers import choose, fit, from_array, plus, to_array, unsigned, wrap_int
@@ -58,7 +59,7 @@ def permute(form: BoundForm, x: IntReader, s: IntReader, y: IntReader) -> Comput
     def compute(r: Registers) -> Int:
         choice = s(r)
         if named is not None:
-            choice = from_array(np.array(named)[to_array(choice) & 3])
+            choice = from_array(entries(np.array(named), to_array(choice) & 3))
         low, high = x(r), y(r)
         if choice == 0x3210 or (type(choice) is int and choice & 0xFFFF == 0x3210):
             return fit(low, 32)

@@ -91,7 +91,8 @@ def _interpolated(name: str, segment: Integers, rest: Integers) -> Doubles:
 
 def _quadratic(name: str, segment: Integers, rest: Integers, squared: Integers) -> Doubles:
     constant, linear, quadratic = (entries(column, segment) for column in coefficients()[name])
-    return constant + linear * rest + quadratic * entries(squares(), squared)
+    found: Doubles = constant + linear * rest + quadratic * entries(squares(), squared)
+    return found
 
 
 def _of_fraction(name: str, fraction: Integers, first: Integers | int = 0) -> Doubles:

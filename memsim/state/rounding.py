@@ -165,6 +165,8 @@ def round_exactly(operation: str, mode: str, nearest: Array, *operands: Array) -
     `nearest`: the IEEE result rounded to nearest (for `fma` possibly rounded twice); it is kept if an operand
     is not finite, or if it is a NaN.
     """
+    if not isinstance(nearest, np.ndarray):  # what stands for an array
+        return nearest.rounded(operation, mode, operands)
     result = np.array(nearest)
     columns = [np.broadcast_to(operand, result.shape) for operand in operands]
     for index in np.ndindex(result.shape):

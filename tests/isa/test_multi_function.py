@@ -129,7 +129,7 @@ def test_both_boards_computed_the_same() -> None:
 def test_a_digest_notices_a_coefficient(change: int, column: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """In one segment, by about the unit in which the reciprocal's are given."""
     changed = {name: rows.copy() for name, rows in unit.coefficients().items()}
-    changed["RCP"][3, column] += change * (2.0**-28 if column == 0 else 2.0**-38)
+    changed["RCP"][column, 3] += change * (2.0**-28 if column == 0 else 2.0**-38)
     monkeypatch.setattr(unit, "coefficients", lambda: changed)
     assert differing("RCP", iter([0x3F8])) == [0x3F8]
 

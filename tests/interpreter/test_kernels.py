@@ -1,0 +1,154 @@
+"""Whole kernels leave the same memory by native/interpreter.c as in the emulator."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.api.loading import from_text, load
+from memsim.api.running import Deaf, job_of, prepared_launch
+from memsim.driver.native_build import libraries
+from memsim.errors import MemsimError
+from memsim.interpreter.lowered_op import NotLowered
+from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
+from memsim.kernels import compiled_kernels
+from tests.random_values.expressions import PRELUDE
+from tests.random_values.generate import THREADS, random_kernel
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler"
+)
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> NativeInterpreter:
+    return NativeInterpreter(libraries() / LIBRARY)
+
+
+def memory_after(job: Any, interpreter: NativeInterpreter | None) -> np.ndarray:
+    """Global memory after a launch."""
+    launch = prepared_launch(job, everything=True)
+    if interpreter is None:
+        launch.run(Deaf())
+    else:
+        interpreter.run(launch, Deaf())
+    found: np.ndarray = launch.memory.space("global").data
+    return found
+
+
+def assert_same(job: Any, interpreter: NativeInterpreter) -> None:
+    expected = memory_after(job, None)
+    assert expected.any()
+    assert np.array_equal(memory_after(job, interpreter), expected)
+
+
+HERE = Path(__file__).parent
+NAMES = (
+    *(
+        "diverging",
+        "barriers",
+        "named",
+        "lanes",
+        "some_lanes",
+        "atomics",
+        "waits",
+        "calls",
+        "pointers",
+        "switches",
+    ),
+    *("local_memory", "generic", "constants", "floats", "doubles", "longs", "bytes", "halves", "vectors"),
+)
+TYPES = {
+    **{"floats": np.float32, "doubles": np.float64, "longs": np.int64, "bytes": np.uint8},
+    **{"halves": np.float16, "vectors": np.float32},
+}
+
+
+@pytest.fixture(scope="module")
+def kernels() -> Any:
+    return load(HERE / "kernels.cu", ["-std=c++17"])
+
+
+def job_for(kernels: Any, name: str, blocks: int = 4, threads: int = 128) -> Any:
+    rng = np.random.default_rng(31)
+    kind = np.dtype(TYPES.get(name, np.int32))
+    count = 4 * blocks * threads
+    if kind.kind == "f":
+        x = (rng.standard_normal(count) * 4).astype(kind)
+    else:
+        x = rng.integers(0, min(10_000, np.iinfo(kind).max), count).astype(kind)
+    return job_of(kernels[name], blocks, threads, [np.zeros(count, kind), x])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_is_the_same(name: str, kernels: Any, interpreter: NativeInterpreter) -> None:
+    assert_same(job_for(kernels, name), interpreter)
+
+
+@pytest.mark.parametrize("name", ["diverging", "barriers", "lanes", "some_lanes", "local_memory"])
+def test_part_of_a_warp(name: str, kernels: Any, interpreter: NativeInterpreter) -> None:
+    if name == "barriers":
+        assert_same(job_for(kernels, name, 3, 64), interpreter)
+    elif name != "lanes":
+        assert_same(job_for(kernels, name, 3, 50), interpreter)
+    else:
+        assert_same(job_for(kernels, name, 7, 32), interpreter)
+
+
+@pytest.mark.parametrize("seed", [2, 5, pytest.param(1003, marks=pytest.mark.slow)])
+def test_random_kernels(seed: int, interpreter: NativeInterpreter) -> None:
+    made = random_kernel(seed)
+    kernel = from_text(PRELUDE + made.text, ["-fmad=false"])[made.name]
+    x, y = np.array(made.x, np.uint64), np.zeros(max(1, len(made.y)), np.uint64)
+    z = np.zeros(len(made.z), np.uint64)
+    assert_same(job_of(kernel, 1, THREADS, [x, y, z]), interpreter)
+
+
+def of_the_catalogue() -> list[Any]:
+    quick = {"kernel_v4", "tile_32x64x32_any", "permuted_write"}
+    return [
+        pytest.param(name, marks=() if name in quick else pytest.mark.slow)
+        for name in sorted(compiled_kernels())
+    ]
+
+
+@pytest.mark.parametrize("name", of_the_catalogue())
+def test_the_catalogue(name: str, interpreter: NativeInterpreter) -> None:
+    spec = compiled_kernels()[name]
+    multiples = dict(spec.requires)
+    sizes = [
+        3 if one == "parts" else -(-70 // multiples.get(one, 1)) * multiples.get(one, 1)
+        for one in spec.family.sizes
+    ]
+    job = spec.job(sizes)
+    if "texld" in name:
+        with pytest.raises(NotLowered, match="TLD"):
+            memory_after(job, interpreter)
+    else:
+        assert_same(job, interpreter)
+
+
+def test_what_calls_the_driver_is_left_to_the_emulator(kernels: Any, interpreter: NativeInterpreter) -> None:
+    with pytest.raises(NotLowered):
+        memory_after(job_for(kernels, "prints"), interpreter)
+
+
+# --- errors ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["outside", "misaligned", "traps", "endless", "deadlock", "shared_outside"])
+def test_errors_are_told_as_the_emulator_tells_them(name: str, interpreter: NativeInterpreter) -> None:
+    kernel = load(HERE / "wrong.cu")[name]
+    given = [np.zeros(4096, np.int32), *([200] if name == "shared_outside" else [])]
+    job = job_of(kernel, 1, 64, given, max_steps=20_000)
+    said = []
+    for engine in (None, interpreter):
+        with pytest.raises(MemsimError) as error:
+            memory_after(job, engine)
+        said.append(str(error.value))
+    assert said[0] == said[1]

@@ -1,0 +1,113 @@
+"""Each form of an instruction computes the same by native/interpreter.c as in the emulator."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memsim.driver.native_build import libraries
+from memsim.interpreter.lowered_op import NotLowered
+from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
+from memsim.isa.op import PREDICATE, SLOTS, Effect, slots_of
+from memsim.isa.readers import Binder
+from memsim.sass.decode import decode, meaning_of_text
+from memsim.state.parts import Part
+from memsim.state.predicates import from_bools, to_bools
+from memsim.state.registers import from_array, ints, to_array
+from tests.interpreter.single import is_truth, run_one
+from tests.isa.harness import DOUBLES, HALVES, SINGLES, WORDS, Lanes
+from tests.simt.listings import listing
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler"
+)
+SAMPLES = (Path(__file__).parents[1] / "isa" / "samples.txt").read_text().splitlines()
+#: What has no operation: matrix products, 8-bit floats.
+NOT_LOWERED = re.compile(r"[HID]MMA|MOVM|F2FP\..*E[45]M[23]")
+#: Of two NaNs that are operands the processor propagates one or the other.
+PROPAGATES = re.compile(r"U?(FADD|FMUL|FFMA)\b")
+#: What depends on the launch, or on barriers.
+OF_THE_LAUNCH = {"S2R", "S2UR", "CS2R", "CS2UR", "LEPC", "B2R", "BMOV"}
+
+
+@pytest.fixture(scope="module")
+def interpreter() -> NativeInterpreter:
+    return NativeInterpreter(libraries() / LIBRARY)
+
+
+def is_of_values(text: str) -> bool:
+    meaning = meaning_of_text(text)
+    computes = meaning.effect in (Effect.ALU, Effect.LANES) and meaning.definition.build is not None
+    return computes and "c[" not in text and meaning.form.opcode not in OF_THE_LAUNCH
+
+
+def words_of(text: str, chance: random.Random) -> np.ndarray:
+    """Of the kinds that instructions meet: edges of integers and floats of each size, and random bits."""
+    pools = [WORDS, SINGLES, [one >> 32 for one in DOUBLES] + [one & 0xFFFFFFFF for one in DOUBLES]]
+    halves = [chance.choice(HALVES) | chance.choice(HALVES) << 16 for _ in range(16)]
+    pools += [halves, [chance.getrandbits(32) for _ in range(32)], [chance.randrange(64) for _ in range(16)]]
+    return np.array([chance.choice(chance.choice(pools)) for _ in range(32)], np.uint32)
+
+
+def emulated(text: str, given: dict[int, np.ndarray]) -> dict[int, np.ndarray] | None:
+    """What the emulator computes: words by slot; None if it does not execute the form."""
+    meaning = meaning_of_text(text)
+    registers: list[Any] = [None] * (SLOTS + 2)
+    for slot, words in given.items():
+        signed = words.astype(np.int32).astype(np.int64)[None, :]
+        registers[slot] = from_bools(words[None, :] != 0) if is_truth(slot) else from_array(signed)
+    op = decode(listing(text)).ops[0]
+    with np.errstate(all="ignore"):
+        run = meaning.bind(Binder({}))
+        found = run(registers, Lanes(32)) if op.effect is Effect.LANES else run(registers)
+    results = list(found) if len(meaning.targets) != 1 else [found]
+    words: dict[int, np.ndarray] = {}
+    for slot, value in zip(meaning.targets, results):
+        if slot is None:
+            continue
+        if isinstance(value, (bool, Part)):
+            array = to_bools(value).astype(np.uint32)
+        else:
+            array = to_array(ints(value)).astype(np.int32).view(np.uint32)
+        words[slot] = np.broadcast_to(array, (1, 32))[0]
+    return words
+
+
+def given_for(text: str, seed: int) -> dict[int, np.ndarray]:
+    op, chance = decode(listing(text)).ops[0], random.Random(f"{text} {seed}")
+    given = {}
+    for slot in slots_of(op.reads):
+        if is_truth(slot):
+            given[slot] = np.array([chance.getrandbits(1) for _ in range(32)], np.uint32)
+        elif slot >= PREDICATE:
+            given[slot] = np.full(32, chance.getrandbits(32), np.uint32)
+        elif slot >= 256:
+            given[slot] = np.full(32, words_of(text, chance)[0], np.uint32)
+        else:
+            given[slot] = words_of(text, chance)
+    return given
+
+
+@pytest.mark.parametrize("text", [one for one in SAMPLES if is_of_values(one)])
+def test_a_form_computes_the_same(text: str, interpreter: NativeInterpreter) -> None:
+    if NOT_LOWERED.match(text):
+        with pytest.raises(NotLowered):
+            run_one(interpreter, text, given_for(text, 0))
+        return
+    for seed in range(6):
+        given = given_for(text, seed)
+        expected = emulated(text, given)
+        assert expected is not None
+        found = run_one(interpreter, text, given)
+        for slot, words in expected.items():
+            same = found[slot] == words
+            if PROPAGATES.match(text):
+                same |= np.isnan(found[slot].view(np.float32)) & np.isnan(words.view(np.float32))
+            assert same.all(), (slot, [hex(one) for one in found[slot] ^ words])
