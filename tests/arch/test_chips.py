@@ -26,6 +26,7 @@ from memsim.compile.compilers import find_nvcc, makes_code_for
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import catalog
+from memsim.reads import watching
 from memsim.validate import standalone
 from memsim.validate.device import native_arch
 from tests.few import few
@@ -245,3 +246,15 @@ def test_two_pointers_that_are_loaded_at_once_are_both_known(chip: str, tmp_path
     memsim.run(kernel, 1, 64, args)
     assert np.array_equal(out, lane * 3)
     assert np.array_equal(sums, np.where(lane & 1, lane << 33, lane) + 0x123456789)
+
+
+def test_rules_that_come_later_are_noticed(tmp_path: Path) -> None:
+    """What was worked out without them is worked out again."""
+    (tmp_path / "gpu").mkdir()
+    with watching() as reads:
+        assert with_contributed(ARCHS["sm_86"], tmp_path) is ARCHS["sm_86"]
+    assert reads.hold
+    (tmp_path / "gpu" / "note.txt").write_text("")
+    assert reads.hold
+    (tmp_path / "gpu" / "rules.json").write_text("{}")
+    assert not reads.hold
