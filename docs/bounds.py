@@ -1,4 +1,4 @@
-"""Tables of docs/bounds.md: loops, streams and catalogue beside their bounds, from the newest recording."""
+"""Tables of docs/rates.md: loops, streams and catalogue beside their bounds, from the newest recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What docs/bounds.md says of kernels that are far from their bounds."""
+"""What docs/rates.md says of kernels that are far from their bounds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FAR = 1.4
 
 @pytest.mark.slow
 def test_every_kernel_that_is_far_from_its_bound_is_explained() -> None:
-    page = (ROOT / "docs" / "bounds.md").read_text("utf-8")
+    page = (ROOT / "docs" / "rates.md").read_text("utf-8")
     (told,) = re.findall(
         r"leaves\nout:\n\n(.*?)<!-- begin generated: bounds of the catalogue", page, re.DOTALL
     )
