@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -71,14 +72,32 @@ def compare(before: str, after: str, options: str = "") -> dict[str, Any]:
 
 def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dict[str, dict[str, Any]]:
     """A source file beside other texts of it, by name, none of which is written into the project."""
-    source, found = Path(file), {}
-    beside = shlex.join(["-I", str(source.parent)])
+    found = {}
     for name, text in texts.items():
-        with TemporaryDirectory() as folder:
-            changed = Path(folder) / source.name
-            changed.write_text(text, "utf-8")
-            found[name] = compare(file, str(changed), f"{options} {beside}")
+        with _unsaved(file, text) as (changed, beside):
+            found[name] = compare(file, changed, f"{options} {beside}")
     return found
+
+
+def judge(file: str, text: str, options: str = "") -> dict[str, dict[str, Any]]:
+    """A changed text of a source file, unsaved: costs and time beside the file's, errors, what would help."""
+    with _unsaved(file, text) as (changed, beside):
+        same = f"{options} {beside}"
+        return {
+            "compare": compare(file, changed, same),
+            "sanitize": sanitize(changed, same),
+            "suggest": suggest(changed, same),
+        }
+
+
+@contextmanager
+def _unsaved(file: str, text: str) -> Iterator[tuple[str, str]]:
+    """A file with the text, outside of the project, and the option by which it finds what lies beside it."""
+    source = Path(file)
+    with TemporaryDirectory() as folder:
+        changed = Path(folder) / source.name
+        changed.write_text(text, "utf-8")
+        yield str(changed), shlex.join(["-I", str(source.parent)])
 
 
 def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
@@ -86,7 +105,7 @@ def check(patterns: Sequence[str] = ()) -> dict[str, Any]:
     return ask("check", *patterns)
 
 
-TOOLS = (analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, check)
+TOOLS = (analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, judge, check)
 
 
 def server() -> MCPServer[Any]:
@@ -111,8 +130,8 @@ def server() -> MCPServer[Any]:
 def serve(lsp: bool) -> None:
     """Offers the verbs to an assistant (MCP), or to an editor (LSP), over standard input and output.
 
-    Tools: analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, check. Each answers
-    with the verb's JSON. No file is written but memsim's cache, and nobody listens on the network.
+    Tools: analyze, explain, time, suggest, sanitize, sweep, compare, compare_texts, judge, check. Each
+    answers with the verb's JSON. No file is written but memsim's cache, and nobody listens on the network.
 
     \b
     Example, in the settings of an assistant:

@@ -63,6 +63,18 @@ def test_other_texts_are_compared_and_none_is_written(file: str, tmp_path: Path)
 
 
 @pytest.mark.slow
+def test_a_changed_text_is_judged_in_one_answer(file: str, tmp_path: Path) -> None:
+    found = serve.judge(file, NAIVE.replace("    __syncthreads();\n", ""), OPTIONS)
+    (kernel,) = found["compare"]["document"]["kernels"]
+    assert not any(line["change"] == "improved" for line in kernel["lines"])
+    assert found["sanitize"]["exit_code"] == 1 and found["sanitize"]["document"]["findings"]
+    assert found["suggest"]["document"]["arrays"][0]["proposals"]
+    good = serve.judge(file, NAIVE.replace("[32][32]", "[32][33]"), OPTIONS)
+    assert good["sanitize"]["exit_code"] == 0 and not good["sanitize"]["document"]["findings"]
+    assert [path.name for path in tmp_path.iterdir()] == ["turn.cu"] and Path(file).read_text() == NAIVE
+
+
+@pytest.mark.slow
 def test_a_race_is_an_answer_and_not_an_error(file: str) -> None:
     assert serve.sanitize(file, OPTIONS)["exit_code"] == 0
     Path(file).write_text(NAIVE.replace("    __syncthreads();\n", ""))
