@@ -133,9 +133,9 @@ static int RUN(Machine *machine, Warp *warp) {
         case OP_store_matrix: MEMORY(matrices(machine, warp, access, AT(o->a), 1))
 #undef MEMORY
 
-        case OP_branch: {
+        case OP_branch: {  // k: taken by all or by none
           uint32_t rest = mask & ~active;
-          if (!active) { pc = (uint32_t)o->next; break; }
+          if (!active || (o->k && rest)) { pc = (uint32_t)o->next; break; }
           if (!rest) { TO((uint32_t)o->n); break; }
           add_group(warp, (uint32_t)o->next, rest, group.turns);
           add_group(warp, (uint32_t)o->n, active, group.turns);

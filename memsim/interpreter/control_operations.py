@@ -56,7 +56,7 @@ def _mask(one: LoweredOp) -> Place:
 
 
 def _branch(one: LoweredOp) -> None:
-    one.add("branch", n=_target(one))
+    one.add("branch", k=int(Trait.UNANIMOUS in one.op.traits), n=_target(one))
 
 
 def _branch_any(one: LoweredOp) -> None:
