@@ -486,7 +486,7 @@ static __attribute__((noinline, optimize("rounding-math"))) void rounded(Vector 
 
 #define NAME(name, ...) OP_##name,
 enum {
-  INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME)
+  INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME) HALVES_OF(NAME)
   OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_table_W, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
   OP_leader, OP_goto, OP_all, OP_guard, OP_write,
   OP_thread, OP_block, OP_clock, OP_shuffle, OP_shuffle_valid, OP_vote_mask, OP_vote, OP_match, OP_match_64, OP_match_all, OP_match_all_64, OP_members,
@@ -498,7 +498,7 @@ enum {
 #define WORD(name, type, ...) #name ":" #type " "
 // The names of all operations with the types of their results, in order.
 EXPORT const char *memsim_operations(void) {
-  return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD)
+  return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD) HALVES_OF(WORD)
     "sel_w:w sel_W:W fma_f:f fma_d:d table_W:W add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
     "match:w match_64:w match_all:w match_all_64:w members:w redux:w first:w elect:w leader_lane:w load store atomic copy load_matrix store_matrix "
     "branch branch_any branch_diverged indexed exit set_barrier wait_barrier leave_barrier warp_sync yield sleep block_barrier trap end";
@@ -509,37 +509,55 @@ enum { STOPPED, TIRED, FAULTY };
 #define RUN run_plain
 #include "interpreter_loop.h"
 #undef RUN
-#ifdef __x86_64__
+#if defined(__x86_64__) && !defined(__clang__)  // clang has other words for this
 #pragma GCC push_options
-#pragma GCC target("avx2,fma")
+#pragma GCC target("avx2,fma,f16c")
+#include <immintrin.h>
+static inline void floats_of_halves(float *to, const uint32_t *of) {
+  __m256i words = _mm256_loadu_si256((const __m256i *)of);
+  __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  _mm256_storeu_ps(to, _mm256_cvtph_ps(halves));
+}
+static inline void halves_of_floats(uint32_t *to, const float *of) {
+  __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(of), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu16_epi32(halves));
+}
+#define HALVES_BY_PROCESSOR
 #define RUN run_avx2
 #include "interpreter_loop.h"
 #undef RUN
+#undef HALVES_BY_PROCESSOR
 #pragma GCC pop_options
 #endif
 
 typedef int (*Run)(Machine *, Warp *);
 
 static Run best(void) {
-#ifdef __x86_64__
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2;
+#if defined(__x86_64__) && !defined(__clang__)  // clang has other words for this
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return run_avx2;
 #endif
   return run_plain;
 }
 
 // --- blocks -----------------------------------------------------------------------------------
 
-static Block *new_block(Launch *launch, int64_t number) {
+// A block that begins; the memory of one that has ended is taken again, because pages of the system cost time.
+static Block *new_block(Launch *launch, int64_t number, Block *spare) {
   uint32_t threads = launch->block[0] * launch->block[1] * launch->block[2];
   int warps = (threads + LANES - 1) / LANES;
   size_t shared = (launch->shared_end - launch->shared_base + 127) & ~63ul, local = (LANES * launch->local_bytes + 63) & ~63ul;
-  Block *block = calloc(1, sizeof *block);
+  size_t size = shared + warps * (local + launch->register_bytes);
+  Block *block = spare ? spare : calloc(1, sizeof *block);
   if (!block) return 0;
-  block->warp = calloc(warps, sizeof *block->warp);
-  block->memory = calloc(1, shared + warps * (local + launch->register_bytes) + 64);
-  if (!block->warp || !block->memory) { free(block->warp); free(block->memory); free(block); return 0; }
+  if (!spare) {
+    block->warp = malloc(warps * sizeof *block->warp);
+    block->memory = malloc(size + 64);
+    if (!block->warp || !block->memory) { free(block->warp); free(block->memory); free(block); return 0; }
+  }
   uint8_t *at = block->memory + (64 - (uintptr_t)block->memory % 64);
-  block->number = number, block->warps = warps, block->shared = at;
+  memset(at, 0, size);
+  memset(block->arrived, 0, sizeof block->arrived);
+  block->number = number, block->rounds = 0, block->warps = warps, block->shared = at;
   block->coordinates[0] = number % launch->grid[0];
   block->coordinates[1] = number / launch->grid[0] % launch->grid[1];
   block->coordinates[2] = number / launch->grid[0] / launch->grid[1];
@@ -551,12 +569,15 @@ static Block *new_block(Launch *launch, int64_t number) {
     warp->local = at, at += local;
     warp->alive = lanes >= LANES ? ALL : (1u << lanes) - 1;
     warp->number = i, warp->budget = launch->budget;
+    warp->groups = warp->meetings = warp->barriers = 0;
     add_group(warp, 0, warp->alive, 0);
   }
   return block;
 }
 
-static void free_block(Block *block) { free(block->warp); free(block->memory); free(block); }
+static void free_block(Block *block) {
+  if (block) { free(block->warp); free(block->memory); free(block); }
+}
 
 static int lanes_in(uint32_t mask) { return __builtin_popcount(mask); }
 
@@ -630,7 +651,7 @@ static int turn_of_block(Machine *machine, Block *block, Run run) {
 
 typedef struct {
   Machine machine;  // first, as its vectors are aligned
-  Block *running[MOST_BLOCKS];
+  Block *running[MOST_BLOCKS], *spare;
   int count;
   int64_t next, end;
 } BlockRun;
@@ -640,7 +661,7 @@ EXPORT void *memsim_begin(Launch *launch, int64_t first, int64_t end) {
   BlockRun *run = aligned_alloc(64, (sizeof *run + 63) & ~63ul);
   if (!run) return 0;
   run->machine.launch = launch, run->machine.allocation = -1;
-  run->count = 0, run->next = first, run->end = end;
+  run->spare = 0, run->count = 0, run->next = first, run->end = end;
   launch->fault = DONE;
   return run;
 }
@@ -658,15 +679,16 @@ EXPORT int memsim_go_on(BlockRun *it, double limit) {
   limit += seconds();
   while (!launch->fault && (it->count || it->next < it->end)) {
     if (!it->count || (it->next < it->end && it->count < MOST_BLOCKS && it->running[it->count - 1]->rounds > ROUNDS)) {
-      if (!(it->running[it->count] = new_block(launch, it->next))) { launch->fault = NO_MEMORY; break; }
-      it->count++, it->next++;
+      if (!(it->running[it->count] = new_block(launch, it->next, it->spare))) { launch->fault = NO_MEMORY; break; }
+      it->spare = 0, it->count++, it->next++;
     }
     for (int i = 0; i < it->count; i++) {
       it->running[i]->rounds++;
       int how = turn_of_block(&it->machine, it->running[i], run);
       if (how < 0) break;
       if (how) {
-        free_block(it->running[i]);
+        free_block(it->spare);
+        it->spare = it->running[i];
         memmove(it->running + i, it->running + i + 1, sizeof *it->running * (--it->count - i));
         i--;
       }
@@ -678,5 +700,6 @@ EXPORT int memsim_go_on(BlockRun *it, double limit) {
 
 EXPORT void memsim_end(BlockRun *run) {
   for (int i = 0; i < run->count; i++) free_block(run->running[i]);
+  free_block(run->spare);
   free(run);
 }

@@ -46,6 +46,12 @@ static int RUN(Machine *machine, Warp *warp) {
       const Operation *o = &operations[pc];
       switch (o->code) {
         INTEGERS(CASE2) FLOATS(CASE2) UNARIES(CASE1)
+#ifdef HALVES_BY_PROCESSOR
+        case OP_half_to_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a); for (int l = 0; l < LANES; l += 8) floats_of_halves(D->f + l, A->w + l); pc++; break; }
+        case OP_f_to_half: { Vector *D = AT(o->d); const Vector *A = AT(o->a); for (int l = 0; l < LANES; l += 8) halves_of_floats(D->w + l, A->f + l); pc++; break; }
+#else
+        HALVES_OF(CASE1)
+#endif
         case OP_sel_w: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->w[l] = A->w[l] ? B->w[l] : C->w[l]; pc++; break; }
         case OP_sel_W: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->W[l] = A->w[l] ? B->W[l] : C->W[l]; pc++; break; }
         case OP_fma_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->f[l] = __builtin_fmaf(A->f[l], B->f[l], C->f[l]); pc++; break; }

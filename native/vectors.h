@@ -53,4 +53,7 @@
   X(d_to_I, I, d, x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN) \
   X(d_to_W, W, d, x >= 0x1p63 ? (x < 0x1p64 ? (uint64_t)x : 0) : x >= -0x1p63 ? (uint64_t)(int64_t)x : 1ull << 63) \
   X(f_to_I, I, f, x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN) \
-  X(half_to_f, f, w, float_of_half(x)) X(f_to_half, w, f, half_of_float(x)) X(d_to_half, w, d, half_of_double(x))
+  X(d_to_half, w, d, half_of_double(x))
+
+// Those that processors have instructions for.
+#define HALVES_OF(X) X(half_to_f, f, w, float_of_half(x)) X(f_to_half, w, f, half_of_float(x))
