@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).with_name("exec_programs.json")
+SPEED = Path(__file__).with_name("interpreter_speed.json")
 #: By part of those drawn: whether something was mended because of them.
 WHEN = {"0/2": "looked at while `exec` was written", "1/2": "others, run once at the end"}
 #: Causes by the words in them; the first that fits.
@@ -127,7 +128,17 @@ def causes() -> str:
     return "\n".join(lines) + "\n"
 
 
+def speed_of_interpreter() -> str:
+    """What `tests/benchmarks/interpreter_speed.py` measured."""
+    rows = ["| launch | emulator, s | interpreter, s | times as fast |", "|---|---:|---:|---:|"]
+    for one in json.loads(SPEED.read_text("utf-8")):
+        ratio = one["emulator"] / one["interpreter"]
+        rows.append(f"| {one['launch']} | {one['emulator']:.3f} | {one['interpreter']:.3f} | {ratio:.1f} |")
+    return "\n".join(rows) + "\n"
+
+
 PARTS = {
+    "speed of the interpreter": speed_of_interpreter,
     "programs run by exec": table,
     "programs that did not end well": causes,
     "Python run by exec": python_table,

@@ -21,6 +21,14 @@
 
 static int32_t exponent_of(double x) { int e; frexp(x, &e); return isfinite(x) ? e : 0; }
 
+// x * 2**y, by one exact product where the power is a normal number.
+static inline double scaled(double x, int32_t y) {
+  uint64_t bits = (uint64_t)(y + 1023) << 52;
+  double power;
+  memcpy(&power, &bits, 8);
+  return y >= -1022 && y <= 1023 ? x * power : ldexp(x, y);
+}
+
 static double fraction_of(double x) { int e; return frexp(x, &e); }
 
 static float float_of_half(uint32_t h) {
