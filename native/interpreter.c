@@ -661,17 +661,22 @@ typedef struct {
   Machine machine;  // first, as its vectors are aligned
   Block *running[MOST_BLOCKS], *spare;
   int count;
-  int64_t next, end;
 } BlockRun;
 
-// Begins to run these blocks; 0 if there is no memory.
-EXPORT void *memsim_begin(Launch *launch, int64_t first, int64_t end) {
+// Begins to run blocks of a launch, in a thread of its own; 0 if there is no memory.
+EXPORT void *memsim_begin(Launch *launch) {
   BlockRun *run = aligned_alloc(64, (sizeof *run + 63) & ~63ul);
   if (!run) return 0;
   run->machine.launch = launch, run->machine.allocation = -1;
-  run->spare = 0, run->count = 0, run->next = first, run->end = end;
+  run->spare = 0, run->count = 0;
   launch->fault = DONE;
   return run;
+}
+
+// The number of the block that begins next; -1 if all have begun.
+static int64_t take_block(Launch *launch) {
+  int64_t found = __atomic_fetch_add(launch->next, 1, __ATOMIC_RELAXED);
+  return found < launch->blocks ? found : -1;
 }
 
 static double seconds(void) {
@@ -685,10 +690,14 @@ EXPORT int memsim_go_on(BlockRun *it, double limit) {
   Launch *launch = it->machine.launch;
   Run run = best();
   limit += seconds();
-  while (!launch->fault && (it->count || it->next < it->end)) {
-    if (!it->count || (it->next < it->end && it->count < MOST_BLOCKS && it->running[it->count - 1]->rounds > ROUNDS)) {
-      if (!(it->running[it->count] = new_block(launch, it->next, it->spare))) { launch->fault = NO_MEMORY; break; }
-      it->spare = 0, it->count++, it->next++;
+  while (!launch->fault) {
+    if (!it->count || (it->count < MOST_BLOCKS && it->running[it->count - 1]->rounds > ROUNDS)) {
+      int64_t number = take_block(launch);
+      if (number < 0 && !it->count) return 0;
+      if (number >= 0) {
+        if (!(it->running[it->count] = new_block(launch, number, it->spare))) { launch->fault = NO_MEMORY; break; }
+        it->spare = 0, it->count++;
+      }
     }
     for (int i = 0; i < it->count; i++) {
       it->running[i]->rounds++;

@@ -55,4 +55,5 @@ typedef struct {
   int32_t count_place, answer_place;  // results of block barriers
   int32_t fault, instruction;         // what went wrong, and where
   int64_t faulty_block;
+  int64_t *next, blocks;  // the block that begins next, of all; several threads may count it
 } Launch;

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +16,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.isa.op import Flow, Register
+from memsim.isa.op import Flow, Register, Trait
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.faults import KernelFault, endless, place_in_source
 from memsim.simt.listener import Listener
@@ -32,6 +36,12 @@ from memsim.state.registers import to_array
 LIBRARY = "libmemsim_interpreter.so"
 #: Seconds after which Python looks for signals.
 SLICE = 0.1
+#: Atomics that blocks see of each other.
+TELLS_OTHERS = frozenset(("ATOM", "ATOMG", "RED", "REDG"))
+#: Threads of one launch.
+MOST_THREADS = 32
+#: In place of the block that begins next: none does, and those that run are left.
+ENDED = 1 << 62
 #: Instructions of a kernel's code beyond which addresses are not looked up in a table.
 MOST_CODE = 1 << 20
 #: Faults by number, and what a launch's error says of them if the emulator finds none.
@@ -80,6 +90,8 @@ class Structure(ctypes.Structure):
         ("block", ctypes.c_uint32 * 3),
         *((name, ctypes.c_int32) for name in ("count_place", "answer_place", "fault", "instruction")),
         ("faulty_block", ctypes.c_int64),
+        ("next", ctypes.c_void_p),
+        ("blocks", ctypes.c_int64),
     ]
 
 
@@ -96,7 +108,7 @@ class NativeInterpreter:
     def __init__(self, library: Path) -> None:
         self._library = ctypes.CDLL(str(library))
         self._library.memsim_operations.restype = ctypes.c_char_p
-        self._library.memsim_begin.argtypes = [ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64]
+        self._library.memsim_begin.argtypes = [ctypes.c_void_p]
         self._library.memsim_begin.restype = ctypes.c_void_p
         self._library.memsim_go_on.argtypes = [ctypes.c_void_p, ctypes.c_double]
         self._library.memsim_end.argtypes = [ctypes.c_void_p]
@@ -113,31 +125,82 @@ class NativeInterpreter:
         memory = launch.memory
         kernel = LoweredKernel(launch.code, self.names, memory.clock("SR_CLOCKLO") is not None)
         buffers = memory.layouts["global"].buffers
-        touched = np.zeros(len(buffers) + 1, np.uint8)
-        made, kept = _structure(launch, kernel, touched)
-        self.execute(made, launch.launch.blocks)
+        touched = np.zeros((threads_of(launch), len(buffers) + 1), np.uint8)
+        made, kept = _structure(launch, kernel)
+        parts = []
+        for flags in touched:
+            accesses = kernel.accesses.copy()
+            kept.append(accesses)
+            part = Structure.from_buffer_copy(made)
+            part.touched, part.accesses = flags.ctypes.data, accesses.ctypes.data
+            parts.append(part)
+        self.execute(parts, launch.launch.blocks)
         del kept
-        if made.fault:
-            raise _told(launch, made, listener)
+        for part in parts:
+            if part.fault:
+                raise _told(launch, part, listener)
+        flags = np.bitwise_or.reduce(touched)
         return Touched(
-            {one.name for one, flags in zip(buffers, touched) if flags},
-            {one.name for one, flags in zip(buffers, touched) if flags & _WRITTEN},
+            {one.name for one, flag in zip(buffers, flags) if flag},
+            {one.name for one, flag in zip(buffers, flags) if flag & _WRITTEN},
         )
 
-    def execute(self, launch: Structure, blocks: int) -> None:
-        """Runs so many blocks, until one has a fault.
+    def execute(self, parts: Sequence[Structure], blocks: int) -> None:
+        """Runs so many blocks, each by the thread that comes to it, until one has a fault.
+
+        parts: the launch for each thread. The first one begins alone: most launches need no other.
 
         Raises:
             MemsimError: there is no memory for it.
         """
-        run = self._library.memsim_begin(ctypes.byref(launch), 0, blocks)
+        counter: np.ndarray = np.zeros(1, np.int64)
+        for part in parts:
+            part.next, part.blocks = counter.ctypes.data, blocks
+        first, *others = parts
+        with self._begun(first) as run:
+            if not self._library.memsim_go_on(run, SLICE):
+                return
+            with ThreadPoolExecutor(max(1, len(others))) as pool:
+                waiting = [pool.submit(self._run_all, part, counter) for part in others]
+                try:
+                    self._go_on(run, first, counter)
+                except BaseException:  # such as Ctrl-C: the other threads are not to begin more blocks
+                    counter[0] = ENDED
+                    raise
+                for one in waiting:
+                    one.result()
+
+    def _go_on(self, run: int, part: Structure, counter: np.ndarray) -> None:
+        while self._library.memsim_go_on(run, SLICE) and counter[0] < ENDED:
+            pass
+        if part.fault:
+            counter[0] = ENDED
+
+    def _run_all(self, part: Structure, counter: np.ndarray) -> None:
+        with self._begun(part) as run:
+            self._go_on(run, part, counter)
+
+    @contextmanager
+    def _begun(self, part: Structure) -> Iterator[int]:
+        """Blocks of a launch run in this thread."""
+        run = self._library.memsim_begin(ctypes.byref(part))
         if not run:
             raise MemsimError(_SAID[_NO_MEMORY])
         try:
-            while self._library.memsim_go_on(run, SLICE):
-                pass
+            yield run
         finally:
             self._library.memsim_end(run)
+
+
+def threads_of(launch: PreparedLaunch) -> int:
+    """How many threads may run its blocks: one if they may tell each other something, by atomics or fences,
+    as their results are then to be the same each time.
+    """
+    ops = launch.code.program.ops
+    if any(Trait.FENCES in op.traits or op.form.opcode in TELLS_OTHERS for op in ops):
+        return 1
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(processors, MOST_THREADS, launch.launch.blocks))
 
 
 def _check(launch: PreparedLaunch) -> None:
@@ -163,9 +226,7 @@ def _lanes_of_a_block(launch: PreparedLaunch) -> Lanes:
     return lanes
 
 
-def _structure(
-    launch: PreparedLaunch, kernel: LoweredKernel, touched: np.ndarray
-) -> tuple[Structure, list[Any]]:
+def _structure(launch: PreparedLaunch, kernel: LoweredKernel) -> tuple[Structure, list[Any]]:
     """The launch as C has it, and what has to live as long as it."""
     memory, code, shape = launch.memory, launch.code, launch.launch
     threads = shape.warps * WARP
@@ -187,7 +248,7 @@ def _structure(
     window = code.binder.window()
     shared = memory.layouts["shared"]
     data = memory.space("global").data
-    kept = [tables, places, starts, ends, window.content, data, kernel, touched]
+    kept = [tables, places, starts, ends, window.content, data, kernel]
     made = Structure(
         **kernel.addresses(),
         of_threads=tables.ctypes.data,
@@ -198,7 +259,6 @@ def _structure(
         global_base=GLOBAL_BASE,
         starts=starts.ctypes.data,
         ends=ends.ctypes.data,
-        touched=touched.ctypes.data,
         allocations=len(starts),
         window=window.content.ctypes.data,
         parameters=window.content.ctypes.data + window.size,

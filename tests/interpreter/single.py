@@ -86,7 +86,7 @@ def run_one(
         grid=(ctypes.c_uint32 * 3)(1, 1, 1),
         block=(ctypes.c_uint32 * 3)(32, 1, 1),
     )
-    interpreter.execute(structure, 1)
+    interpreter.execute([structure], 1)
     assert structure.fault == 0
     words = memory.view(np.uint32).reshape(-1, 32)
     return dict(zip(written, words))

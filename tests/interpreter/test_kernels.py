@@ -14,8 +14,9 @@ from memsim.api.loading import from_text, load
 from memsim.api.running import Deaf, job_of, prepared_launch
 from memsim.driver.native_build import libraries
 from memsim.errors import MemsimError
+from memsim.interpreter import native_launch
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
+from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter, threads_of
 from memsim.kernels import compiled_kernels
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, random_kernel
@@ -131,6 +132,32 @@ def test_the_catalogue(name: str, interpreter: NativeInterpreter) -> None:
             memory_after(job, interpreter)
     else:
         assert_same(job, interpreter)
+
+
+def test_blocks_in_several_threads(
+    kernels: Any, interpreter: NativeInterpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the first moment on, on however many processors there are."""
+    monkeypatch.setattr(native_launch, "SLICE", 0.0)
+    monkeypatch.setattr(native_launch, "threads_of", lambda launch: 3)
+    for name in ("diverging", "barriers", "local_memory", "floats"):
+        assert_same(job_for(kernels, name, 40, 64), interpreter)
+
+
+def test_atomics_are_executed_in_one_order(kernels: Any) -> None:
+    def threads(name: str) -> int:
+        return threads_of(prepared_launch(job_for(kernels, name, 64, 64), everything=True))
+
+    assert threads("atomics") == threads("waits") == 1
+    assert threads("barriers") >= 1
+
+
+def test_a_fault_ends_all_threads(interpreter: NativeInterpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_launch, "SLICE", 0.0)
+    monkeypatch.setattr(native_launch, "threads_of", lambda launch: 3)
+    kernel = load(HERE / "wrong.cu")["outside"]
+    with pytest.raises(MemsimError, match=r"out-of-bounds|outside"):
+        memory_after(job_of(kernel, 500, 64, [np.zeros(4096, np.int32)]), interpreter)
 
 
 def test_what_calls_the_driver_is_left_to_the_emulator(kernels: Any, interpreter: NativeInterpreter) -> None:
