@@ -26,7 +26,7 @@ from memsim.launch import Launch
 from memsim.sass import disassemble
 from memsim.sass import machine_code as sass
 from memsim.store import Store, cache_folder
-from memsim.targets import cache, passed
+from memsim.targets import cache, kept_answers
 from memsim.targets.analyze_targets import analyze_all, analyze_job
 from memsim.targets.cache import key_of, model_version
 from memsim.trace.trace import Trace
@@ -163,7 +163,7 @@ def test_another_memsim_has_other_names(tmp_path: Path, monkeypatch: pytest.Monk
     package.mkdir(parents=True)
     (package / "cache.py").write_text("")
     model_version.cache_clear()
-    monkeypatch.setattr(passed, "__file__", str(package / "cache.py"))
+    monkeypatch.setattr(kept_answers, "__file__", str(package / "cache.py"))
     one = key_of(job)
     model_version.cache_clear()
     (package.parent / "model.py").write_text("RULE = 2")
