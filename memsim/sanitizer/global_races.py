@@ -215,7 +215,7 @@ class GlobalRaces(BlockOrderListener):
         who = accesses_by(chunk.blocks[rows], barriers, threads)
         made = self._lane_order.made if are_blocks else None
         if made is not None:
-            made = made[rows if len(made) > 1 else 0, threads // WARP]
+            made = made[rows if len(made) > 1 else 0, columns // WARP]
         each = max(1, site.width // self.unit)
         cells = places // self.unit
         if each > 1:
