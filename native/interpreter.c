@@ -514,12 +514,7 @@ EXPORT const char *memsim_operations(void) {
 
 enum { STOPPED, TIRED, FAULTY };
 
-#define RUN run_plain
-#include "interpreter_loop.h"
-#undef RUN
-#if defined(__x86_64__) && !defined(__clang__)  // clang has other words for this
-#pragma GCC push_options
-#pragma GCC target("avx2,fma,f16c")
+#ifdef __F16C__
 #include <immintrin.h>
 static inline void floats_of_halves(float *to, const uint32_t *of) {
   __m256i words = _mm256_loadu_si256((const __m256i *)of);
@@ -530,21 +525,18 @@ static inline void halves_of_floats(uint32_t *to, const float *of) {
   __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(of), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu16_epi32(halves));
 }
-#define HALVES_BY_PROCESSOR
-#define RUN run_avx2
+#endif
+
 #include "interpreter_loop.h"
-#undef RUN
-#undef HALVES_BY_PROCESSOR
-#pragma GCC pop_options
-#endif
 
-typedef int (*Run)(Machine *, Warp *);
-
-static Run best(void) {
-#if defined(__x86_64__) && !defined(__clang__)  // clang has other words for this
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) return run_avx2;
+// Whether the processor has the instructions of the library that is built with AVX2. All of it is: on some processors
+// a mixture with functions that are not costs ten times as much.
+EXPORT int memsim_has_avx2(void) {
+#ifdef __x86_64__
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+#else
+  return 0;
 #endif
-  return run_plain;
 }
 
 // --- blocks -----------------------------------------------------------------------------------
@@ -631,14 +623,14 @@ static int release_barriers(Launch *launch, Block *block) {
 }
 
 // One turn of each warp of a block: 1 if it has ended, 0 if not, -1 for a fault.
-static int turn_of_block(Machine *machine, Block *block, Run run) {
+static int turn_of_block(Machine *machine, Block *block) {
   int progress = 0, alive = 0;
   machine->block = block;
   for (int i = 0; i < block->warps; i++) {
     Warp *warp = &block->warp[i];
     while (warp->groups) {
       progress = 1;
-      int how = run(machine, warp);
+      int how = run_warp(machine, warp);
       if (how == FAULTY) { machine->launch->faulty_block = block->number; return -1; }
       if (how == TIRED) break;
       if (!warp->groups && warp->meetings && !warp->barriers) excuse_stuck(warp);
@@ -688,7 +680,6 @@ static double seconds(void) {
 // Goes on for about so long; whether there is more to do.
 EXPORT int memsim_go_on(BlockRun *it, double limit) {
   Launch *launch = it->machine.launch;
-  Run run = best();
   limit += seconds();
   while (!launch->fault) {
     if (!it->count || (it->count < MOST_BLOCKS && it->running[it->count - 1]->rounds > ROUNDS)) {
@@ -701,7 +692,7 @@ EXPORT int memsim_go_on(BlockRun *it, double limit) {
     }
     for (int i = 0; i < it->count; i++) {
       it->running[i]->rounds++;
-      int how = turn_of_block(&it->machine, it->running[i], run);
+      int how = turn_of_block(&it->machine, it->running[i]);
       if (how < 0) break;
       if (how) {
         free_block(it->spare);

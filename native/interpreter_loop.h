@@ -1,4 +1,4 @@
-// The main loop of interpreter.c, compiled once for each kind of processor: RUN is its name.
+// The main loop of interpreter.c.
 
 #define AT(place) ((Vector *)(bases[(place) >> PLACE_BITS] + ((place) & ((1 << PLACE_BITS) - 1))))
 #define EACH _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++)
@@ -16,7 +16,7 @@
   }
 
 // Runs a warp until nothing of it is ready (STOPPED), others should run (TIRED), or something is wrong.
-static int RUN(Machine *machine, Warp *warp) {
+static int run_warp(Machine *machine, Warp *warp) {
   Launch *launch = machine->launch;
   const Operation *operations = launch->operations;
   char *bases[3] = {(char *)warp->registers, (char *)machine->scratch, (char *)launch->constants};
@@ -46,7 +46,7 @@ static int RUN(Machine *machine, Warp *warp) {
       const Operation *o = &operations[pc];
       switch (o->code) {
         INTEGERS(CASE2) FLOATS(CASE2) UNARIES(CASE1)
-#ifdef HALVES_BY_PROCESSOR
+#ifdef __F16C__
         case OP_half_to_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a); for (int l = 0; l < LANES; l += 8) floats_of_halves(D->f + l, A->w + l); pc++; break; }
         case OP_f_to_half: { Vector *D = AT(o->d); const Vector *A = AT(o->a); for (int l = 0; l < LANES; l += 8) halves_of_floats(D->w + l, A->f + l); pc++; break; }
 #else

@@ -23,7 +23,7 @@ from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
+from memsim.interpreter.native_launch import NativeInterpreter
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch
@@ -127,7 +127,7 @@ class Launches:
     def use_machine_code(self, libraries: Path) -> None:
         """Executes launches by the libraries in a folder, as far as they can."""
         use_processor(libraries)
-        self.interpreter = NativeInterpreter(libraries / LIBRARY)
+        self.interpreter = NativeInterpreter(libraries)
 
     def why_nothing(self, exit_code: int) -> str:
         """What is told of a program with NVIDIA's own runtime, which found no device; "" of others."""

@@ -9,6 +9,7 @@ the user's cache folder, by a digest of all that they are made of; they are in n
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import sys
@@ -21,7 +22,7 @@ from memsim.compile.toolkit import crt_folders, find_tools, header_folders
 from memsim.data import data_folder
 from memsim.driver.native_arithmetic import LIBRARY
 from memsim.errors import MemsimError
-from memsim.interpreter.native_launch import LIBRARY as INTERPRETER
+from memsim.interpreter.native_launch import PLAIN, WITH_AVX2
 from memsim.programs import run_program, text_of
 from memsim.store import cache_folder
 
@@ -31,6 +32,9 @@ VECTORISED = (
     *("-std=gnu11", "-O2", "-ftree-vectorize", "-fPIC", "-fvisibility=hidden"),
     *("-fno-math-errno", "-fno-trapping-math", "-ffp-contract=off", "-Wno-unknown-pragmas"),
 )
+#: The libraries of the interpreter, with options for the processors that they are for.
+INTERPRETERS = {PLAIN: (), WITH_AVX2: ("-mavx2", "-mfma", "-mf16c")}
+X86 = ("x86_64", "AMD64")
 #: Where pip puts CUDA's headers in an environment.
 WHEELS = "lib/python3*/site-packages/nvidia/*/include"
 #: Forms of a function for programs whose default stream is one for each thread; the same here.
@@ -123,8 +127,9 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
     libraries.mkdir()
     native = data_folder("native")
     _run([compiler, "-O3", "-fPIC", "-shared", native / "arithmetic.c", "-o", libraries / LIBRARY, "-lm"])
-    interpreter = libraries / INTERPRETER
-    _run([compiler, *VECTORISED, "-shared", native / "interpreter.c", "-o", interpreter, "-lm"])
+    for name, options in INTERPRETERS.items() if platform.machine() in X86 else [(PLAIN, ())]:
+        how = (*VECTORISED, *options, "-shared")
+        _run([compiler, *how, native / "interpreter.c", "-o", libraries / name, "-lm"])
     newest = max(headers)
     driver = libraries / "libcuda.so.1"
     for version, folder in sorted(headers.items(), reverse=True):

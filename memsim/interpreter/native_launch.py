@@ -32,8 +32,8 @@ from memsim.state.address_spaces import (
 )
 from memsim.state.registers import to_array
 
-#: The library that `memsim.driver.native_build` makes of native/interpreter.c.
-LIBRARY = "libmemsim_interpreter.so"
+#: The libraries that `memsim.driver.native_build` makes of native/interpreter.c; one is for x86-64 only.
+PLAIN, WITH_AVX2 = "libmemsim_interpreter.so", "libmemsim_interpreter_avx2.so"
 #: Seconds after which Python looks for signals.
 SLICE = 0.1
 #: Atomics that blocks see of each other.
@@ -103,10 +103,12 @@ class Touched(NamedTuple):
 
 
 class NativeInterpreter:
-    """Runs launches whose kernels have operations for all that they do."""
+    """Runs launches whose kernels have operations for all that they do, by a library in a folder."""
 
-    def __init__(self, library: Path) -> None:
-        self._library = ctypes.CDLL(str(library))
+    def __init__(self, folder: Path) -> None:
+        self._library = ctypes.CDLL(str(folder / PLAIN))
+        if self._library.memsim_has_avx2() and (folder / WITH_AVX2).exists():
+            self._library = ctypes.CDLL(str(folder / WITH_AVX2))
         self._library.memsim_operations.restype = ctypes.c_char_p
         self._library.memsim_begin.argtypes = [ctypes.c_void_p]
         self._library.memsim_begin.restype = ctypes.c_void_p

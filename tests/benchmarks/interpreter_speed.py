@@ -19,7 +19,7 @@ from memsim.api.loading import load
 from memsim.api.running import Deaf, job_of, prepared_launch
 from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
-from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter
+from memsim.interpreter.native_launch import NativeInterpreter
 from memsim.job import Job
 from memsim.kernels import compiled_kernels
 
@@ -64,7 +64,7 @@ def seconds(job: Job, interpreter: NativeInterpreter | None) -> float:
 def main() -> None:
     folder = libraries()
     use_processor(folder)
-    interpreter = NativeInterpreter(folder / LIBRARY)
+    interpreter = NativeInterpreter(folder)
     rows = []
     for name, make in jobs():
         job = make()

@@ -16,7 +16,7 @@ from memsim.driver.native_build import libraries
 from memsim.errors import MemsimError
 from memsim.interpreter import native_launch
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import LIBRARY, NativeInterpreter, threads_of
+from memsim.interpreter.native_launch import NativeInterpreter, threads_of
 from memsim.kernels import compiled_kernels
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, random_kernel
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def interpreter() -> NativeInterpreter:
-    return NativeInterpreter(libraries() / LIBRARY)
+    return NativeInterpreter(libraries())
 
 
 def memory_after(job: Any, interpreter: NativeInterpreter | None) -> np.ndarray:
