@@ -18,6 +18,7 @@ from memsim.interpreter.vector_code import (
     ScratchPlace,
     VectorOperation,
 )
+from memsim.isa.program import Op
 from memsim.isa.readers import Answers
 from memsim.simt.code import Code
 from memsim.simt.dataflow import Dataflow
@@ -77,14 +78,22 @@ class OperationNames:
 
 #: State spaces in the order of native/interpreter.h.
 SPACES = ("global", "shared", "local", "generic", "constant")
-#: Lowered instructions of a kernel's launches, with what they were told of their launch.
-KnownOps = dict[int, tuple[Answers, LoweredInstruction]]
+
+
+class KnownInstructions:
+    """The lowered instructions of a kernel's launches, with what they were told of their launch; likewise why
+    there is none of one.
+    """
+
+    def __init__(self) -> None:
+        self.lowered: dict[int, tuple[Answers, LoweredInstruction]] = {}
+        self.refused: tuple[Answers, str] | None = None
 
 
 @lru_cache(maxsize=256)
-def known_of(dataflow: Dataflow) -> KnownOps:
-    """The lowered instructions of all launches of a kernel; none yet."""
-    return {}
+def known_of(dataflow: Dataflow) -> KnownInstructions:
+    """What is known of all launches of a kernel; nothing yet."""
+    return KnownInstructions()
 
 
 class LoweredKernel:
@@ -99,24 +108,32 @@ class LoweredKernel:
 
     def __init__(self, code: Code, names: OperationNames, has_clock: bool) -> None:
         self.code, self.names = code, names
-        program = code.program
-        known = known_of(code.dataflow)
         self.of_threads: list[str] = []
         self.banks: list[np.ndarray] = []
         self._tables: list[np.ndarray] = []
         self._slots: dict[int, int] = {}
         self._constants: dict[ConstantPlace, int] = {}
         self._accesses: list[tuple[AccessShape, int]] = []
-        instructions: list[LoweredInstruction] = []
-        for op in program.ops:
-            found = known.get(op.index)
-            if found is None or not code.binder.agrees(found[0]):
-                binder = code.binder.anew()
-                made = lowered(LoweredOp(op, binder, program.predicates, code.dataflow.meeting, has_clock))
-                both = LoweredInstruction(packed(made), packed(without_copies(made, names.words)))
-                known[op.index] = found = binder.asked, both
-            instructions.append(found[1])
-        self._assemble(instructions)
+        known = known_of(code.dataflow)
+        if known.refused is not None and code.binder.agrees(known.refused[0]):
+            raise NotLowered(known.refused[1])
+        self._assemble([self._lowered(op, known, has_clock) for op in code.program.ops])
+
+    def _lowered(self, op: Op, known: KnownInstructions, has_clock: bool) -> LoweredInstruction:
+        """That of a launch before if all that it was told is the same."""
+        code = self.code
+        found = known.lowered.get(op.index)
+        if found is not None and code.binder.agrees(found[0]):
+            return found[1]
+        binder = code.binder.anew()
+        try:
+            made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, has_clock))
+            both = LoweredInstruction(packed(made), packed(without_copies(made, self.names.words)))
+        except NotLowered as why:
+            known.refused = binder.asked, str(why)
+            raise
+        known.lowered[op.index] = binder.asked, both
+        return both
 
     def _assemble(self, instructions: list[LoweredInstruction]) -> None:
         basic_blocks = self.code.dataflow.basic_blocks

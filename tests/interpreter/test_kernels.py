@@ -128,8 +128,9 @@ def test_the_catalogue(name: str, interpreter: NativeInterpreter) -> None:
     ]
     job = spec.job(sizes)
     if "texld" in name:
-        with pytest.raises(NotLowered, match="TLD"):
-            memory_after(job, interpreter)
+        for _ in range(2):  # the second time it is known
+            with pytest.raises(NotLowered, match="TLD"):
+                memory_after(job, interpreter)
     else:
         assert_same(job, interpreter)
 
