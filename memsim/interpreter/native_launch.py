@@ -95,7 +95,7 @@ class Structure(ctypes.Structure):
     ]
 
 
-class Touched(NamedTuple):
+class TouchedAllocations(NamedTuple):
     """The allocations that a launch has accessed, and those that it has written, by name."""
 
     names: set[str]
@@ -116,7 +116,7 @@ class NativeInterpreter:
         self._library.memsim_end.argtypes = [ctypes.c_void_p]
         self.names = OperationNames(self._library.memsim_operations().decode())
 
-    def run(self, launch: PreparedLaunch, listener: Listener) -> Touched:
+    def run(self, launch: PreparedLaunch, listener: Listener) -> TouchedAllocations:
         """Executes all blocks of a launch of which everything is executed.
 
         Raises:
@@ -142,7 +142,7 @@ class NativeInterpreter:
             if part.fault:
                 raise _told(launch, part, listener)
         flags = np.bitwise_or.reduce(touched)
-        return Touched(
+        return TouchedAllocations(
             {one.name for one, flag in zip(buffers, flags) if flag},
             {one.name for one, flag in zip(buffers, flags) if flag & _WRITTEN},
         )

@@ -107,7 +107,7 @@ def test_two_kernels(folder: Folder) -> None:
     assert lines[4] == "Files: kernel_v4_colmajor.cu -> kernel_v4.cu"
     assert lines[6].split()[:2] == ["change", "line"]
     assert lines[7].startswith("improved  40 -> 43  ")
-    assert lines[7].split()[-2:] == ["32", "16"]
+    assert lines[7].split()[-3:] == ["32", "16", "-16"]
     assert max(map(len, lines[6:])) <= 100
     assert any(line.startswith("=  ") for line in lines)
     assert any(line.startswith("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_st.sum") for line in lines)

@@ -155,6 +155,7 @@ WRITERS = (
     "views/screen.py",
     "shown.py",
     "cli/output.py",
+    "cli/answered.py",  # again what was printed, as it was cleaned
 )
 ALONE = ("validate/standalone.py",)  # a program of its own for another machine
 
