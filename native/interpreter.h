@@ -4,14 +4,14 @@
 #include <stdint.h>
 
 #define LANES 32
+#define ALL 0xffffffffu
 
 typedef union {  // of a register only the first 128 bytes exist
   uint32_t w[LANES]; int32_t i[LANES]; float f[LANES];
   uint64_t W[LANES]; int64_t I[LANES]; double d[LANES];
 } Vector;
 
-// Operands are places in bytes; their upper bits say of what.
-enum { IN_REGISTERS, IN_SCRATCH, IN_CONSTANTS };
+// Operands are places in bytes; their upper bits say of what: registers, scratch vectors, constants.
 #define PLACE_BITS 24
 
 typedef struct {

@@ -23,7 +23,7 @@ from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import NativeInterpreter
+from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch
@@ -205,9 +205,7 @@ class Launches:
         launch = prepared_launch(job, everything=True, memory=memory)
         if self.interpreter is not None:
             with suppress(NotLowered):
-                touched = self.interpreter.run(launch, accessed)
-                accessed.names |= touched.names
-                accessed.written |= touched.written
+                self.interpreter.run(launch, accessed, TouchedAllocations(accessed.names, accessed.written))
                 return
         launch.finish(launch.run(accessed, allow_out_of_bounds=job.allow_out_of_bounds), accessed)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from memsim.interpreter.lowered_op import Goto, LoweredOp
-from memsim.interpreter.vector_code import Place, RegisterPlace, VectorOperation, constant
+from memsim.interpreter.vector_operations import Place, RegisterPlace, VectorOperation, constant
 from memsim.isa.op import Flow, Immediate, Predicate, Register, Trait
 from memsim.simt.control_graph import barrier_slot
 

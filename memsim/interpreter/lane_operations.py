@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered, OfThreads
 from memsim.interpreter.memory_operations import UPDATES
-from memsim.interpreter.vector_code import ZERO, Place, RegisterPlace, constant
+from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, constant
 from memsim.isa.op import Barrier, Predicate, Register, Special
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
 

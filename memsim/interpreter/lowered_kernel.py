@@ -11,7 +11,7 @@ import numpy as np
 from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
 from memsim.interpreter.lowering import lowered
 from memsim.interpreter.memory_operations import AccessShape
-from memsim.interpreter.vector_code import (
+from memsim.interpreter.vector_operations import (
     SCRATCH,
     ConstantPlace,
     RegisterPlace,
@@ -98,7 +98,7 @@ def known_of(dataflow: Dataflow) -> KnownInstructions:
 
 class LoweredKernel:
     """of_threads: names of special registers, tables of them in order. where: the first operation of each
-    instruction.
+    instruction. The operations have addresses of tables and constant banks, which live as long as this.
 
     Each basic block is there twice: for some lanes of a warp, and, behind all of these, for all of them.
 
@@ -109,7 +109,7 @@ class LoweredKernel:
     def __init__(self, code: Code, names: OperationNames, has_clock: bool) -> None:
         self.code, self.names = code, names
         self.of_threads: list[str] = []
-        self.banks: list[np.ndarray] = []
+        self._banks: list[np.ndarray] = []
         self._tables: list[np.ndarray] = []
         self._slots: dict[int, int] = {}
         self._constants: dict[ConstantPlace, int] = {}
@@ -242,7 +242,7 @@ class LoweredKernel:
                     row["uppers"][place] = self.register(slot + 1)
             if shape.bank is not None:
                 content = self.code.binder.whole(shape.bank).content
-                self.banks.append(content)
+                self._banks.append(content)
                 row["content"], row["bytes"] = content.ctypes.data, len(content)
         return found
 
@@ -254,7 +254,7 @@ def without_copies(operations: list[VectorOperation], words: set[str]) -> list[V
     """The operations for whole warps: results are computed in the registers that they are written to."""
     if any(one.name == "guard" for one in operations):
         return operations
-    found = list(operations)
+    found, left_out = list(operations), set[int]()
     for at, one in enumerate(operations):
         if one.name != "write" or not isinstance(one.a, ScratchPlace):
             continue
@@ -268,8 +268,8 @@ def without_copies(operations: list[VectorOperation], words: set[str]) -> list[V
             and not any(target in (other.a, other.b, other.c) for other in others)
         ):
             found[made] = operations[made]._replace(d=target)
-            found[at] = VectorOperation("none")
-    return [one for one in found if one.name != "none"]
+            left_out.add(at)
+    return [one for at, one in enumerate(found) if at not in left_out]
 
 
 def packed(operations: list[VectorOperation]) -> list[VectorOperation]:

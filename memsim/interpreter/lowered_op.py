@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memsim.interpreter.traced import NotTraced, Traced, TracedRegisters
-from memsim.interpreter.vector_code import ZERO, Place, RegisterPlace, VectorCode, VectorOperation
+from memsim.interpreter.vector_code import VectorCode
+from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, VectorOperation
 from memsim.isa.op import Operand, Predicate
 from memsim.isa.program import Op
 from memsim.isa.readers import Binder

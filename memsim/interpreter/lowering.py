@@ -17,7 +17,7 @@ from memsim.interpreter.lane_operations import lower_lanes
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered
 from memsim.interpreter.memory_operations import lower_memory
 from memsim.interpreter.traced import NotTraced, fused
-from memsim.interpreter.vector_code import VectorOperation
+from memsim.interpreter.vector_operations import VectorOperation
 from memsim.isa.op import Effect, Unsupported
 from memsim.simt.code import NEVER
 from memsim.state import rounding

@@ -10,7 +10,7 @@ import numpy as np
 
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered
 from memsim.interpreter.traced import Traced
-from memsim.interpreter.vector_code import Place
+from memsim.interpreter.vector_operations import Place
 from memsim.isa.atomics import atomic_shape, change_of
 from memsim.isa.memory_access import SPACES, address_of, consecutive_slots, register_count, shape_of
 from memsim.isa.op import Constant, Register, operand_of_kind

@@ -55,7 +55,8 @@ _SAID = {
     _LOST: "a branch to a place that is not an instruction, or a constant outside of its bank",
     _NO_MEMORY: "there is not enough memory for a block's registers",
 }
-_READ, _WRITTEN = 1, 2
+#: Of the flags of an allocation, as native/interpreter.h has them.
+_WRITTEN = 2
 
 
 class Structure(ctypes.Structure):
@@ -114,10 +115,17 @@ class NativeInterpreter:
         self._library.memsim_begin.restype = ctypes.c_void_p
         self._library.memsim_go_on.argtypes = [ctypes.c_void_p, ctypes.c_double]
         self._library.memsim_end.argtypes = [ctypes.c_void_p]
+        self._library.memsim_size.restype = ctypes.c_int64
         self.names = OperationNames(self._library.memsim_operations().decode())
 
-    def run(self, launch: PreparedLaunch, listener: Listener) -> TouchedAllocations:
+    def sizes_in_c(self, which: int) -> int:
+        """Bytes of an operation (0), an access (1) and a launch (2)."""
+        return int(self._library.memsim_size(which))
+
+    def run(self, launch: PreparedLaunch, listener: Listener, accessed: TouchedAllocations) -> None:
         """Executes all blocks of a launch of which everything is executed.
+
+        accessed: gets what it accesses, if it fails, too.
 
         Raises:
             NotLowered: the kernel does something for which there is no operation; nothing was executed.
@@ -136,16 +144,18 @@ class NativeInterpreter:
             part = Structure.from_buffer_copy(made)
             part.touched, part.accesses = flags.ctypes.data, accesses.ctypes.data
             parts.append(part)
-        self.execute(parts, launch.launch.blocks)
-        del kept
+        try:
+            self.execute(parts, launch.launch.blocks)
+        finally:
+            del kept
+            for one, flags in zip(buffers, np.bitwise_or.reduce(touched)):
+                if flags:
+                    accessed.names.add(one.name)
+                if flags & _WRITTEN:
+                    accessed.written.add(one.name)
         for part in parts:
             if part.fault:
                 raise _told(launch, part, listener)
-        flags = np.bitwise_or.reduce(touched)
-        return TouchedAllocations(
-            {one.name for one, flag in zip(buffers, flags) if flag},
-            {one.name for one, flag in zip(buffers, flags) if flag & _WRITTEN},
-        )
 
     def execute(self, parts: Sequence[Structure], blocks: int) -> None:
         """Runs so many blocks, each by the thread that comes to it, until one has a fault.

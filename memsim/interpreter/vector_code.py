@@ -6,50 +6,19 @@ time: `low` and `whole` are the two ways of getting a number.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from memsim.interpreter.traced import BOOL, INT64, NotTraced, Traced, limits
-
-#: Vectors that an instruction may need at once, beside registers and constants.
-SCRATCH = 256
-
-
-class RegisterPlace(NamedTuple):
-    """A register of the warp."""
-
-    slot: int
-
-
-class ScratchPlace(NamedTuple):
-    """An intermediate result."""
-
-    number: int
-
-
-class ConstantPlace(NamedTuple):
-    """The same number in each lane: its bits in words of this many bytes."""
-
-    bits: int
-    size: int
-
-
-Place = RegisterPlace | ScratchPlace | ConstantPlace
-ZERO = ConstantPlace(0, 4)
-
-
-class VectorOperation(NamedTuple):
-    """As `Operation` of native/interpreter.h; places are not numbers yet. n, c: or what becomes one."""
-
-    name: str
-    d: Place | None = None
-    a: Place | None = None
-    b: Place | None = None
-    c: Any = None
-    k: int = 0
-    n: Any = 0
-
+from memsim.interpreter.vector_operations import (
+    ZERO,
+    Place,
+    RegisterPlace,
+    ScratchPlace,
+    VectorOperation,
+    constant,
+)
 
 _INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), (0, (1 << 32) - 1)
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
@@ -331,13 +300,8 @@ class VectorCode:
                 return self.emit("mul_i_I", *map(self.low, operands))
             if all(within(one, _UINT32) for one in operands):
                 return self.emit("mul_w_W", *map(self.low, operands))
-        if name not in ("bitwise_count",) and self._is_narrow(value) and name != "absolute":
-            if (name in ("right_shift",) and not self._is_narrow(operands[0])) or (
-                name in _ENDS and not all(map(self._is_narrow, operands))
-            ):
-                pass
-            else:
-                return self._extended(value)
+        if self._is_narrow(value) and self._is_of_words(value):
+            return self._extended(value)
         places = tuple(self.long(one) for one in operands)
         if name in _SUMS or name in _BITWISE:
             return self.emit(f"{(_SUMS | _BITWISE)[name]}_W", *places)
@@ -351,6 +315,15 @@ class VectorCode:
             short = {"invert": "not_W", "negative": "neg_W", "absolute": "abs_I", "bitwise_count": "popc_W"}
             return self.emit(short[name], places[0])
         raise NotTraced(name)
+
+    def _is_of_words(self, value: Traced) -> bool:
+        """Whether the low words of the operands are enough for that of a number."""
+        name, operands = value.name, value.operands
+        if name in ("bitwise_count", "absolute"):
+            return False
+        if name == "right_shift":
+            return self._is_narrow(operands[0])
+        return name not in _ENDS or all(map(self._is_narrow, operands))
 
     def _joined(self, low: Any, high: Any) -> Place | None:
         """Two words as one number: of the upper one only that it is a multiple of 2**32 is known."""
@@ -414,13 +387,3 @@ def _power_of_two(value: Any) -> int:
         return 0
     number = int(value)
     return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else 0
-
-
-def constant(value: Any, size: int) -> ConstantPlace:
-    """A number in words of `size` bytes: of an integer the low ones, of a float its bits."""
-    if isinstance(value, (np.floating, float)):
-        array = np.asarray(value)
-        bits = int(array.view(f"u{array.dtype.itemsize}"))
-        return ConstantPlace(bits, 8 if array.dtype.itemsize == 8 else 4)
-    wide = 8 if size == 8 else 4
-    return ConstantPlace(int(value) & ((1 << 8 * wide) - 1), wide)

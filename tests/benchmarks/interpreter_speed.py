@@ -19,7 +19,7 @@ from memsim.api.loading import load
 from memsim.api.running import Deaf, job_of, prepared_launch
 from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
-from memsim.interpreter.native_launch import NativeInterpreter
+from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
 from memsim.job import Job
 from memsim.kernels import compiled_kernels
 
@@ -57,7 +57,7 @@ def seconds(job: Job, interpreter: NativeInterpreter | None) -> float:
     if interpreter is None:
         launch.run(Deaf())
     else:
-        interpreter.run(launch, Deaf())
+        interpreter.run(launch, Deaf(), TouchedAllocations(set(), set()))
     return time.process_time() - began
 
 

@@ -16,7 +16,7 @@ from memsim.driver.native_build import libraries
 from memsim.errors import MemsimError
 from memsim.interpreter import native_launch
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import NativeInterpreter, threads_of
+from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations, threads_of
 from memsim.kernels import compiled_kernels
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, random_kernel
@@ -37,7 +37,7 @@ def memory_after(job: Any, interpreter: NativeInterpreter | None) -> np.ndarray:
     if interpreter is None:
         launch.run(Deaf())
     else:
-        interpreter.run(launch, Deaf())
+        interpreter.run(launch, Deaf(), TouchedAllocations(set(), set()))
     found: np.ndarray = launch.memory.space("global").data
     return found
 
@@ -151,6 +151,15 @@ def test_atomics_are_executed_in_one_order(kernels: Any) -> None:
 
     assert threads("atomics") == threads("waits") == 1
     assert threads("barriers") >= 1
+
+
+def test_what_was_accessed_is_known_of_a_launch_that_fails(interpreter: NativeInterpreter) -> None:
+    """A launch that is remembered must not count on what another one has changed before its fault."""
+    kernel, y = load(HERE / "wrong.cu")["misaligned"], np.zeros(4096, np.int32)
+    accessed = TouchedAllocations(set(), set())
+    with pytest.raises(MemsimError, match="misaligned"):
+        interpreter.run(prepared_launch(job_of(kernel, 1, 64, [y]), everything=True), Deaf(), accessed)
+    assert accessed == ({"y"}, {"y"})
 
 
 def test_a_fault_ends_all_threads(interpreter: NativeInterpreter, monkeypatch: pytest.MonkeyPatch) -> None:

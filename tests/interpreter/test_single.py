@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import re
 import shutil
@@ -13,8 +14,9 @@ import numpy as np
 import pytest
 
 from memsim.driver.native_build import libraries
+from memsim.interpreter.lowered_kernel import ACCESS, OPERATION
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import PLAIN, NativeInterpreter
+from memsim.interpreter.native_launch import PLAIN, NativeInterpreter, Structure
 from memsim.isa.op import PREDICATE, SLOTS, Effect, slots_of
 from memsim.isa.readers import Binder
 from memsim.sass.decode import decode, meaning_of_text
@@ -100,6 +102,11 @@ def given_for(text: str, seed: int) -> dict[int, np.ndarray]:
         else:
             given[slot] = words_of(text, chance)
     return given
+
+
+def test_structures_are_as_large_as_in_c(interpreter: NativeInterpreter) -> None:
+    ours = OPERATION.itemsize, ACCESS.itemsize, ctypes.sizeof(Structure)
+    assert ours == tuple(map(interpreter.sizes_in_c, range(3)))
 
 
 def nan_in_both(text: str, *results: dict[int, np.ndarray]) -> np.ndarray:

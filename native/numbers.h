@@ -1,0 +1,48 @@
+// Conversions that C and the operations of vectors.h lack.
+#pragma once
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static int32_t exponent_of(double x) { int e; frexp(x, &e); return isfinite(x) ? e : 0; }
+
+// x * 2**y, by one exact product where the power is a normal number.
+static inline double scaled(double x, int32_t y) {
+  uint64_t bits = (uint64_t)(y + 1023) << 52;
+  double power;
+  memcpy(&power, &bits, 8);
+  return y >= -1022 && y <= 1023 ? x * power : ldexp(x, y);
+}
+
+static double fraction_of(double x) { int e; return frexp(x, &e); }
+
+static float float_of_half(uint32_t h) {
+  uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff, bits;
+  if (exponent == 31) bits = 0x7f800000u | fraction << 13;
+  else if (exponent) bits = (exponent + 112) << 23 | fraction << 13;
+  else { float tiny = (float)fraction * 0x1p-24f; memcpy(&bits, &tiny, 4); }
+  bits |= sign;
+  float x; memcpy(&x, &bits, 4); return x;
+}
+
+// float64 to float16, rounded once to nearest even; a NaN keeps the upper bits of its fraction.
+static uint32_t half_of_double(double x) {
+  uint64_t bits; memcpy(&bits, &x, 8);
+  uint32_t sign = bits >> 48 & 0x8000u;
+  double size = fabs(x);
+  if (x != x) { uint32_t f = bits >> 42 & 0x3ff; return sign | 0x7c00u | (f ? f : 1); }
+  if (size >= 65520.0) return sign | 0x7c00u;
+  if (size < 0x1p-14) return sign | (uint32_t)rint(size * 0x1p24);
+  uint64_t magnitude = bits & 0x7fffffffffffffffull, low = magnitude & ((1ull << 42) - 1), cut = magnitude >> 42;
+  cut += low > 1ull << 41 || (low == 1ull << 41 && (cut & 1));
+  return sign | (uint32_t)(cut - ((1023ull - 15) << 10));
+}
+static uint32_t half_of_float(float x) { return half_of_double(x); }
+
+static uint32_t next_half(uint32_t x, uint32_t y) {
+  float from = float_of_half(x), to = float_of_half(y);
+  if (from != from || to != to) return 0x7fff;
+  if (from == to) return y;
+  if (from == 0) return (y & 0x8000u) | 1;
+  return (to > from) == (from > 0) ? x + 1 : x - 1;
+}

@@ -1,0 +1,279 @@
+// What the lanes of a warp do to memory: loads, stores, copies, atomics; each lane is checked.
+#pragma once
+#include <math.h>
+#include <string.h>
+
+#include "numbers.h"
+#include "warp_groups.h"
+
+static uint8_t *in_global(Machine *machine, uint64_t address, uint32_t width, int kind) {
+  Launch *launch = machine->launch;
+  int64_t at = machine->allocation;
+  if (!(at >= 0 && address >= launch->starts[at] && address + width <= launch->ends[at])) {
+    int64_t low = 0, high = launch->allocations;
+    while (low < high) {
+      int64_t middle = (low + high) / 2;
+      if (launch->starts[middle] <= address) low = middle + 1; else high = middle;
+    }
+    at = low - 1;
+    if (at < 0 || address + width > launch->ends[at]) { launch->fault = OUTSIDE; return 0; }
+    machine->allocation = at;
+  }
+  launch->touched[at] |= kind;
+  if (address & (width - 1)) { launch->fault = MISALIGNED; return 0; }
+  return launch->global + (address - launch->global_base);
+}
+
+// Where the bytes of a lane's access are; 0 with a fault if nowhere. kind: 1 for reads, 2 for writes, 3.
+static inline uint8_t *locate(Machine *machine, Warp *warp, int space, uint64_t address, uint32_t width, int lane, int kind) {
+  Launch *launch = machine->launch;
+  if (space == GENERIC) {
+    if (address - launch->shared_window < launch->window_size) { space = SHARED; address -= launch->shared_window; }
+    else if (address - launch->local_window < launch->window_size) { space = LOCAL; address -= launch->local_window; }
+    else if (address >= launch->constant_window && address < launch->constant_window + launch->window_size && kind == 1) {
+      if (address & (width - 1)) { launch->fault = MISALIGNED; return 0; }
+      if (address - launch->constant_window + width <= (uint64_t)launch->window_bytes)
+        return (uint8_t *)launch->window + (address - launch->constant_window);
+      if (address >= launch->parameter_window && address - launch->parameter_window + width <= (uint64_t)launch->parameters_bytes)
+        return (uint8_t *)launch->parameters + (address - launch->parameter_window);
+      launch->fault = OUTSIDE; return 0;
+    } else space = GLOBAL;
+  }
+  if (space == GLOBAL) return in_global(machine, address, width, kind);
+  int64_t at = space == SHARED ? (int64_t)(address & 0xffffff) : (int64_t)(int32_t)address;
+  if (at & (width - 1)) { launch->fault = MISALIGNED; return 0; }
+  if (space == SHARED) {
+    if (at < launch->shared_base || at + width > launch->shared_end) { launch->fault = OUTSIDE; return 0; }
+    return machine->block->shared + (at - launch->shared_base);
+  }
+  if (at < 0 || at + width > launch->local_bytes) { launch->fault = OUTSIDE; return 0; }
+  return warp->local + lane * launch->local_bytes + at;
+}
+
+static inline uint32_t *register_at(Warp *warp, int32_t place) { return (uint32_t *)(warp->registers + place); }
+
+// Where the lanes of a warp access memory, if that is quickly known: all in one allocation, or in shared memory.
+// Returns what to add to an address; 0 if it is not. bits: of the addresses that are not those of memory.
+static inline intptr_t together(Machine *machine, const Access *access, const Vector *address, uint32_t width, int kind, uint64_t *bits) {
+  Launch *launch = machine->launch;
+  int64_t start, room, wrong = 0;
+  uint64_t odd = 0, kept = ~0ull;
+  intptr_t to;
+  if (access->space == SHARED) {
+    start = launch->shared_base, room = launch->shared_end - start - width, kept = 0xffffff;
+    to = (intptr_t)machine->block->shared - start;
+  } else {
+    int64_t at = machine->allocation;
+    if (access->space == LOCAL || access->space == CONSTANT || at < 0) return 0;
+    start = (int64_t)launch->starts[at], room = (int64_t)launch->ends[at] - start - width;
+    to = (intptr_t)launch->global - (intptr_t)launch->global_base;
+  }
+  if (room < 0) return 0;
+  for (int l = 0; l < LANES; l++) {
+    int64_t offset = (int64_t)(address->W[l] & kept) - start;
+    wrong |= offset | (room - offset);
+    odd |= address->W[l];
+  }
+  if (wrong < 0 || odd & (width - 1)) return 0;
+  if (access->space != SHARED) launch->touched[machine->allocation] |= kind;
+  *bits = kept;
+  return to;
+}
+
+static int load(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t active) {
+  uint32_t width = access->size * access->count;
+  if (access->space == CONSTANT) {
+    for (uint32_t left = active; left; left &= left - 1) {
+      int l = __builtin_ctz(left);
+      uint32_t at = (uint32_t)address->I[l];
+      if (at & (width - 1)) { machine->launch->fault = MISALIGNED; return 0; }
+      if ((int64_t)at + width > access->bytes) { machine->launch->fault = LOST; return 0; }
+      const uint8_t *from = access->content + at;
+      for (int i = 0; i < access->count; i++) {
+        if (access->registers[i] < 0) continue;
+        uint32_t word = 0;
+        memcpy(&word, from + i * access->size, access->size);
+        if (access->is_signed) word = access->size == 1 ? (uint32_t)(int8_t)word : (uint32_t)(int16_t)word;
+        register_at(warp, access->registers[i])[l] = word;
+      }
+    }
+    return 1;
+  }
+  uint64_t kept;
+  intptr_t base;
+  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 1, &kept))) {
+    Vector words[2];
+    for (int l = 0; l < LANES; l++) {
+      const uint8_t *at = (const uint8_t *)((address->W[l] & kept) + base);
+      if (access->count == 1) memcpy(&words[0].w[l], at, 4);
+      else if (access->count == 2) memcpy(&words[0].W[l], at, 8);
+      else { memcpy(&words[0].W[l], at, 8); memcpy(&words[1].W[l], at + 8, 8); }
+    }
+    for (int i = 0; i < access->count; i++) {
+      if (access->registers[i] < 0) continue;
+      uint32_t *to = register_at(warp, access->registers[i]);
+      if (access->count == 1) memcpy(to, words[0].w, 4 * LANES);
+      else for (int l = 0; l < LANES; l++) to[l] = words[i / 2].W[l] >> 32 * (i & 1);
+    }
+    return 1;
+  }
+  // Addresses first: a register of them may be written.
+  const uint8_t *from[LANES];
+  for (uint32_t left = active; left; left &= left - 1) {
+    int l = __builtin_ctz(left);
+    if (!(from[l] = locate(machine, warp, access->space, address->W[l], width, l, 1))) return 0;
+  }
+  if (access->size == 4)
+    for (int i = 0; i < access->count; i++) {
+      if (access->registers[i] < 0) continue;
+      uint32_t *to = register_at(warp, access->registers[i]);
+      if (active == ALL) for (int l = 0; l < LANES; l++) memcpy(to + l, from[l] + 4 * i, 4);
+      else for (uint32_t left = active; left; left &= left - 1) { int l = __builtin_ctz(left); memcpy(to + l, from[l] + 4 * i, 4); }
+    }
+  else if (access->registers[0] >= 0)
+    for (uint32_t left = active; left; left &= left - 1) {
+      int l = __builtin_ctz(left);
+      uint32_t word = 0;
+      memcpy(&word, from[l], access->size);
+      if (access->is_signed) word = access->size == 1 ? (uint32_t)(int8_t)word : (uint32_t)(int16_t)word;
+      register_at(warp, access->registers[0])[l] = word;
+    }
+  return 1;
+}
+
+static int store(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t active) {
+  uint32_t width = access->size * access->count;
+  uint64_t kept;
+  intptr_t base;
+  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 2, &kept))) {
+    for (int i = 0; i < access->count; i++) {
+      static const uint32_t zeros[LANES];
+      const uint32_t *of = access->registers[i] < 0 ? zeros : register_at(warp, access->registers[i]);
+      for (int l = 0; l < LANES; l++) memcpy((uint8_t *)((address->W[l] & kept) + base) + 4 * i, of + l, 4);
+    }
+    return 1;
+  }
+  for (uint32_t left = active; left; left &= left - 1) {
+    int l = __builtin_ctz(left);
+    uint8_t *to = locate(machine, warp, access->space, address->W[l], width, l, 2);
+    if (!to) return 0;
+    for (int i = 0; i < access->count; i++) {
+      uint32_t word = access->registers[i] < 0 ? 0 : register_at(warp, access->registers[i])[l];
+      memcpy(to + i * access->size, &word, access->size);
+    }
+  }
+  return 1;
+}
+
+// cp.async: from global memory (b) to shared memory (a); lanes without `reads` write zeros.
+static int copy(Machine *machine, Warp *warp, const Access *access, const Vector *into, const Vector *origin, uint32_t active, uint32_t reads) {
+  uint32_t width = access->size * access->count;
+  for (uint32_t left = active; left; left &= left - 1) {
+    int l = __builtin_ctz(left);
+    uint8_t *to = locate(machine, warp, SHARED, into->W[l], width, l, 2);
+    if (!to) return 0;
+    uint32_t missing = access->operation ? origin->W[l] & (width - 1) : 0;
+    if (!(reads >> l & 1)) { memset(to, 0, width); continue; }
+    const uint8_t *from = locate(machine, warp, GLOBAL, origin->W[l] - missing, width, l, 1);
+    if (!from) return 0;
+    memcpy(to, from, width);
+    memset(to + width - missing, 0, missing);
+  }
+  return 1;
+}
+
+// Matrices of 8 rows of 16 bytes (PTX ISA, ldmatrix): row i of matrix m lies at the address of lane 8 m + i.
+static int matrices(Machine *machine, Warp *warp, const Access *access, const Vector *address, int stores) {
+  uint8_t *row[LANES];
+  for (int l = 0; l < 8 * access->count; l++)
+    if (!(row[l] = locate(machine, warp, SHARED, address->W[l], 16, l, 1 + stores))) return 0;
+  for (int m = 0; m < access->count; m++) {
+    if (access->registers[m] < 0 && !stores) continue;
+    uint32_t words[LANES];
+    if (stores && access->registers[m] >= 0) memcpy(words, register_at(warp, access->registers[m]), sizeof words);
+    else memset(words, 0, sizeof words);
+    for (int l = 0; l < LANES; l++)
+      for (int half = 0; half < 2; half++) {
+        uint8_t *at = access->operation ? row[8 * m + l % 4 * 2 + half] + 2 * (l / 4) : row[8 * m + l / 4] + 4 * (l % 4) + 2 * half;
+        uint16_t piece = words[l] >> 16 * half;
+        if (stores) memcpy(at, &piece, 2);
+        else { memcpy(&piece, at, 2); words[l] |= (uint32_t)piece << 16 * half; }
+      }
+    if (!stores) memcpy(register_at(warp, access->registers[m]), words, sizeof words);
+  }
+  return 1;
+}
+
+enum { ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC };
+enum { U32, S32, U64, S64, F32, F64, F32_FLUSHED, HALVES };
+
+static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+static float f_of(uint32_t w) { float f; memcpy(&f, &w, 4); return f; }
+static uint32_t w_of(float f) { uint32_t w; memcpy(&w, &f, 4); return w; }
+
+static uint32_t changed_half(uint32_t old, uint32_t b) {
+  return half_of_double((double)float_of_half(old) + (double)float_of_half(b));
+}
+
+static uint64_t changed(int operation, int type, uint64_t old, uint64_t b, uint64_t c) {
+  if (type == F32 && operation == ADD) return w_of(f_of((uint32_t)old) + f_of((uint32_t)b));
+  if (type == F32_FLUSHED) return w_of(flushed(flushed(f_of((uint32_t)old)) + flushed(f_of((uint32_t)b))));
+  if (type == HALVES) return changed_half(old & 0xffff, b & 0xffff) | changed_half(old >> 16 & 0xffff, b >> 16 & 0xffff) << 16;
+  if (type == F64 && operation == ADD) { double x, y; memcpy(&x, &old, 8); memcpy(&y, &b, 8); x += y; memcpy(&old, &x, 8); return old; }
+  switch (operation) {
+    case ADD: return old + b;
+    case AND: return old & b;
+    case OR: return old | b;
+    case XOR: return old ^ b;
+    case EXCH: return b;
+    case CAS: return old == b ? c : old;
+    case INC: return old >= b ? 0 : old + 1;
+    case DEC: return old == 0 || old > b ? b : old - 1;
+  }
+  int is_less = type == S32 ? (int32_t)old < (int32_t)b : type == S64 ? (int64_t)old < (int64_t)b : old < b;
+  return is_less == (operation == MIN) ? old : b;
+}
+
+static uint64_t operand(Warp *warp, const Access *access, int which, int l) {
+  int32_t place = access->operands[which];
+  if (place == -2) return 1;
+  if (place < 0) return 0;
+  uint64_t found = register_at(warp, place)[l];
+  if (access->uppers[which] >= 0) found |= (uint64_t)register_at(warp, access->uppers[which])[l] << 32;
+  return found;
+}
+
+// access->answer: -1, or a register of truths: whether the atomic was performed; is_signed: a compare-and-swap
+// that tells whether it has swapped, and is tried by the first lane of each bank.
+static int atomic(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t active) {
+  Launch *launch = machine->launch;
+  uint64_t old[LANES] = {0};
+  uint32_t done = 0, tried = active, width = access->size;
+  if (access->is_signed)
+    for (int l = 0; l < LANES; l++) {
+      int banks = LANES * 4 / width;
+      for (int o = l / banks * banks; o < l; o++)
+        if (active >> l & active >> o & 1 && address->W[l] / width % banks == address->W[o] / width % banks) tried &= ~(1u << l);
+    }
+  for (uint32_t left = tried; left; left &= left - 1) {
+    int l = __builtin_ctz(left);
+    int is_shared = access->space == GENERIC && address->W[l] - launch->shared_window < launch->window_size;
+    if (access->answer >= 0 && !access->is_signed && is_shared) continue;
+    uint8_t *at = locate(machine, warp, access->space, address->W[l], width, l, 3);
+    if (!at) return 0;
+    memcpy(&old[l], at, width);
+    uint64_t b = operand(warp, access, 0, l);
+    uint64_t now = changed(access->operation, access->type, old[l], b, operand(warp, access, 1, l));
+    memcpy(at, &now, width);
+    if (!access->is_signed || old[l] == b) done |= 1u << l;
+  }
+  if (access->answer >= 0)
+    for (uint32_t left = active; left; left &= left - 1) { int l = __builtin_ctz(left); register_at(warp, access->answer)[l] = done >> l & 1; }
+  uint32_t written = access->is_signed ? active : done;
+  for (int i = 0; i < 2; i++)
+    for (uint32_t left = access->registers[i] < 0 ? 0 : written; left; left &= left - 1) {
+      int l = __builtin_ctz(left);
+      register_at(warp, access->registers[i])[l] = access->is_signed ? (i == 0 && done >> l & 1) : (uint32_t)(old[l] >> 32 * i);
+    }
+  return 1;
+}
