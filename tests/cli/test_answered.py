@@ -13,16 +13,8 @@ from memsim.cli import cli, run
 from memsim.cli.options import open_cache
 from memsim.simt.prepared_launch import PreparedLaunch
 from tests.cli.test_imports import imported
+from tests.cli.test_passed import SOURCE
 
-SOURCE = """\
-#include "stride.cuh"
-extern "C" __global__ void copy(const int *index, float *out) {
-    __shared__ float tile[1024];
-    tile[threadIdx.x * STRIDE % 1024] = threadIdx.x;
-    __syncthreads();
-    out[index[threadIdx.x] % 64] = tile[threadIdx.x];
-}
-"""
 LAUNCH = ("copy.cu", "--grid", "1", "--block", "64", "--arg", "@index.npy", "--arg", "f32[64]")
 
 Asked = Callable[..., tuple[int, str, str]]
