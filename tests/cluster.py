@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import pytest
 
@@ -27,7 +27,7 @@ def scheduler() -> Iterator[str]:
 
 @contextmanager
 def mortal(allowed_failures: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    """The address of a scheduler whose workers are processes, and what kills one of them.
+    """The address of a scheduler whose workers are processes, and what kills the first of them.
 
     allowed_failures: deaths of workers after which what they did is not tried again.
     """
@@ -39,11 +39,13 @@ def mortal(allowed_failures: int) -> Iterator[tuple[str, Callable[[], None]]]:
         distributed.LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", protocol="tcp", silence_logs=50
         ) as cluster,
-        distributed.Client(cluster) as client,
     ):
-        numbers = list(client.run(os.getpid).values())
+        first = cluster.workers[0]  # its nanny, which starts another process when one dies
 
         def kill() -> None:
-            os.kill(numbers[0], signal.SIGKILL)
+            # It may be dead already: its scheduler has not heard of it, or another has not started.
+            if (number := first.pid) is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(number, signal.SIGKILL)
 
         yield cluster.scheduler_address, kill
