@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import replace
 
 from memsim.arch import arch_of_code
 from memsim.isa.executable import Executable
 from memsim.isa.op import Effect
+from memsim.isa.program import Op
 from memsim.simt.bounds import Origins
 from memsim.simt.placed_arithmetic import PlacedSources
 from memsim.simt.placed_values import decided_by_places
@@ -26,17 +27,25 @@ def reasons_of_places(
     constants: Mapping[int, Iterable[int]],
     pointers: Mapping[tuple[int, int], Mapping[Hashable, str]],
     reached: Container[int],
-) -> Iterator[str]:
-    """Why counts depend on where arrays, functions or the stack lie in memory; call it after the launch.
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Why counts depend on where arrays, functions or the stack lie in memory, and why they may; call it
+    after the launch.
 
     constants, pointers: what was read, as `LoadedValues`. reached: the instructions that warps came to.
     """
     sources = replace(sources_of(kernel, origins, memory), indexed=constants, loaded=pointers)
-    found = decided_by_places(origins.dataflow, sources, reached)
-    for op, names in found:
-        what = "the branch" if op.effect is Effect.CONTROL else "the address"
-        verb = "lie" if len(names) > 1 else "lies"
-        yield f"where {' and '.join(sorted(names))} {verb} in memory decides {what} at {op.where}"
+    perhaps = decided_by_places(origins.dataflow, sources, reached, cautious=True)
+    found = decided_by_places(origins.dataflow, sources, reached) if perhaps else []
+    certain = {op.index for op, _ in found}
+    doubts = [(op, names) for op, names in perhaps if op.index not in certain]
+    return tuple(map(_reason, found)), tuple(map(_reason, doubts))
+
+
+def _reason(decided: tuple[Op, frozenset[str]]) -> str:
+    op, names = decided
+    what = "the branch" if op.effect is Effect.CONTROL else "the address"
+    verb = "lie" if len(names) > 1 else "lies"
+    return f"where {' and '.join(sorted(names))} {verb} in memory decides {what} at {op.where}"
 
 
 def sources_of(kernel: Executable, origins: Origins, memory: Memory) -> PlacedSources:

@@ -111,10 +111,15 @@ def memory_of(
     arguments: Sequence[Any],
     names: Sequence[str],
     memory: Memory | None = None,
+    *,
+    moved: int = 0,
 ) -> Memory:
-    """Memory, new if none is given, with the kernel's shared arrays and the module's variables placed."""
+    """Memory, new if none is given, with the kernel's shared arrays and the module's variables placed.
+
+    moved: as `Memory`.
+    """
     if memory is None:
-        memory = Memory(list(arrays_of(names, arguments)), kernel.shared_base)
+        memory = Memory(list(arrays_of(names, arguments)), kernel.shared_base, moved)
     shared = memory.layouts["shared"]
     for name, address, size in kernel.shared:
         shared.add(name, address, size)

@@ -45,15 +45,17 @@ IN_MEMORY = "the arrays of loaded pointers"
 
 
 def decided_by_places(
-    graph: Dataflow, sources: PlacedSources, reached: Container[int]
+    graph: Dataflow, sources: PlacedSources, reached: Container[int], *, cautious: bool = False
 ) -> list[tuple[Op, frozenset[str]]]:
     """The accesses and the control flow that depend on where something lies, and the names of that.
 
-    reached: the instructions that warps came to. Call it after `graph.needed`.
+    reached: the instructions that warps came to. cautious: also those that do so only if a register that
+    holds a pointer on one way to a place, and a number on another, is read as both; or if a word that is
+    loaded is half of a pointer. Call it after `graph.needed`.
     """
     stored = StoredPlaces()
     while True:
-        found = _Followed(graph, sources, stored, reached)
+        found = _Followed(graph, sources, stored, reached, cautious)
         found.run()
         if found.stored == stored:
             return [(graph.ops[at], names) for at, names in sorted(found.decided.items()) if at in reached]
@@ -64,10 +66,11 @@ def decided_by_places(
 class StoredPlaces:
     """Where in memory numbers are that depend on places, by the names of these.
 
-    pointers: what the pointers point to that are stored, by name.
+    pointers: what the pointers point to that are stored, by name. halves: where these are.
     """
 
     places: frozenset[tuple[str, int]] = frozenset()
+    halves: frozenset[tuple[str, int]] = frozenset()
     names: frozenset[str] = frozenset()
     pointers: frozenset[str] = frozenset()
 
@@ -77,9 +80,11 @@ class PlacedSlots:
     """What registers hold at a place of the program.
 
     slots: that of registers that depend on places. under: by guard, what those hold in its lanes that were
-    written under it. since: by predicate register the instruction that wrote it.
+    written under it. since: by predicate register the instruction that wrote it. cautious: as
+    `decided_by_places`.
     """
 
+    cautious: bool
     slots: State = field(default_factory=dict)
     under: dict[Predicate, State] = field(default_factory=dict)
     since: dict[int, int] = field(default_factory=dict)
@@ -92,6 +97,7 @@ class PlacedSlots:
     def at(self, live: int) -> PlacedSlots:
         """A copy with these slots."""
         return PlacedSlots(
+            self.cautious,
             {slot: value for slot, value in _those(self.slots, live).items() if value is not None},
             {
                 guard: _those(slots, live)
@@ -131,7 +137,15 @@ class PlacedSlots:
         for slot, value in values.items():
             both = [before[slot], value]
             key = "under", guard, self.since.get(guard.slot or 0, -1), sums_of(both)
-            self.set(slot, _on_ways(key, both))
+            self.set(slot, self.on_ways(key, both))
+
+    def on_ways(self, key: Hashable, values: list[Value]) -> Value:
+        """What a register holds that was written on several ways, or in some lanes.
+
+        If it is a pointer on one of them and a number on another, it is one that is used again: a number.
+        """
+        is_mixed = None in values and sums_of(values) is not None
+        return None if is_mixed and not self.cautious else one_of_values(key, values)
 
     def set(self, slot: int, value: Value) -> None:
         """A slot holds a value in all lanes."""
@@ -139,14 +153,6 @@ class PlacedSlots:
             self.slots.pop(slot, None)
         else:
             self.slots[slot] = value
-
-
-def _on_ways(key: Hashable, values: list[Value]) -> Value:
-    """What a register holds that was written on several ways, or in some lanes.
-
-    If it is a pointer on one of them and a number on another, it is one that is used again: a number.
-    """
-    return None if None in values and sums_of(values) is not None else one_of_values(key, values)
 
 
 def _those(slots: dict[int, Kept], live: int) -> dict[int, Kept]:
@@ -162,8 +168,14 @@ class _Followed:
     """One iteration; `stored` may grow."""
 
     def __init__(
-        self, graph: Dataflow, sources: PlacedSources, stored: StoredPlaces, reached: Container[int]
+        self,
+        graph: Dataflow,
+        sources: PlacedSources,
+        stored: StoredPlaces,
+        reached: Container[int],
+        cautious: bool,
     ) -> None:
+        self.cautious = cautious
         self.graph = graph
         self.reached = reached
         self.sources = sources
@@ -230,13 +242,13 @@ class _Followed:
         if len(ways) == 1:
             found = ways[0].at(-1)
         else:
-            found = PlacedSlots()
+            found = PlacedSlots(self.cautious)
             names: dict[tuple[object, ...], int] = {}
             for slot in sorted(set().union(*(way.slots for way in ways))):
                 values = [way.slots.get(slot) for way in ways]
                 sums = sums_of(values)
                 number = slot if sums is None else names.setdefault(sums, slot)
-                found.set(slot, _on_ways(("joined", place, number), values))
+                found.set(slot, found.on_ways(("joined", place, number), values))
             for slot in set().union(*(way.since for way in ways)):
                 since = {way.since.get(slot, -1) for way in ways}
                 found.since[slot] = since.pop() if len(since) == 1 else -2 - place[0]
@@ -311,6 +323,8 @@ class _Followed:
             stored += found
         elif count >= 2:
             found = [word for pair in range(count // 2) for word in self._loaded(op.index, pair)]
+        elif self.cautious and count and meet(reads, self.stored.halves):
+            found = [Placed(None, False, 0, self.stored.pointers)]
         if stored:
             self._store(self.graph.places_written(op), stored)
         return found
@@ -338,6 +352,7 @@ class _Followed:
         both = [word.high for word in words] == [False, True] * (len(words) // 2)
         if len(words) == len(values) and (both or all(space == LOCAL for space, _ in places)):
             self.stored.pointers |= names_of(values)
+            self.stored.halves |= places
         else:
             self.stored.places |= places
             self.stored.names |= names_of(values)

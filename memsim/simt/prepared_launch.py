@@ -182,8 +182,8 @@ class PreparedLaunch:
     order are told when lanes come there. `names` are the
     parameters' names in the source, for messages. `max_steps`: as `MAX_STEPS`. `arch`: the chip; the code
     must be compiled for it. `memory`: that of the launch, if its global memory is there already, and
-    arguments are addresses in it; the kernel's own parts are placed in it. is_regular: a few blocks have
-    shown that all do the same.
+    arguments are addresses in it; the kernel's own parts are placed in it. `moved`: as `Memory`. is_regular:
+    a few blocks have shown that all do the same.
 
     Raises:
         MemsimError: arguments or launch that do not match.
@@ -202,20 +202,34 @@ class PreparedLaunch:
         looked_at: Mapping[int, int] | None = None,
         max_steps: int = MAX_STEPS,
         memory: Memory | None = None,
+        moved: int = 0,
     ) -> None:
         check_chip(kernel, arch)
         check_arguments(demangle(kernel.name), kernel.parameters, arguments, names)
         check_launch(kernel, launch)
         self.kernel, self.launch, self.arch, self.everything = kernel, launch, arch, everything
         self.max_steps = max_steps
-        self.memory = memory_of(kernel, launch, arguments, names, memory)
-        self._given, self._laid_out = memory, partial(memory_of, kernel, launch, arguments, names)
+        self._laid_out = partial(memory_of, kernel, launch, arguments, names, moved=moved)
+        self._given, self.memory = memory, self._laid_out(memory)
+        self._prepared = partial(
+            PreparedLaunch,
+            *(kernel, launch, arguments, names),
+            arch=arch,
+            everything=everything,
+            every_branch=every_branch,
+            looked_at=looked_at,
+            max_steps=max_steps,
+        )
         check_shared(kernel, self.memory, arch)
         self.code, self.origins = code_of_launch(
             kernel, launch, arguments, names, self.memory, everything, every_branch, looked_at
         )
         self.is_regular = False
         self._apart = are_independent(kernel.program, self.code.needed, self.memory)
+
+    def elsewhere(self, seed: int) -> PreparedLaunch | None:
+        """The same launch with its arrays at other places, for each seed; None if their places are given."""
+        return None if self._given is not None else self._prepared(moved=seed)
 
     def why_together(self) -> str:
         """Why its blocks cannot run apart from each other with the same counts; "" if they can."""
@@ -304,8 +318,10 @@ class PreparedLaunch:
             heard.reach = of_shared.reach
         return heard
 
-    def finish(self, heard: Heard, listener: Listener) -> None:
+    def finish(self, heard: Heard, listener: Listener) -> tuple[str, ...]:
         """Once all blocks have run: arrays get their results, or the listener the reasons for doubt.
+
+        Returns what else would be one, if the same launch has other counts `elsewhere`.
 
         Raises:
             MemsimError: a result depends on an instruction that is not executed.
@@ -315,14 +331,16 @@ class PreparedLaunch:
                 self.memory.copy_back()
             except Poisoned as unknown:
                 raise MemsimError(f"the result is unknown: {unknown.poison.story()}") from None
-            return
+            return ()
         dataflow = self.code.dataflow
         of_races = reasons_of_races(dataflow, heard.races, heard.reach, heard.depends or heard.reads_back)
         settled = heard.met - heard.moved
         of_order = dataflow.uncertain(heard.depends, heard.reads_back, heard.reached, settled)
         places = self.origins, self.memory, heard.constants, heard.pointers, heard.reached
-        for reason in (*of_races, *of_order, *reasons_of_places(self.kernel, *places)):
+        of_places, perhaps = reasons_of_places(self.kernel, *places)
+        for reason in (*of_races, *of_order, *of_places):
             listener.uncertain(reason)
+        return perhaps
 
 
 def are_independent(program: Program, needed: frozenset[int] | None, memory: Memory) -> bool:

@@ -6,6 +6,7 @@ Contents are created on first access. A gap between global buffers makes overrun
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from memsim.launch import GLOBAL_ALIGN
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, TEXTURE_HANDLES, SpaceLayout, align
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.space_bytes import SpaceBytes
+
+#: By fewer times their alignment arrays are moved: 16 MiB.
+MOST_MOVED = 1 << 16
 
 #: The first byte of an array in the caller's memory, and one past the last.
 Span = tuple[int, int]
@@ -57,9 +61,13 @@ class Memory:
 
     `buffers` are (name, array) for the arguments, as `memsim.argument_types.launch_arguments.arrays_of` lists
     them; arrays are only copied in when data is needed. `shared_base`: the address of the first shared byte.
+    `moved`: a seed for the gaps between them; 0: there are none.
     """
 
-    def __init__(self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE) -> None:
+    def __init__(
+        self, buffers: Sequence[tuple[str, Any]], shared_base: int = SHARED_BASE, moved: int = 0
+    ) -> None:
+        self._gaps = Random(moved) if moved else None
         self.layouts = {
             "global": SpaceLayout("global", GLOBAL_BASE),
             "shared": SpaceLayout("shared", shared_base),
@@ -104,7 +112,10 @@ class Memory:
         names: dict[Span, dict[int, str]] = {}
 
         def reserve(name: str, size: int) -> int:
-            return self.layouts["global"].place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
+            layout = self.layouts["global"]
+            if self._gaps is not None:
+                layout.end += GLOBAL_ALIGN * self._gaps.randrange(1, MOST_MOVED)
+            return layout.place(name, size, GLOBAL_ALIGN, GLOBAL_ALIGN)
 
         for (name, array), span in zip(buffers, spans):
             if span is not None:

@@ -130,6 +130,23 @@ UNCERTAIN = {
     ),
     "bits_in_limits": (BITS, "o[min((int)((u64)o >> 10 & 3), 2) * i] = 1;", "arg0"),
     "bits_that_equal_others": (BITS, "o[__vcmpeq4((u64)o >> 10, 0x01020301) & i] = 1;", "arg0"),
+    "half_or_number": (
+        "(P o, P a, int n)",
+        "unsigned v = i < 16 ? (unsigned)(u64)a : i * n; o[(v * 17 ^ v >> 9) & 1023] = 1;",
+        "arg0 and arg1",
+    ),
+    "one_of_halves_at_an_index": (
+        "(P o, P a, int n)",
+        "unsigned s[4] = {(unsigned)(u64)o, (unsigned)((u64)o >> 32), (unsigned)(u64)a, 0};"
+        "unsigned v = s[(n & 1) * 2]; o[((v >> 8) + i * (v >> 9)) & 1023] = 1;",
+        "arg0 and arg1",
+    ),
+    "halves_in_a_frame": (
+        "(P o, P a, int n)",
+        "volatile unsigned s[4] = {(unsigned)(u64)o, (unsigned)((u64)o >> 32), (unsigned)(u64)a, 0};"
+        "unsigned v = s[n + i & 3]; o[((v >> 8) + i * (v >> 9)) & 1023] = 1;",
+        "arg0 and arg1",
+    ),
     "aligned_beyond_what_is_known": (
         BITS,
         "P p = (P)(((u64)o + 1023) & ~1023ull); p[i] = 1;",
@@ -244,6 +261,14 @@ CERTAIN = {
         "P p = t[0]; int v = deep(p, i, n), w = deep(p, n, i & 1) & 0; p[i * n + w] = v;",
     ),
     "lowest_bits_of_a_variable": (BITS, "where[((u64)where & 31) * i] = 1;"),
+    "half_or_number_with_the_same_counts": (
+        "(P o, P a, int n)",
+        "unsigned v = n < 3 ? (unsigned)(u64)a : n; o[(v * 17 ^ v >> 9) & 1023] = 1;",
+    ),
+    "numbers_beside_halves_in_a_frame": (
+        "(P o, P a, int n)",
+        "volatile unsigned s[4] = {1, (unsigned)(u64)o, 2, (unsigned)(u64)a}; o[s[i & 2] * i] = 1;",
+    ),
     "function": ("(P o, int n)", "int (*p)(int) = n ? f : g; o[i] = p(i) > 0;"),
 }
 A = [np.zeros(4096, np.int32) for _ in range(4)]
