@@ -7,7 +7,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memsim.compile.failure import UNSUPPORTED, compile_error, makes_no_code
@@ -135,6 +135,8 @@ def _not_installed() -> MemsimError:
 # quotes a shell runs what stands behind a $ or between backquotes.
 _OF_THE_SHELL = re.compile(r"[$`\n]")
 _UNUSUAL = re.compile(r"[^\w./\\: +@=,~-]")
+# In nvcc's errors: a flag without which it does not take the language that a source is written in.
+_ASKED_FOR = re.compile(r"--(?:extended-lambda|expt-relaxed-constexpr)\b")
 
 
 def find_nvcc() -> Path | None:
@@ -152,7 +154,7 @@ def run_nvcc(
     """The output of nvcc.
 
     nvcc derives internal symbols from the path of a file, so the file is compiled in place. A file with a
-    name that a shell would not take as it is has another one.
+    name that a shell would not take as it is has another one. A flag that its errors ask for is given.
 
     Raises:
         MemsimError: it does not know the chip, the source does not compile, or a shell would run an option.
@@ -179,6 +181,10 @@ def run_nvcc(
     refused = UNSUPPORTED.search(log)
     if refused is not None:
         raise makes_no_code("nvcc", f"sm_{refused[1]}")
+    flag = _ASKED_FOR.search(log)
+    if flag is not None and flag[0] not in options:
+        made = run_nvcc(nvcc, source, [*options, flag[0]], arch, instances)
+        return replace(made, notes=(*made.notes, f"compiled with {flag[0]}, which nvcc asked for"))
     raise compile_error(shown_source(source, options), log, source.name, {}, instances)
 
 

@@ -158,7 +158,7 @@ def test_host_code_is_set_aside(no_nvcc: None) -> None:
 FAKE_NVCC = """\
 #!/bin/sh
 while [ "$1" != -o ]; do
-    case "$1" in -D*) macro=$1 ;; esac
+    case "$1" in -D*) macro=$1 ;; --extended-lambda) flag=$1 ;; esac
     shift
 done
 if [ "$macro" = -DBROKEN ]; then
@@ -167,6 +167,10 @@ if [ "$macro" = -DBROKEN ]; then
 fi
 if [ "$macro" = -DMISSING ]; then
     echo "$3:1:10: fatal error: cstdio: No such file or directory"
+    exit 2
+fi
+if [ "$macro" = -DLAMBDA ] && [ -z "$flag" ]; then
+    echo "$3(2): error: an annotation on a lambda requires --extended-lambda nvcc flag"
     exit 2
 fi
 printf '// Cuda compilation tools, release 99.0, V99.0.1\\n.file\\t1 "%s"\\n' "$3" > "$2"
@@ -214,6 +218,12 @@ def test_the_error_of_nvcc_is_told(fake_nvcc: None) -> None:
     assert (caught.value.file, caught.value.line, caught.value.column) == ("mine/host.cu", 1, 10)
     assert caught.value.source == "#include <cstdio>"
     assert caught.value.hint is not None and caught.value.hint.startswith("Pass the folder of cstdio")
+
+
+def test_a_flag_that_nvcc_asks_for_is_given(fake_nvcc: None) -> None:
+    made = compile_cubin(REFUSED, ["-DLAMBDA"], name="mine/host.cu")
+    assert made.notes == ("compiled with --extended-lambda, which nvcc asked for",)
+    assert not compile_cubin(REFUSED, ["-DLAMBDA", "--extended-lambda"], name="mine/host.cu").notes
 
 
 def test_without_nvrtc_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
