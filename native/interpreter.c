@@ -13,6 +13,7 @@
 #include "numbers.h"
 #include "vectors.h"
 #include "warp_groups.h"
+#include "warp_matrix.h"
 #include "warp_memory.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -68,10 +69,10 @@ static __attribute__((noinline, optimize("rounding-math"))) void rounded(Vector 
 #define NAME(name, ...) OP_##name,
 enum {
   INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME) HALVES_OF(NAME)
-  OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_table_W, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
+  OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_ldexp_d, OP_table_W, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
   OP_leader, OP_goto, OP_all, OP_guard, OP_write,
   OP_thread, OP_block, OP_clock, OP_shuffle, OP_shuffle_valid, OP_vote_mask, OP_vote, OP_match, OP_match_64, OP_match_all, OP_match_all_64, OP_members,
-  OP_redux, OP_first, OP_elect, OP_leader_lane,
+  OP_redux, OP_first, OP_elect, OP_leader_lane, OP_scatter, OP_gather, OP_product,
   OP_load, OP_store, OP_atomic, OP_copy, OP_load_matrix, OP_store_matrix,
   OP_branch, OP_branch_any, OP_branch_diverged, OP_indexed, OP_exit, OP_set_barrier, OP_wait_barrier, OP_leave_barrier,
   OP_warp_sync, OP_yield, OP_sleep, OP_block_barrier, OP_trap, OP_end
@@ -80,8 +81,8 @@ enum {
 // The names of all operations with the types of their results, in order.
 EXPORT const char *memsim_operations(void) {
   return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD) HALVES_OF(WORD)
-    "sel_w:w sel_W:W fma_f:f fma_d:d table_W:W add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
-    "match:w match_64:w match_all:w match_all_64:w members:w redux:w first:w elect:w leader_lane:w load store atomic copy load_matrix store_matrix "
+    "sel_w:w sel_W:W fma_f:f fma_d:d ldexp_d:d table_W:W add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
+    "match:w match_64:w match_all:w match_all_64:w members:w redux:w first:w elect:w leader_lane:w scatter gather:W product load store atomic copy load_matrix store_matrix "
     "branch branch_any branch_diverged indexed exit set_barrier wait_barrier leave_barrier warp_sync yield sleep block_barrier trap end";
 }
 

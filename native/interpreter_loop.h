@@ -56,6 +56,13 @@ static int run_warp(Machine *machine, Warp *warp) {
         case OP_sel_W: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->W[l] = A->w[l] ? B->W[l] : C->W[l]; pc++; break; }
         case OP_fma_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->f[l] = __builtin_fmaf(A->f[l], B->f[l], C->f[l]); pc++; break; }
         case OP_fma_d: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->d[l] = __builtin_fma(A->d[l], B->d[l], C->d[l]); pc++; break; }
+        case OP_ldexp_d: {  // one exact product where all powers are normal numbers
+          Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b); int are_normal = 1;
+          for (int l = 0; l < LANES; l++) are_normal &= B->i[l] >= -1022 && B->i[l] <= 1023;
+          if (are_normal) EACH D->d[l] = A->d[l] * power_of_2(B->i[l]);
+          else for (int l = 0; l < LANES; l++) D->d[l] = ldexp(A->d[l], B->i[l]);
+          pc++; break;
+        }
         case OP_table_W: {  // n: a table of c entries
           Vector *D = AT(o->d); const Vector *A = AT(o->a); const uint64_t *table = (const uint64_t *)o->n;
           for (int l = 0; l < LANES; l++) D->W[l] = A->W[l] < (uint64_t)o->c ? table[A->W[l]] : 0;
@@ -126,6 +133,17 @@ static int run_warp(Machine *machine, Warp *warp) {
         case OP_redux: spread(AT(o->d), reduced(o->k, o->n, AT(o->a), active)); pc++; break;
         case OP_first: spread(AT(o->d), AT(o->a)->w[active ? __builtin_ctz(active) : 0]); pc++; break;
         case OP_elect: spread_lanes(AT(o->d), active & -active); pc++; break;
+        case OP_scatter: case OP_gather: {  // n: where each lane's number is in the warp's matrices
+          uint64_t *to = AT(o->code == OP_gather ? o->d : o->a)->W; const int32_t *places = (const int32_t *)o->n;
+          for (int l = 0; l < LANES; l++)
+            if (o->code == OP_gather) memcpy(to + l, machine->matrix + places[l], 8);
+            else memcpy(machine->matrix + places[l], to + l, 8);
+          pc++; break;
+        }
+        case OP_product:  // k: columns of A; n: its rows; c: bits that are kept, 0: each product is fused
+          if (o->c) cut_products(machine->matrix, (int)o->n, o->k, o->c);
+          else fused_products(machine->matrix, (int)o->n, o->k);
+          pc++; break;
         case OP_leader_lane: spread(AT(o->d), active ? __builtin_ctz(active) : 0); pc++; break;
 
 #define MEMORY(call) { Access *access = &launch->accesses[o->n]; machine->allocation = access->allocation; \

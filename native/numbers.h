@@ -4,17 +4,27 @@
 #include <stdint.h>
 #include <string.h>
 
-static int32_t exponent_of(double x) { int e; frexp(x, &e); return isfinite(x) ? e : 0; }
+// As frexp, by bits, so that loops become vectors; a subnormal number is made normal first.
+static inline uint64_t bits_of(double x) { uint64_t bits; memcpy(&bits, &x, 8); return bits; }
+static inline int32_t exponent_of(double x) {
+  int is_small = fabs(x) < 0x1p-1022;
+  int32_t e = (int32_t)(bits_of(is_small ? x * 0x1p54 : x) >> 52 & 0x7ff);
+  return x == 0 || e == 0x7ff ? 0 : e - 1022 - (is_small ? 54 : 0);
+}
+static inline double fraction_of(double x) {
+  uint64_t bits = bits_of(fabs(x) < 0x1p-1022 ? x * 0x1p54 : x);
+  bits = x == 0 || !(fabs(x) < INFINITY) ? bits : (bits & 0x800fffffffffffffull) | 0x3fe0000000000000ull;
+  double fraction;
+  memcpy(&fraction, &bits, 8);
+  return fraction;
+}
 
-// x * 2**y, by one exact product where the power is a normal number.
-static inline double scaled(double x, int32_t y) {
+static inline double power_of_2(int32_t y) {  // a normal number
   uint64_t bits = (uint64_t)(y + 1023) << 52;
   double power;
   memcpy(&power, &bits, 8);
-  return y >= -1022 && y <= 1023 ? x * power : ldexp(x, y);
+  return power;
 }
-
-static double fraction_of(double x) { int e; return frexp(x, &e); }
 
 static float float_of_half(uint32_t h) {
   uint32_t sign = (h & 0x8000u) << 16, exponent = h >> 10 & 31, fraction = h & 0x3ff, bits;

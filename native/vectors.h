@@ -30,7 +30,7 @@
   X(lt_d, w, d, d, x < y) X(le_d, w, d, d, x <= y) X(eq_d, w, d, d, x == y) X(ne_d, w, d, d, x != y) \
   X(nextafter_h, w, w, w, next_half(x, y)) X(copysign_f, f, f, f, copysignf(x, y)) X(copysign_d, d, d, d, copysign(x, y)) \
   X(nextafter_f, f, f, f, nextafterf(x, y)) X(nextafter_d, d, d, d, nextafter(x, y)) \
-  X(ldexp_d, d, d, i, scaled(x, y)) X(fmod_d, d, d, d, y == 1 ? copysign(x - trunc(x), x) : fmod(x, y))
+  X(fmod_d, d, d, d, y == 1 ? copysign(x - trunc(x), x) : fmod(x, y))
 
 #define UNARIES(X) \
   X(not_w, w, w, ~x) X(not_W, W, W, ~x) X(neg_w, w, w, -x) X(neg_W, W, W, -x) \

@@ -31,6 +31,7 @@ typedef struct {
   Block *block;
   int64_t allocation;  // of the access before that is made
   Vector scratch[256];
+  double matrix[1024];  // of warp_matrix.h
 } Machine;
 
 static void add_group(Warp *warp, uint32_t pc, uint32_t mask, int turns) {

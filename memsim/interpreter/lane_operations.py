@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered, OfThreads
+from memsim.interpreter.matrix_operations import lower_product, lower_transpose
 from memsim.interpreter.memory_operations import UPDATES
 from memsim.interpreter.vector_operations import ZERO, Place, RegisterPlace, constant
 from memsim.isa.op import Barrier, Predicate, Register, Special
@@ -118,5 +119,6 @@ _LOWERED: dict[str, Callable[[LoweredOp], None]] = {
     **dict.fromkeys(("VOTE", "VOTEU"), _vote),
     **dict.fromkeys(("REDUX", "CREDUX"), _reduction),
     **{"SHFL": _shuffle, "MATCH": _match, "R2UR": _to_uniform, "ELECT": _elect},
-    **{"BMOV": _barrier_register, "B2R": _barrier_result, "QSPC": _space_of_address},
+    **dict.fromkeys(("HMMA", "IMMA", "DMMA"), lower_product),
+    **{"MOVM": lower_transpose, "BMOV": _barrier_register, "B2R": _barrier_result, "QSPC": _space_of_address},
 }

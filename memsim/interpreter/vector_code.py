@@ -76,6 +76,10 @@ class VectorCode:
         self.operations.append(VectorOperation(name, to, a, b, c, k, n))
         return to
 
+    def computed(self, place: Place, dtype: np.dtype[Any]) -> Traced:
+        """The result of an operation, as what can be traced."""
+        return Traced("computed", (place,), dtype)
+
     # --- low words --------------------------------------------------------------------------
 
     def low(self, value: Any) -> Place:
@@ -147,6 +151,8 @@ class VectorCode:
         name, operands, dtype = value.name, value.operands, value.dtype
         if name == "register":
             return RegisterPlace(operands[0])
+        if name == "computed":
+            return operands[0]  # type: ignore[no-any-return]
         if name == "entries":
             return self.emit("table_W", self.long(operands[0]), n=operands[1])
         if name == "astype":
@@ -269,6 +275,8 @@ class VectorCode:
             raise NotTraced(f"{name} of floats")
         if 2 in sizes:
             return self._of_halves(name, operands)
+        if name == "ldexp":
+            return self.emit("ldexp_d", self.whole(operands[0]), self.low(operands[1]))
         return self.emit(f"{_OF_FLOATS[name]}_{'d' if 8 in sizes else 'f'}", *map(self.whole, operands))
 
     def _single(self, value: Any) -> Place:

@@ -21,7 +21,7 @@ from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.lanes import LANES, by_warp, flat
 from memsim.isa.machine_protocol import Warps
 from memsim.isa.memory_access import consecutive_slots
-from memsim.isa.number_formats import bits_of_type, from_double, half_bits, numbers_of, pack_fields
+from memsim.isa.number_formats import NAN, bits_of_type, from_double, half_bits, numbers_of, pack_fields
 from memsim.isa.op import Effect, Form, Register, Unsupported, operand_of_kind, require
 from memsim.isa.readers import IntReader, Registers
 from memsim.state.partial import NEVER_WRITTEN, Partial, known_in, split
@@ -40,6 +40,8 @@ _SHAPES = {
     "DMMA": {"8x8x4": (8, 4), "16x8x4": (16, 4), "16x8x8": (16, 8), "16x8x16": (16, 16)},
 }
 _TYPES = {"HMMA": {"F16", "F32", "BF16", "TF32"}, "IMMA": {"S8", "U8", "SAT"}, "DMMA": set()}
+#: Bits of a term that HMMA keeps behind the first one of the largest exponent.
+KEPT = 25
 #: An exponent below all others.
 _NONE = -10000
 
@@ -71,6 +73,12 @@ class FragmentLayout:
         count = 2 if self.rows == 8 else 4
         rows, columns = places_c()
         self.place_c = rows[:, :count], columns[:, :count]
+
+    def finished(self, product: Array) -> Array:
+        """Numbers of a product as its type has them, before they are rounded to it."""
+        if self.result == "F32":
+            return cut(product)
+        return np.clip(product, -(2.0**31), 2.0**31 - 1) if self.saturates else product
 
 
 def _signature(form: Form) -> str:
@@ -119,17 +127,14 @@ def build_product(form: BoundForm, *operands: Register) -> Compute:
         a, b, c = (
             matrix(read(r, warps), place, shape) for read, place, shape in zip(readers, places, shapes)
         )
-        product = multiply(a, b, c) if layout.result != "F32" else cut(multiply(a, b, c))
-        if layout.saturates:
-            product = np.clip(product, -(2.0**31), 2.0**31 - 1)
         rows, columns = layout.place_c
-        return written(product[..., rows, columns], layout.result)
+        return written(layout.finished(multiply(a, b, c))[..., rows, columns], layout.result)
 
     return compute
 
 
 def tensor_product(
-    a: Array, b: Array, c: Array, bits: int = 25, least: tuple[int, int, int] = (_NONE, _NONE, _NONE)
+    a: Array, b: Array, c: Array, bits: int = KEPT, least: tuple[int, int, int] = (_NONE, _NONE, _NONE)
 ) -> Array:
     """`a @ b.T + c` as Hopper's tensor cores compute it: each term is truncated before the addition.
 
@@ -146,7 +151,7 @@ def tensor_product(
     exponents = exponent_a[..., :, None, :] + exponent_b[..., None, :, :]
     unit = np.maximum(np.maximum(exponents.max(axis=-1), exponent_c), -900).astype(np.int64) - bits
     scale = np.ldexp(1.0, -unit)
-    total = np.trunc(products * scale[..., None]).sum(axis=-1) + np.trunc(c * scale)
+    total = np.trunc(products * scale[..., None]).sum(axis=-1) + np.trunc(c * scale) + 0.0  # a zero is +0
     exact: Array = np.ldexp(total, unit)
     if not all(np.isfinite(x).all() for x in (a, b, c)):
         exact = np.where(
@@ -214,9 +219,13 @@ def elements(operand: Any, count: int, name: str) -> Callable[[Registers, Warps]
 
 def written(found: Array, name: str) -> tuple[Any, ...]:
     """A lane's numbers (rows, warps, 32, n) as registers."""
-    numbers = [flat(np.ascontiguousarray(found[..., i])) for i in range(found.shape[-1])]
+    return as_words([flat(np.ascontiguousarray(found[..., i])) for i in range(found.shape[-1])], name)
+
+
+def as_words(numbers: Sequence[Array], name: str) -> tuple[Any, ...]:
+    """Numbers of each lane as registers."""
     if name == "F32":
-        return tuple(number.astype(np.float32) for number in numbers)
+        return tuple(np.where(np.isnan(number), NAN, number.astype(np.float32)) for number in numbers)
     if name == "F64":
         return tuple(word for number in numbers for word in from_double(number))
     if name == "S32":

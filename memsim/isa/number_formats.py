@@ -104,8 +104,14 @@ def numbers_of(content: np.ndarray, name: str) -> Array:
     """Elements stored contiguously in the last dimension, uint8 or wider integers, as float64."""
     found = np.ascontiguousarray(content).view(dtype_of(_DTYPES[name]))
     if name == "TF32":
-        found = (found.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+        found = without_low_bits(found.view(np.uint32))
     return np.asarray(found, np.float64)
+
+
+def without_low_bits(words: np.ndarray) -> Array:
+    """TF32 numbers, as float32, of words whose low bits do not count."""
+    found: Array = (words & np.uint32(0xFFFFE000)).view(np.float32)
+    return found
 
 
 def of_bits(bits: np.ndarray, bf16: bool) -> Array:

@@ -33,7 +33,8 @@ def jobs() -> Iterator[tuple[str, Callable[[], Job]]]:
     rng = np.random.default_rng(7)
 
     def of_tests(name: str, blocks: int, threads: int, dtype: type) -> Job:
-        x = rng.integers(0, 10_000, blocks * threads).astype(dtype)
+        count = blocks * threads * (2 if name == "half_arithmetic" else 1)
+        x = rng.integers(0, 10_000, count).astype(dtype)
         return job_of(load(KERNELS, ["-std=c++17"])[name], blocks, threads, [np.zeros_like(x), x])
 
     yield (
@@ -47,6 +48,11 @@ def jobs() -> Iterator[tuple[str, Callable[[], Job]]]:
         lambda: of_tests("barriers", 4096, 256, np.int32),
     )
     yield "special functions of float32, a million threads", lambda: of_tests("floats", 4096, 256, np.float32)
+    yield "tensor cores, 65,536 products of 16 x 16 x 16", lambda: of_tests("products", 512, 256, np.float16)
+    yield (
+        "arithmetic of float16, half a million threads",
+        lambda: of_tests("half_arithmetic", 2048, 256, np.float16),
+    )
     yield "recursion, 16,384 threads", lambda: of_tests("calls", 64, 256, np.int32)
 
 

@@ -99,5 +99,23 @@ __global__ void longs(long long *y, const long long *x) { long long v = x[I]; y[
 __global__ void bytes(unsigned char *y, const unsigned char *x) { y[I] = (unsigned char)(x[I] * 3 + ((const signed char *)x)[I ^ 1]); ((short *)y)[512 + I] = (short)(-x[I]); }
 #include <cuda_fp16.h>
 __global__ void halves(__half *y, const __half *x) { __half2 a = ((const __half2 *)x)[I]; ((__half2 *)y)[I] = __hfma2(a, a, __hmul2(a, __float2half2_rn(0.5f))); y[1024 + I] = hexp(__low2half(a)); }
+__global__ void half_arithmetic(__half2 *y, const __half2 *x) {
+  __half2 a = x[I], b = __float2half2_rn(0.75f);
+  for (int i = 0; i < 16; i++) { b = __hfma2(a, b, a); a = __hadd2(__hmul2(a, b), b); }
+  y[I] = a;
+}
+
+#include <mma.h>
+__global__ void products(__half *y, const __half *x) {  // x: 512 or more for a, and for b of each warp
+  using namespace nvcuda::wmma;
+  fragment<matrix_a, 16, 16, 16, __half, row_major> a; fragment<matrix_b, 16, 16, 16, __half, col_major> b;
+  fragment<accumulator, 16, 16, 16, float> c;
+  const __half *own = x + min(I / 32 * 32, gridDim.x * blockDim.x - 512);
+  float sum = 0;
+  fill_fragment(c, 0.0f);
+  for (int k = 0; k < 16; k++) { load_matrix_sync(a, x + 16 * (k & 1), 32); load_matrix_sync(b, own + 16 * (k >> 1 & 1), 32); mma_sync(c, a, b, c); }
+  for (int i = 0; i < c.num_elements; i++) sum = sum / 2 + c.x[i];
+  y[I] = __float2half(sum);
+}
 __global__ void vectors(float4 *y, const float4 *x) { float4 v = x[I]; y[I] = make_float4(v.w, v.z * 2, v.y + v.x, 1); }
 __global__ void prints(int *y, const int *x) { if (x[I] == -1) printf("never"); y[I] = x[I]; }

@@ -62,11 +62,22 @@ NAMES = (
         "pointers",
         "switches",
     ),
-    *("local_memory", "generic", "constants", "floats", "doubles", "longs", "bytes", "halves", "vectors"),
+    *(
+        "local_memory",
+        "generic",
+        "constants",
+        "floats",
+        "doubles",
+        "longs",
+        "bytes",
+        "halves",
+        "half_arithmetic",
+    ),
+    *("vectors", "products"),
 )
 TYPES = {
     **{"floats": np.float32, "doubles": np.float64, "longs": np.int64, "bytes": np.uint8},
-    **{"halves": np.float16, "vectors": np.float32},
+    **{"halves": np.float16, "half_arithmetic": np.float16, "vectors": np.float32, "products": np.float16},
 }
 
 

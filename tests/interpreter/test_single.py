@@ -17,6 +17,7 @@ from memsim.driver.native_build import libraries
 from memsim.interpreter.lowered_kernel import ACCESS, OPERATION
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.native_launch import PLAIN, NativeInterpreter, Structure
+from memsim.isa.matrix import FragmentLayout
 from memsim.isa.op import PREDICATE, SLOTS, Effect, slots_of
 from memsim.isa.readers import Binder
 from memsim.sass.decode import decode, meaning_of_text
@@ -31,10 +32,10 @@ pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("cc"), reason="needs Linux and a C compiler"
 )
 SAMPLES = (Path(__file__).parents[1] / "isa" / "samples.txt").read_text().splitlines()
-#: What has no operation: matrix products, 8-bit floats.
-NOT_LOWERED = re.compile(r"[HID]MMA|MOVM|F2FP\..*E[45]M[23]")
+#: What has no operation: 8-bit floats.
+NOT_LOWERED = re.compile(r"F2FP\..*E[45]M[23]")
 #: Of two NaNs that are operands the processor propagates one or the other, and makes it quiet or not.
-PROPAGATES = re.compile(r"U?[FD](ADD|MUL|FMA)\b|FRND")
+PROPAGATES = re.compile(r"U?[FD](ADD|MUL|FMA)\b|FRND|DMMA")
 #: What depends on the launch, or on barriers.
 OF_THE_LAUNCH = {"S2R", "S2UR", "CS2R", "CS2UR", "LEPC", "B2R", "BMOV"}
 
@@ -109,13 +110,27 @@ def test_structures_are_as_large_as_in_c(interpreter: NativeInterpreter) -> None
     assert ours == tuple(map(interpreter.sizes_in_c, range(3)))
 
 
-def nan_in_both(text: str, *results: dict[int, np.ndarray]) -> np.ndarray:
-    """The lanes in which all results of such an instruction are NaNs."""
-    found = np.full(32, PROPAGATES.match(text) is not None)
-    for words in results if found.any() else ():
-        number = np.stack([words[slot] for slot in sorted(words)], axis=1)
-        found &= np.isnan(np.ascontiguousarray(number).view(f"f{4 * len(words)}")[:, 0])
-    return found
+def nan_in_both(text: str, *results: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """By slot the lanes in which all results of such an instruction are NaNs."""
+    slots, size = sorted(results[0]), min(2, len(results[0]))  # words of a number
+    if PROPAGATES.match(text) is None:
+        return dict.fromkeys(slots, np.zeros(32, bool))
+    numbers = (
+        np.ascontiguousarray(np.stack([words[slot] for slot in slots], axis=1)).view(f"f{4 * size}")
+        for words in results
+    )
+    found = np.logical_and(*(np.isnan(number) for number in numbers))
+    return {slot: found[:, place // size] for place, slot in enumerate(slots)}
+
+
+def assert_same(interpreter: NativeInterpreter, text: str, given: dict[int, np.ndarray]) -> None:
+    expected = emulated(text, given)
+    assert expected is not None
+    found = run_one(interpreter, text, given)
+    both_nan = nan_in_both(text, expected, found)
+    for slot, words in expected.items():
+        same = (found[slot] == words) | both_nan[slot]
+        assert same.all(), (slot, [hex(one) for one in found[slot] ^ words])
 
 
 @pytest.mark.parametrize("text", [one for one in SAMPLES if is_of_values(one)])
@@ -125,11 +140,33 @@ def test_a_form_computes_the_same(text: str, interpreter: NativeInterpreter) -> 
             run_one(interpreter, text, given_for(text, 0))
         return
     for seed in range(6):
-        given = given_for(text, seed)
-        expected = emulated(text, given)
-        assert expected is not None
-        found = run_one(interpreter, text, given)
-        both_nan = nan_in_both(text, expected, found)
-        for slot, words in expected.items():
-            same = (found[slot] == words) | both_nan
-            assert same.all(), (slot, [hex(one) for one in found[slot] ^ words])
+        assert_same(interpreter, text, given_for(text, seed))
+
+
+def words_of_numbers(numbers: np.ndarray, name: str) -> np.ndarray:
+    """32 words of registers that hold some of these: of a type of two words, the upper ones."""
+    if name == "F64":
+        return numbers[:32].astype(np.float64).view(np.uint32)[1::2]
+    if name == "F16":
+        return numbers[:64].astype(np.float16).view(np.uint32)
+    words = numbers[:32].astype(np.float32).view(np.uint32)
+    return words >> 16 | words & 0xFFFF0000 if name == "BF16" else words
+
+
+@pytest.mark.parametrize("spread", [0, 3, 12])
+@pytest.mark.parametrize("text", [one for one in SAMPLES if re.match("[HD]MMA", one)])
+def test_products_of_numbers(text: str, spread: int, interpreter: NativeInterpreter) -> None:
+    """Of similar ones, and of those of which some are cut; with zeros of both signs."""
+    layout = FragmentLayout(meaning_of_text(text).form)
+    first = getattr(meaning_of_text(text).form.operands[-1], "slot", None)
+    rng = np.random.default_rng(spread)
+    for _ in range(5):
+        given = given_for(text, 0)
+        for slot in given:
+            numbers = rng.standard_normal(64) * 2.0 ** rng.integers(-spread, spread + 1, 64) / 8
+            numbers[rng.random(64) < 0.2] *= 0
+            is_addend = first is not None and first <= slot < first + 8
+            given[slot] = words_of_numbers(numbers, layout.result if is_addend else layout.a)
+        assert_same(interpreter, text, given)
+        given = {slot: words & (0x80008000 if layout.a != "F64" else 0) for slot, words in given.items()}
+        assert_same(interpreter, text, given)
