@@ -128,6 +128,9 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
     except MemsimError:
         return ""
     for launch in _launches(job.launch, what, value):
+        if taken.edit.among_blocks:
+            launch = replace(launch, grid=dim3(tuple(min(extent, BLOCKS) for extent in launch.grid)))
+            original, edited = replace(original, blocks=None), replace(edited, blocks=None)
         try:
             before = results_of(replace(original, launch=launch))
         except MemsimError:

@@ -17,6 +17,7 @@ from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
 from memsim.suggest.prove import Proof, integer_arguments, macros_of, prove, prove_best, source_of
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
+from memsim.suggest.retiled import retiled
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.suggestions_document import (
     ArrayPart,
@@ -243,6 +244,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     remaps = remap_threads(job, analysis, lanes)
     staged = transposed(job, analysis, found.staging)
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
+    staged += retiled(job, analysis)
     staged += records_of_threads(job, analysis)
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")

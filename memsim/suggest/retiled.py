@@ -1,0 +1,270 @@
+"""Tiles of several blocks' elements, as an edit: what a naive transpose by blocks of one dimension needs.
+
+Neighbouring threads of `out[x % w * h + x / w] = in[x];` store far apart, and no other thread of the block
+stores what is beside. The edit divides the elements anew: each block takes whole tiles, by steps of the
+whole grid, so that it is right for every grid and size; blocks of another size do as they did. Columns are
+neighbouring threads, or steps of a thread's own loop; rows are what their number is divided by, or blocks
+along an axis of the grid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
+from memsim.arch.units import WARP
+from memsim.errors import MemsimError
+from memsim.job import Job
+from memsim.source.text import bracket_end
+from memsim.suggest.c_text import factor, names_in
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.places import LOADED, Place, Places, Statement
+from memsim.suggest.prove import edit_job, replay_job, source_of
+from memsim.suggest.threads import Remapped
+from memsim.suggest.transposed import padded
+
+TILE, COLUMN, ROW, ELEMENT = "staged", "staged_column", "staged_row", "staged_element"
+_OF_GRID = re.compile(  # of blocks and threads in a row, as a term of a sum
+    r"(?<![\w.*/%-])(?:(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x|"
+    r"threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x))(?![\w*/%])"
+)
+_IN_GRID = {"gridDim.x*blockDim.x", "blockDim.x*gridDim.x"}
+_DIVISOR = re.compile(rf"(?<![\w.*/%-]){ELEMENT}[/%](\w+|\()")
+_DECLARED = re.compile(r"([\w\s]+?)\s+\w+\s*=[^;]*\b(?:threadIdx|blockIdx)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class _Division:
+    """How the elements of a launch are divided. wide, high: columns and rows. column, row: what they are in
+    expressions, "" where they are a remainder and a quotient of the number of an element, of which there are
+    `most`. step: blocks along these axes take tiles in turn. holds: a condition of all this.
+    """
+
+    wide: str
+    high: str
+    column: str
+    row: str
+    axes: str
+    most: str = ""
+    holds: str = ""
+
+
+def retiled(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+    """The edit that leaves the fewest sectors, replayed; if it saves a quarter of the needless."""
+    bad = [site for site in before.sites if is_badly_coalesced(site)]
+    every = before.trace.blocks_replayed == job.launch.blocks
+    if source_of(job) is None or not bad or not every:
+        return ()
+    source, found = _Retiled(job, before, bad), list[Remapped]()
+    for edit in source.edits():
+        changed = edit_job(job, edit, job.launch)
+        try:
+            found.append(Remapped(source.name, before, edit, changed, replay_job(changed)))
+        except MemsimError:
+            continue  # a change that does not compile or run is not proposed
+    best = min(found, key=lambda each: each.sectors[1], default=None)
+    needless = sum(site.needless_sectors for site in bad)
+    enough = best is not None and best.sectors[0] - best.sectors[1] >= BADLY_COALESCED * needless
+    return (best,) if best is not None and enough else ()
+
+
+class _Retiled(Places):
+    """A kernel's source, in which elements are divided among blocks anew."""
+
+    strided = True
+
+    def __init__(self, job: Job, before: Analysis, bad: Iterable[SiteCounts]) -> None:
+        super().__init__(job, before, bad)
+        self.threads = job.launch.block[0]
+
+    name = "elements of several blocks through tiles of shared memory"
+
+    def edits(self) -> Iterator[Edit]:
+        """The kernel with one statement's elements in tiles, for each way to divide them."""
+        if self.definition is None or f"{TILE}[" in self.text:
+            return
+        for place in self.places():
+            if len(place.statements) != 1 or self.is_elsewhere(place):
+                continue
+            (one,) = place.statements
+            for op in one.ops:
+                kind = self.kind(one, op)
+                for division in self._divisions(place, one) if kind else ():
+                    lines = self._written(place, one, op, division, str(kind))
+                    if lines is not None:
+                        yield self._edit(place, lines, division)
+
+    def _edit(self, place: Place, lines: list[str], division: _Division) -> Edit:
+        assert self.definition is not None
+        new = f"\n{self.indent(place.start)}".join(lines)
+        (one,) = place.statements
+        used = names_in(*place.conditions, one.index, one.value, division.wide, division.high)
+        replacements = [Replacement(start, end, "") for start, end in place.returns]
+        return Edit(
+            self.file,
+            self.text,
+            (*replacements, Replacement(place.start, place.end, new)),
+            names=("blockDim.x", *(name for name in used if name in self.types)),
+            declared=self.opening(self.definition),
+            among_blocks=True,
+        )
+
+    def _plain(self, text: str, place: Place) -> str | None:
+        """An expression of parameters, indices and strides, without blanks, in which the number of a thread
+        in its grid has a name.
+        """
+        inlined = self.inlined(text, (*place.variables, *place.strides))
+        if inlined is None:
+            return None
+        text = _OF_GRID.sub(ELEMENT, _without_blanks(inlined))
+        for name, (start, _, step) in place.strides.items():
+            begins, by = (_without_blanks(self.inlined(each, ()) or "") for each in (start, step))
+            if _OF_GRID.fullmatch(begins.strip("()")) and by.strip("()") in _IN_GRID:
+                text = re.sub(rf"\b{name}\b", ELEMENT, text)
+        while (less := re.sub(rf"(?<!\w)\(({ELEMENT})\)", r"\1", text)) != text:
+            text = less
+        return text
+
+    def _divisions(self, place: Place, one: Statement) -> Iterator[_Division]:
+        """By numbers that an element's is divided by; else by blocks along an axis."""
+        every = [self._plain(each, place) for each in (one.index, one.value, *place.conditions)]
+        if None in every:
+            return
+        text = " ".join(each for each in every if each is not None)
+        stride = next(iter(place.strides.items()), None)
+        if ELEMENT in text:
+            whole = stride is not None and not re.search(rf"\b{stride[0]}\b", text)
+            most = self._plain(stride[1][1], place) if whole and stride else "gridDim.x * blockDim.x"
+            divisors = {text[each.start(1) : _end(text, each)] for each in _DIVISOR.finditer(text)}
+            for wide in sorted(divisors):
+                if most and not re.search(r"threadIdx|blockIdx", wide + most):
+                    yield _Division(
+                        wide, f"({factor(most)} + {TILE}_wide - 1) / {TILE}_wide", "", "", "x", most
+                    )
+            if not divisors and not whole:
+                yield from (
+                    _Division(
+                        "gridDim.x * blockDim.x", f"gridDim.{axis}", ELEMENT, f"blockIdx.{axis}", f"x{axis}"
+                    )
+                    for axis in "yz"
+                    if f"blockIdx.{axis}" in text
+                )
+            return
+        column, wide, holds = "threadIdx.x", "blockDim.x", ""
+        if stride is not None:
+            column, (start, end, step) = stride
+            wide, by = self._plain(end, place) or "threadIdx", self._plain(step, place) or "threadIdx"
+            holds = "" if by == "blockDim.x" else f" && blockDim.x == {by}"
+            if (self._plain(start, place) or "").strip("()") != "threadIdx.x" or re.search(
+                r"threadIdx|blockIdx", wide + by
+            ):
+                return
+        for axis in "xyz":
+            if f"blockIdx.{axis}" in text:
+                yield _Division(wide, f"gridDim.{axis}", column, f"blockIdx.{axis}", axis, holds=holds)
+
+    def _written(
+        self, place: Place, one: Statement, op: str, division: _Division, kind: str
+    ) -> list[str] | None:
+        """The statement through tiles; None if it cannot be written."""
+
+        def told(text: str) -> str | None:
+            plain = self._plain(text, place)
+            if plain is None:
+                return None
+            for old, new in ((division.column, COLUMN), (division.row, ROW)):
+                plain = re.sub(rf"(?<![\w.]){re.escape(old)}\b", new, plain) if old else plain
+            if not division.column:
+                divided = rf"(?<![\w.*/%-]){ELEMENT}{{}}{re.escape(division.wide)}(?!\w)"
+                plain = re.sub(divided.format("%"), COLUMN, plain)
+                plain = re.sub(divided.format("/"), ROW, plain)
+            plain = re.sub(rf"(?<!\w)\(({COLUMN}|{ROW})\)", r"\1", plain)
+            return None if re.search(r"threadIdx", plain) or f"blockIdx.{division.axes}" in plain else plain
+
+        rows, columns = self.tile
+        by_rows = f"{TILE}[threadIdx.x / {columns}][threadIdx.x % {columns}]"
+        by_columns = f"{TILE}[threadIdx.x % {rows}][threadIdx.x / {rows}]"
+        load = LOADED.search(one.value) if op == "load" else None
+        end = bracket_end(one.value, load.end(), "[") if load else 0
+        moved = one.value[load.end() : end - 1] if load else "0"
+        value = f"{one.value[: load.start()]}STAGED{one.value[end:]}" if load else one.value
+        texts = [told(each) for each in (one.index, value, moved, *(f"({one})" for one in place.conditions))]
+        if None in texts or any(re.search(r"\+\+|--", each or "") for each in texts):
+            return None
+        index, value, moved, *conditions = (each or "" for each in texts)
+        if load is not None:
+            kept = f"{one.array}[{index}] = {value.replace('STAGED', by_rows)};"
+            steps = [(f"{by_columns} = {load[1]}[{moved}];", False), (kept, True)]
+        else:
+            steps = [(f"{by_rows} = {value};", True), (f"{one.array}[{index}] = {by_columns};", False)]
+        inside = [f"{COLUMN} < {TILE}_wide", f"{ROW} < {TILE}_high", *conditions]
+        if division.most and not place.strides:
+            inside.append(f"{ELEMENT} < {division.most}")
+        number, padding = self._number(), padded(columns, rows)
+        first, step = (_in_turn(division.axes, name) for name in ("blockIdx", "gridDim"))
+        tile, wide, across = f"{TILE}_tile", f"{TILE}_wide", f"{TILE}_across"
+        every = f"{across} * (({TILE}_high + {rows - 1}) / {rows})"
+        lines = [
+            f"if (blockDim.x == {rows * columns}{division.holds}) {{",
+            f"    __shared__ {kind} {TILE}[{rows}][{columns} + {padding}];",
+            f"    const {number} {wide} = {division.wide}, {TILE}_high = {division.high};",
+            f"    const {number} {across} = ({wide} + {columns - 1}) / {columns};",
+            f"    for ({number} {tile} = {first}; {tile} < {every}; {tile} += {step}) {{",
+        ]
+        declared = f"{number} "
+        for done, rowwise in steps:
+            row, column = (f"/ {columns}", f"% {columns}") if rowwise else (f"% {rows}", f"/ {rows}")
+            lines += [
+                f"        {declared}{ROW} = {tile} / {across} * {rows} + threadIdx.x {row};",
+                f"        {declared}{COLUMN} = {tile} % {across} * {columns} + threadIdx.x {column};",
+                f"        {declared}{ELEMENT} = {ROW} * {wide} + {COLUMN};",
+                f"        if ({' && '.join(inside)})",
+                f"            {done}",
+                "        __syncthreads();",
+            ]
+            declared = ""
+        if division.column:
+            lines = [line for line in lines if f"{ELEMENT} =" not in line]
+        return [*lines, "    }", "} else {", f"    {self.as_it_was(place)}", "}"]
+
+    @cached_property
+    def tile(self) -> tuple[int, int]:
+        """The rows and columns of a tile with an element for each thread: rows of a warp, or nearly a square.
+
+        Eight rows of words are a sector, which neighbouring threads access in the other order.
+        """
+        rows, rest = divmod(self.threads, WARP)
+        if rest or rows < 8:
+            side = range(1, WARP + 1)
+            rows = max(each for each in side if self.threads % each == 0 and each**2 <= self.threads)
+        return rows, self.threads // rows
+
+    def _number(self) -> str:
+        """The type in which the kernel counts its threads."""
+        assert self.definition is not None
+        code = self.code[self.definition.start_byte : self.definition.end_byte]
+        kinds = [each[1].split() for each in _DECLARED.finditer(code)]
+        if any("size_t" in one or "long" in one or "int64_t" in one for one in kinds):
+            return "long long"
+        return "unsigned" if kinds and all({"unsigned", "uint"} & set(one) for one in kinds) else "int"
+
+
+def _without_blanks(text: str) -> str:
+    return re.sub(r"\s*([^\w\s])\s*", r"\1", text)
+
+
+def _end(text: str, divisor: re.Match[str]) -> int:
+    """Where a divisor ends."""
+    return bracket_end(text, divisor.end()) if divisor[1] == "(" else divisor.end()
+
+
+def _in_turn(axes: str, name: str) -> str:
+    """The number of a block among those that take tiles in turn, or of these: `blockIdx`, `gridDim`."""
+    if len(axes) == 1:
+        return f"{name}.{axes}"
+    across, along = axes[0], axes[1]
+    return f"{name}.{along} * gridDim.{across}" + (f" + {name}.{across}" if name == "blockIdx" else "")

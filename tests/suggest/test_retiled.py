@@ -1,0 +1,97 @@
+"""A naive transpose by blocks of one dimension, through tiles of several blocks' elements."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memsim.api import kernel_file
+from memsim.argument_types import ArrayArg
+from memsim.job import Job
+from memsim.launch import Launch, dim3
+from memsim.suggest import suggest
+from memsim.suggest.other_values import SAME, at_other_values
+from memsim.suggest.prove import differing_results
+from memsim.suggest.threads import Remapped
+from tests.suggest.kernels import analyzed
+
+ROWS, COLUMNS = 72, 96
+LINEAR = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
+TURNED = "int r = i / columns, c = i % columns;"
+STORE = "out[c * rows + r] = in[i];"
+OF_ROW = "int r = blockIdx.x;"
+ALONG = "for (int c = threadIdx.x; c < columns; c += blockDim.x)"
+
+
+def job_of(folder: Path, body: str, grid: tuple[int, ...] = (31,)) -> Job:
+    """By blocks of 256 threads that reach beyond the elements."""
+    text = f"__global__ void k(float *out, const float *in, int rows, int columns) {{\n    {body}\n}}\n"
+    (folder / "k.cu").write_text(text)
+    args = [ArrayArg((ROWS * COLUMNS,)), ArrayArg((ROWS * COLUMNS,)), ROWS, COLUMNS]
+    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (256, 1, 1)), args)
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize(
+    ("body", "grid"),
+    [
+        (f"{LINEAR}\n    if (i < rows * columns) {{ {TURNED} {STORE} }}", (31,)),
+        (f"{LINEAR}\n    if (i >= rows * columns) return;\n    {TURNED}\n    {STORE}", (31,)),
+        (
+            f"{LINEAR}\n    {TURNED}\n    if (i < rows * columns) out[i] = in[c * rows + r];",
+            (31,),
+        ),
+        (
+            f"{LINEAR}\n    {OF_ROW.replace('.x', '.y')}\n"
+            "    if (i < columns) out[i * rows + r] = 2 * in[r * columns + i];",
+            (1, 72),
+        ),
+        (f"{OF_ROW}\n    {ALONG} {{ float v = in[r * columns + c]; out[c * rows + r] = v; }}", (72,)),
+        (
+            f"for ({LINEAR} i < rows * columns; i += blockDim.x * gridDim.x)\n"
+            "        out[i % columns * rows + i / columns] = in[i];",
+            (5,),
+        ),
+    ],
+)
+def test_it_goes_through_tiles_of_several_blocks(body: str, grid: tuple[int, ...], tmp_path: Path) -> None:
+    job = job_of(tmp_path, body, grid)
+    found = suggest(analyzed(job), job)
+    taken = found.taken
+    assert isinstance(taken, Remapped)
+    assert taken.name == "elements of several blocks through tiles of shared memory"
+    before, after = taken.sectors
+    assert before == ROWS * COLUMNS // 8 * 9
+    assert after == ROWS * COLUMNS // 8 * 2
+    assert taken.analysis.conflicts == 0
+    assert differing_results(job, taken.job) == ()
+
+
+@pytest.mark.slow
+def test_other_blocks_and_sizes_compute_the_same(tmp_path: Path) -> None:
+    job = job_of(tmp_path, f"{LINEAR}\n    if (i < rows * columns) {{ {TURNED} {STORE} }}")
+    found = suggest(analyzed(job), job)
+    assert found.taken is not None
+    tried = list(at_other_values(job, found.taken))
+    assert {each.name for each in tried} == {"blockDim.x", "rows", "columns"}
+    assert {each.outcome for each in tried} <= {SAME, ""}
+    assert sum(each.outcome == SAME for each in tried) >= 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{LINEAR}\n    {TURNED}\n    if (out[i] == 0) {STORE}",  # of what others have stored meanwhile
+        f"{LINEAR}\n    {TURNED}\n    {STORE}\n    out[0] = 1;",
+        f"{LINEAR}\n    {TURNED}\n    out[c * rows + r] = out[i];",
+        f"{LINEAR}\n    {TURNED}\n    out[c * rows + r] = in[i] + threadIdx.x;",  # of no element's number
+        f"{LINEAR}\n    {TURNED}\n    for (int k = 0; k < threadIdx.x % 2; ++k) {STORE}",
+        f"{LINEAR}\n    i *= 2;\n    {TURNED}\n    if (i < rows * columns) {STORE}",
+    ],
+)
+def test_what_other_threads_cannot_do_is_left(body: str, tmp_path: Path) -> None:
+    job = job_of(tmp_path, body, (27,))
+    found = suggest(analyzed(job), job)
+    assert not any("tiles" in each.name for each in found.remapped)
