@@ -9,7 +9,7 @@ from typing import Any
 from memsim.arch.units import WARP, WORD
 from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.memory_access import bytes_of_piece, register_count
-from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Trait
+from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Immediate, Trait
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
@@ -225,9 +225,11 @@ class Description:
         return Hazard(BOUNDS, kind, access, stray.count, "a check of the index", doubt=doubt, **array)
 
     def meeting(self, pair: MixedBarriers, example: Example) -> Hazard | None:
-        """Threads that wait at different barriers; None if a line has several, which a compiler may make."""
+        """Threads that wait at different `__syncthreads()`; None if a line has several, which a compiler may
+        make, or if it is a barrier with a number: warps meet there wherever they are (PTX ISA, `bar`).
+        """
         ops = self.ops[pair.first], self.ops[pair.second]
-        apart = ops[0].source != ops[1].source and all(len(op.form.operands) == 1 for op in ops)
+        apart = ops[0].source != ops[1].source and all(map(_is_syncthreads, ops))
         if not pair.in_warp and not apart:
             return None
         first, second = (
@@ -362,6 +364,12 @@ OTHER_LAUNCH = "the launch before may not access it, or the launch may have no s
 PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.
 FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
+
+
+def _is_syncthreads(op: Op) -> bool:
+    """Whether it is the barrier 0, of all threads."""
+    number = op.form.operands[0] if len(op.form.operands) == 1 else None
+    return isinstance(number, Immediate) and number.value == 0
 
 
 def _does(op: Op, space: str = SHARED) -> str:

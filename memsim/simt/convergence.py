@@ -313,12 +313,21 @@ class Convergence:
         missing = meeting.members & machine.words_of(machine.alive) & ~machine.words_of(meeting.mask)
         row, thread = (int(one[0]) for one in np.nonzero(machine.full(meeting.mask)))
         absent = int(np.broadcast_to(missing, machine.shape)[row, thread])
-        named = " of the mask" if meeting.op.flow is Flow.WARP_SYNC else ""
+        named, also, op = "", "", meeting.op
+        if op.flow is Flow.WARP_SYNC:
+            named = " of the mask"
+            behind = self.code.program.ops[op.index + 1]
+            if op.index not in self.code.values and behind.flow is Flow.BLOCK_BARRIER:
+                named, also, op = " of their warp", PART_OF_WARP, behind
         return Deadlock(
-            f"deadlock: {machine.places(meeting.mask)} wait forever at {meeting.op.text} for lanes"
-            f"{named} that do not come: {lanes_in_words(absent)}",
-            machine.wrong(meeting.op, meeting.mask),
+            f"deadlock: {machine.places(meeting.mask)} wait forever at {op.text} for lanes"
+            f"{named} that do not come: {lanes_in_words(absent)}{also}",
+            machine.wrong(op, meeting.mask),
         )
+
+
+#: Source: PTX ISA, `barrier`: it is `.aligned`, which all threads of a warp execute that have not exited.
+PART_OF_WARP = "; PTX leaves bar.sync by a part of a warp undefined: a chip may go on"
 
 
 def lanes_in_words(lanes: int) -> str:
