@@ -38,7 +38,7 @@ from tests.sanitize.deleted import ordering  # noqa: E402
 
 ORDERS = re.compile(r"__sync|\bsync\(|barrier|__threadfence|__pipeline")
 #: Launches of a program, instructions of a launch, and seconds that the whole launch is judged in at most.
-MOST_LAUNCHES, MOST_DELETED, MOST_SECONDS = 6, 8, 6.0
+MOST_LAUNCHES, MOST_DELETED, MOST_SECONDS = 6, 8, 4.0
 TOOLS = (RACE, SYNC, INIT)
 
 
@@ -65,7 +65,15 @@ def judged(path: Path) -> dict[str, Any]:
     if time.process_time() - began > MOST_SECONDS:
         return {**told, "failed": "takes too long"}
     told |= {"errors": len(whole.errors), "unjudged": len(whole.unjudged)}
+    if whole.errors:
+        kinds = Counter((one.tool, one.doubt or one.kind, one.array) for one in whole.errors)
+        told["findings"] = [": ".join(filter(None, kind)) for kind in kinds]
     return {**told, "deleted": tried(job, PROGRAMS, TOOLS, MOST_DELETED)}
+
+
+def known() -> list[dict[str, Any]]:
+    """What was tried so far."""
+    return json.loads(PROGRAMS_FILE.read_text("utf-8")) if PROGRAMS_FILE.exists() else []
 
 
 def main() -> None:
@@ -78,10 +86,9 @@ def main() -> None:
     drawn = programs(asked.suite, asked.checkout.resolve())
     random.Random(asked.seed).shuffle(drawn)
     for program in drawn:
-        every = json.loads(PROGRAMS_FILE.read_text("utf-8")) if PROGRAMS_FILE.exists() else []
         texts = (one.read_text(errors="replace") for one in program.folder.glob("*.[chm]*"))
-        known = any((one["suite"], one["program"]) == (asked.suite, program.name) for one in every)
-        if known or not any(ORDERS.search(text) for text in texts):
+        is_known = any((one["suite"], one["program"]) == (asked.suite, program.name) for one in known())
+        if is_known or not any(ORDERS.search(text) for text in texts):
             continue
         found, launches = [], Counter[str]()
         with tempfile.TemporaryDirectory() as scratch:
@@ -94,7 +101,7 @@ def main() -> None:
                         found.append({"suite": asked.suite, "program": program.name, **told})
         verdicts = Counter(row["verdict"] for one in found for row in one.get("deleted", ()))
         print(program.name, len(found), dict(verdicts), flush=True)
-        every += found or [{"suite": asked.suite, "program": program.name, "kernel": None}]
+        every = known() + (found or [{"suite": asked.suite, "program": program.name, "kernel": None}])
         PROGRAMS_FILE.write_text("[\n" + ",\n".join(map(json.dumps, every)) + "\n]\n", "utf-8")
 
 
