@@ -12,6 +12,7 @@ from memsim.estimated_time import time_change
 from memsim.pictures.proposal_banks import BeforeAndAfter, picture
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.privatised import atomic_sectors
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal
 from memsim.suggest.prove import Proof
 from memsim.suggest.ranking import Verdict, verdict
@@ -283,6 +284,10 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
     if not found.before.bound.lacks:
         yield f"   bound {found.before.bound.cycles:,} {ARROW} {found.analysis.bound.cycles:,} cycles"
     yield from _time(found.before, found.analysis)
+    atomics = atomic_sectors(found.before), atomic_sectors(found.analysis)
+    if 2 * atomics[1] <= atomics[0]:
+        turns = f"{atomics[0]:,} {ARROW} {atomics[1]:,} sectors"
+        yield f"   not in these: the turns that atomics take at the L2 cache, {turns}"
     yield ""
     yield from (f"   {line}" for line in _lines(found.edit, names))
 
