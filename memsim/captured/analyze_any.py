@@ -41,7 +41,7 @@ def check_is_raw(kernel: Any) -> None:
     if type(kernel).__module__.partition(".")[0] in ("cupy", "cupyx") and not is_raw(kernel):
         raise MemsimError(
             f"of CuPy's kernels memsim reads RawKernel and RawModule, not {type(kernel).__name__}",
-            hint="pass the code that CuPy makes of it, as a cubin or PTX, to memsim.load",
+            hint="run the script by `memsim exec --analyze -- python SCRIPT`: it counts what CuPy compiles",
         )
 
 

@@ -145,7 +145,7 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
         _write_runtime(folder, work)
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
         linked = [str(driver), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={work / 'version'}"]
-        _link(compiler, work, folder, ("runtime",), libraries / soname, linked)
+        _link(compiler, work, folder, ("runtime", "cupy"), libraries / soname, linked)
         if (folder / "cublasLt.h").is_file():
             _build_blas(compiler, folder, work, libraries, version // 1000)
 

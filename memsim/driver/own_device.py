@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -55,6 +56,7 @@ class OwnDevice:
             library = ctypes.CDLL(name, ctypes.RTLD_GLOBAL)
             if name.endswith("libcuda.so.1") and library.cuInit(0):
                 raise MemsimError("memsim's device cannot be made here")
+        import_module("memsim.driver.in_python.sitecustomize")
 
     def ask(self, how: Mapping[str, bool] | None) -> Any:
         """Begins to count anew, `how`; None: the launches since it began, and the first time its address.
@@ -128,9 +130,10 @@ def _refuse_others() -> None:
         MemsimError: it is.
     """
     loaded = OTHERS.search(Path("/proc/self/maps").read_text())
-    if loaded is not None:
+    found = loaded[0][1:] if loaded is not None else "CuPy" if "cupy_backends" in sys.modules else None
+    if found is not None:
         raise MemsimError(
-            f"{loaded[0][1:]} is loaded already, so this process has its device",
+            f"{found} is loaded already, so this process has its device",
             hint="begin the first `with memsim.device():` before anything loads CUDA, as `import torch` does;"
             " or run the program by memsim exec",
         )

@@ -79,7 +79,11 @@ def loaded_first(folder: Path) -> list[str]:
 
 def environment_of(path: str, folder: Path) -> dict[str, str]:
     """The environment in which a program finds memsim at `path`, and its libraries before all others."""
-    wanted = {LIBRARY_PATH: [str(folder)], "LD_PRELOAD": loaded_first(folder)}
+    wanted = {
+        LIBRARY_PATH: [str(folder)],
+        "LD_PRELOAD": loaded_first(folder),
+        "PYTHONPATH": [str(Path(__file__).with_name("in_python"))],
+    }
     return {VARIABLE: path} | {
         name: os.pathsep.join([*first, *filter(None, [os.environ.get(name)])])
         for name, first in wanted.items()

@@ -100,9 +100,15 @@ def test_the_pages_kernel_of_numba(tmp_path: Path) -> None:
 
 def test_the_pages_kernel_of_cupy(tmp_path: Path) -> None:
     pytest.importorskip("cupy")
-    (tmp_path / "scale.py").write_text(block(PAGE, "python", "import cupy"))
+    (tmp_path / "scale.py").write_text(block(PAGE, "python", "cupy.RawKernel("))
     shown = run(tmp_path, "scale.py").splitlines()
     assert len(shown) == 2 and all(line.startswith("scale: coalesced: ") for line in shown)
+
+
+def test_the_pages_kernel_of_cutile(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.tile")
+    (tmp_path / "plus.py").write_text(block(PAGE, "python", "export_kernel("))
+    assert run(tmp_path, "plus.py") == "plus: coalesced: 384 global sectors, all needed\n"
 
 
 def test_the_pages_kernel_of_warp(tmp_path: Path) -> None:
