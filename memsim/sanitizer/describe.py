@@ -24,6 +24,7 @@ from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.stored_values import StoredValues, StorePair
+from memsim.sanitizer.unused_loads import may_be_unused
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
@@ -166,6 +167,8 @@ class Description:
         op = self.ops[read.instruction]
         access, cure = self.access(read.instruction, example), f"a store before {op.where}, in every block"
         doubt = PARTLY if read.partly and _width(op) > WORD else ""
+        if not doubt and may_be_unused(self.graph, op):
+            doubt = UNUSED
         where = self.element(example.place, min(_width(op), WORD))
         return Hazard(
             INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, barriers=example.phase, **where
@@ -353,6 +356,8 @@ class Description:
 NOT_WRITTEN = "nobody has written it"
 #: Why it need not matter that some words are not written.
 PARTLY = "the other words that the instruction loads are written; the code may use only these"
+#: Why it need not matter that a word is not written.
+UNUSED = "what is loaded is used under a condition only; the compiler may load it where the source does not"
 #: Why it need not matter that a register is not written.
 UNSET = "the code may not use what it computes of it"
 #: Why it need not matter which of two stores comes last.

@@ -76,3 +76,27 @@ def test_padding_of_a_struct_is_not_missed_but_a_member_is(space: str) -> None:
     for member, place in (("b", 4), ("c", 8)):
         (one,) = found(member).findings
         assert one.space == space and one.offset % 16 == place
+
+
+HOISTED = """__shared__ alignas(16) int s[8];
+if (t < n) s[t] = p[t];
+__syncthreads();
+int m = p[t];
+{0}
+o[t] = m;"""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "used"),
+    [
+        ("if (n > 4) m = max(m, s[4]);\nif (n > 5) m = max(m, s[5]);", "m = max(m, max(s[4], s[5]));"),
+        ("if (n > 4) m += s[4];\nif (n > 5) m += s[5];", "m += s[4] + s[5];"),
+        ("int v = s[4];\nif (p[t] & 64) v = p[t + 7];\nm = v;", "m = s[4];\nif (m & 64) m = 7;"),
+    ],
+)
+def test_a_load_that_the_compiler_makes_before_its_condition_is_only_possible(chosen: str, used: str) -> None:
+    (possible,) = sanitized(HOISTED.format(chosen), n=1).findings
+    assert "under a condition only" in possible.doubt and possible.element == "s[4]"
+    (certain,) = sanitized(HOISTED.format(used), n=1).findings
+    assert certain.doubt == "" and certain.element == "s[4]"
+    assert not sanitized(HOISTED.format(chosen)).findings and not sanitized(HOISTED.format(used)).findings
