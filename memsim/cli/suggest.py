@@ -167,7 +167,7 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
     Raises:
         MemsimError: the change needs more dynamic shared memory, which the file does not give.
     """
-    if taken.job.launch != job.launch and not taken.edit.brings_bytes:
+    if taken.job.launch != job.launch and not taken.edit.brings_launch:
         raise MemsimError(
             f"the changed kernel needs a launch with {taken.job.launch.shared_bytes:,} B of dynamic shared "
             "memory",

@@ -39,6 +39,7 @@ _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
 _FOR = re.compile(r"(\bfor\s*\([^;{}]*;[^;{}]*;)[^;{}]*?\)(?=\s*(?:\w|\{|$))")
 # `dim3 grid(CEIL_DIV(n, 32), 2), block;`, or a parameter `dim3 block`: declared without its sizes.
 _UNSET = r"\bdim3\s+(?:\w+\s*(?:\((?:[^;()]|\([^;()]*\))*\)\s*)?,\s*)*%s\s*[;,)]"
+_MEMBER = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\.\s*([xyz])\b(?!\s*[\w(])")
 # After its declaration a variable, or a member of it, is written, or its address taken.
 _CHANGED = r"\b%s\s*(?:\.\s*\w+\s*)?(?:(?:[-+*/%%&|^]|<<|>>)?=(?!=)|\+\+|--)|[,(]\s*&\s*%s\b"
 
@@ -192,6 +193,7 @@ class _LaunchReader:
 
     def __init__(self, tree: Tree, file: _File, call: Node) -> None:
         self.tree, self.known = tree, file.kernels
+        self.members = set[str]()  # variables whose members are being looked up
         self.call = call
         function = function_around(call)
         # Everything before the launch if the parser finds no function, as for a launch in a macro.
@@ -318,13 +320,25 @@ class _LaunchReader:
                 return (Size(text, None, None),)
         return (self._size(text),)
 
+    def _member(self, found: re.Match[str]) -> str:
+        """The value of `block.x`, of a variable that is a `dim3`; the text where it is not known."""
+        declared = rf"\bdim3\s(?:[^;]*?[^\w;])?{found[1]}\s*[({{;,=]|\bauto\s+{found[1]}\s*=\s*dim3\b"
+        if found[1] in self.members or not re.search(declared, self.around):
+            return found[0]
+        self.members.add(found[1])
+        sizes = self._dim3(found[1])
+        self.members.discard(found[1])
+        place = "xyz".index(found[2])
+        value = sizes[place].value if place < len(sizes) else 1
+        return found[0] if value is None or sizes[0].text == found[1] else str(value)
+
     def _size(self, text: str) -> Size:
         said = text
         if re.fullmatch(r"\w+", text) and text not in self.constants:
             before = _in_first_round(self.around)
             declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", before)
             said = declared[0] if len(declared) == 1 == changes(text, before) else text
-        said = substitute_names(said, self.bound)
+        said = _MEMBER.sub(self._member, substitute_names(said, self.bound))
         value = self.scope.value(said)
         if value is not None:
             return Size(text, value)

@@ -56,7 +56,7 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
                 tuple(sorted(replacements, key=lambda each: each.start)),
                 writing.unseen,
                 (*names_in(*(_text(writing, span) for span in writing.spans)), *sizes),
-                brings_bytes=bool(writing.launches),
+                brings_launch=bool(writing.launches),
                 declared=writing.code.find(";", writing.declaration.extents[-1][1]) + 1,
             )
             condition = "" if isinstance(change, Padding) else _condition(writing, change)

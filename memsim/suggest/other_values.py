@@ -211,7 +211,7 @@ def _launch_of(taken: Proof | Remapped, launch: Launch) -> Launch:
     for each in taken.proposals:  # views of the same dynamic array
         if each.more_dynamic:
             sizes.append(each.change.size(now))
-        elif isinstance(each.change, XorSwizzle) and each.edit is not None and each.edit.brings_bytes:
+        elif isinstance(each.change, XorSwizzle) and each.edit is not None and each.edit.brings_launch:
             sizes.append(-(-now // each.change.piece) * each.change.piece)
     return replace(launch, shared_bytes=max(sizes))
 

@@ -179,6 +179,23 @@ def test_a_dim3_that_is_written_after_its_declaration_is_unknown(declared: str, 
 
 
 @pytest.mark.parametrize(
+    ("declared", "grid"),
+    [
+        ("dim3 b(64, 2); dim3 g((1000 + b.x - 1) / b.x, 100 / b.y);", [16, 50]),
+        ("dim3 b = dim3(64); dim3 g(1000 / b . x, 8 / b.y, b.z);", [15, 8, 1]),
+        ("auto b = dim3(64); dim3 g(b.x * 2);", [128]),
+        ("dim3 b(64); b.x /= 2; dim3 g(1000 / b.x, b.y);", [None, None]),
+        ("dim3 b(64); int2 size = of(n); dim3 g(size.x, size.y);", [None, None]),
+        ("dim3 b(g.x); dim3 g(b.x);", [None]),
+    ],
+)
+def test_members_of_a_dim3_are_known(declared: str, grid: list[int | None]) -> None:
+    code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {declared} k<<<g, b>>>(x); }}"
+    (launch,) = launches(code)
+    assert [size.value for size in launch.grid] == grid
+
+
+@pytest.mark.parametrize(
     ("before", "block"),
     [
         ("int s = 64;", 64),

@@ -253,7 +253,7 @@ def _paste(each: Proposal, names: Names) -> Iterator[str]:
             yield f"The array grows by {each.extra:,} B."
         return
     yield from _lines(each.edit, names)
-    if each.more_dynamic and not each.edit.brings_bytes:
+    if each.more_dynamic and not each.edit.brings_launch:
         yield f"Launch it with {each.more_dynamic:,} B more dynamic shared memory."
 
 
@@ -285,7 +285,7 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
         yield f"   bound {found.before.bound.cycles:,} {ARROW} {found.analysis.bound.cycles:,} cycles"
     yield from _time(found.before, found.analysis)
     atomics = atomic_sectors(found.before), atomic_sectors(found.analysis)
-    if 2 * atomics[1] <= atomics[0]:
+    if 2 * atomics[1] < atomics[0]:
         turns = f"{atomics[0]:,} {ARROW} {atomics[1]:,} sectors"
         yield f"   not in these: the turns that atomics take at the L2 cache, {turns}"
     yield ""
