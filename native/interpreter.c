@@ -68,8 +68,8 @@ static __attribute__((noinline, optimize("rounding-math"))) void rounded(Vector 
 
 #define NAME(name, ...) OP_##name,
 enum {
-  INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME) HALVES_OF(NAME)
-  OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_ldexp_d, OP_table_W, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
+  INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME)
+  OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_ldexp_d, OP_d_to_I, OP_half_to_f, OP_half_to_d, OP_f_to_half, OP_half_bits, OP_table_W, OP_table_h, OP_polynomial, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
   OP_leader, OP_goto, OP_all, OP_guard, OP_write,
   OP_thread, OP_block, OP_clock, OP_shuffle, OP_shuffle_valid, OP_vote_mask, OP_vote, OP_match, OP_match_64, OP_match_all, OP_match_all_64, OP_members,
   OP_redux, OP_first, OP_elect, OP_leader_lane, OP_scatter, OP_gather, OP_product,
@@ -80,8 +80,8 @@ enum {
 #define WORD(name, type, ...) #name ":" #type " "
 // The names of all operations with the types of their results, in order.
 EXPORT const char *memsim_operations(void) {
-  return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD) HALVES_OF(WORD)
-    "sel_w:w sel_W:W fma_f:f fma_d:d ldexp_d:d table_W:W add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
+  return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD)
+    "sel_w:w sel_W:W fma_f:f fma_d:d ldexp_d:d d_to_I:I half_to_f:f half_to_d:d f_to_half:w half_bits:w table_W:W table_h:w polynomial:d add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
     "match:w match_64:w match_all:w match_all_64:w members:w redux:w first:w elect:w leader_lane:w scatter gather:W product load store atomic copy load_matrix store_matrix "
     "branch branch_any branch_diverged indexed exit set_barrier wait_barrier leave_barrier warp_sync yield sleep block_barrier trap end";
 }
@@ -91,7 +91,7 @@ enum { STOPPED, TIRED, FAULTY };
 #ifdef __F16C__
 #include <immintrin.h>
 static inline void floats_of_halves(float *to, const uint32_t *of) {
-  __m256i words = _mm256_loadu_si256((const __m256i *)of);
+  __m256i words = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)of), _mm256_set1_epi32(0xffff));
   __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   _mm256_storeu_ps(to, _mm256_cvtph_ps(halves));
 }
@@ -99,6 +99,9 @@ static inline void halves_of_floats(uint32_t *to, const float *of) {
   __m128i halves = _mm256_cvtps_ph(_mm256_loadu_ps(of), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   _mm256_storeu_si256((__m256i *)to, _mm256_cvtepu16_epi32(halves));
 }
+#else
+static inline void floats_of_halves(float *to, const uint32_t *of) { for (int l = 0; l < 8; l++) to[l] = float_of_half(of[l]); }
+static inline void halves_of_floats(uint32_t *to, const float *of) { for (int l = 0; l < 8; l++) to[l] = half_of_float(of[l]); }
 #endif
 
 #include "interpreter_loop.h"

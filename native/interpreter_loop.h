@@ -46,12 +46,46 @@ static int run_warp(Machine *machine, Warp *warp) {
       const Operation *o = &operations[pc];
       switch (o->code) {
         INTEGERS(CASE2) FLOATS(CASE2) UNARIES(CASE1)
-#ifdef __F16C__
-        case OP_half_to_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a); for (int l = 0; l < LANES; l += 8) floats_of_halves(D->f + l, A->w + l); pc++; break; }
-        case OP_f_to_half: { Vector *D = AT(o->d); const Vector *A = AT(o->a); for (int l = 0; l < LANES; l += 8) halves_of_floats(D->w + l, A->f + l); pc++; break; }
-#else
-        HALVES_OF(CASE1)
-#endif
+        case OP_half_to_f: case OP_f_to_half: {
+          Vector *D = AT(o->d); const Vector *A = AT(o->a);
+          for (int l = 0; l < LANES; l += 8)
+            if (o->code == OP_half_to_f) floats_of_halves(D->f + l, A->w + l); else halves_of_floats(D->w + l, A->f + l);
+          pc++; break;
+        }
+        case OP_half_to_d: {
+          Vector *D = AT(o->d), found; const Vector *A = AT(o->a);
+          for (int l = 0; l < LANES; l += 8) floats_of_halves(found.f + l, A->w + l);
+          EACH D->d[l] = found.f[l];
+          pc++; break;
+        }
+        case OP_half_bits: {  // any NaN is the same
+          Vector *D = AT(o->d), found; const Vector *A = AT(o->a);
+          for (int l = 0; l < LANES; l += 8) halves_of_floats(found.w + l, A->f + l);
+          EACH D->w[l] = A->f[l] != A->f[l] ? 0x7fff : found.w[l];
+          pc++; break;
+        }
+        case OP_d_to_I: {
+          Vector *D = AT(o->d); const Vector *A = AT(o->a); int are_small = 1;
+          for (int l = 0; l < LANES; l++) are_small &= fabs(A->d[l]) < 0x1p51;
+          if (are_small) EACH D->W[l] = bits_of(trunc(A->d[l]) + 0x1.8p52) - bits_of(0x1.8p52);
+          else for (int l = 0; l < LANES; l++) D->I[l] = A->d[l] >= -0x1p63 && A->d[l] < 0x1p63 ? (int64_t)A->d[l] : INT64_MIN;
+          pc++; break;
+        }
+        case OP_table_h: {  // n: a table of c entries
+          Vector *D = AT(o->d); const Vector *A = AT(o->a); const uint16_t *table = (const uint16_t *)o->n;
+          for (int l = 0; l < LANES; l++) D->w[l] = A->w[l] < (uint32_t)o->c ? table[A->w[l]] : 0;
+          pc++; break;
+        }
+        case OP_polynomial: {  // n: a table of k rows, of the constant, linear and quadratic coefficients
+          Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c);
+          double rows[3][LANES];
+          for (int l = 0; l < LANES; l++) {
+            const double *row = (const double *)o->n + 3 * (A->w[l] < o->k ? A->w[l] : 0);
+            rows[0][l] = row[0], rows[1][l] = row[1], rows[2][l] = row[2];
+          }
+          EACH D->d[l] = rows[0][l] + rows[1][l] * B->i[l] + rows[2][l] * C->i[l];
+          pc++; break;
+        }
         case OP_sel_w: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->w[l] = A->w[l] ? B->w[l] : C->w[l]; pc++; break; }
         case OP_sel_W: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->W[l] = A->w[l] ? B->W[l] : C->W[l]; pc++; break; }
         case OP_fma_f: { Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); EACH D->f[l] = __builtin_fmaf(A->f[l], B->f[l], C->f[l]); pc++; break; }

@@ -19,6 +19,33 @@ static inline double fraction_of(double x) {
   return fraction;
 }
 
+// Rounded to odd: of what is inexact the neighbour with an odd last bit.
+static inline double sum_to_odd(double x, double y) {
+  double total = x + y, back = total - x, error = (x - (total - back)) + (y - back);
+  uint64_t bits = bits_of(total), step = (error > 0) == (total > 0) ? 1 : -1ull;
+  bits += error != 0 && fabs(total) < INFINITY && !(bits & 1) ? step : 0;
+  memcpy(&total, &bits, 8);
+  return total;
+}
+static inline float odd_float(double x) {
+  float near = (float)x;
+  double error = x - near;
+  uint32_t bits; memcpy(&bits, &near, 4);
+  uint32_t step = (error < 0) == (bits >> 31) ? 1 : -1u;
+  bits += error != 0 && fabsf(near) < INFINITY && !(bits & 1) ? step : 0;
+  memcpy(&near, &bits, 4);
+  return near;
+}
+// Towards zero; what is no normal float32 becomes zero.
+static inline float cut_float(double x) {
+  uint64_t bits = bits_of(x) & ~((1ull << 29) - 1);
+  memcpy(&x, &bits, 8);
+  return (float)(fabs(x) < 0x1p-126 ? copysign(0.0, x) : x);
+}
+static inline uint32_t bf16_of(float x) {
+  uint32_t bits; memcpy(&bits, &x, 4);
+  return x != x ? 0x7fff : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
 static inline double power_of_2(int32_t y) {  // a normal number
   uint64_t bits = (uint64_t)(y + 1023) << 52;
   double power;

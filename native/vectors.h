@@ -28,9 +28,9 @@
   X(min_d, d, d, d, x < y || x != x ? x : y) X(max_d, d, d, d, x > y || x != x ? x : y) \
   X(lt_f, w, f, f, x < y) X(le_f, w, f, f, x <= y) X(eq_f, w, f, f, x == y) X(ne_f, w, f, f, x != y) \
   X(lt_d, w, d, d, x < y) X(le_d, w, d, d, x <= y) X(eq_d, w, d, d, x == y) X(ne_d, w, d, d, x != y) \
-  X(nextafter_h, w, w, w, next_half(x, y)) X(copysign_f, f, f, f, copysignf(x, y)) X(copysign_d, d, d, d, copysign(x, y)) \
+  X(odd_d, d, d, d, sum_to_odd(x, y)) X(nextafter_h, w, w, w, next_half(x, y)) X(copysign_f, f, f, f, copysignf(x, y)) X(copysign_d, d, d, d, copysign(x, y)) \
   X(nextafter_f, f, f, f, nextafterf(x, y)) X(nextafter_d, d, d, d, nextafter(x, y)) \
-  X(fmod_d, d, d, d, y == 1 ? copysign(x - trunc(x), x) : fmod(x, y))
+  X(fmod_d, d, d, d, fmod(x, y))
 
 #define UNARIES(X) \
   X(not_w, w, w, ~x) X(not_W, W, W, ~x) X(neg_w, w, w, -x) X(neg_W, W, W, -x) \
@@ -50,10 +50,6 @@
   X(f_to_d, d, f, x) X(d_to_f, f, d, (float)x) \
   X(i_to_d, d, i, x) X(w_to_d, d, w, x) X(I_to_d, d, I, (double)x) X(W_to_d, d, W, (double)x) \
   X(i_to_f, f, i, (float)x) X(w_to_f, f, w, (float)x) X(I_to_f, f, I, (float)x) X(W_to_f, f, W, (float)x) \
-  X(d_to_I, I, d, x >= -0x1p63 && x < 0x1p63 ? (int64_t)x : INT64_MIN) \
   X(d_to_W, W, d, x >= 0x1p63 ? (x < 0x1p64 ? (uint64_t)x : 0) : x >= -0x1p63 ? (uint64_t)(int64_t)x : 1ull << 63) \
   X(f_to_I, I, f, x >= -0x1p63f && x < 0x1p63f ? (int64_t)x : INT64_MIN) \
-  X(d_to_half, w, d, half_of_double(x))
-
-// Those that processors have instructions for.
-#define HALVES_OF(X) X(half_to_f, f, w, float_of_half(x)) X(f_to_half, w, f, half_of_float(x))
+  X(d_to_half, w, d, half_of_double(x)) X(d_to_odd, f, d, odd_float(x)) X(cut_f, f, d, cut_float(x)) X(f_to_i, i, f, (int32_t)x) X(bf16_bits, w, f, bf16_of(x))

@@ -183,7 +183,7 @@ class LoweredKernel:
         elif isinstance(n, np.ndarray):
             table = np.ascontiguousarray(n)
             self._tables.append(table)
-            n, c = table.ctypes.data, len(table)
+            n, c = table.ctypes.data, len(table) if c is None else c
         c = c if isinstance(c, int) else self._place(c)
         number = self.names.numbers[one.name]
         return number, one.k, self._place(one.d), self._place(one.a), self._place(one.b), c, following, n

@@ -6,21 +6,17 @@ native/interpreter.c has operations of its own, whose rules are those of `memsim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
-
-import numpy as np
 
 from memsim.interpreter.control_operations import lower_control
 from memsim.interpreter.lane_operations import lower_lanes
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered
 from memsim.interpreter.memory_operations import lower_memory
-from memsim.interpreter.traced import NotTraced, fused
+from memsim.interpreter.traced import NotTraced
 from memsim.interpreter.vector_operations import VectorOperation
 from memsim.isa.op import Effect, Unsupported
 from memsim.simt.code import NEVER
-from memsim.state import rounding
 from memsim.state.poison import Poisoned
 
 #: What a function raises that asks a traced array for something else than it has.
@@ -30,22 +26,8 @@ _NOT_TRACED: tuple[type[Exception], ...] = (
 )
 
 
-@contextmanager
-def fused_multiply_adds_noted() -> Iterator[None]:
-    """Fused multiply-adds are traced, too."""
-    before = dict(rounding.IN_MACHINE_CODE)
-    try:
-        for dtype in (np.float32, np.float64):
-            rounding.IN_MACHINE_CODE[dtype] = fused(dtype)
-        yield
-    finally:
-        rounding.IN_MACHINE_CODE.clear()
-        rounding.IN_MACHINE_CODE.update(before)
-
-
 def _lower_values(one: LoweredOp) -> None:
-    with fused_multiply_adds_noted():
-        one.write_values(one.op.meaning.bind(one.binder)(one.registers))
+    one.write_values(one.op.meaning.bind(one.binder)(one.registers))
 
 
 _LOWERED: dict[Effect, Callable[[LoweredOp], Any]] = {

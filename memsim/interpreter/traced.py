@@ -17,6 +17,8 @@ from memsim.state.registers import Sum
 
 #: The shape that a traced array pretends to have: no row, column or warp is like another.
 SHAPE = (2, 3)
+#: Bounds of unsigned words.
+WORDS = 0, (1 << 32) - 1
 BOOL, INT32, INT64 = np.dtype(np.bool_), np.dtype(np.int32), np.dtype(np.int64)
 
 
@@ -118,6 +120,20 @@ class Traced(NDArrayOperatorsMixin):
         bounds = (int(table.min()), int(table.max())) if table.dtype.kind in "iu" else None
         return Traced("entries", (self, table), table.dtype, bounds)
 
+    def noted(self, name: str, operands: tuple[Any, ...]) -> Traced | None:
+        """A function that is one operation (`noted_as_one` of `memsim.state.parts`); None if it is not."""
+        if name == "polynomial":
+            return Traced(name, operands, np.dtype(np.float64))
+        if isinstance(operands[-1], str):  # a rounding mode
+            if operands[-1] != "rn":
+                return None
+            operands = operands[:-1]
+        of = np.dtype(np.float32 if name == "fma32" else np.float64)
+        cast = tuple(converted(scalar(one), of) for one in operands)
+        if name in ("half_bits", "to_bf16"):
+            return Traced(name, cast, np.dtype(np.uint32), (0, 0xFFFF)).astype(INT64)
+        return Traced(name, cast, np.dtype(np.float32) if name == "_cut" else of)
+
     def rounded(self, operation: str, mode: str, operands: tuple[Any, ...]) -> Traced:
         """`round_exactly` of `memsim.state.rounding`."""
         found = tuple(converted(scalar(one), self.dtype) for one in operands)
@@ -190,12 +206,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 
 
-def fused(dtype: type) -> Callable[..., Any]:
-    """Notes a fused multiply-add of numbers of a type."""
-    kind = np.dtype(dtype)
-    return lambda *operands: Traced("fma", tuple(converted(scalar(one), kind) for one in operands), kind)
-
-
 # --- bounds ------------------------------------------------------------------------------------
 
 
@@ -239,6 +249,49 @@ def bounds_of(name: str, operands: tuple[Any, ...]) -> tuple[int, int] | None:
     if name in ("absolute", "bitwise_count"):
         return 0, max(abs(a), abs(b)) if name == "absolute" else 64
     return None
+
+
+def within(value: Any, ends: tuple[int, int]) -> bool:
+    """Is an integer certainly in a range?"""
+    low, high = limits(value)
+    return ends[0] <= low and high <= ends[1]
+
+
+def keeps_all(mask: int, value: Any) -> bool:
+    """Has a number only bits of a mask?"""
+    low, high = limits(value)
+    return low >= 0 and (1 << high.bit_length()) - 1 & ~mask == 0
+
+
+# --- what is what --------------------------------------------------------------------------------
+
+
+def is_from(value: Any, dtype: type) -> bool:
+    """Is it a number of this type in another one?"""
+    return isinstance(value, Traced) and value.name == "astype" and value.operands[0].dtype == dtype
+
+
+def negative_of(value: Any) -> Any:
+    """Of what a number is the negative; None if it is none."""
+    if isinstance(value, Traced) and value.name == "multiply":
+        a, b = value.operands
+        if not isinstance(b, Traced) and int(b) == -1:
+            return a
+    return None
+
+
+def is_sum_of_words(value: Any) -> bool:
+    """Is it a sum of two unsigned words?"""
+    is_sum = isinstance(value, Traced) and value.name == "add"
+    return is_sum and all(within(one, WORDS) for one in value.operands)
+
+
+def power_of_two(value: Any) -> int:
+    """The exponent of a constant power of two; 0 of other numbers."""
+    if isinstance(value, Traced):
+        return 0
+    number = int(value)
+    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else 0
 
 
 # --- registers ---------------------------------------------------------------------------------

@@ -10,7 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from memsim.interpreter.traced import BOOL, INT64, NotTraced, Traced, limits
+from memsim.interpreter.traced import (
+    BOOL,
+    INT64,
+    WORDS,
+    NotTraced,
+    Traced,
+    is_from,
+    is_sum_of_words,
+    keeps_all,
+    limits,
+    negative_of,
+    power_of_two,
+    range_of,
+    within,
+)
 from memsim.interpreter.vector_operations import (
     ZERO,
     Place,
@@ -20,7 +34,7 @@ from memsim.interpreter.vector_operations import (
     constant,
 )
 
-_INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), (0, (1 << 32) - 1)
+_INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), WORDS
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
 _SUMS = {"add": "add", "subtract": "sub", "multiply": "mul"}
@@ -35,8 +49,11 @@ _OF_FLOATS = {
     **_ENDS,
     **{"divide": "div", "copysign": "copysign", "nextafter": "nextafter", "ldexp": "ldexp", "fmod": "fmod"},
     **{name: name for name in ("sqrt", "rint", "trunc", "floor", "ceil", "isnan", "isinf", "isfinite")},
-    **{"negative": "neg", "absolute": "abs", "fabs": "abs", "signbit": "sign", "fma": "fma"},
+    **{"negative": "neg", "absolute": "abs", "fabs": "abs", "signbit": "sign"},
 }
+#: Functions that are one operation.
+_AS_ONE = {"fma32": "fma_f", "fma64": "fma_d", "sum_to_odd": "odd_d", "_cut": "cut_f"}
+_TO_HALVES = {"half_bits": "half_bits", "to_bf16": "bf16_bits"}
 #: Rounding modes of PTX by their number in native/interpreter.c.
 _MODES = {"rz": 1, "rm": 2, "rp": 3}
 #: What changes no word.
@@ -46,12 +63,6 @@ _UNCHANGED = {
 }
 #: How words of smaller types are extended to 32 bits.
 _NARROWED = {"uint8": "b_to_w", "int8": "c_to_w", "uint16": "h_to_w", "int16": "s_to_w"}
-
-
-def within(value: Any, ends: tuple[int, int]) -> bool:
-    """Is an integer certainly in a range?"""
-    low, high = limits(value)
-    return ends[0] <= low and high <= ends[1]
 
 
 class VectorCode:
@@ -126,13 +137,15 @@ class VectorCode:
             return self.low(a)
         if (name, number) in (("multiply", 0), ("bitwise_and", 0)):
             return ZERO
+        if name == "bitwise_and" and number is not None and keeps_all(number, a):
+            return self.low(a)
         if name == "multiply" and number == 0xFFFFFFFF:
             return self.emit("neg_w", self.low(a))
-        if name == "multiply" and number is not None and (power := _power_of_two(number)):
+        if name == "multiply" and number is not None and (power := power_of_two(number)):
             return self.emit("shl_w", self.low(a), constant(power, 4))
         if name == "add":
             for one, other in ((a, b), (b, a)):
-                if (negated := _negated(other)) is not None:
+                if (negated := negative_of(other)) is not None:
                     return self.emit("sub_w", self.low(one), self.low(negated))
         return self.emit(f"{(_SUMS | _BITWISE)[name]}_w", self.low(a), self.low(b))
 
@@ -154,7 +167,18 @@ class VectorCode:
         if name == "computed":
             return operands[0]  # type: ignore[no-any-return]
         if name == "entries":
+            if operands[1].dtype == np.uint16:
+                return self.emit("table_h", self.low(operands[0]), n=operands[1])
             return self.emit("table_W", self.long(operands[0]), n=operands[1])
+        if name in _AS_ONE:
+            return self.emit(_AS_ONE[name], *map(self.whole, operands))
+        if name in _TO_HALVES:
+            is_single = is_from(operands[0], np.float32)
+            place = self.whole(operands[0].operands[0] if is_single else operands[0])
+            return self.emit(_TO_HALVES[name], place if is_single else self.emit("d_to_odd", place))
+        if name == "polynomial":
+            columns, *places = operands
+            return self.emit("polynomial", *map(self.low, places), k=len(columns[0]), n=columns.T)
         if name == "astype":
             return self._converted(operands[0], dtype)
         if name == "view":
@@ -194,7 +218,7 @@ class VectorCode:
                 if of.itemsize == 8:
                     return self.whole(value)
                 return self.emit("i_to_I" if of.kind == "i" else "w_to_I", self.low(value))
-            if within(value, _ranges(to)) or to.itemsize == 4:
+            if within(value, range_of(to)) or to.itemsize == 4:
                 return self.low(value)
             return self.emit(_NARROWED[to.name], self.low(value))
         if of.kind in "iu" and to == BOOL:
@@ -213,18 +237,31 @@ class VectorCode:
             if of.itemsize == 4:
                 place = self.emit("f_to_d", place)
             return self.emit("d_to_I" if to.kind == "i" else "d_to_W", place)
+        if of == np.float32 and to == np.int32:
+            return self.emit("f_to_i", self.whole(value))
         raise NotTraced(f"{of} as {to}")
 
     def _between_floats(self, value: Any, of: int, to: int) -> Place:
-        place = self.whole(value)
         if of == 2:
-            place = self.emit("half_to_f", place)
-            return place if to == 4 else self.emit("f_to_d", place)
-        if to == 2 and of == 8 and _is_from_single(value):
+            return self.emit("half_to_f" if to == 4 else "half_to_d", self._low_half(value))
+        if to == 8 and is_from(value, np.float16):
+            return self.emit("half_to_d", self._low_half(value.operands[0]))
+        place = self.whole(value)
+        if to == 2 and of == 8 and is_from(value, np.float32):
             return self.emit("f_to_half", self.whole(value.operands[0]))
         if to == 2:
             return self.emit("f_to_half" if of == 4 else "d_to_half", place)
         return self.emit("f_to_d" if to == 8 else "d_to_f", place)
+
+    def _low_half(self, value: Any) -> Place:
+        """A word in whose low half a float16 is; what is above it does not matter."""
+        while isinstance(value, Traced) and value.name in ("view", "astype", "bitwise_and"):
+            of, *mask = value.operands
+            kept = limits(mask[0]) if mask else (0xFFFF, 0xFFFF)
+            if of.dtype.kind not in "iu" or kept[0] != kept[1] or ~kept[0] & 0xFFFF:
+                break
+            value = of
+        return self.low(value)
 
     def _viewed(self, value: Any, to: np.dtype[Any]) -> Place:
         place = self.whole(value)
@@ -241,7 +278,7 @@ class VectorCode:
         if any(kind.kind == "f" for kind in kinds):
             is_double = any(kind.itemsize == 8 for kind in kinds)
             return self.emit(f"{how}_{'d' if is_double else 'f'}", self._single(a), self._single(b))
-        if how == "le" and (limits(a), _is_sum_of_words(b)) == ((1 << 32, 1 << 32), True):  # a carry
+        if how == "le" and (limits(a), is_sum_of_words(b)) == ((1 << 32, 1 << 32), True):  # a carry
             return self.emit("carry_w", *map(self.low, b.operands))
         for ends, kind in ((_INT32, "i"), (_UINT32, "w")):
             if within(a, ends) and within(b, ends):
@@ -275,6 +312,11 @@ class VectorCode:
             raise NotTraced(f"{name} of floats")
         if 2 in sizes:
             return self._of_halves(name, operands)
+        if name == "fmod" and not isinstance(operands[1], Traced) and operands[1] == 1:
+            place = self.whole(operands[0])
+            kind = "d" if 8 in sizes else "f"
+            rest = self.emit(f"sub_{kind}", place, self.emit(f"trunc_{kind}", place))
+            return self.emit(f"copysign_{kind}", rest, place)
         if name == "ldexp":
             return self.emit("ldexp_d", self.whole(operands[0]), self.low(operands[1]))
         return self.emit(f"{_OF_FLOATS[name]}_{'d' if 8 in sizes else 'f'}", *map(self.whole, operands))
@@ -302,7 +344,7 @@ class VectorCode:
         if name == "multiply":
             if self._is_narrow(value):
                 return self._extended(value)
-            if power := _power_of_two(operands[1]):
+            if power := power_of_two(operands[1]):
                 return self.emit("shl_W", self.long(operands[0]), constant(power, 8))
             if all(within(one, _INT32) for one in operands):
                 return self.emit("mul_i_I", *map(self.low, operands))
@@ -362,36 +404,3 @@ class VectorCode:
         if name in ("invert", "negative", "absolute"):
             return self.emit({"invert": "not_w", "negative": "neg_w", "absolute": "abs_i"}[name], places[0])
         raise NotTraced(name)
-
-
-def _is_from_single(value: Any) -> bool:
-    """Is a float64 a float32 in another type?"""
-    return isinstance(value, Traced) and value.name == "astype" and value.operands[0].dtype == np.float32
-
-
-def _ranges(dtype: np.dtype[Any]) -> tuple[int, int]:
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _negated(value: Any) -> Any:
-    """Of what a number is the negative; None if it is none."""
-    if isinstance(value, Traced) and value.name == "multiply":
-        a, b = value.operands
-        if not isinstance(b, Traced) and int(b) == -1:
-            return a
-    return None
-
-
-def _is_sum_of_words(value: Any) -> bool:
-    """Is it a sum of two unsigned words?"""
-    is_sum = isinstance(value, Traced) and value.name == "add"
-    return is_sum and all(within(one, _UINT32) for one in value.operands)
-
-
-def _power_of_two(value: Any) -> int:
-    """The exponent of a constant power of two; 0 of other numbers."""
-    if isinstance(value, Traced):
-        return 0
-    number = int(value)
-    return number.bit_length() - 1 if number > 0 and number & (number - 1) == 0 else 0

@@ -1,6 +1,7 @@
 """Packed 16-bit floats: `HADD2 HMUL2 HFMA2 HMNMX2 VHMNMX HSETP2 HSET2`.
 
-Each half is rounded to nearest; NaN is 0x7fff. Computed in float64 and rounded once.
+Each half is rounded to nearest; NaN is 0x7fff. Computed in float64 and rounded once; sums and products of
+float16 in float32, whose 24 bits are enough that to round them again gives the same.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ _ARITHMETIC: dict[str, Callable[..., Array]] = {
     "HMUL2": np.multiply,
     "HFMA2": lambda a, b, c: odd_sum(a * b, c),
 }
+_IN_FLOAT32 = {"HADD2": np.add, "HMUL2": np.multiply}
 #: A reader of two halves.
 HalvesReader = Callable[[Registers], tuple[Array, Array]]
 
@@ -66,8 +68,10 @@ HalvesReader = Callable[[Registers], tuple[Array, Array]]
 @executes("HADD2.BF16_V2 HMUL2.BF16_V2", "W <- JJ", "MMA F32 SAT RELU")
 @executes("HFMA2.BF16_V2", "W <- JJJ", "MMA F32 SAT RELU")
 def arithmetic(form: BoundForm, *sources: HalvesReader) -> Compute:
-    given, operation = form.given, _ARITHMETIC[form.opcode]
-    bf16, reads = "BF16_V2" in given, numbers(form, sources)
+    given, bf16 = form.given, "BF16_V2" in form.given
+    is_short = not bf16 and form.opcode in _IN_FLOAT32
+    operation = _IN_FLOAT32[form.opcode] if is_short else _ARITHMETIC[form.opcode]
+    reads = numbers(form, sources, np.float32 if is_short else np.float64)
 
     def compute(r: Registers) -> Any:
         low, high = (
@@ -80,12 +84,14 @@ def arithmetic(form: BoundForm, *sources: HalvesReader) -> Compute:
     return compute
 
 
-def numbers(form: BoundForm, sources: Sequence[HalvesReader]) -> list[Callable[[Registers], list[Array]]]:
-    """Readers of halves as float64; of subnormal numbers with `.FTZ` as zeros."""
+def numbers(
+    form: BoundForm, sources: Sequence[HalvesReader], dtype: type = np.float64
+) -> list[Callable[[Registers], list[Array]]]:
+    """Readers of halves as floats of a type; of subnormal numbers with `.FTZ` as zeros."""
 
     def reader(halves: HalvesReader) -> Callable[[Registers], list[Array]]:
         prepare = flush_halves if "FTZ" in form.given else (lambda value: value)
-        return lambda r: [prepare(half.astype(np.float64)) for half in halves(r)]
+        return lambda r: [prepare(half.astype(dtype)) for half in halves(r)]
 
     return [reader(source) for source in sources]
 

@@ -33,7 +33,7 @@ from memsim.isa.number_formats import to_bits
 from memsim.isa.op import Immediate, Operand, Register, Trait, require
 from memsim.isa.program import Op
 from memsim.isa.readers import FloatReader, Registers
-from memsim.state.parts import contiguous, entries
+from memsim.state.parts import contiguous, entries, noted_as_one
 from memsim.state.registers import fit, from_array, to_array
 
 Floats = npt.NDArray[np.float32]
@@ -69,7 +69,7 @@ def coefficients() -> dict[str, Doubles]:
 
 
 @cache
-def squares() -> Integers:
+def squares() -> npt.NDArray[np.uint16]:
     """What the squarer gives for each number of 17 bits, in units of 2**19.
 
     It adds the products of pairs of bits, but those in columns below 19 are not built: x * x is the sum of
@@ -81,7 +81,7 @@ def squares() -> Integers:
         unbuilt = max(0, _COLUMN - 1 - bit)  # bits of `below` whose product with this bit is left out
         alone = 1 << 2 * bit if 2 * bit >= _COLUMN else 0
         found = np.concatenate([found, found + alone + (below >> unbuilt << unbuilt << bit + 1)])
-    return found >> _COLUMN
+    return (found >> _COLUMN).astype(np.uint16)
 
 
 def _interpolated(name: str, segment: Integers, rest: Integers) -> Doubles:
@@ -90,8 +90,14 @@ def _interpolated(name: str, segment: Integers, rest: Integers) -> Doubles:
 
 
 def _quadratic(name: str, segment: Integers, rest: Integers, squared: Integers) -> Doubles:
-    constant, linear, quadratic = (entries(column, segment) for column in coefficients()[name])
-    found: Doubles = constant + linear * rest + quadratic * entries(squares(), squared)
+    return polynomial(coefficients()[name], segment, rest, entries(squares(), squared))
+
+
+@noted_as_one
+def polynomial(table: Doubles, segment: Integers, rest: Integers, square: npt.NDArray[np.uint16]) -> Doubles:
+    """Of the coefficients in a column of the table."""
+    constant, linear, quadratic = (column[segment] for column in table)
+    found: Doubles = constant + linear * rest + quadratic * square
     return found
 
 
@@ -100,6 +106,7 @@ def _of_fraction(name: str, fraction: Integers, first: Integers | int = 0) -> Do
     return _interpolated(name, first + (fraction >> _BITS), fraction & (1 << _BITS) - 1)
 
 
+@noted_as_one
 def _cut(value: Doubles) -> Floats:
     """float32 towards zero; what is below its normal numbers becomes zero, what is above infinity."""
     bits = contiguous(value).view(np.int64) & ~((1 << 52 - _FRACTION) - 1)
@@ -152,13 +159,13 @@ def reciprocal_root(x: Floats) -> Floats:
 
 def power_of_two(x: Floats) -> Floats:
     """2**x of a number in fixed point, 23 bits after the point; negative ones complemented if not whole."""
-    size = np.trunc(np.minimum(np.abs(np.where(np.isfinite(x), x, 0)).astype(np.float64), 512) * 2**_FRACTION)
-    fixed = size.astype(np.int64)
+    size = np.abs(x)
+    size = np.where(size < 255, size, np.float32(255))  # from which on it is 0 or infinity
+    fixed = (size * np.float32(1 << _FRACTION)).astype(np.int32)
     fraction_mask = (1 << _FRACTION) - 1
     fixed = np.where(x < 0, np.where(fixed & fraction_mask, ~fixed, -fixed), fixed)
     found = _of_fraction("EX2", fixed & fraction_mask)
-    found = np.ldexp(found, (fixed >> _FRACTION).astype(np.int32) - 1)
-    found = np.where(np.isinf(x), np.where(x > 0, np.inf, 0.0), found)
+    found = np.ldexp(found, (fixed >> _FRACTION) - 1)
     return np.where(np.isnan(x), _NAN, _cut(found))
 
 
@@ -166,7 +173,7 @@ def logarithm(x: Floats) -> Floats:
     """log2 of the fraction in fixed point, 36 bits after the point; below 1, the complement of those bits."""
     exponent, fraction = _fields(x)
     last = 2.0**-36
-    of_fraction = np.floor(_of_fraction("LG2", fraction) / last) * last
+    of_fraction = np.floor(_of_fraction("LG2", fraction) * 2.0**36) * last
     found = exponent - 127 + of_fraction + np.where(exponent < 127, last, 0.0)
     found = np.where((fraction == 0) & (exponent == 127), 0.0, found)
     found = np.where(exponent == 0, -np.inf, np.where(exponent == 0xFF, np.inf, found))
@@ -182,8 +189,8 @@ def _of_turns(x: Floats, quarter: int) -> Floats:
     """
     exponent, _ = _fields(x)
     known = np.isfinite(x) & (exponent > 0)
-    size = np.abs(np.where(known, x, 0)).astype(np.float64)
-    turns = np.trunc(np.fmod(size, 1.0) * 2**_TURN).astype(np.int64)
+    size = np.abs(np.where(known, x, np.float32(0)))
+    turns = (np.fmod(size, np.float32(1)) * np.float32(1 << _TURN)).astype(np.int32)
     which = (turns >> _FRACTION) + quarter
     within = (turns ^ -(which & 1)) & (1 << _FRACTION) - 1
     negative = which & 2 != 0

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from memsim.argument_types import dtype_of
-from memsim.state.parts import contiguous
+from memsim.state.parts import contiguous, noted_as_one
 from memsim.state.registers import fit, from_array, ints, plus, times, to_array, unsigned
 from memsim.state.rounding import Array, narrow, to_bf16
 from memsim.state.sums import Int, shift_right, u64
@@ -121,6 +121,7 @@ def of_bits(bits: np.ndarray, bf16: bool) -> Array:
     return bits.astype(np.uint16).view(np.float16).astype(np.float32)
 
 
+@noted_as_one
 def half_bits(value: Array, mode: str = "rn") -> Array:
     """float64 rounded to float16, as int64 bits; any NaN is 0x7fff."""
     bits = narrow(value, np.float16, mode).view(np.uint16).astype(np.int64)

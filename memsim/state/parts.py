@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from memsim.arch.units import WARP
 EVERY_LANE, NO_LANE = np.uint32(0xFFFFFFFF), np.uint32(0)
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _next_uid = count(1).__next__
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Part:
@@ -164,8 +166,23 @@ def contiguous(array: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array) if isinstance(array, (np.ndarray, np.generic)) else array
 
 
+def noted_as_one(function: Function) -> Function:
+    """A function for which there may be one operation: what stands for an array notes it instead."""
+
+    @wraps(function)
+    def run(*operands: Any) -> Any:
+        for one in operands:
+            if hasattr(one, "noted"):
+                found = one.noted(function.__name__, operands)
+                if found is not None:
+                    return found
+        return function(*operands)
+
+    return run  # type: ignore[return-value]
+
+
 def entries(table: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """`table[index]` of a table of one dimension, 8 bytes an entry; noted of what stands for an index."""
+    """`table[index]` of a table of one dimension; noted of what stands for an index."""
     return table[index] if isinstance(index, np.ndarray) else index.entries_of(table)  # type: ignore[no-any-return]
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.state.parts import select
+from memsim.state.parts import noted_as_one, select
 
 Array = np.ndarray[Any, Any]
 Fused = Callable[[Array, Array, Array], Array]
@@ -50,9 +50,15 @@ def to_odd(total: Array, error: Array) -> Array:
     return np.where(wrong, np.where(outward, bits + 1, bits - 1), bits).view(np.float64)
 
 
+@noted_as_one
+def sum_to_odd(x: Array, y: Array) -> Array:
+    """x + y rounded to odd."""
+    return to_odd(*two_sum(x, y))
+
+
 def odd_sum(x: Array, y: Array, mode: str = "rn") -> Array:
     """x + y rounded to odd. Towards minus infinity (`mode`) a zero sum is -0, unless +0 + +0."""
-    total = to_odd(*two_sum(x, y))
+    total = sum_to_odd(x, y)
     if mode == "rm":
         total = np.where((total == 0) & (np.signbit(x) | np.signbit(y)), -0.0, total)
     return total
@@ -79,6 +85,7 @@ def narrow(x: Array, dtype: type, mode: str = "rn") -> Array:
     return np.where(passed, np.nextafter(near, dtype(_TOWARDS[mode])), near)
 
 
+@noted_as_one
 def to_bf16(x: Array, mode: str = "rn") -> Array:
     """f64 rounded to bf16, as int64 bits; any NaN is 0x7fff."""
     truncated = narrow(x, np.float32, "rz")
@@ -97,6 +104,7 @@ def to_bf16(x: Array, mode: str = "rn") -> Array:
 # --- fused multiply-add ---------------------------------------------------------------------
 
 
+@noted_as_one
 def fma32(a: Array, b: Array, c: Array) -> Array:
     """a * b + c in f32.
 
@@ -120,6 +128,7 @@ def fma32(a: Array, b: Array, c: Array) -> Array:
     return found
 
 
+@noted_as_one
 def fma64(a: Array, b: Array, c: Array) -> Array:
     """a * b + c in f64, by the algorithm of Boldo and Melquiond (see above)."""
     if np.float64 in IN_MACHINE_CODE:
