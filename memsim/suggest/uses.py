@@ -13,19 +13,16 @@ from dataclasses import dataclass, replace
 
 from memsim.source.text import bracket_end, brackets_at, expression_end, open_parenthesis, split
 from memsim.source.values import MACRO, Declaration, end_of_block, value_of
+from memsim.suggest.array_parts import Parts
 
 Span = tuple[int, int]
 
 # Expressions with side effects cannot be duplicated.
 EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
-
-
 # What precedes an element whose address is taken and passed on.
 HANDED_ON = re.compile(r"(?:=|\breturn\b|,|(?P<function>\w+)\s*\()\s*&\s*$")
 # Functions that take the address of an element and access it immediately.
 ACCESSES = re.compile(r"cvta|memcpy_async")
-
-
 # `float *a = ` or `, *b = &`, and what would make a pointer point elsewhere.
 POINTER = re.compile(
     r"\*\s*(?:(?:const|__restrict__)\s+)*(?P<name>\w+)\s*=\s*"
@@ -78,14 +75,6 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class PartOfArray:
-    """Where a part of an array begins, in bytes, and the pointer to the array's beginning before it."""
-
-    first: int
-    carving: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Name:
     """A name of the array, or of a part of it, where it has this meaning, and the bytes of its elements.
 
@@ -131,61 +120,31 @@ class Finder:
         self.waiting = [_Name(name, declaration.extents[-1][1], declaration.scope[1], element)]
         self.waiting += [_Name(name, *span, element) for span in self.macros.values()]
         self.moving: dict[Span, tuple[str, str]] = {}
-        self.parts: dict[str, PartOfArray] = {}  # by root
-        self.joined: dict[str, str] = {}  # roots that a function is given both of
-        self.latest = self.carving = ""  # the root that was declared last, and the last at the beginning
+        self.parts = Parts()
 
     def uses(self) -> list[Use]:
         """All uses. One that cannot be followed has no indices."""
         while True:  # whether a function is given this array alone, all names of it tell
             known, found = len(self.waiting), list(self._uses())
             if len(self.waiting) == known:
-                self._join_interleaved()
-                return [replace(use, root=self._root(use.root)) for use in found]
-
-    def _join_interleaved(self) -> None:
-        """Joins the parts of a carving where those of a root have others between them."""
-        for carving in {part.carving for part in self.parts.values()}:
-            parts = {root: part for root, part in self.parts.items() if part.carving == carving}
-            order = [self._root(root) for root, _ in sorted(parts.items(), key=lambda each: each[1].first)]
-            runs = [root for number, root in enumerate(order) if number == 0 or order[number - 1] != root]
-            if len(set(runs)) < len(runs):
-                for root in parts:
-                    self._join(root, carving)
-
-    @property
-    def places(self) -> dict[str, PartOfArray]:
-        """Where the parts of the array are, by root."""
-        found: dict[str, PartOfArray] = {}
-        for root, part in sorted(self.parts.items(), key=lambda each: each[1].first):
-            found.setdefault(self._root(root), part)
-        return found
+                self.parts.join_interleaved()
+                return [replace(use, root=self.parts.root_of(use.root)) for use in found]
 
     @property
     def beginnings(self) -> tuple[tuple[Span, str, str], ...]:
         """The declaration of each pointer that moves, up to the index of where it begins; it as one of an
         index; and its root.
         """
-        return tuple((span, new, self._root(root)) for span, (new, root) in self.moving.items())
+        return tuple((span, new, self.parts.root_of(root)) for span, (new, root) in self.moving.items())
 
     @property
     def functions(self) -> tuple[tuple[str, Span], ...]:
         """The bodies of functions that are given an address, by its root."""
         names = (each for each in self.waiting if each.is_parameter)
-        return tuple((self._root(each.root), (each.start, each.end)) for each in names)
-
-    def _root(self, name: str) -> str:
-        while name in self.joined:
-            name = self.joined[name]
-        return name
-
-    def _join(self, one: str, other: str) -> None:
-        one, other = self._root(one), self._root(other)
-        if one != other:
-            self.joined[max(one, other)] = min(one, other)  # "" is the array
+        return tuple((self.parts.root_of(each.root), (each.start, each.end)) for each in names)
 
     def _uses(self) -> Iterator[Use]:
-        self.latest = self.carving = ""
+        self.parts.begin()
         for one in self.waiting:  # grows meanwhile
             named = re.compile(rf"(?<![\w.])(?<!->){re.escape(one.name)}\b")
             moves = [
@@ -379,20 +338,9 @@ class Finder:
         text = self.code[slice(*index)].strip()
         if one.is_parameter or (one.root and text in ("", "0")):
             return one.root, one.root
-        if text in ("", "0"):
-            self.latest = self.carving = name
-            self.parts[name] = PartOfArray(0, name)
-            return name, name
-        before_it, value = one.root or self.latest, value_of(text, self.known)
-        ahead = self.parts.get(one.root or self.carving)
-        if not before_it or ahead is None or value is None:
-            return before_it, before_it
-        self.parts[name] = PartOfArray(ahead.first + value * one.unit, ahead.carving)
-        if not one.root and self.latest != self.carving:  # a sum of the parts ahead, which are not told apart
-            for root in (name, self.latest):
-                self._join(root, self.carving)
-        self.latest = name
-        return before_it, name
+        value = value_of(text or "0", self.known)
+        ahead = None if value is None else value * one.unit
+        return self.parts.placed(name, one.root, ahead, text in ("", "0"))
 
     def _passed(self, start: int, end: int, one: _Name) -> bool:
         """Whether the argument at [start, end) is of a function whose uses of it can be found."""
@@ -439,7 +387,7 @@ class Finder:
     def _also(self, name: _Name) -> None:
         for each in self.waiting:
             if (each.name, each.start, each.end, each.unit) == (name.name, name.start, name.end, name.unit):
-                self._join(each.root, name.root)
+                self.parts.join(each.root, name.root)
                 return
         self.waiting.append(name)
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from memsim.analysis import Analysis
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import Declaration, constants, declarations
+from memsim.suggest.array_parts import PartOfArray
 from memsim.suggest.tiles import Tile
-from memsim.suggest.uses import EFFECT, ZERO, Finder, PartOfArray, Span, Use
+from memsim.suggest.uses import EFFECT, ZERO, Finder, Span, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
                 twins,
                 launches,
                 finder.beginnings,
-                finder.places,
+                finder.parts.places,
                 finder.functions,
             )
             found.append((inside, made))
