@@ -69,8 +69,8 @@ SHARED int memsim_connect(void);
 SHARED int memsim_ask(enum operation op, const void *a, size_t na, const void *b, size_t nb, void *answer, size_t room,
                size_t *got);
 // What memsim said of the device; valid after memsim_connect() == 0.
-const struct hello *memsim_device(void);
-const uint32_t *memsim_attributes(void);
+SHARED const struct hello *memsim_device(void);
+SHARED const uint32_t *memsim_attributes(void);
 // Tells memsim that a function is missing; CUDA_ERROR_NOT_SUPPORTED.
 SHARED int memsim_refuse(const char *name);
 #endif

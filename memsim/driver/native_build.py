@@ -34,6 +34,9 @@ VECTORISED = (
 )
 #: The libraries of the interpreter, with options for the processors that they are for.
 INTERPRETERS = {PLAIN: (), WITH_AVX2: ("-mavx2", "-mfma", "-mf16c")}
+#: The way to memsim, which all others need: a libcuda.so.1 that a linker finds first may be another one.
+CHANNEL = "libmemsim.so"
+BESIDE = "-Wl,-rpath,$ORIGIN"
 X86 = ("x86_64", "AMD64")
 #: Where pip puts CUDA's headers in an environment.
 WHEELS = "lib/python3*/site-packages/nvidia/*/include"
@@ -131,7 +134,9 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
         how = (*VECTORISED, *options, "-shared")
         _run([compiler, *how, native / "interpreter.c", "-o", libraries / name, "-lm"])
     newest = max(headers)
-    driver = libraries / "libcuda.so.1"
+    driver, channel = libraries / "libcuda.so.1", libraries / CHANNEL
+    named = f"-Wl,-soname,{CHANNEL}"
+    _run([compiler, *OPTIONS, "-shared", named, native / "channel.c", "-o", channel, "-lpthread"])
     for version, folder in sorted(headers.items(), reverse=True):
         work = scratch / str(version)
         (work / "nv").mkdir(parents=True)
@@ -140,11 +145,11 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
         ).touch()  # cuBLAS's headers include it; in C it says nothing, and PyTorch lacks it
         if version == newest:
             _write_driver(folder, work)
-            _link(compiler, work, folder, ("channel", "driver"), driver, ["-ldl", "-lpthread"])
+            _link(compiler, work, folder, ("driver",), driver, [str(channel), BESIDE, "-ldl", "-lpthread"])
         soname = f"libcudart.so.{version // 1000}"
         _write_runtime(folder, work)
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
-        linked = [str(driver), "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={work / 'version'}"]
+        linked = [str(driver), str(channel), BESIDE, f"-Wl,--version-script={work / 'version'}"]
         _link(compiler, work, folder, ("runtime", "cupy"), libraries / soname, linked)
         if (folder / "cublasLt.h").is_file():
             _build_blas(compiler, folder, work, libraries, version // 1000)
@@ -160,8 +165,7 @@ def _build_blas(compiler: str, folder: Path, work: Path, libraries: Path, major:
         texts = ((folder / header).read_text(errors="replace") for header in headers)
         _write_refused(work, {found for text in texts for found in _BLAS.findall(text)})
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
-        driver = str(libraries / "libcuda.so.1")
-        linked = [driver, "-Wl,-rpath,$ORIGIN", f"-Wl,--version-script={work / 'version'}"]
+        linked = [str(libraries / CHANNEL), BESIDE, f"-Wl,--version-script={work / 'version'}"]
         _link(compiler, work, folder, (part,), libraries / soname, linked)
 
 
