@@ -36,7 +36,6 @@ VECTORISED = (
 INTERPRETERS = {PLAIN: (), WITH_AVX2: ("-mavx2", "-mfma", "-mf16c")}
 #: The way to memsim, which all others need: a libcuda.so.1 that a linker finds first may be another one.
 CHANNEL = "libmemsim.so"
-BESIDE = "-Wl,-rpath,$ORIGIN"
 X86 = ("x86_64", "AMD64")
 #: Where pip puts CUDA's headers in an environment.
 WHEELS = "lib/python3*/site-packages/nvidia/*/include"
@@ -76,7 +75,7 @@ def libraries(program: str = "") -> Path:
     if not made.is_dir():
         made.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(dir=made.parent) as scratch:
-            _build(Path(scratch), compiler, headers)
+            _build(Path(scratch), made, compiler, headers)
             with_mode = Path(scratch, "libraries")
             try:
                 with_mode.rename(made)
@@ -125,7 +124,9 @@ def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
     return {version: found[version] for version in newest.values()}
 
 
-def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
+def _build(scratch: Path, made: Path, compiler: str, headers: dict[int, Path]) -> None:
+    """made: the folder that the libraries are for; a linker may meet them by links from others."""
+    beside = f"-Wl,-rpath,$ORIGIN:{made}"
     libraries = scratch / "libraries"
     libraries.mkdir()
     native = data_folder("native")
@@ -145,17 +146,17 @@ def _build(scratch: Path, compiler: str, headers: dict[int, Path]) -> None:
         ).touch()  # cuBLAS's headers include it; in C it says nothing, and PyTorch lacks it
         if version == newest:
             _write_driver(folder, work)
-            _link(compiler, work, folder, ("driver",), driver, [str(channel), BESIDE, "-ldl", "-lpthread"])
+            _link(compiler, work, folder, ("driver",), driver, [str(channel), beside, "-ldl", "-lpthread"])
         soname = f"libcudart.so.{version // 1000}"
         _write_runtime(folder, work)
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
-        linked = [str(driver), str(channel), BESIDE, f"-Wl,--version-script={work / 'version'}"]
+        linked = [str(driver), str(channel), beside, f"-Wl,--version-script={work / 'version'}"]
         _link(compiler, work, folder, ("runtime", "cupy"), libraries / soname, linked)
         if (folder / "cublasLt.h").is_file():
-            _build_blas(compiler, folder, work, libraries, version // 1000)
+            _build_blas(compiler, folder, work, channel, beside, version // 1000)
 
 
-def _build_blas(compiler: str, folder: Path, work: Path, libraries: Path, major: int) -> None:
+def _build_blas(compiler: str, folder: Path, work: Path, channel: Path, beside: str, major: int) -> None:
     """libcublas and libcublasLt, which belong together."""
     for part, name, headers in (
         ("blas", "libcublas", ("cublas.h", "cublas_api.h")),
@@ -165,8 +166,8 @@ def _build_blas(compiler: str, folder: Path, work: Path, libraries: Path, major:
         texts = ((folder / header).read_text(errors="replace") for header in headers)
         _write_refused(work, {found for text in texts for found in _BLAS.findall(text)})
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
-        linked = [str(libraries / CHANNEL), BESIDE, f"-Wl,--version-script={work / 'version'}"]
-        _link(compiler, work, folder, (part,), libraries / soname, linked)
+        linked = [str(channel), beside, f"-Wl,--version-script={work / 'version'}"]
+        _link(compiler, work, folder, (part,), channel.with_name(soname), linked)
 
 
 def _link(
