@@ -12,6 +12,7 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,9 @@ import click
 from memsim.cli.ask import ask
 from memsim.cli.options import UNTRUSTED
 from memsim.errors import MemsimError
+from memsim.targets.analyze_targets import shared_out
 from memsim.version import __version__
+from memsim.workers import processors
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -33,6 +36,9 @@ and global memory (sectors), exactly as Nsight Compute's counters do, or says wh
 A target is a .cu file, a kernel of `memsim list`, a cubin, a saved launch (launch.json) or a target of the project's
 memsim.toml. Options are those of the command line, such as: --grid 64 --block 32,8 --arg 'f32[1024]' --arg 1024.
 Without options the launch is read from the file; if something is missing, the error says what."""  # noqa: E501
+
+#: Texts from which on each processor gets a process for them: one that starts imports everything anew.
+WORTH_PROCESSES = 8
 
 
 def analyze(target: str, options: str = "") -> dict[str, Any]:
@@ -72,19 +78,26 @@ def compare(before: str, after: str, options: str = "") -> dict[str, Any]:
 
 def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dict[str, dict[str, Any]]:
     """A source file beside other texts of it, by name, none of which is written into the project."""
-    found = {}
-    for name, text in texts.items():
-        with _unsaved(file, text) as (changed, beside):
-            found[name] = compare(file, changed, f"{options} {beside}")
-    return found
+    jobs = processors() if len(texts) >= WORTH_PROCESSES else 1
+    return dict(zip(texts, shared_out(partial(_compared, file, options), list(texts.values()), jobs)))
+
+
+def _compared(file: str, options: str, text: str) -> dict[str, Any]:
+    with _unsaved(file, text) as (changed, beside):
+        return compare(file, changed, f"{options} {beside}")
 
 
 def judge(file: str, text: str, options: str = "") -> dict[str, dict[str, Any]]:
     """A changed text of a source file, unsaved: costs and time beside the file's, errors, what would help."""
     with _unsaved(file, text) as (changed, beside):
         same = f"{options} {beside}"
+        compared = compare(file, changed, same)
+        if (
+            "document" not in compared
+        ):  # such as a text that does not compile: nor would the others compile it
+            return dict.fromkeys(("compare", "sanitize", "suggest"), compared)
         return {
-            "compare": compare(file, changed, same),
+            "compare": compared,
             "sanitize": sanitize(changed, same),
             "suggest": suggest(changed, same),
         }
@@ -97,7 +110,7 @@ def _unsaved(file: str, text: str) -> Iterator[tuple[str, str]]:
     with TemporaryDirectory() as folder:
         changed = Path(folder) / source.name
         changed.write_text(text, "utf-8")
-        yield str(changed), shlex.join(["-I", str(source.parent)])
+        yield str(changed), shlex.join(["-I", str(source.parent.absolute())])
 
 
 def check(patterns: Sequence[str] = ()) -> dict[str, Any]:

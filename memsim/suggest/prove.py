@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -146,21 +148,26 @@ def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
     written = [[each for each in entry.proposals if each.edit is not None] for entry in advice]
     found: dict[tuple[int, ...], Proof] = {}
     failed: MemsimError | None = None
+    tried_first = []
     for kind in (Padding, XorSwizzle):
         of_kind = [sorted(some, key=lambda each: not isinstance(each.change, kind)) for some in written]
-        chosen = [proposals[0] for proposals in of_kind if proposals]
-        while chosen and len(found) < MOST_TRIES and tuple(map(id, chosen)) not in found:
-            try:
-                proof = prove(job, chosen)
-            except MemsimError as error:
-                if error.file is None:
-                    raise  # no compiler, not a mistake in the edited text
-                failed = error
-                break
-            found[tuple(map(id, chosen))] = proof
-            chosen = [
-                each for each in chosen if proof.counted[each.tile.name] == proof.forecast[each.tile.name]
-            ]
+        tried_first.append([proposals[0] for proposals in of_kind if proposals])
+    firsts = {tuple(map(id, chosen)): chosen for chosen in tried_first if chosen}
+    with ThreadPoolExecutor() as pool:  # compilers are processes of their own
+        begun = {key: pool.submit(copy_context().run, prove, job, some) for key, some in firsts.items()}
+        for chosen in firsts.values():
+            while chosen and len(found) < MOST_TRIES and (key := tuple(map(id, chosen))) not in found:
+                try:
+                    proof = begun[key].result() if key in begun else prove(job, chosen)
+                except MemsimError as error:
+                    if error.file is None:
+                        raise  # no compiler, not a mistake in the edited text
+                    failed = error
+                    break
+                found[key] = proof
+                chosen = [
+                    each for each in chosen if proof.counted[each.tile.name] == proof.forecast[each.tile.name]
+                ]
     if failed is not None and not found:
         raise failed
     time = quickest_first(proof.analysis for proof in found.values())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from memsim.analysis import Analysis, analyze_trace
 from memsim.api.kernel_file import KernelFile, files_loaded_once
@@ -19,6 +19,8 @@ from memsim.targets.cache import kept_trace, timed, trace_of
 from memsim.workers import begin_worker, interrupts_held, processors, start_method
 
 _Result: TypeAlias = "Analysis | MemsimError"
+_Item = TypeVar("_Item")
+_Made = TypeVar("_Made")
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def analyze_all(
             groups.setdefault(_made_together(target), []).append(number)
     work = [[targets[number] for number in numbers] for numbers in groups.values()]
     made = zip(
-        groups.values(), _shared_out(partial(_measured, cache=cache, time=time), work, jobs), strict=True
+        groups.values(), shared_out(partial(_measured, cache=cache, time=time), work, jobs), strict=True
     )
     for number in range(len(targets)):
         while number not in done:
@@ -91,12 +93,15 @@ def _analyzed(target: Job, result: _Result) -> AnalyzedTarget:
     return AnalyzedTarget(target, result)
 
 
-def _shared_out(
-    one: Callable[[list[Job]], list[_Result]], groups: list[list[Job]], jobs: int | None
-) -> Iterator[list[_Result]]:
-    workers = min(jobs or processors(), len(groups))
+def shared_out(one: Callable[[_Item], _Made], items: Sequence[_Item], jobs: int | None) -> Iterator[_Made]:
+    """What `one` makes of each item, in order, by `jobs` processes; as many as there are processors if None.
+
+    Raises:
+        MemsimError: a process was killed; or as `one`.
+    """
+    workers = min(jobs or processors(), len(items))
     if workers <= 1:
-        yield from map(one, groups)
+        yield from map(one, items)
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -114,7 +119,7 @@ def _shared_out(
     finished = False
     try:
         with interrupts_held():
-            found = pool.map(one, groups)  # starts the workers
+            found = pool.map(one, items)  # starts the workers
         yield from found
         finished = True
     except BrokenProcessPool:

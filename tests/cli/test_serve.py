@@ -121,3 +121,22 @@ def test_a_client_of_the_protocol_finds_and_calls_the_tools(file: str) -> None:
     names, answer = asyncio.run(talk())
     assert names == {tool.__name__ for tool in serve.TOOLS}
     assert answer["document"] == serve.analyze(file, OPTIONS)["document"]
+
+
+@pytest.mark.slow
+def test_many_texts_are_shared_out(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serve, "WORTH_PROCESSES", 2)
+    monkeypatch.setattr(serve, "processors", lambda: 2)
+    texts = {"padded": NAIVE.replace("[32][32]", "[32][33]"), "broken": NAIVE.replace(";", "", 1)}
+    found = serve.compare_texts(file, texts, OPTIONS)
+    (kernel,) = found["padded"]["document"]["kernels"]
+    assert list(found) == ["padded", "broken"]
+    assert {line["change"] for line in kernel["lines"]} == {"improved", None}
+    assert "does not compile" in found["broken"]["error"]
+
+
+@pytest.mark.slow
+def test_a_text_that_does_not_compile_is_compiled_once(file: str) -> None:
+    found = serve.judge(file, NAIVE.replace(";", "", 1), OPTIONS)
+    assert set(found) == {"compare", "sanitize", "suggest"} and found["suggest"] is found["compare"]
+    assert "does not compile" in found["compare"]["error"]
