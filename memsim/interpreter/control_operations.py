@@ -7,6 +7,7 @@ from functools import partial
 
 from memsim.interpreter.lowered_op import Goto, LoweredOp
 from memsim.interpreter.vector_operations import Place, RegisterPlace, VectorOperation, constant
+from memsim.isa.control import ASSERTION, driver_function
 from memsim.isa.op import Flow, Immediate, Predicate, Register, Trait
 from memsim.simt.control_graph import barrier_slot
 
@@ -75,7 +76,9 @@ def _jump(one: LoweredOp, added: int = 0) -> None:
 
 
 def _call(one: LoweredOp) -> None:
-    if _register(one) is None:
+    if driver_function(one.op) == ASSERTION:
+        _trap(one)
+    elif _register(one) is None:
         _branch(one)
     else:
         _jump(one)

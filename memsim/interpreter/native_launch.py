@@ -16,6 +16,7 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
 from memsim.interpreter.lowered_op import NotLowered
+from memsim.isa.control import ASSERTION
 from memsim.isa.op import Flow, Register, Trait
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.faults import KernelFault, endless, place_in_source
@@ -225,7 +226,8 @@ def _check(launch: PreparedLaunch) -> None:
     if is_cooperative(launch.kernel) or code.cluster != (1, 1, 1):
         raise NotLowered("its blocks wait for each other")
     calls = [op for op in code.program.ops if op.flow is Flow.CALL]
-    if code.externals and any(isinstance(one, Register) for op in calls for one in op.form.operands):
+    calls_any = any(isinstance(one, Register) for op in calls for one in op.form.operands)
+    if calls_any and set(code.externals.values()) - {ASSERTION}:
         raise NotLowered("it calls functions of the driver")
     if max(code.program.at, default=0) // 16 > MOST_CODE:
         raise NotLowered("its code is far apart")
@@ -305,6 +307,8 @@ def _told(launch: PreparedLaunch, made: Structure, listener: Listener) -> Memsim
         launch.run(listener, np.array([made.faulty_block]), judges_order=False)
     except MemsimError as error:
         return error
+    if op is not None and op.flow is Flow.CALL:  # not again, as memory is now
+        return KernelFault("assertion failed", "assert", **where)
     if fault in _KINDS:
         return KernelFault(_SAID[fault], _KINDS[fault], **where)
     return MemsimError(_SAID[fault], **where)

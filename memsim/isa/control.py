@@ -13,14 +13,22 @@ from collections.abc import Mapping
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.memory_access import register_count
-from memsim.isa.op import UNIFORM_PREDICATE, Barrier, Effect, Flow, Form, Operand, Trait
+from memsim.isa.op import UNIFORM_PREDICATE, Barrier, Effect, Flow, Form, Label, Operand, Trait
 from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 
 #: Those of `cuda_device_runtime_api.h` by which kernels of Numba wait for their whole grid.
 GRID_HANDLE, GRID_SYNCHRONIZE = "cudaCGGetIntrinsicHandle", "cudaCGSynchronize"
+#: That of an `assert` that does not hold.
+ASSERTION = "__assertfail"
 #: Functions of the driver, whose code no file has, or code that needs more of the driver.
-DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", "__assertfail", GRID_HANDLE, GRID_SYNCHRONIZE})
+DRIVER_FUNCTIONS = frozenset({"vprintf", "malloc", "free", ASSERTION, GRID_HANDLE, GRID_SYNCHRONIZE})
+
+
+def driver_function(op: Op) -> str | None:
+    """The driver's function that a call names, which is in no listing; None if it names none."""
+    names = (operand.name for operand in op.form.operands if isinstance(operand, Label))
+    return None if op.targets else next((name for name in names if name in DRIVER_FUNCTIONS), None)
 
 
 def control(

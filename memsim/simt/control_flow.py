@@ -11,9 +11,9 @@ from functools import reduce
 
 import numpy as np
 
-from memsim.isa.control import DRIVER_FUNCTIONS, GRID_SYNCHRONIZE
+from memsim.isa.control import ASSERTION, GRID_SYNCHRONIZE, driver_function
 from memsim.isa.number_formats import split_words
-from memsim.isa.op import PREDICATE, Flow, Label, Trait, slots_of
+from memsim.isa.op import PREDICATE, Flow, Trait, slots_of
 from memsim.isa.program import Op
 from memsim.simt.block_barriers import BlockBarriers
 from memsim.simt.code import Code, Condition
@@ -242,14 +242,14 @@ class Control:
         return self.groups.part([(op.index + 1, rest), *((at[address], mask) for address, mask in ways)])
 
     def _call(self, op: Op, active: Mask, rest: Mask) -> int | None:
-        name = _driver_function(op)
+        name = driver_function(op)
         if name is None and op.index not in self.code.values:
             return self._branch(op, active, rest)
         if name is None and Trait.ABSOLUTE in op.traits:
             name = self.code.called(op, self.machine.slots)
         if name is None:
             return self._return(op, active, rest)
-        if name == "__assertfail":
+        if name == ASSERTION:
             where = place_in_source(op)
             raise KernelFault(f"assertion failed in {self.machine.places(active)}", "assert", **where)
         self.machine.uncounted(f"{name.removeprefix('v')} call", active)
@@ -275,9 +275,3 @@ class Control:
 
     def _unknown(self, op: Op, active: Mask, rest: Mask) -> int | None:
         raise refused_instruction(op, "is not executed")
-
-
-def _driver_function(op: Op) -> str | None:
-    """The driver's function that a call names, which is in no listing; None if it names none."""
-    names = (operand.name for operand in op.form.operands if isinstance(operand, Label))
-    return None if op.targets else next((name for name in names if name in DRIVER_FUNCTIONS), None)

@@ -118,4 +118,6 @@ __global__ void products(__half *y, const __half *x) {  // x: 512 or more for a,
   y[I] = __float2half(sum);
 }
 __global__ void vectors(float4 *y, const float4 *x) { float4 v = x[I]; y[I] = make_float4(v.w, v.z * 2, v.y + v.x, 1); }
+#include <cassert>
+__global__ void asserts(int *y, const int *x) { assert(x[I] >= 0 && "never"); y[I] = x[I] / 3; assert(y[I] <= x[I]); }
 __global__ void prints(int *y, const int *x) { if (x[I] == -1) printf("never"); y[I] = x[I]; }

@@ -18,6 +18,7 @@ from memsim.interpreter import native_launch
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations, threads_of
 from memsim.kernels import compiled_kernels
+from memsim.simt.faults import KernelFault
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, random_kernel
 
@@ -61,6 +62,7 @@ NAMES = (
         "calls",
         "pointers",
         "switches",
+        "asserts",
     ),
     *(
         "local_memory",
@@ -189,7 +191,9 @@ def test_what_calls_the_driver_is_left_to_the_emulator(kernels: Any, interpreter
 # --- errors ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["outside", "misaligned", "traps", "endless", "deadlock", "shared_outside"])
+@pytest.mark.parametrize(
+    "name", ["outside", "misaligned", "traps", "asserts", "endless", "deadlock", "shared_outside"]
+)
 def test_errors_are_told_as_the_emulator_tells_them(name: str, interpreter: NativeInterpreter) -> None:
     kernel = load(HERE / "wrong.cu")[name]
     given = [np.zeros(4096, np.int32), *([200] if name == "shared_outside" else [])]
@@ -200,3 +204,10 @@ def test_errors_are_told_as_the_emulator_tells_them(name: str, interpreter: Nati
             memory_after(job, engine)
         said.append(str(error.value))
     assert said[0] == said[1]
+
+
+def test_an_assertion_that_holds_afterwards_has_failed(interpreter: NativeInterpreter) -> None:
+    kernel = load(HERE / "wrong.cu")["asserts_once"]
+    with pytest.raises(KernelFault, match="assertion failed") as error:
+        memory_after(job_of(kernel, 1, 32, [np.zeros(4096, np.int32)]), interpreter)
+    assert error.value.kind == "assert"
