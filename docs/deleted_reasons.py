@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Site
+from memsim.access import SiteAccess
 from memsim.api.running import Deaf, execute_job
 from memsim.arch.units import WARP
 from memsim.isa.mbarrier import INITIALIZES
@@ -218,13 +218,11 @@ class Graph(Deaf, OrderListener):
         self._begun: dict[Place, list[Node]] = defaultdict(list)
         self._groups: dict[Place, list[list[Node]]] = defaultdict(list)
 
-    def access(self, *event: Any, **_: Any) -> None:  # type: ignore[override]
-        if isinstance(event[0], Site):
-            self._heard(*event)
-
-    def _heard(
-        self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None
-    ) -> None:
+    def access(self, made: SiteAccess | int, *event: Any) -> None:
+        """As a listener to accesses, and to what orders them."""
+        if not isinstance(made, SiteAccess):
+            return
+        site, address, active = made.site, made.address, made.active
         kind = operation(site.space, site.access)
         if "async_" in site.access and kind.verb != "copy":  # told as `async_store`
             return

@@ -40,10 +40,25 @@ class AccessSide(NamedTuple):
     active: Mask
 
 
-def sides_of(address: Int, active: Mask, other: AccessSide | None) -> list[AccessSide]:
-    """The side of the site itself, and the other one of a copy."""
-    own = AccessSide(address, active)
-    return [own] if other is None else [own, other]
+class SiteAccess(NamedTuple):
+    """A site is executed by the threads in `mask`, and those in `active` access `address` (bytes).
+
+    Shared addresses count from the kernel's first byte of shared memory. arrays: names of those accessed.
+    other: the other side of a copy.
+    """
+
+    site: Site
+    address: Int
+    mask: Mask
+    active: Mask
+    arrays: frozenset[str] = frozenset()
+    other: AccessSide | None = None
+
+    @property
+    def sides(self) -> list[AccessSide]:
+        """The side of the site itself, and the other one of a copy."""
+        own = AccessSide(self.address, self.active)
+        return [own] if self.other is None else [own, self.other]
 
 
 class Chunk(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from memsim import model
-from memsim.access import AccessSide, Chunk, Site
+from memsim.access import AccessSide, Chunk, Site, SiteAccess
 from memsim.analysis import analyze_trace
 from memsim.arch import SM_90, Arch
 from memsim.arch.units import WARP
@@ -132,7 +132,7 @@ def _analyzed(
         other = None
         if op == "cp_async":  # the model assumes that lanes read contiguously
             other = AccessSide(from_array(np.arange(WARP)[None, :] * width), mask)
-        recorder.access(site, from_array(lanes), True, mask, frozenset(), other)
+        recorder.access(SiteAccess(site, from_array(lanes), True, mask, other=other))
     sites, columns = recorder.columns()
     trace = Trace(
         kernel=f"{space}_access",

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import SiteAccess
 from memsim.api.running import Deaf
 from memsim.driver.program_memory import ALIGNMENT, CLOCKS, ProgramMemory
 from memsim.isa.control import DRIVER_FUNCTIONS
@@ -41,13 +42,13 @@ class AllocationListener(Deaf):
         self.written: set[str] = set()
         self.is_whole = False
 
-    def access(self, *event: Any) -> None:
+    def access(self, made: SiteAccess) -> None:
         """Allocations in global memory; a texture does not say which one it is in."""
-        site, _, _, _, arrays, *_ = event
+        site = made.site
         if site.space == "global":
-            self.names |= arrays
+            self.names |= made.arrays
             if not only_reads(site.access, site.space):
-                self.written |= arrays
+                self.written |= made.arrays
         elif site.space == "texture":
             self.is_whole = True
 

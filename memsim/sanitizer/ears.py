@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Chunk, Site
+from memsim.access import Chunk, Site, SiteAccess
 from memsim.isa import tensor_memory
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
@@ -79,10 +79,9 @@ class Ears:
         self.registers.start_chunk(self.races.threads)
         self.unset.begin(chunk)
 
-    def access(
-        self, site: Site, address: Any, mask: Any, active: Any, arrays: Any, other: AccessSide | None = None
-    ) -> Callable[[], bool] | None:
-        """Lanes `active` access memory."""
+    def access(self, made: SiteAccess) -> Callable[[], bool] | None:
+        """Lanes access memory."""
+        site, address, _, active, arrays, _ = made
         if site.space == GLOBAL:
             self.of_global.hear(site, address, active, self._chunk)
             self.before.hear(site, address, active, self._chunk)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from memsim.access import AccessSide, Site
+from memsim.access import Site, SiteAccess
 from memsim.isa.executable import Executable
 from memsim.isa.program import SHARED, Program, spaces_read, spaces_written
 from memsim.launch import Launch
@@ -106,20 +106,12 @@ class Overheard:
             if not event.startswith("_") and event != "access":
                 setattr(self, event, getattr(listener, event))
 
-    def access(
-        self,
-        site: Site,
-        address: Int,
-        mask: Mask,
-        active: Mask,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> Again | None:
+    def access(self, made: SiteAccess) -> Again | None:
         """As `Listener.access`."""
-        again = self._listener.access(site, address, mask, active, arrays, other)
-        if site.space != SHARED:
+        again = self._listener.access(made)
+        if made.site.space != SHARED:
             return again
-        heard = self._races.shared_access(site, address, active)
+        heard = self._races.shared_access(made.site, made.address, made.active)
         if again is None or heard is None:
             return again
         count, hear = again, heard

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide
+from memsim.access import AccessSide, SiteAccess
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.isa.machine_protocol import NotesLoads
@@ -132,7 +132,7 @@ class Accesses(Lanes):
             other = AccessSide(plus(other.address, -self.memory.layouts["shared"].base), other.active)
         if self.collect is not None:
             active = both(active, invert(self.bounds.outside))
-        self.again = self.listener.access(site, address, self.mask, active, arrays, other)
+        self.again = self.listener.access(SiteAccess(site, address, self.mask, active, arrays, other))
         if self.bounds.outside is not False:
             self.again = None
             if self.collect is None:
@@ -161,7 +161,7 @@ class Accesses(Lanes):
         called = access.removesuffix("_generic")
         site = self.sites.site(op, f"cluster_{called}", "shared", width)
         place = plus(address, -SHARED_WINDOW - SHARED_BASE)  # with the block's rank
-        self.listener.access(site, place, self.mask, active, frozenset(), None)
+        self.listener.access(SiteAccess(site, place, self.mask, active))
         rows, threads = np.nonzero(mask)
         self.visit(op, rows, threads // WARP, blocks, "async" in access)
         return False
@@ -194,7 +194,7 @@ class Accesses(Lanes):
             return
         site = self.sites.site(op, access, space, width)
         if active is False:
-            self.listener.access(site, 0, self.mask, False, frozenset(), None)
+            self.listener.access(SiteAccess(site, 0, self.mask, False))
             return
         self.listener.unknown(site, poison, self.mask, active)
 
@@ -202,7 +202,7 @@ class Accesses(Lanes):
         """Report an access that no active lane makes; False if its sites are not known yet."""
         sites = self.sites.of(op)
         for site in sites:
-            self.listener.access(site, 0, self.mask, False, frozenset(), None)
+            self.listener.access(SiteAccess(site, 0, self.mask, False))
         return bool(sites)
 
     def resolve(self, address: Int, active: Mask) -> list[tuple[str, Int, Mask]]:
@@ -258,7 +258,7 @@ class Accesses(Lanes):
             first = groups & (groups.cumsum(-1) == 1)
             site = self.sites.site(op, unmade, "shared", width)
             lanes_of_groups = from_bools(first.reshape(self.shape))
-            self.listener.access(site, 0, self.mask, lanes_of_groups, frozenset(), None)
+            self.listener.access(SiteAccess(site, 0, self.mask, lanes_of_groups))
 
     def first_round(self, op: Op, active: Mask) -> Mask:
         """The lanes of warps that come to a loop's compare-and-swap for the first time."""
@@ -300,7 +300,7 @@ class Accesses(Lanes):
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
         site = self.sites.site(op, access, space, STRETCH)
-        self.listener.access(site, 0, self.mask, False, names, None)
+        self.listener.access(SiteAccess(site, 0, self.mask, False, names))
         if space == "shared" and access == "bulk_load":
             self.order.bulk_load(op.index, block, start, length, warp)
         base = SHARED_BASE if space == "shared" else 0
@@ -337,7 +337,7 @@ class Accesses(Lanes):
         site = self.sites.site(op, "wgmma", "shared", width)
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
         arrays = frozenset[str]() if active is False else self._read_by(op, stretches)
-        self.listener.access(site, 0, self.mask, both(active, first), arrays, None)
+        self.listener.access(SiteAccess(site, 0, self.mask, both(active, first), arrays))
         if active is not False:
             self.order.read_operands(op.index, stretches, active, commits)
 
@@ -358,7 +358,7 @@ class Accesses(Lanes):
         """Lanes fetch texels of a texture, `places` as `memsim.model` takes them: report it."""
         site = self.sites.site(op, access, "texture", texture.width)
         names = frozenset({self.memory.texture_names[id(texture)]})
-        self.listener.access(site, places, self.mask, active, names, None)
+        self.listener.access(SiteAccess(site, places, self.mask, active, names))
 
     def lose_fetch(self, op: Op, access: str, texture: Texture, poison: Poison, active: Mask) -> None:
         """Report a fetch with unknown coordinates."""

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from memsim.access import AccessSide, Site
+from memsim.access import Site, SiteAccess
 from memsim.isa.op import slots_of
 from memsim.simt.active_lanes import Rows
 from memsim.simt.listener import Listener
@@ -24,7 +24,6 @@ from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, from_bools
 from memsim.state.registers import Sum, from_array, to_array
-from memsim.state.sums import Int
 
 #: The lanes are gathered if there are this many times as many threads.
 SPARSE = 2
@@ -184,19 +183,12 @@ class OfAllThreads:
         self.listener = listener
         self.lanes = lanes
 
-    def access(
-        self,
-        site: Site,
-        address: Int,
-        mask: Mask,
-        active: Mask,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> None:
+    def access(self, made: SiteAccess) -> None:
         """As `Listener.access`."""
+        site, address, mask, active, arrays, other = made
         assert other is None and mask is True
         if active is False:
-            self.listener.access(site, 0, self.lanes.mask, False, arrays)
+            self.listener.access(SiteAccess(site, 0, self.lanes.mask, False, arrays))
             return
         lanes: ScatteredLanes = self.lanes
         addresses = np.broadcast_to(to_array(address)[:, 0], (len(lanes),))

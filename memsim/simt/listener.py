@@ -8,12 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
-from memsim.access import AccessSide, Chunk, Site
+from memsim.access import Chunk, Site, SiteAccess
 from memsim.isa.program import Op
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
-from memsim.state.sums import Int
 
 
 class Sites:
@@ -49,20 +48,8 @@ class Listener(Protocol):
     def start_chunk(self, chunk: Chunk) -> None:
         """A new chunk of blocks starts."""
 
-    def access(
-        self,
-        site: Site,
-        address: Int,
-        mask: Mask,
-        active: Mask,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> Again | None:
-        """`site` was executed by the threads in `mask`; those in `active` accessed `address` (bytes).
-
-        Shared addresses count from the kernel's first byte of shared memory. `other`: the other side of a
-        copy.
-        """
+    def access(self, made: SiteAccess) -> Again | None:
+        """A site was executed."""
 
     def scattered(
         self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]

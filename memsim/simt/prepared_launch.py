@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Site
+from memsim.access import SiteAccess
 from memsim.arch import Arch
 from memsim.arch.units import WARP
 from memsim.argument_types.launch_arguments import check_arguments
@@ -38,7 +38,6 @@ from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poisoned
 from memsim.state.registers import Sum
-from memsim.state.sums import Int
 
 
 def are_regular(code: Code, memory: Memory, origins: Origins, launch: Launch, max_steps: int) -> bool:
@@ -75,19 +74,9 @@ class RegularAccesses:
     def __init__(self) -> None:
         self.are_regular = True
 
-    def access(
-        self,
-        site: Site,
-        address: Int,
-        mask: Mask,
-        active: Mask,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> None:
+    def access(self, made: SiteAccess) -> None:
         """Look at the address and the lanes."""
-        for place, lanes in (
-            [AccessSide(address, active)] if other is None else [AccessSide(address, active), other]
-        ):
+        for place, lanes in made.sides:
             if (isinstance(place, Sum) and place.f is not None) or _is_of_each_thread(lanes):
                 self.are_regular = False
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.access import AccessSide, Chunk, Site
+from memsim.access import AccessSide, Chunk, Site, SiteAccess
 from memsim.arch import SM_90
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
@@ -240,7 +240,7 @@ class Sketch:
         array = element.array
         site = self._site(made.access, array, array.itemsize * made.vector)
         executing = from_bools(np.atleast_2d(self.thread.active))
-        self.recorder.access(site, addresses, executing, active, frozenset([array.name]), other)
+        self.recorder.access(SiteAccess(site, addresses, executing, active, frozenset([array.name]), other))
 
     # --- lanes and addresses
 

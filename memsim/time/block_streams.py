@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Chunk, Site, SiteRequests
+from memsim.access import Chunk, Site, SiteAccess, SiteRequests
 from memsim.arch.units import WARP
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
@@ -83,19 +83,11 @@ class StreamRecorder(Recorder):
         found: np.ndarray = self.rows[np.broadcast_to(to_words(mask), self.rows.shape) != 0]
         return found
 
-    def access(
-        self,
-        site: Site,
-        address: Any,
-        mask: Any,
-        active: Any,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> None:
+    def access(self, made: SiteAccess) -> None:
         """Keep the requests of an access to global memory; a copy from there is told as one, too."""
-        super().access(site, address, mask, active, arrays, other)
-        if site.space == "global":
-            self.keep(site, mask, address, active)
+        super().access(made)
+        if made.site.space == "global":
+            self.keep(made.site, made.mask, made.address, made.active)
 
     def keep(self, site: Site, mask: Any, address: Any, active: Any) -> None:
         """Keep the requests of the warps in a mask."""

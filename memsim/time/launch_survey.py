@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, Chunk, Site
+from memsim.access import Chunk, Site, SiteAccess
 from memsim.arch.units import WARP
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
@@ -88,25 +88,17 @@ class LaunchSurvey(Recorder):
         if mask is not False:
             self.work[self.blocks] += (stop - start) * self.progress.executed(stop - start, mask).sum(1)
 
-    def access(
-        self,
-        site: Site,
-        address: Any,
-        mask: Any,
-        active: Any,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> None:
+    def access(self, made: SiteAccess) -> None:
         """An access of some warps."""
-        if site.space != "global":
+        if made.site.space != "global":
             return
         if self.surveyed > MOST_SURVEYED or not (self.blocks < self.wave).any():
             self.is_whole &= self.surveyed <= MOST_SURVEYED
             return
         shape = self.progress.done.shape
         whole = (shape[0], shape[1] * WARP)
-        lanes = np.broadcast_to(to_bools(active), whole) & (self.blocks < self.wave)[:, None]
-        places = np.broadcast_to(to_array(address), whole)[lanes] >> PART_BITS
+        lanes = np.broadcast_to(to_bools(made.active), whole) & (self.blocks < self.wave)[:, None]
+        places = np.broadcast_to(to_array(made.address), whole)[lanes] >> PART_BITS
         self.keep(places, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes])
 
     def scattered(

@@ -16,13 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import PERIOD, AccessSide, Chunk, LaneRequests, Requests, Site, SiteRequests, sides_of
+from memsim.access import PERIOD, Chunk, LaneRequests, Requests, Site, SiteAccess, SiteRequests
 from memsim.arch.texel_places import NUMBERS
 from memsim.arch.units import WARP
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes
-from memsim.state.registers import Sum
 from memsim.trace.events import Executions, Sides, WarpCounts, content, identity, written_out
 from memsim.trace.footprint import SECTOR_BITS, Marks
 from memsim.trace.site_records import (
@@ -110,16 +109,9 @@ class Recorder:
         self.marks.start_chunk()
         self.swapped.start_chunk(chunk.first)
 
-    def access(
-        self,
-        site: Site,
-        address: int | Sum,
-        mask: Mask,
-        active: Mask,
-        arrays: frozenset[str],
-        other: AccessSide | None = None,
-    ) -> Again | None:
+    def access(self, made: SiteAccess) -> Again | None:
         """Count one execution of a site; returns what counts the same one again."""
+        site, address, mask, active, arrays, other = made
         record = self.record(site)
         warps = self.in_warps.of(mask)
         record.instructions += warps
@@ -142,7 +134,7 @@ class Recorder:
             key = (*key, *identity(other.address, other.active, other_period))
         tally = self.seen.get(key)
         if tally is None:
-            tally = self.seen[key] = self.tally_of_event(record, sides_of(address, active, other), key)
+            tally = self.seen[key] = self.tally_of_event(record, made.sides, key)
         tally.hits += 1
         record.requests += tally.requests
         self.keep_bounded(record)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.access import AccessSide, Chunk, Site, SiteRequests
+from memsim.access import AccessSide, Chunk, Site, SiteAccess, SiteRequests
 from memsim.arch import SM_90
 from memsim.instruction import Instruction
 from memsim.model.alike import SameCost
@@ -29,7 +29,6 @@ WORDS = Sum(0, v=Part(np.arange(THREADS)[None] * 4))
 FIRST_WARP = Part(np.arange(THREADS)[None] < 32)
 LANES = np.arange(THREADS)[None]
 ONE_BLOCK = Part(np.arange(BLOCKS)[:, None] == 1)
-NO_NAMES: frozenset[str] = frozenset()
 
 
 def chunk(first_block: int = 0) -> Chunk:
@@ -57,7 +56,7 @@ def requests(of: Recorder) -> list[tuple[int, int, int, int]]:
 
 def test_warps_whose_lanes_are_all_off_execute_an_access_and_make_no_request() -> None:
     found = recorder()
-    found.access(LOAD, WORDS, True, FIRST_WARP, frozenset({"b", "a"}))
+    found.access(SiteAccess(LOAD, WORDS, True, FIRST_WARP, frozenset({"b", "a"})))
     assert requests(found) == [(3, 0, 0, 0)]
     site = only_site(found)
     assert (site.instructions, site.array, site.unresolved) == (6, "a|b", None)
@@ -65,7 +64,7 @@ def test_warps_whose_lanes_are_all_off_execute_an_access_and_make_no_request() -
 
 def test_an_access_of_no_lane_is_executed_by_those_that_come_there() -> None:
     found = recorder()
-    assert found.access(LOAD, 0, FIRST_WARP, False, frozenset({"a"})) is None
+    assert found.access(SiteAccess(LOAD, 0, FIRST_WARP, False, frozenset({"a"}))) is None
     assert requests(found) == [] and (only_site(found).instructions, only_site(found).array) == (3, "")
     assert found.marks.footprint == Footprint(0, 0)
 
@@ -77,14 +76,14 @@ def test_what_lies_periods_apart_is_one_row_unless_it_is_asked_for_apart(
 ) -> None:
     found = recorder(apart=apart, everywhere=everywhere)
     for at in (0, 128, 4):
-        found.access(site, at, True, FIRST_WARP, NO_NAMES)
+        found.access(SiteAccess(site, at, True, FIRST_WARP))
     is_apart = everywhere if site is LOAD else apart
     assert [row[0] for row in requests(found)] == ([3, 3, 3] if is_apart else [6, 3])
 
 
 def test_again_counts_the_same_once_more_until_events_are_forgotten() -> None:
     found = recorder()
-    again = found.access(LOAD, WORDS, True, True, NO_NAMES)
+    again = found.access(SiteAccess(LOAD, WORDS, True, True))
     assert again is not None and again() and again()
     found.forget()
     assert not again()
@@ -95,10 +94,10 @@ def test_again_counts_the_same_once_more_until_events_are_forgotten() -> None:
 def test_another_chunk_has_blocks_and_keys_of_its_own() -> None:
     """A register's part may be the same object, and yet another number of blocks may have it."""
     found = recorder()
-    found.access(LOAD, WORDS, True, True, NO_NAMES)
+    found.access(SiteAccess(LOAD, WORDS, True, True))
     found.start_chunk(Chunk(np.array([7]), THREADS, np.array([[32]])))
-    found.access(LOAD, WORDS, True, True, NO_NAMES)
-    found.access(LOAD, 4096 + 4, True, FIRST_WARP, NO_NAMES)
+    found.access(SiteAccess(LOAD, WORDS, True, True))
+    found.access(SiteAccess(LOAD, 4096 + 4, True, FIRST_WARP))
     assert requests(found) == [(6 + 2, 0, 0, 0), (1, 7, 1, 4100)]
     assert only_site(found).instructions == 6 + 2 + 2
 
@@ -142,7 +141,7 @@ def test_both_sides_of_a_copy_are_marked_where_they_are_global() -> None:
     found = recorder()
     copy = Site(1, Instruction("LDGSTS"), "cp_async", "shared", 4)
     other = AccessSide(Sum(4096, v=Part(np.arange(THREADS)[None] * 4)), FIRST_WARP)
-    found.access(copy, WORDS, True, True, NO_NAMES, other)
+    found.access(SiteAccess(copy, WORDS, True, True, other=other))
     assert found.marks.footprint == Footprint(4, 0)
     partner = found.columns()[1]["partner"]
     assert [(row.min(), row.max()) for row in partner] == [(4096, 4096 + 31 * 4), (-1, -1)]
@@ -164,7 +163,7 @@ def test_too_many_requests_are_folded_to_one_of_each_cost(monkeypatch: pytest.Mo
         for rotation in range(rotations):
             words = Part((LANES + rotation) % 32 * step)
             for _ in range(2):
-                found.access(LOAD, Sum(0, v=words), True, FIRST_WARP, NO_NAMES)
+                found.access(SiteAccess(LOAD, Sum(0, v=words), True, FIRST_WARP))
     assert [row[0] for row in requests(found)] == [2 * 10 * BLOCKS, 2 * 5 * BLOCKS]
     assert "all but one of the requests" in found.notes[-1]
 
@@ -180,7 +179,7 @@ def test_an_access_that_hardly_repeats_is_folded_at_once(
     found.start_chunk(Chunk(np.array([0]), 32, np.zeros((1, 1), np.int64)))
     for rotation in range(12):
         words = Part((LANES[:, :32] + rotation) % 32 * 4)
-        again = found.access(LOAD, Sum(0, v=words), True, True, NO_NAMES)
+        again = found.access(SiteAccess(LOAD, Sum(0, v=words), True, True))
         assert not repeats or (again is not None and again() and again())
     assert found.is_scattered != repeats and len(requests(found)) == (12 if repeats else 1)
 
@@ -193,7 +192,7 @@ def test_room_is_not_made_at_every_access_where_nothing_can_be_folded(
     make_room = found.make_room
     monkeypatch.setattr(found, "make_room", lambda: (made.append(1), make_room()))
     for rotation in range(32):
-        found.access(LOAD, Sum(0, v=Part((LANES + rotation) % 32 * 4)), True, True, NO_NAMES)
+        found.access(SiteAccess(LOAD, Sum(0, v=Part((LANES + rotation) % 32 * 4)), True, True))
     assert len(made) == 3 and len(requests(found)) == 32
 
 

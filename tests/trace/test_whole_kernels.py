@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.access import Chunk
+from memsim.access import Chunk, SiteAccess
 from memsim.analysis import analyze_trace
 from memsim.api.running import execute_job, job_of, trace
 from memsim.arch import SM_90
@@ -40,7 +40,8 @@ class BruteForce:
     def start_chunk(self, chunk: Chunk) -> None:
         self.shape = len(chunk.blocks), chunk.threads
 
-    def access(self, site: Any, address: Any, mask: Any, active: Any, arrays: Any, other: Any = None) -> None:
+    def access(self, made: SiteAccess) -> None:
+        site, address, mask, active, _, other = made
         count = self.count_of(site)
         lanes = self.full(mask).reshape(-1, 32)
         count["instructions"] += int(lanes.any(1).sum())

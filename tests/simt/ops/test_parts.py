@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.access import SiteAccess
 from memsim.arch import SM_90
 from memsim.launch import Launch
 from memsim.simt.prepared_launch import PreparedLaunch
@@ -28,8 +29,8 @@ class Addresses:
     def start_chunk(self, chunk: Any) -> None:
         self.seen.clear()
 
-    def access(self, site: Any, address: Any, *rest: Any) -> None:
-        self.seen.append(address)
+    def access(self, made: SiteAccess) -> None:
+        self.seen.append(made.address)
 
     def unknown(self, *event: Any) -> None:
         raise AssertionError(f"unknown address: {event}")
