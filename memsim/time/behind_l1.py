@@ -58,6 +58,11 @@ class BehindL1:
         asked = max(self.asked, 1.0)
         return min((self.of_wave or asked) * self.waves / asked, 1.0)
 
+    @property
+    def new_later(self) -> float:
+        """Of what a wave reads, the share that is new, in waves after the first."""
+        return min((self.of_all - self.of_wave) / max(self.waves - 1, 1) / max(self.of_wave, 1), 1.0)
+
     def seen(self, set_to: Latencies) -> tuple[float, float]:
         """The share of what multiprocessors ask for that L2 sees, of the first wave and of later ones. On the
         way, requests for the same sectors are combined that several make at about the same time.
@@ -93,7 +98,7 @@ class BehindL1:
         way = Way((*misses[:new], *hits[new:]), hits, self.read_cost(from_dram, at_first, dirty))
         if self.waves <= 1:
             return (way,)
-        share = min((self.of_all - self.of_wave) / max(self.waves - 1, 1) / max(self.of_wave, 1), 1.0)
+        share = self.new_later
         if not self.is_followed:
             new = round(not_there * share * len(hits))
         cost = self.read_cost(from_dram * share, later, dirty)
@@ -127,7 +132,12 @@ class BehindL1:
         assert rates is not None  # as above
         return ceil(max(1 / rates.l2_written_of_one, self.used / rates.l2_written) * PARTS)
 
-    def sectors_at_l2(self, written: float, set_to: Latencies) -> float:
-        """What L2 sees of all that multiprocessors ask for; written: of it, what they write."""
+    def seen_at_l2(self, set_to: Latencies) -> float:
+        """Sectors that L2 sees of all that multiprocessors ask for, to read them."""
         at_first, later = self.seen(set_to)
-        return written + self.asked * (at_first + (self.waves - 1) * later) / self.waves
+        return self.asked * (at_first + (self.waves - 1) * later) / self.waves
+
+    def under_way(self, set_to: Latencies) -> float:
+        """Sectors that L2 is asked for again while they come from DRAM, if it has nothing of the launch."""
+        new = (1 + (self.waves - 1) * self.new_later) / self.waves
+        return self.asked * (1 - self.once) * new * set_to.under_way / 100

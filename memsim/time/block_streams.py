@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,13 @@ from memsim.trace.record import Recorder
 
 #: Requests to global memory that are kept, 300 bytes each. Accesses that make more get the mean cost.
 MOST_REQUESTS = 300_000
+#: Spaces whose requests are.
+KEPT = frozenset({"global", "local"})
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalRequests:
-    """Requests to global memory in the order of their execution, warps of blocks side by side.
+    """Requests to global and local memory in the order of their execution, warps of blocks side by side.
 
     op: number of the instruction [m]. warp: number of the warp, blocks one after the other [m]. event: number
     of the execution, which warps that run side by side share [m]. addresses: bytes, int64 [m, 32]. active:
@@ -37,6 +39,10 @@ class GlobalRequests:
 
     def __len__(self) -> int:
         return len(self.op)
+
+    def __getitem__(self, chosen: np.ndarray) -> GlobalRequests:
+        """Some of them."""
+        return GlobalRequests(*(getattr(self, one.name)[chosen] for one in fields(self)))
 
 
 class StreamRecorder(Recorder):
@@ -84,9 +90,9 @@ class StreamRecorder(Recorder):
         return found
 
     def access(self, made: SiteAccess) -> None:
-        """Keep the requests of an access to global memory; a copy from there is told as one, too."""
+        """Keep the requests of an access to global or local memory; a copy from there is told as one, too."""
         super().access(made)
-        if made.site.space == "global":
+        if made.site.space in KEPT:
             self.keep(made.site, made.mask, made.address, made.active)
 
     def keep(self, site: Site, mask: Any, address: Any, active: Any) -> None:
@@ -110,7 +116,7 @@ class StreamRecorder(Recorder):
         """Of warps without an active lane it is not known which they are: they are left out."""
         super().scattered(site, address, lanes, warps, arrays)
         op, count = site.index // 8, len(lanes.counts)
-        if site.space != "global" or op in self.incomplete:
+        if site.space not in KEPT or op in self.incomplete:
             return
         if self.kept_requests + count > MOST_REQUESTS:
             self.incomplete.add(op)

@@ -3,17 +3,19 @@
 Blocks that are resident at once are taken to run side by side, and one wave of them after the other.
 Measured on an H100 and an H200 (lab/time): a store writes through, and its sectors are found there later;
 atomics leave no line; the cache is what shared memory leaves of 256 KiB; a request passes the data stage as
-often as one to shared memory at the same addresses would, and the tag stage four lines a cycle.
+often as one to shared memory at the same addresses would, and the tag stage four lines a cycle. A sector that
+is asked for again while it is on its way counts as found, in ncu and here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from memsim.arch.units import LINE
+from memsim.arch.units import LINE, WARP
 from memsim.model.shared import shared_access
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.launch_survey import FirstTouches
@@ -25,6 +27,14 @@ CARVEOUTS = tuple(kilobytes << 10 for kilobytes in (0, 8, 16, 32, 64, 100, 132, 
 #: Shares of the cache's lines that were touched since a line was: below the first it is still there, beyond
 #: the second it is not (measured: sets are chosen by a hash, and evict early).
 SAFE, GONE = 0.75, 1.35
+#: The share of the cache that is brought in, in the mean, until a line is gone that was loaded for the last
+#: time (`LDL.LU`). Chosen: hit rates of a kernel that spills (`tile_32x64x32`) ?
+LAST_USE = 0.37
+#: Of sectors that a store writes again which takes the tag stage more than a cycle, the share that it finds.
+#: Why not all, is not known. Chosen: hit rates of half of the catalogue's kernels ?
+FOUND_AGAIN = 0.32
+#: Addresses of local memory, behind all others, and those of a warp.
+LOCAL, LOCAL_OF_WARP = 1 << 56, 1 << 25
 #: Operations that L1 keeps sectors of.
 CACHED = frozenset({"load", "cp_async", "store"})
 #: Operations that ask for no data.
@@ -35,6 +45,23 @@ TAGS_A_CYCLE = 4
 MOST_BEHIND = 2048
 #: Executions within which a sector that was asked for may still be on its way.
 ON_ITS_WAY = 64
+
+
+class AccessKind(NamedTuple):
+    """What an instruction does. op: its operation. width: bytes a lane. is_past: a load that asks L2 even if
+    L1 has it. is_local: to local memory. is_last: nobody loads it again.
+    """
+
+    op: str
+    width: int
+    is_past: bool = False
+    is_local: bool = False
+    is_last: bool = False
+
+    @property
+    def is_cached(self) -> bool:
+        """Does L1 keep its sectors?"""
+        return self.op in CACHED and not self.is_past
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +84,8 @@ class CostOfRequest:
 @dataclass(frozen=True, slots=True)
 class CachedRequests:
     """Requests with their costs. costs: the distinct ones. number: of each request's cost [m]. nth: how many
-    of the same instruction its warp made before [m]. hits, sectors: found, and asked for. read: not found,
-    of all but stores.
+    of the same instruction its warp made before [m]. hits, sectors: found, and asked for. read, written: of
+    global memory not found, and written. local: not found and written, of local memory.
     """
 
     made: GlobalRequests
@@ -68,6 +95,8 @@ class CachedRequests:
     hits: int
     sectors: int
     read: int
+    written: int
+    local: int
 
 
 def l1_bytes(shared_of_block: int, resident: int) -> int:
@@ -78,62 +107,83 @@ def l1_bytes(shared_of_block: int, resident: int) -> int:
 
 def cached_requests(
     made: GlobalRequests,
-    kinds: Mapping[int, tuple[str, int]],
-    past: Collection[int],
+    kinds: Mapping[int, AccessKind],
     size: int,
     warps_of_wave: int,
     touches: FirstTouches,
 ) -> CachedRequests:
     """The costs of requests.
 
-    kinds: operation and bytes a lane of each instruction. past: loads that ask L2 even if L1 has it. size:
-    bytes of L1. warps_of_wave: of the blocks that are resident at once. touches: what the
-    first wave of all multiprocessors asks for.
+    kinds: of each instruction. size: bytes of L1. warps_of_wave: of the blocks that are resident at once.
+    touches: what the first wave of all multiprocessors asks for.
     """
+
+    def those(is_meant: Callable[[AccessKind], bool]) -> np.ndarray:
+        """Which requests are of such instructions [m]."""
+        return np.isin(op, [one for one, kind in kinds.items() if is_meant(kind)])
+
     order = np.lexsort((made.warp, made.event, made.warp // max(warps_of_wave, 1)))
-    op = made.op[order]
-    sectors = np.sort(np.where(made.active, made.addresses >> SECTOR_BITS, -1)[order], axis=1)
+    made = made[order]
+    op = made.op
+    is_local, stores = those(lambda kind: kind.is_local), those(lambda kind: kind.op in WRITE_ONLY)
+    caches, loads = those(lambda kind: kind.is_cached), those(lambda kind: kind.is_cached) & ~stores
+    made.addresses[is_local] = in_local_memory(made[is_local], kinds, warps_of_wave)
+    sectors = np.sort(np.where(made.active, made.addresses >> SECTOR_BITS, -1), axis=1)
     is_first = np.diff(sectors, axis=1, prepend=-2) != 0
     is_first &= sectors >= 0
     lines = sectors >> (LINE.bit_length() - 1 - SECTOR_BITS)
     is_line = (np.diff(lines, axis=1, prepend=-2) != 0) & is_first
     asked, looked_up = is_first.sum(1), is_line.sum(1)
-    cached = [one for one, (kind, _) in kinds.items() if kind in CACHED and one not in past]
-    caches = np.isin(op, cached)
     row, column = np.nonzero(is_first & caches[:, None])
-    hit, source = _lookups(row, sectors[row, column], size)
+    hit, source = _lookups(sectors[row, column], size, those(lambda kind: kind.is_last)[row])
     missing = asked.copy()
-    loads = np.isin(op, [one for one in cached if kinds[one][0] != "store"])
     np.subtract.at(missing, row[hit & loads[row]], 1)
     gone = np.zeros(is_first.shape, np.bool_)
     gone[row[hit & loads[row]], column[hit & loads[row]]] = True
     comes, from_lane = np.nonzero(is_first & ~gone)
     address = sectors[comes, from_lane] << SECTOR_BITS
     behind = np.full(len(op), MOST_BEHIND)
-    np.minimum.at(behind, comes, touches.behind(address, made.progress[order][comes]))
+    late = np.where(is_local[comes], MOST_BEHIND, touches.behind(address, made.progress[comes]))
+    np.minimum.at(behind, comes, late)  # what was spilled is in L2
     behind = np.where(missing > 0, 1 << np.log2(np.maximum(behind, 1)).astype(np.int64), 1)
-    nth = _nth(op, made.warp[order])
-    follows_op, ahead = _follows(
-        row, hit & loads[row] & loads[row[source]], source, made.event[order], op, nth
-    )
-    wavefronts = _wavefronts(made, order, op, kinds)
+    nth = _nth(op, made.warp)
+    follows_op, ahead = _follows(row, hit & loads[row] & loads[row[source]], source, made.event, op, nth)
     tags = -(-looked_up // TAGS_A_CYCLE)
+    wavefronts = np.where(is_local, np.maximum(looked_up, 1), _wavefronts(made, kinds))
     rows = np.stack([op, wavefronts, tags, asked, missing, behind, follows_op, ahead], 1)
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
-    back = np.empty_like(order)
-    back[order] = np.arange(len(order))
-    stores = [one for one, (kind, _) in kinds.items() if kind in WRITE_ONLY]
-    read = int(missing[~np.isin(op, stores)].sum())
     costs = tuple(CostOfRequest(a, b, c, d, e, f, (g, h)) for a, b, c, d, e, f, g, h in distinct.tolist())
-    totals = int(hit.sum()), int(asked.sum()), read
-    return CachedRequests(made, costs, number.reshape(-1)[back], nth[back], *totals)
+    again = hit & stores[row] & (tags[row] > 1)
+    return CachedRequests(
+        made,
+        costs,
+        number.reshape(-1),
+        nth,
+        hits=round(hit.sum() - (1 - FOUND_AGAIN) * again.sum()),
+        sectors=int(asked.sum()),
+        read=int(missing[~stores & ~is_local].sum()),
+        written=int(missing[stores & ~is_local].sum()),
+        local=int(missing[is_local].sum()),
+    )
 
 
-def _lookups(row: np.ndarray, sector: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+def in_local_memory(made: GlobalRequests, kinds: Mapping[int, AccessKind], warps_of_wave: int) -> np.ndarray:
+    """Where lanes' local memory lies, int64 [m, 32]: words of the lanes of a warp are side by side, and the
+    next block has the place of the one that ended. Of the words that eight lanes ask for, each has one.
+    """
+    words = np.array([max(kinds[op].width // 4, 1) for op in made.op.tolist()], np.int64)[:, None]
+    lane = np.arange(WARP)
+    word = (made.addresses >> 2) + lane % 8 * words // 8
+    warp = made.warp % max(warps_of_wave, 1) * LOCAL_OF_WARP
+    found: np.ndarray = LOCAL + warp[:, None] + word * LINE + 4 * lane
+    return found
+
+
+def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(whether L1 has each sector [n], the place of the look-up that brought it there, or -1 [n]).
 
     How many lines came between is estimated from how long ago all lines were used last (StatStack, ISPASS
-    2010); sectors of look-ups in order [n], `row` of them the request.
+    2010); sectors of look-ups in order [n], and whether it is the last use of each.
     """
     count = len(sector)
     line = sector >> 2
@@ -146,8 +196,15 @@ def _lookups(row: np.ndarray, sector: np.ndarray, size: int) -> tuple[np.ndarray
     distinct = np.concatenate([[0.0], np.cumsum(longer / max(count, 1))])
     filled = distinct[np.minimum(again, count)] * LINE / max(size, 1)
     spread = np.arange(count) * 0.6180339887 % 1.0  # in place of chance: every share of lines is met evenly
-    stays = filled <= SAFE + (GONE - SAFE) * spread
-    hit = (before_sector >= 0) & stays
+    stays = (before_line >= 0) & (filled <= SAFE + (GONE - SAFE) * spread)
+    brought_in = np.cumsum(~stays) * LINE / max(size, 1)
+    since = brought_in - brought_in[before_line]
+    stays &= ~is_last[before_line] | (since <= -LAST_USE * np.log1p(-spread))
+    # A sector is there if its line has not been brought in again since.
+    order = np.argsort(line, kind="stable")
+    times = np.empty(count, np.int64)
+    times[order] = np.cumsum(~stays[order])
+    hit = (before_sector >= 0) & (times == times[before_sector])
     source = np.where(hit, before_sector, np.arange(count))
     while True:  # from a hit to what it hit, until that was a miss
         further = source[source]
@@ -191,15 +248,12 @@ def _follows(
     return np.where(follows, op[at], -1), np.where(follows, nth[at] - nth, 0)
 
 
-def _wavefronts(
-    made: GlobalRequests, order: np.ndarray, op: np.ndarray, kinds: Mapping[int, tuple[str, int]]
-) -> np.ndarray:
+def _wavefronts(made: GlobalRequests, kinds: Mapping[int, AccessKind]) -> np.ndarray:
     """Wavefronts of the data stage for each request, as of one to shared memory [m]."""
-    found = np.ones(len(op), np.int64)
-    for one, (kind, width) in kinds.items():
-        places = np.flatnonzero(op == one)
-        if len(places):
-            rows = order[places]
-            kind = "load" if kind in ("load", "cp_async") else "store"
-            found[places] = shared_access(made.addresses[rows], width, kind, made.active[rows]).wavefronts
+    found = np.ones(len(made), np.int64)
+    for one, kind in kinds.items():
+        rows = np.flatnonzero(made.op == one) if not kind.is_local else ()
+        if len(rows):
+            op = "load" if kind.op in ("load", "cp_async") else "store"
+            found[rows] = shared_access(made.addresses[rows], kind.width, op, made.active[rows]).wavefronts
     return np.maximum(found, 1)

@@ -41,6 +41,12 @@ class Latencies:
     dram_spread: int = _cycles(260, "between most of the quickest and of the slowest", HOPS)
     together: int = _cycles(65, "% of what others of the first wave ask for, too, that L2 sees", SEEN)
     apart: int = _cycles(90, "% of the same of later waves", SEEN)
+    under_way: int = _cycles(
+        3, "% of what is new in a wave and asked for again that DRAM is still to deliver", SEEN
+    )
+    beside: int = _cycles(
+        172, "sectors that L2 is asked for beside a launch's blocks, a multiprocessor", SEEN
+    )
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
     constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)
     special: int = _cycles(28, "until S2R and its like have a result", GUESS)

@@ -27,10 +27,10 @@ from memsim.model.occupancy import Needs, occupancy
 from memsim.model.pipes import pipe_of
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import COLD, WARM, BehindL1
-from memsim.time.block_streams import MOST_REQUESTS, StreamRecorder
+from memsim.time.block_streams import KEPT, MOST_REQUESTS, StreamRecorder
 from memsim.time.control_codes import SIZE, control_codes
 from memsim.time.hardware_units import NEVER
-from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
+from memsim.time.l1_cache import AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
 from memsim.time.launch_survey import FirstTouches, LaunchSurvey, busiest_blocks
 from memsim.time.multiprocessor import ABLATIONS, REASONS, IssuedInstruction, Multiprocessor, Setup
@@ -50,8 +50,8 @@ MOST_EXECUTED = 1_000_000
 #: are looked at.
 MOST_WEIGHED, MOST_OF_WAVE = 20_000_000, 1_000_000_000
 NONE: np.ndarray = np.zeros(0, np.int64)
-#: Opcodes that make most requests to global memory.
-LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG".split())
+#: Opcodes that make most requests to global and local memory.
+LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG LDL STL".split())
 #: The stages of the memory pipe, as `MemoryPipe.stages`.
 STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
 #: Issues from which the pace of a launch's warps is told.
@@ -260,17 +260,16 @@ class PreparedTime:
     @cached_property
     def cached(self) -> CachedRequests:
         """The requests of these blocks to global memory, with what they cost in L1."""
-        kinds, past = {}, []
+        kinds = {}
         for row in (row for rows in self.analysis.instructions for row in rows):
-            op = row.address // SIZE
-            if row.counts.space == "global" or row.counts.op.startswith("cp_async"):
-                kinds[op] = row.counts.op, row.counts.width
-                if {"GPU", "SYS", "BYPASS"} & set(self.ops[op].form.modifiers):
-                    past.append(op)
+            op, counts = row.address // SIZE, row.counts
+            if counts.space in KEPT or counts.op.startswith("cp_async"):
+                modifiers = set(self.ops[op].form.modifiers)
+                is_past = bool({"GPU", "SYS", "BYPASS"} & modifiers)
+                is_local = counts.space == "local"
+                kinds[op] = AccessKind(counts.op, counts.width, is_past, is_local, "LU" in modifiers)
         warps = self.job.launch.warps * self.resident
-        return cached_requests(
-            self.recorder.global_requests(), kinds, past, self.l1_bytes, warps, self.touches
-        )
+        return cached_requests(self.recorder.global_requests(), kinds, self.l1_bytes, warps, self.touches)
 
     @cached_property
     def touches(self) -> FirstTouches:
@@ -403,12 +402,13 @@ class PreparedTime:
     def traffic(self, l2: str, set_to: Latencies) -> dict[str, Any]:
         """Hit rates of L1 and L2, sectors that L2 sees, and bytes from DRAM, of the whole launch."""
         cached, behind = self.cached, self.behind
-        missing = np.array([cost.missing for cost in cached.costs], np.int64)
-        asked = int(missing[cached.number].sum()) if len(missing) else 0
-        written = (asked - cached.read) * self.job.launch.blocks / len(self.recorder.chosen)
-        sectors = round(behind.sectors_at_l2(written, set_to))
+        written = (cached.written + cached.local) * self.job.launch.blocks / len(self.recorder.chosen)
+        seen = behind.seen_at_l2(set_to)
+        sectors = round(written + seen)
         new = min(round(behind.of_all * behind.not_there(l2)), sectors)
-        rates = {"l1": cached.hits / max(cached.sectors, 1), "l2": 1 - new / max(sectors, 1)}
+        misses = new + behind.under_way(set_to) * behind.not_there(l2)
+        beside = set_to.beside * self.chip.multiprocessors
+        rates = {"l1": cached.hits / max(cached.sectors, 1), "l2": 1 - misses / (sectors + beside)}
         return {"hit_rates": rates, "l2_sectors": sectors, "dram_bytes": new * self.chip.sector_bytes}
 
     def elapsed(self, active: int, set_to: Latencies) -> int:

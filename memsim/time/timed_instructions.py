@@ -31,7 +31,7 @@ _NOT_MODELLED = {
     **dict.fromkeys("UCGABAR_ARV UCGABAR_WAIT".split(), "waiting at barriers of a cluster"),
     **dict.fromkeys("NANOSLEEP".split(), "sleeping"),
 }
-_NOT_MODELLED_SPACES = {"texture": "texture units", "local": "local memory beyond hits in L1"}
+_NOT_MODELLED_SPACES = {"texture": "texture units"}
 
 
 #: Of a load that nobody was ahead of.

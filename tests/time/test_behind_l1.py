@@ -28,7 +28,15 @@ def test_what_several_ask_for_is_seen_less_often() -> None:
     assert at_first == pytest.approx(1 - 0.9 * (1 - SET_TO.together / 100))
     assert at_first < later < 1
     assert shared.ways("warm", SET_TO)[0].read_cost < COPY.ways("warm", SET_TO)[0].read_cost
-    assert shared.sectors_at_l2(5.0, SET_TO) == pytest.approx(5 + 80 * MIB * at_first)
+    assert shared.seen_at_l2(SET_TO) == pytest.approx(80 * MIB * at_first)
+
+
+def test_what_is_asked_for_again_may_be_under_way() -> None:
+    """Of what is new: all that the first wave asks for, and nothing of the next one."""
+    assert COPY.under_way(SET_TO) == 0
+    shared = replace(COPY, asked=80 * MIB)
+    assert shared.under_way(SET_TO) == pytest.approx(0.9 * 80 * MIB * SET_TO.under_way / 100)
+    assert replace(shared, blocks=264).under_way(SET_TO) < 0.5 * shared.under_way(SET_TO)
 
 
 def test_nothing_is_known_of_a_launch_whose_reads_are_not() -> None:

@@ -11,7 +11,7 @@ from lab.experiments import TIME
 from lab.time.run_time import TimeRecording
 from memsim.data import data_folder
 from memsim.time.block_streams import GlobalRequests
-from memsim.time.l1_cache import CachedRequests, cached_requests, l1_bytes
+from memsim.time.l1_cache import FOUND_AGAIN, AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.launch_survey import FirstTouches
 
 BOARDS = ("nvidia-h200", "nvidia-h100-80gb-hbm3")
@@ -38,11 +38,24 @@ def recorded(board: str) -> TimeRecording:
     return TIME.newest(data_folder("traces"), board)
 
 
+#: Instructions: two loads of global memory and a store; of local memory a store, a load and the last one.
+KINDS = {
+    0: AccessKind("load", 4),
+    1: AccessKind("load", 4),
+    2: AccessKind("store", 4),
+    3: AccessKind("store", 4, is_local=True),
+    4: AccessKind("load", 4, is_local=True),
+    5: AccessKind("load", 4, is_local=True, is_last=True),
+}
+
+
 def costs(
-    made: GlobalRequests, size: int = LARGE, past: tuple[int, ...] = (), touches: FirstTouches | None = None
+    made: GlobalRequests,
+    size: int = LARGE,
+    touches: FirstTouches | None = None,
+    kinds: dict[int, AccessKind] = KINDS,
 ) -> CachedRequests:
-    kinds = {0: ("load", 4), 1: ("load", 4), 2: ("store", 4)}
-    return cached_requests(made, kinds, past, size, 8, touches or NOBODY)
+    return cached_requests(made, kinds, size, 8, touches or NOBODY)
 
 
 def test_a_sector_misses_once() -> None:
@@ -59,8 +72,40 @@ def test_a_sector_misses_once() -> None:
 
 def test_stores_write_through_and_loads_past_l1_miss() -> None:
     row = 4 * LANES
-    found = costs(requests((0, 0, row), (2, 0, row), (1, 0, row)), past=(1,))
+    past = {**KINDS, 1: AccessKind("load", 4, is_past=True)}
+    found = costs(requests((0, 0, row), (2, 0, row), (1, 0, row)), kinds=past)
     assert [found.costs[number].missing for number in found.number] == [4, 4, 4]
+    assert (found.read, found.written) == (8, 4)
+
+
+def test_a_store_finds_what_was_stored_but_not_all_if_it_is_scattered() -> None:
+    """Sixteen sectors of four lines, and thirty-two of eight."""
+    for stride, share in ((16, 1.0), (32, FOUND_AGAIN)):
+        found = costs(requests((2, 0, stride * LANES), (2, 0, stride * LANES + 4)))
+        assert found.hits == round(share * stride)
+
+
+def test_a_line_that_was_brought_in_again_has_only_what_was_asked_for_since() -> None:
+    """The two halves of a line, far apart; then the second request of each is for a line that is gone."""
+    far = [(0, 0, 4096 * (2 + number) + 128 * LANES) for number in range(64)]
+    halves = [(1, 0, np.zeros(32, np.int64)), (1, 0, 64 + np.zeros(32, np.int64))]
+    found = costs(requests(*halves, *far, halves[0], halves[1], halves[0]), size=256 * 128)
+    assert [found.costs[number].missing for number in found.number[-3:]] == [1, 1, 0]
+
+
+def test_local_memory_is_beside_that_of_other_warps_and_goes_first_after_its_last_use() -> None:
+    slot = np.full(32, 8)  # at the same offset in each lane: a line of the warp
+    found = costs(requests((3, 0, slot), (4, 0, slot), (3, 1, slot), (4, 8, slot)))
+    assert (found.hits, found.sectors, found.local) == (8, 16, 8)  # the ninth warp is where the first one was
+    each = [found.costs[number] for number in found.number]
+    assert [one.missing for one in each] == [4, 0, 4, 0]
+    pair = costs(requests((3, 0, slot)), kinds={3: AccessKind("store", 8, is_local=True)})
+    assert [(one.sectors, one.wavefronts, one.tags) for one in pair.costs] == [(8, 2, 1)]
+    others = [(0, 0, 4096 * number + 128 * LANES) for number in range(16)]  # 512 lines of 1,024
+    kept, gone = (
+        costs(requests((3, 0, slot), (load, 0, slot), *others, (3, 0, slot)), 1024 * 128) for load in (4, 5)
+    )
+    assert (kept.hits, gone.hits) == (8, 4)
 
 
 @pytest.mark.parametrize(
