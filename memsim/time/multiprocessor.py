@@ -42,6 +42,7 @@ REASONS = (
     "gmma",
 )
 _NUMBER = {reason: number for number, reason in enumerate(REASONS)}
+_CODE_LINE = InstructionCache.LINE
 #: Units that can be switched off, and what then holds.
 ABLATIONS = {
     "register banks": "operands are read at once",
@@ -106,7 +107,9 @@ class Multiprocessor:
     ) -> None:
         set_to, off = setup.set_to, setup.off
         self.setup, self.instructions, self.launched = setup, instructions, launched
-        self.greedy = "greedy" not in off
+        self.are_plain = [one.is_plain for one in instructions]
+        self.greedy, self.operands_read = "greedy" not in off, set_to.operands_read
+        self.watched = setup.watched
         self.blocks_left, self.spare = launched.blocks, launched.spare
         self.ends: deque[int] = deque(maxlen=resident)  # of the last blocks
         self.running = self.next_start = 0
@@ -180,23 +183,26 @@ class Multiprocessor:
 
     def prepare(self, warp: TimedWarp, issued: int, base: int, branch: int) -> None:
         """Set from when on the next instruction of a warp can be issued, and what it waits for."""
-        one = warp.one = self.instructions[warp.stream[warp.at]]
+        number = warp.stream[warp.at]
+        one = warp.one = self.instructions[number]
         ready, why = base + branch, _BRANCH
         for counter in one.waits:
             if warp.counters[counter] > ready:
                 ready, why = warp.counters[counter], warp.reasons[counter]
-        if one.copies >= 0 and len(warp.groups) > one.copies:
-            arrives = warp.groups[-1 - one.copies]
-            if arrives > ready:
-                ready, why = arrives, _LONG
-        if one.products >= 0 and len(warp.product_groups) > one.products:
-            ends = warp.product_groups[-1 - one.products]
-            if ends > ready:
-                ready, why = ends, _GMMA
-        code = warp.scheduler.code
-        if code is not None and one.index // InstructionCache.LINE != warp.line:
-            warp.line = one.index // InstructionCache.LINE
-            fetched = code.fetch(warp.line, base + branch)
+        warp.is_plain = self.are_plain[number]
+        if not warp.is_plain:
+            if one.copies >= 0 and len(warp.groups) > one.copies:
+                arrives = warp.groups[-1 - one.copies]
+                if arrives > ready:
+                    ready, why = arrives, _LONG
+            if one.products >= 0 and len(warp.product_groups) > one.products:
+                ends = warp.product_groups[-1 - one.products]
+                if ends > ready:
+                    ready, why = ends, _GMMA
+        line = one.index // _CODE_LINE
+        if line != warp.line and warp.scheduler.code is not None:
+            warp.line = line
+            fetched = warp.scheduler.code.fetch(line, base + branch)
             if fetched > ready:
                 ready, why = fetched, _NO_INSTRUCTION
         warp.issued, warp.base, warp.ready, warp.why = issued, base, ready, why
@@ -228,7 +234,7 @@ class Multiprocessor:
                 unit = _MATH if one.pipe != "memory" else _LG if one.is_global else _MIO
                 waits[unit] += blocked
             waits[_NOT_SELECTED] += left - blocked
-        if warp.issued < self.setup.watched.stop and time >= self.setup.watched.start:
+        if warp.issued < self.watched.stop and time >= self.watched.start:
             spent = {
                 _WAIT: warp.base - warp.issued - 1, warp.why: warp.ready - warp.base, _DISPATCH: held,
                 _NOT_SELECTED: left - blocked, unit: blocked,
@@ -256,10 +262,29 @@ class Multiprocessor:
                 warp.times[one.index] = nth + 1
             leaves, served, result = self.memory.take(one, time, warp.block.way, nth)
             scheduler.queue.put(time, leaves)
-            read = served + self.setup.set_to.operands_read
+            read = served + self.operands_read
         elif one.pipe:
             result = read = scheduler.pipes.take(one, time)
             result += one.latency
+        is_plain = warp.is_plain
+        if not is_plain:
+            self.group(warp, one, result)
+        if one.result is not None and result > warp.counters[one.result]:
+            warp.counters[one.result] = result
+            warp.reasons[one.result] = _NUMBER[one.why]
+        if one.operands is not None and read > warp.counters[one.operands]:
+            warp.counters[one.operands] = read
+            warp.reasons[one.operands] = _NUMBER[one.why]
+        warp.at += 1
+        if warp.at >= len(warp.stream):
+            self.end_warp(warp, time)
+        elif is_plain:
+            self.prepare(warp, time, time + one.stall, 0)
+        else:
+            self.go_on(warp, one, time)
+
+    def group(self, warp: TimedWarp, one: TimedInstruction, result: int) -> None:
+        """Keep when groups of copies, or of products, are done that an instruction belongs to or ends."""
         if one.is_copy:
             warp.copies = max(warp.copies, result)
         elif one.is_product:
@@ -274,11 +299,9 @@ class Multiprocessor:
         elif one.products >= 0:
             while len(warp.product_groups) > one.products:
                 warp.product_groups.popleft()
-        self.count_down(warp, one, result, read)
-        warp.at += 1
-        if warp.at >= len(warp.stream):
-            self.end_warp(warp, time)
-            return
+
+    def go_on(self, warp: TimedWarp, one: TimedInstruction, time: int) -> None:
+        """After a fence, a barrier or a branch that was issued."""
         base = time + one.stall
         if one.fences:
             self.prepare(warp, time, base, 0)
@@ -296,15 +319,6 @@ class Multiprocessor:
                 return
         taken = one.branches and warp.stream[warp.at] != one.index + 1
         self.prepare(warp, time, base, self.setup.set_to.branch if taken else 0)
-
-    def count_down(self, warp: TimedWarp, one: TimedInstruction, result: int, read: int) -> None:
-        """Set when the counters of an instruction are released."""
-        if one.result is not None and result > warp.counters[one.result]:
-            warp.counters[one.result] = result
-            warp.reasons[one.result] = _NUMBER[one.why]
-        if one.operands is not None and read > warp.counters[one.operands]:
-            warp.counters[one.operands] = read
-            warp.reasons[one.operands] = _NUMBER[one.why]
 
     # --- time ------------------------------------------------------------------------------
 

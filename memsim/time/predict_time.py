@@ -56,7 +56,7 @@ LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG LDL STL".split())
 STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
 #: Issues from which the pace of a launch's warps is told.
 ISSUES_FOR_PACE = 20_000
-#: Issues of a run, without those that are skipped, and up to which a run is not extrapolated: about 5 s.
+#: Issues of a run, without those that are skipped, and up to which a run is not extrapolated: about 4 s.
 MOST_ISSUES, MOST_WHOLE = 3_000_000, 1_200_000
 
 

@@ -43,17 +43,19 @@ def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: Steady
     """
     seen: dict[object, Snapshot] = {}
     warps = processor_warps(processor)
-    issued = 0
+    issued, first, watched = 0, processor.schedulers[0], processor.watched.stop
     while processor.running:
         warp = processor.step()
-        if processor.now >= NEVER:
-            raise MemsimError("its warps wait for each other in an order of time that memsim does not know")
-        if issued > most:
-            return False
         if warp is None:
+            if processor.now >= NEVER:
+                raise MemsimError(
+                    "its warps wait for each other in an order of time that memsim does not know"
+                )
             continue
         issued += 1
-        if skips and processor.now >= processor.setup.watched.stop and is_landmark(processor, warp):
+        if issued > most:
+            return False
+        if skips and warp.scheduler is first and processor.now >= watched and is_landmark(processor, warp):
             if steady is None or not steady.is_impatient(issued):
                 skip_repeats(processor, warps, seen)
             if steady is not None:

@@ -74,12 +74,13 @@ class TimedWarp:
     """
 
     __slots__ = (
-        "array", "at", "base", "block", "blocked", "copies", "counters", "groups", "issued", "line",
-        "number", "one", "product_groups", "products", "ready", "reasons", "scheduler", "stream", "times",
-        "why",
+        "array", "at", "base", "block", "blocked", "copies", "counters", "groups", "is_plain", "issued",
+        "line", "number", "one", "product_groups", "products", "ready", "reasons", "scheduler", "stream",
+        "times", "why",
     )  # fmt: skip
 
     one: TimedInstruction
+    is_plain: bool
 
     def __init__(self, block: ResidentBlock, number: int, scheduler: Scheduler) -> None:
         self.block, self.number, self.scheduler = block, number, scheduler

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import mean
 
 import numpy as np
 
@@ -61,10 +62,25 @@ class Mark:
             tuple(stage.served for stage in processor.memory.stages),
         )
 
+    def since(self, before: Mark) -> Passed:
+        """What happened since another one."""
+        served = tuple(now - then for now, then in zip(self.served, before.served))
+        return Passed(self.now - before.now, self.waits - before.waits, served)
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """What happened between two marks: cycles, waits, and what the stages of the memory pipe served."""
+
+    cycles: int
+    waits: np.ndarray
+    served: tuple[int, ...]
+
 
 class SteadyState:
     """Goes over iterations and blocks of a multiprocessor. has_skipped: it did so, and the result is an
-    estimate of what the whole run would be.
+    estimate of what the whole run would be. known: by what the resident blocks are in, what happened in a
+    steady stretch, and how many iterations each group of warps made there.
     """
 
     def __init__(self, op_of: np.ndarray, skips: bool = True) -> None:
@@ -73,6 +89,8 @@ class SteadyState:
         self.loops: dict[int, Loop] = {}
         self.mark: Mark | None = None
         self.wave: Mark | None = None
+        self.begin: Mark | None = None  # of the stretches
+        self.known: dict[object, tuple[Passed, tuple[float, ...]]] = {}
         self.pace = self.block = 0.0
         self.stretches = 0
         self.has_skipped = False
@@ -97,19 +115,42 @@ class SteadyState:
         ]
         moving = [number for number, iterations in enumerate(done) if iterations > 0]
         stretch = processor.issued - self.mark.issued
-        if min((done[number] for number in moving), default=0.0) < ITERATIONS and stretch < LONGEST:
+        least = min((done[number] for number in moving), default=0.0)
+        if least < (1 if self.known else ITERATIONS) and stretch < LONGEST:
             return  # until the slowest that moves at all has made some
         mark, self.mark = self.mark, Mark.of(processor, warps)
         if not moving or not all(_is_inside(warps[n], loops[n], mark.at[n]) for n in moving):
+            self.stretches = 0
             return
-        pace = sum(done) / (self.mark.now - mark.now)
-        is_steady = abs(pace / self.pace - 1) < TOLERANCE if self.pace else False
-        self.stretches += 1
-        self.pace = pace
-        share = min(_left(warps[number], loops[number]) / done[number] for number in moving)
-        if share > 1 and issued > PATIENCE and (is_steady or self.stretches >= MOST_STRETCHES):
-            times = [int(share * iterations) for iterations in done]
-            self._skip_iterations(processor, warps, loops, times, mark, share)
+        # Warps of a block stay as far apart as they are, which barriers ask for.
+        groups: dict[tuple[int, Loop], list[int]] = {}
+        for number in moving:
+            groups.setdefault((id(warps[number].block), loops[number]), []).append(number)
+        key = tuple((warps[group[0]].block.way, loop) for (_, loop), group in groups.items())
+        if key not in self.known:
+            if not self.stretches:
+                self.begin = mark
+            pace = sum(done) / (self.mark.now - mark.now)
+            is_steady = abs(pace / self.pace - 1) < TOLERANCE if self.pace else False
+            self.stretches += 1
+            self.pace = pace
+            if issued <= PATIENCE or not (is_steady or self.stretches >= MOST_STRETCHES):
+                return
+            begin = self.begin or mark
+            iterations = tuple(
+                mean((warps[number].at - begin.at[number]) / loop.length for number in group)
+                for (_, loop), group in groups.items()
+            )
+            self.known[key] = self.mark.since(begin), iterations
+        passed, iterations = self.known[key]
+        left = [min(_left(warps[number], loops[number]) for number in group) for group in groups.values()]
+        share = min(one / made for one, made in zip(left, iterations))
+        if share > 1:
+            times = [0] * len(warps)
+            for group, made in zip(groups.values(), iterations):
+                for number in group:
+                    times[number] = int(share * made)
+            self._skip_iterations(processor, warps, loops, times, passed, share)
             self.mark = Mark.of(processor, warps)
 
     def _new_block(self, processor: Multiprocessor, warps: Sequence[TimedWarp], issued: int) -> None:
@@ -138,7 +179,7 @@ class SteadyState:
         warps: Sequence[TimedWarp],
         loops: Sequence[Loop],
         times: Sequence[int],
-        mark: Mark,
+        passed: Passed,
         share: float,
     ) -> None:
         """Each warp executes so many iterations of its loop."""
@@ -151,7 +192,7 @@ class SteadyState:
                 warp.times[op] += int(counted[op])
             warp.at += count * loop.length
         processor.memory.pending.clear()
-        self._go_on(processor, mark, executed, share)
+        self._go_on(processor, passed, executed, share)
 
     def _skip_blocks(self, processor: Multiprocessor, count: int, begun: int) -> None:
         launched = processor.launched
@@ -163,21 +204,19 @@ class SteadyState:
                 for stream in launched.known[place]:
                     executed += times * np.bincount(self.op_of[stream], minlength=len(executed))
         processor.blocks_left -= count
-        self._go_on(processor, self.wave, executed, count / begun)
+        assert self.wave is not None and self.mark is not None  # both are there before blocks are skipped
+        passed = self.mark.since(self.wave)
+        self._go_on(processor, passed, executed, count / begun)
 
-    def _go_on(
-        self, processor: Multiprocessor, since: Mark | None, executed: np.ndarray, share: float
-    ) -> None:
-        """Count what happened since a mark so many times more; `executed`: instructions, exactly."""
-        assert since is not None
-        waits = np.array(processor.waits, np.int64)
-        more = np.rint(share * (waits - since.waits)).astype(np.int64)
+    def _go_on(self, processor: Multiprocessor, passed: Passed, executed: np.ndarray, share: float) -> None:
+        """Count what happened so many times more; `executed`: instructions, exactly."""
+        more = np.rint(share * passed.waits).astype(np.int64)
         more[:, REASONS.index("selected")] = executed
-        processor.waits = (waits + more).tolist()
+        processor.waits = (np.array(processor.waits, np.int64) + more).tolist()
         processor.issued += int(executed.sum())
-        processor.skipped += round(share * (processor.now + processor.skipped - since.now))
-        for stage, served in zip(processor.memory.stages, since.served):
-            stage.served += round(share * (stage.served - served))
+        processor.skipped += round(share * passed.cycles)
+        for stage, served in zip(processor.memory.stages, passed.served):
+            stage.served += round(share * served)
         self.has_skipped = True
 
     def loop_of(self, warp: TimedWarp) -> Loop:

@@ -88,6 +88,12 @@ class TimedInstruction:
     fences: int = 0
     branches: bool = False
 
+    @property
+    def is_plain(self) -> bool:
+        """Does it neither wait for others nor belong to a group, and does the next one follow it?"""
+        waits = self.barrier >= 0 or self.copies >= 0 or self.products >= 0 or self.fences
+        return not (waits or self.is_copy or self.is_product or self.closes or self.branches)
+
 
 def timed_instructions(
     ops: Sequence[Op],

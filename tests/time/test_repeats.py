@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.time.hardware_units import NEVER
-from memsim.time.repeated_states import periods_ahead, run_to_end
+from memsim.time.repeated_states import is_landmark, periods_ahead, processor_warps, run_to_end
 from memsim.time.steady_state import Loop, SteadyState, longest_loop
 from tests.time.conftest import processor, program
 
@@ -126,6 +126,35 @@ def test_waves_whose_iterations_are_skipped_are_as_long_as_all_of_them() -> None
     assert all(counts.values()), counts
     assert short.issued == whole.issued
     assert abs(short.cycles / whole.cycles - 1) < 0.02
+
+
+def test_warps_of_a_block_go_over_as_many_iterations_and_a_pace_is_measured_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else some of them would be alone at a block's barriers at its end."""
+    rng = np.random.default_rng(8)
+    stalls = [{"stall": int(stall)} for stall in rng.integers(1, 9, 20)]
+    code = program({"pipe": "memory", "wavefronts": 13, "latency": 19, "result": 0}, *stalls, {"barrier": 0})
+    stream = [[*[0, *range(1, 1 + length), 21] * 900] for length in (20, 20, 20)]
+    made = processor(code, stream, 6, 2)
+    steady = SteadyState(np.arange(len(code)))
+    seen: list[list[int]] = []
+    skip = steady._skip_iterations
+
+    def noted(*how: Any) -> None:
+        seen.append(how[3])
+        skip(*how)
+
+    monkeypatch.setattr(steady, "_skip_iterations", noted)
+    monitored = (range(3), range(3, 6))
+    while made.running:
+        warp = made.step()
+        if warp is not None and is_landmark(made, warp):
+            steady.consider(made, processor_warps(made), made.issued)
+    assert len(seen) >= 2
+    assert all(len({times[number] for number in block}) == 1 for times in seen for block in monitored)
+    assert 1 <= len(steady.known) < len(seen)
+    assert made.issued == 6 * sum(map(len, stream))
 
 
 def test_equal_neighbours_make_one_loop_of_length_one() -> None:
