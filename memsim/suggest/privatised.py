@@ -98,7 +98,7 @@ class _Privatised(KernelTree):
     def edit(self, array: str, space: str) -> Edit | None:
         """The kernel with copies of an array; None if they cannot be written."""
         body = None if self.definition is None else self._body(self.definition)
-        if self.definition is None or body is None or f"{array}_copy" in self.text:
+        if self.definition is None or body is None or re.search(rf"\b{array}_(?:copy|at)\b", self.code):
             return None
         additions = [one for one in self._additions(body) if one.array == array]
         kind = self._kind(array, space)

@@ -100,6 +100,7 @@ def test_blocks_of_two_dimensions_and_other_sizes_compute_the_same(tmp_path: Pat
             f"{INDEX}\n    {LOOP} {{ if (data[i] == 3) return; atomicAdd(&bins[data[i]], 1); }}",
             "unsigned int",
         ),
+        (f"{INDEX}\n    {LOOP} {{ int bins_at = data[i]; atomicAdd(&bins[bins_at], 1); }}", "unsigned int"),
         (f"{INDEX}\n    {LOOP} atomicAdd(&bins[data[i]], 1);\n    atomicMax(&bins[0], 1);", "unsigned int"),
         (OF_BLOCK.replace("1);\n    __sync", "1);\n    local[0] = 0; __sync"), "unsigned int"),
         (
