@@ -245,12 +245,17 @@ static int run_warp(Machine *machine, Warp *warp) {
           if (active) check_meetings(warp);
           pc = (uint32_t)o->next; break;
         }
-        case OP_wait_barrier: case OP_warp_sync: {  // n: where they go on
+        case OP_wait_barrier: case OP_warp_sync: {  // n: where they go on; k: each mask's lanes by themselves
           if (!active) { pc = (uint32_t)o->next; break; }
           const Vector *A = AT(o->a);
-          if (active == warp->alive) { pc = (uint32_t)o->n; active = mask; break; }  // all are here
+          int32_t barrier = o->code == OP_wait_barrier ? o->d : o->k ? APART : NO_BARRIER;
+          if (active == warp->alive) {  // all are here
+            if (barrier == APART) { go_on(warp, (uint32_t)o->n, active, A->w, 1); going = 0; }
+            else pc = (uint32_t)o->n, active = mask;
+            break;
+          }
           add_group(warp, (uint32_t)o->next, mask & ~active, group.turns);
-          meet(warp, (uint32_t)o->n, o->code == OP_warp_sync ? -1 : o->d, active, A->w);
+          meet(warp, (uint32_t)o->n, barrier, active, A->w);
           going = 0; break;
         }
         case OP_yield:

@@ -3,6 +3,7 @@
 #pragma once
 #include "interpreter.h"
 
+enum { NO_BARRIER = -1, APART = -2 };  // of a Meeting at WARPSYNC; APART: lanes of each mask go on by themselves
 typedef struct { uint32_t pc, mask; int turns, parked, yields; } Group;
 typedef struct { uint32_t pc, mask; int32_t barrier; uint32_t members[LANES]; } Meeting;
 typedef struct { uint32_t pc, mask, votes; int32_t number, asked, how; } AtBarrier;
@@ -59,6 +60,16 @@ static uint32_t yielded(Warp *warp) {
   return lanes;
 }
 
+// Lanes go on together, or `apart`, those that waited for the same lanes each.
+static void go_on(Warp *warp, uint32_t pc, uint32_t lanes, const uint32_t *members, int apart) {
+  for (uint32_t alike; lanes; lanes &= ~alike) {
+    alike = 0;
+    for (int l = 0; l < LANES; l++) alike |= (uint32_t)(!apart || members[l] == members[__builtin_ctz(lanes)]) << l;
+    alike &= lanes;
+    add_group(warp, pc, alike, 0);
+  }
+}
+
 // Those of a meeting whose lanes have all come go on. stuck: lanes that nobody waits for at a BSYNC.
 static int release(Warp *warp, int at, uint32_t stuck) {
   Meeting *meeting = &warp->meeting[at];
@@ -77,9 +88,8 @@ static int release(Warp *warp, int at, uint32_t stuck) {
   }
   if (!going && meeting->mask) return 0;
   meeting->mask &= ~going;
-  uint32_t pc = meeting->pc;
+  go_on(warp, meeting->pc, going, meeting->members, meeting->barrier == APART);
   if (!meeting->mask) *meeting = warp->meeting[--warp->meetings];
-  add_group(warp, pc, going, 0);
   return going != 0;
 }
 

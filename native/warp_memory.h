@@ -205,20 +205,22 @@ static int matrices(Machine *machine, Warp *warp, const Access *access, const Ve
 }
 
 enum { ADD, MIN, MAX, AND, OR, XOR, EXCH, CAS, INC, DEC };
-enum { U32, S32, U64, S64, F32, F64, F32_FLUSHED, HALVES };
+enum { U32, S32, U64, S64, F32, F64, F32_FLUSHED, HALVES, BF16_HALVES };
 
 static float flushed(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
 static float f_of(uint32_t w) { float f; memcpy(&f, &w, 4); return f; }
 static uint32_t w_of(float f) { uint32_t w; memcpy(&w, &f, 4); return w; }
 
-static uint32_t changed_half(uint32_t old, uint32_t b) {
-  return half_of_double((double)float_of_half(old) + (double)float_of_half(b));
+static uint32_t changed_half(int type, uint32_t old, uint32_t b) {
+  if (type == BF16_HALVES) return bf16_of(odd_float(sum_to_odd(f_of(old << 16), f_of(b << 16))));
+  double sum = (double)float_of_half(old) + (double)float_of_half(b);
+  return sum != sum ? 0x7fff : half_of_double(sum);
 }
 
 static uint64_t changed(int operation, int type, uint64_t old, uint64_t b, uint64_t c) {
   if (type == F32 && operation == ADD) return w_of(f_of((uint32_t)old) + f_of((uint32_t)b));
   if (type == F32_FLUSHED) return w_of(flushed(flushed(f_of((uint32_t)old)) + flushed(f_of((uint32_t)b))));
-  if (type == HALVES) return changed_half(old & 0xffff, b & 0xffff) | changed_half(old >> 16 & 0xffff, b >> 16 & 0xffff) << 16;
+  if (type >= HALVES) return changed_half(type, old & 0xffff, b & 0xffff) | changed_half(type, old >> 16 & 0xffff, b >> 16 & 0xffff) << 16;
   if (type == F64 && operation == ADD) { double x, y; memcpy(&x, &old, 8); memcpy(&y, &b, 8); x += y; memcpy(&old, &x, 8); return old; }
   switch (operation) {
     case ADD: return old + b;
@@ -259,6 +261,7 @@ static int atomic(Machine *machine, Warp *warp, const Access *access, const Vect
     int l = __builtin_ctz(left);
     int is_shared = access->space == GENERIC && address->W[l] - launch->shared_window < launch->window_size;
     if (access->answer >= 0 && !access->is_signed && is_shared) continue;
+    if (address->W[l] & (width * access->count - 1)) { launch->fault = MISALIGNED; return 0; }
     uint8_t *at = locate(machine, warp, access->space, address->W[l], width, l, 3);
     if (!at) return 0;
     memcpy(&old[l], at, width);

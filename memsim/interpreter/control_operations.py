@@ -98,9 +98,8 @@ def _wait_barrier(one: LoweredOp) -> None:
 
 
 def _warp_sync(one: LoweredOp) -> None:
-    if one.op.traits & {Trait.EXCLUSIVE, Trait.COLLECTIVE}:
-        raise one.refuse()
-    one.add("warp_sync", None, _mask(one), n=Goto(one.op.index + 1))
+    apart = not one.op.traits.isdisjoint((Trait.EXCLUSIVE, Trait.COLLECTIVE))
+    one.add("warp_sync", None, _mask(one), k=int(apart), n=Goto(one.op.index + 1))
 
 
 def _block_barrier(one: LoweredOp) -> None:
@@ -132,6 +131,7 @@ _LOWERED: dict[Flow, Callable[[LoweredOp], None]] = {
     Flow.LEAVE_BARRIER: partial(_at_barrier, "leave_barrier"),
     Flow.WAIT_BARRIER: _wait_barrier,
     Flow.WARP_SYNC: _warp_sync,
+    Flow.END_COLLECTIVE: lambda one: None,
     Flow.BLOCK_BARRIER: _block_barrier,
     Flow.YIELD: lambda one: one.add("yield"),
     Flow.SLEEP: lambda one: one.add("sleep"),

@@ -10,7 +10,7 @@ import numpy as np
 
 from memsim.interpreter.lowered_op import LoweredOp, NotLowered
 from memsim.interpreter.traced import Traced
-from memsim.interpreter.vector_operations import Place
+from memsim.interpreter.vector_operations import Place, constant
 from memsim.isa.atomics import atomic_shape, change_of
 from memsim.isa.memory_access import SPACES, address_of, consecutive_slots, register_count, shape_of
 from memsim.isa.op import Constant, Register, operand_of_kind
@@ -40,7 +40,8 @@ class AccessShape:
 #: In the order of native/interpreter.c.
 UPDATES = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
 _TYPES = {"uint32": 0, "int32": 1, "uint64": 2, "int64": 3, "float32": 4, "float64": 5}
-_FLUSHED, _HALVES = 6, 7
+_FLUSHED = 6
+_HALVES = {"f16": 7, "bf16": 8}
 #: Operands of atomics that are no register: zero, and one.
 NOTHING, ONE = -1, -2
 #: Of `cp.async` and proxies: copies are done when they are issued.
@@ -136,29 +137,32 @@ def _atomic(one: LoweredOp) -> None:
     counts_up, spins = "POPC" in one.modifiers, "CAST" in one.modifiers
     operation = "add" if counts_up and named == "inc" else named
     change = change_of(form, operation, shape)
-    if shape.float:
-        if (shape.float, shape.count, operation) != ("f16", 2, "add"):
+    parts = 1  # each with registers of its own
+    if shape.float or (shape.element is np.float32 and shape.count > 1):
+        if operation != "add":
             raise one.refuse()
-        kind = _HALVES
+        kind, parts = _HALVES.get(shape.float, _TYPES["float32"]), shape.registers
     elif shape.count > 1 or shape.registers > 2:
         raise one.refuse()
     else:
         kind = _FLUSHED if change is not None else _TYPES[np.dtype(shape.element).name]
     answer, target = (getattr(result, "slot", None) for result in (*one.results, None, None)[:2])
     written = () if target is None else tuple(target + i for i in range(shape.registers))
+    if parts > 1 and target is not None:  # the first ones may be operands of others
+        raise one.refuse()
     operands = (
         (ONE,) if counts_up else tuple(_operand(source) for source in one.sources[1:3] if source is not None)
     )
     space = SPACES[form.opcode.removeprefix("ATOM").removeprefix("RED")]
     space = "global" if form.opcode == "RED" else space
-    number = UPDATES.index(operation)
-    size = 4 * shape.registers
-    one.add(
-        "atomic",
-        None,
-        _address(one),
-        n=AccessShape(space, size, 1, spins, written, number, kind, answer, operands),
-    )
+    number, size = UPDATES.index(operation), 4 * shape.registers // parts
+    place = _address(one)
+    for part in range(parts):
+        at = one.emit("add_W", place, constant(size * part, 8)) if part else place
+        own = tuple(slot if slot < 0 else slot + part for slot in operands)
+        count = 1 if part else parts  # all are aligned as one
+        access = AccessShape(space, size, count, spins, written, number, kind, answer, own)
+        one.add("atomic", None, at, n=access)
 
 
 def _operand(source: Any) -> int:

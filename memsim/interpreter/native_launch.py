@@ -17,8 +17,9 @@ from memsim.errors import MemsimError
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.isa.control import ASSERTION
-from memsim.isa.op import Flow, Register, Trait
+from memsim.isa.op import Constant, Flow, Immediate, Trait
 from memsim.simt.active_lanes import Lanes, special_register
+from memsim.simt.code import Code
 from memsim.simt.faults import KernelFault, endless, place_in_source
 from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import is_cooperative
@@ -225,12 +226,28 @@ def _check(launch: PreparedLaunch) -> None:
     code = launch.code
     if is_cooperative(launch.kernel) or code.cluster != (1, 1, 1):
         raise NotLowered("its blocks wait for each other")
-    calls = [op for op in code.program.ops if op.flow is Flow.CALL]
-    calls_any = any(isinstance(one, Register) for op in calls for one in op.form.operands)
-    if calls_any and set(code.externals.values()) - {ASSERTION}:
+    if _called(code) - {ASSERTION}:
         raise NotLowered("it calls functions of the driver")
+    if code.dataflow.alike:
+        raise NotLowered("lanes that shuffle together wait at several places")
     if max(code.program.at, default=0) // 16 > MOST_CODE:
         raise NotLowered("its code is far apart")
+
+
+def _called(code: Code) -> set[str]:
+    """The functions of the driver that a kernel may call: those whose place in a constant bank it names."""
+    if not code.externals or all(op.flow is not Flow.CALL for op in code.program.ops):
+        return set()
+    operands = [operand for op in code.program.ops for operand in op.form.operands]
+    places = {one.offset for one in operands if isinstance(one, Constant)}
+    places |= {one.value for one in operands if isinstance(one, Immediate) and isinstance(one.value, int)}
+    words = (
+        int.from_bytes(content[place : place + 8], "little")
+        for content in code.binder.banks.values()
+        for place in places
+        if place >= 0
+    )
+    return {code.externals[word] for word in words if word in code.externals}
 
 
 def _lanes_of_a_block(launch: PreparedLaunch) -> Lanes:

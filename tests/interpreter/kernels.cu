@@ -1,4 +1,8 @@
 // Kernels of one kind of instruction each; T and I are a thread's number in its block and in the grid.
+#include <cuda_fp16.h>
+#include <mma.h>
+#include <cuda_bf16.h>
+#include <cassert>
 #define T threadIdx.x
 #define I (blockIdx.x * blockDim.x + threadIdx.x)
 typedef unsigned u32;
@@ -42,6 +46,23 @@ __global__ void some_lanes(int *y, const int *x) {
   u32 here = __ballot_sync(~0u, v % 3);
   if (v % 3) v += __shfl_sync(here, v, __ffs(here) - 1) + (int)__activemask();
   __syncwarp();
+  y[I] = v;
+}
+__global__ void exclusive(int *y, const int *x) {
+  int v = x[I];
+  u32 mask = __match_any_sync(~0u, v & 3);
+  for (int i = 0; i < (v & 7); i++) v += i * x[I ^ 1];
+  u32 least = __reduce_min_sync(mask, v);
+  v = __shfl_sync(mask, v, __ffs(mask) - 1) + (int)least;
+  if (v & 1) { u32 here = __match_any_sync(__activemask(), v % 5); v += __shfl_xor_sync(here, v, 3) + __popc(__ballot_sync(here, v & 2)); }
+  y[I] = v;
+}
+__device__ __noinline__ int sum_of(u32 mask, int v) { for (int m = 1; m < 32; m *= 2) v = v * 3 + __shfl_xor_sync(mask, v, m); return v; }
+__global__ void collective(int *y, const int *x) {
+  int v = x[I];
+  u32 mask = __match_any_sync(~0u, v & 2);
+  if (v & 1) v = sum_of(~0u, v) + 3; else v = sum_of(~0u, v * 2);
+  if (v & 4) v = sum_of(mask, v) + 3; else v = sum_of(mask, v * 2);
   y[I] = v;
 }
 __global__ void atomics(int *y, const int *x) {
@@ -97,7 +118,6 @@ __global__ void floats(float *y, const float *x) {
 __global__ void doubles(double *y, const double *x) { double v = x[I]; y[I] = sqrt(fabs(v)) / (v + 1.5) + exp(v * 1e-2) + sin(v) + (long long)(v * 1e6) % 977; }
 __global__ void longs(long long *y, const long long *x) { long long v = x[I]; y[I] = v * 12345678901LL + (v >> 7) / 13 + (unsigned long long)v % 1000003ULL + __popcll(v) + __clzll(v) + __brevll(v); }
 __global__ void bytes(unsigned char *y, const unsigned char *x) { y[I] = (unsigned char)(x[I] * 3 + ((const signed char *)x)[I ^ 1]); ((short *)y)[512 + I] = (short)(-x[I]); }
-#include <cuda_fp16.h>
 __global__ void halves(__half *y, const __half *x) { __half2 a = ((const __half2 *)x)[I]; ((__half2 *)y)[I] = __hfma2(a, a, __hmul2(a, __float2half2_rn(0.5f))); y[1024 + I] = hexp(__low2half(a)); }
 __global__ void half_arithmetic(__half2 *y, const __half2 *x) {
   __half2 a = x[I], b = __float2half2_rn(0.75f);
@@ -105,7 +125,6 @@ __global__ void half_arithmetic(__half2 *y, const __half2 *x) {
   y[I] = a;
 }
 
-#include <mma.h>
 __global__ void products(__half *y, const __half *x) {  // x: 512 or more for a, and for b of each warp
   using namespace nvcuda::wmma;
   fragment<matrix_a, 16, 16, 16, __half, row_major> a; fragment<matrix_b, 16, 16, 16, __half, col_major> b;
@@ -117,7 +136,22 @@ __global__ void products(__half *y, const __half *x) {  // x: 512 or more for a,
   for (int i = 0; i < c.num_elements; i++) sum = sum / 2 + c.x[i];
   y[I] = __float2half(sum);
 }
+__global__ void half_atomics(u32 *y, const u32 *x) {  // sums of many lanes are exact, as their order is not the same
+  float v = (float)(x[I] & 1);
+  u32 slot = x[I] >> 1 & 7;
+  atomicAdd((__half2 *)y + slot, __floats2half2_rn(v, -v));
+  atomicAdd((__nv_bfloat162 *)y + 8 + slot, __floats2bfloat162_rn(v, 2 * v));
+#if __CUDA_ARCH__ >= 900
+  atomicAdd((float2 *)y + 8 + slot, make_float2(v, 3 * v)); atomicAdd((float4 *)y + 8 + slot, make_float4(v, 2 * v, 3 * v, 4 * v));
+  asm volatile("red.global.add.noftz.v4.f16x2 [%0], {%1, %2, %1, %2};" :: "l"(y + 64 + slot * 4), "r"(0x3c004000u), "r"(0xbc00c000u));
+  asm volatile("red.global.add.noftz.v2.bf16x2 [%0], {%1, %2};" :: "l"(y + 96 + slot * 2), "r"(0x3f804000u), "r"(0xbf800000u));
+#endif
+  if (I == 7)
+    for (int k = 0; k < 40; k++) {
+      float one = k == 37 ? INFINITY : k == 39 ? -INFINITY : (float)(int)x[k] * 1e-3f;
+      atomicAdd((__half2 *)y + 120 + k / 10, __floats2half2_rn(one, -one)); atomicAdd((__nv_bfloat162 *)y + 124 + k / 10, __floats2bfloat162_rn(one, 1e34f * one));
+    }
+}
 __global__ void vectors(float4 *y, const float4 *x) { float4 v = x[I]; y[I] = make_float4(v.w, v.z * 2, v.y + v.x, 1); }
-#include <cassert>
 __global__ void asserts(int *y, const int *x) { assert(x[I] >= 0 && "never"); y[I] = x[I] / 3; assert(y[I] <= x[I]); }
 __global__ void prints(int *y, const int *x) { if (x[I] == -1) printf("never"); y[I] = x[I]; }

@@ -63,6 +63,8 @@ NAMES = (
         "pointers",
         "switches",
         "asserts",
+        "exclusive",
+        "collective",
     ),
     *(
         "local_memory",
@@ -75,10 +77,11 @@ NAMES = (
         "halves",
         "half_arithmetic",
     ),
-    *("vectors", "products"),
+    *("vectors", "half_atomics", "products"),
 )
 TYPES = {
     **{"floats": np.float32, "doubles": np.float64, "longs": np.int64, "bytes": np.uint8},
+    "half_atomics": np.uint32,
     **{"halves": np.float16, "half_arithmetic": np.float16, "vectors": np.float32, "products": np.float16},
 }
 
@@ -211,3 +214,12 @@ def test_an_assertion_that_holds_afterwards_has_failed(interpreter: NativeInterp
     with pytest.raises(KernelFault, match="assertion failed") as error:
         memory_after(job_of(kernel, 1, 32, [np.zeros(4096, np.int32)]), interpreter)
     assert error.value.kind == "assert"
+
+
+def test_lanes_at_several_places_that_shuffle_together_are_left_to_the_emulator(
+    interpreter: NativeInterpreter,
+) -> None:
+    kernel = load(HERE / "wrong.cu")["shuffles_on_two_ways"]
+    job = job_of(kernel, 1, 64, [np.ones((5, 70), np.float32), np.zeros(10, np.float32), 5, 70])
+    with pytest.raises(NotLowered, match="at several places"):
+        memory_after(job, interpreter)

@@ -1,4 +1,17 @@
-// Kernels that a GPU would stop.
+// Kernels that a GPU would stop, and one that the interpreter leaves to the emulator.
+__device__ float total(float v) { for (int m = 16; m; m >>= 1) v += __shfl_xor_sync(~0u, v, m); return v; }
+__global__ void shuffles_on_two_ways(const float *x, float *y, int rows, int columns) {
+  __shared__ float sums[64];
+  int lane; asm("mov.u32 %0, %%laneid;" : "=r"(lane));
+  for (int row = 0; row < rows; ++row) {
+    float v = 0;
+    for (int c = threadIdx.x; c < columns; c += blockDim.x) v += x[row * columns + c];
+    v = total(v);
+    if (lane == 0) sums[row * (blockDim.x / 32) + threadIdx.x / 32] = v;
+  }
+  __syncthreads();
+  if (threadIdx.x < rows * (blockDim.x / 32)) y[threadIdx.x] = sums[threadIdx.x];
+}
 __global__ void outside(int *y) { y[threadIdx.x + 1000000] = 1; }
 __global__ void misaligned(int *y) { *(int *)((char *)y + threadIdx.x) = 1; }
 __global__ void traps(int *y) { if (threadIdx.x == 37) __trap(); y[threadIdx.x] = 1; }
