@@ -155,7 +155,7 @@ def tried(
             row = {"opcode": opcode, "address": op.address, "verdict": verdict}
             if verdict == NOT_NEEDED and names is OF_HOPPER:
                 row["reason"] = reason(job, op)
-            elif verdict == NOT_NEEDED and names is PROGRAMS and opcode == "BAR":
+            elif verdict == NOT_NEEDED and names is PROGRAMS:
                 row["reason"] = reason(job, op, _some_blocks(job))
             found.append(row)
     return found

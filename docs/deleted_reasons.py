@@ -1,7 +1,7 @@
 """Why a barrier, fence or wait that was deleted is not missed, checked by other means than the sanitizer's.
 
 Accesses to one place are compared pair by pair on a graph of what the launch does without the instruction;
-what the registers of `wgmma` and proxy fences need follows from the instructions on the ways that it takes.
+what the registers of `wgmma`, proxy fences and lanes of a warp need follows from the ways that warps take.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from memsim.access import SiteAccess
 from memsim.api.running import Deaf, execute_job
 from memsim.arch.units import WARP
 from memsim.isa.mbarrier import INITIALIZES
-from memsim.isa.op import UNIFORM, Flow
+from memsim.isa.op import UNIFORM, Effect, Flow
 from memsim.isa.program import GLOBAL, SHARED, Op, spaces_written
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.job import Job
@@ -31,6 +31,9 @@ REGISTERS = "no other instruction accesses the registers of the products between
 INITIALIZED = "of all writes to shared memory, only `mbarrier.init` comes before it"
 PAIRS = "all pairs of accesses to one place are ordered without it"
 WAITED = "each access to another block's memory is waited for there without it"
+TOGETHER = "the lanes of each warp come there together"
+BARRIER_BEHIND = "nothing is accessed between it and the block barrier behind it"
+ONE_BLOCK = "the launch has one block"
 UNCHECKED = "not checked"
 
 _OWN = (1 << UNIFORM) - 1
@@ -47,6 +50,10 @@ def reason(job: Job, op: Op, blocks: np.ndarray | None = None) -> str:
         return REGISTERS if _registers_are_apart(job, op) else UNCHECKED
     if name.startswith("FENCE"):
         return INITIALIZED if _only_initializes_before(job, op) else UNCHECKED
+    if name.startswith("MEMBAR"):
+        return ONE_BLOCK if job.launch.blocks == 1 else UNCHECKED
+    if name.startswith("WARPSYNC"):
+        return _of_warps(job, op)
     graph = graph_of(job_without(job, op.address), blocks)
     if name.startswith("UCGABAR"):
         return WAITED if graph.are_waited_for() else UNCHECKED
@@ -59,6 +66,33 @@ def graph_of(job: Job, blocks: np.ndarray | None = None) -> Graph:
     how: dict[str, Any] = {"everything": False, "judges_order": False, "blocks": blocks}
     execute_job(job, graph, None, order=graph, **how)
     return graph
+
+
+def _of_warps(job: Job, op: Op) -> str:
+    """Why no lanes of a warp have to meet at a WARPSYNC."""
+    parts = Parts(op.index)
+    execute_job(job, parts, None, everything=False, order=parts, judges_order=False)
+    if not parts.are_there:
+        return TOGETHER
+    behind = [*_ways(job, op, ("BAR",), True)]
+    accesses = any(one.touches or one.effect is Effect.LANES or one.flow is Flow.EXIT for one in behind)
+    return UNCHECKED if accesses else BARRIER_BEHIND
+
+
+class Parts(Deaf, OrderListener):
+    """Whether only a part of a warp's lanes that have not exited comes to an instruction at once."""
+
+    def __init__(self, index: int) -> None:
+        self.index, self.are_there = index, False
+
+    def start_chunk(self, threads: Any, memory: Any = None) -> None:
+        if memory is not None:
+            self._threads: Threads = threads
+
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
+        if start <= self.index < stop and mask is not True:
+            here, alive = (self._threads.full(one).reshape(-1, WARP) for one in (mask, self._threads.alive))
+            self.are_there |= bool((here.any(1) & (here != alive).any(1)).any())
 
 
 # --- on the ways that warps take ---------------------------------------------------------------

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from docs.deleted_reasons import INITIALIZED, PAIRS, UNCHECKED, WAITED, reason
+from docs.deleted_reasons import (
+    BARRIER_BEHIND,
+    INITIALIZED,
+    ONE_BLOCK,
+    PAIRS,
+    TOGETHER,
+    UNCHECKED,
+    WAITED,
+    reason,
+)
 from memsim.api.running import job_of
 from memsim.job import Job
 from tests.sanitize.deleted import ordering
@@ -61,3 +72,25 @@ def test_a_wait_for_a_product_is_missed_where_its_registers_are_read() -> None:
     whole = job_of(kernel(), 1, 128, [np.zeros(256, np.float32), np.zeros((256, 4), np.int32)])
     assert set(reasons(whole, "WARPGROUP.DEPBAR")) == {UNCHECKED}
     assert UNCHECKED in reasons(whole, "WARPGROUP.ARRIVE")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("turns", "barrier", "found"),
+    [
+        ("t & 7", "syncwarp", UNCHECKED),
+        ("t >> 5", "syncwarp", TOGETHER),
+        ("t & 7", "syncthreads", BARRIER_BEHIND),
+    ],
+)
+def test_lanes_that_come_together_or_to_a_barrier_need_not_meet(turns: str, barrier: str, found: str) -> None:
+    loop = f"#pragma unroll 1\nfor (int i = 0; i < ({turns}); i++) s[t ^ 1] += i;\n"
+    one = job(f"__shared__ int s[64]; s[t] = t;\n{loop}__{barrier}(); o[t] = s[t ^ 3];")
+    assert reasons(one, "WARPSYNC") == [found]
+
+
+def test_a_fence_is_missed_unless_the_launch_has_one_block() -> None:
+    two = job("o[t + 64 * blockIdx.x] = 1; __threadfence(); o[t + 64 * blockIdx.x] = 2;")
+    assert {*reasons(two, "MEMBAR")} == {UNCHECKED}
+    one = replace(two, launch=replace(two.launch, grid=(1, 1, 1)))
+    assert {*reasons(one, "MEMBAR")} == {ONE_BLOCK}
