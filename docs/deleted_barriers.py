@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from docs.deleted_reasons import reason
+from docs.deleted_reasons import REASONS, UNCHECKED, reason
 from memsim import TensorMap
 from memsim.api.loading import load
 from memsim.api.running import job_of, trace_job
@@ -99,27 +99,24 @@ def of_programs() -> str:
     """The table of public programs, and how many launches they are."""
     every = [one for one in json.loads(PROGRAMS_FILE.read_text("utf-8")) if one.get("deleted")]
     rows = [row for one in every for row in one["deleted"]]
-    counts = Counter((row["opcode"], row["verdict"], "reason" in row) for row in rows)
+    counts = Counter((row["opcode"], row["verdict"], row.get("reason", UNCHECKED)) for row in rows)
     heads = (
         "deleted",
         "of all",
         "found",
         "not executed in this launch",
-        "not found, and checked",
+        "not missed",
         "not found",
+        "not judged",
     )
-    lines = [f"| {' | '.join(heads)} | not judged |", f"|---{'|---:' * len(heads)}|"]
+    lines = [f"| {' | '.join(heads)} |", f"|---{'|---:' * (len(heads) - 1)}|"]
     for opcode, name in PROGRAMS.items():
-        each = [
-            sum(counts[opcode, verdict, checked] for checked in ways)
-            for verdict, ways in (
-                (FOUND, (False,)),
-                (NOT_RUN, (False,)),
-                (NOT_NEEDED, (True,)),
-                (NOT_NEEDED, (False,)),
-            )
-        ]
         of_all = sum(row["opcode"] == opcode for row in rows)
+        each = [
+            sum(row["opcode"] == opcode and row["verdict"] == one for row in rows) for one in (FOUND, NOT_RUN)
+        ]
+        unknown = counts[opcode, NOT_NEEDED, UNCHECKED]
+        each += [sum(counts[opcode, NOT_NEEDED, why] for why in REASONS), unknown]
         if of_all:
             lines.append(f"| {name} | {of_all} | {' | '.join(map(str, each))} | {of_all - sum(each)} |")
     programs = len({(one["suite"], one["program"]) for one in every})
@@ -128,13 +125,24 @@ def of_programs() -> str:
     return "\n".join([*lines, "", said]) + "\n"
 
 
+def reasons_of_programs() -> str:
+    """Why what was not found there is not missed."""
+    every = json.loads(PROGRAMS_FILE.read_text("utf-8"))
+    return _reasons([row for one in every for row in one.get("deleted", ())], PROGRAMS)
+
+
 def reasons_of_hopper() -> str:
     """Why what was not found there is not missed."""
-    rows = [row for row in json.loads(HOPPER_FILE.read_text("utf-8")) if row["verdict"] == NOT_NEEDED]
-    counts = Counter((row["opcode"], row["reason"]) for row in rows)
+    return _reasons(json.loads(HOPPER_FILE.read_text("utf-8")), OF_HOPPER)
+
+
+def _reasons(rows: list[dict[str, Any]], names: Mapping[str, str]) -> str:
+    counts = Counter(
+        (row["opcode"], row.get("reason", UNCHECKED)) for row in rows if row["verdict"] == NOT_NEEDED
+    )
     lines = ["| deleted | not found | why it is not missed |", "|---|---:|---|"]
-    for (opcode, why), count in sorted(counts.items(), key=lambda one: [*OF_HOPPER].index(one[0][0])):
-        lines.append(f"| {OF_HOPPER[opcode]} | {count} | {why} |")
+    for (opcode, why), count in sorted(counts.items(), key=lambda one: [*names].index(one[0][0])):
+        lines.append(f"| {names[opcode]} | {count} | {why} |")
     return "\n".join(lines) + "\n"
 
 
@@ -227,6 +235,7 @@ PARTS = {
     "deleted in Hopper kernels": of_hopper,
     "deleted in programs": of_programs,
     "not missed": reasons_of_hopper,
+    "not missed in programs": reasons_of_programs,
 }
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ WAITED = "each access to another block's memory is waited for there without it"
 TOGETHER = "the lanes of each warp come there together"
 BARRIER_BEHIND = "nothing is accessed between it and the block barrier behind it"
 ONE_BLOCK = "the launch has one block"
+REASONS = (REGISTERS, INITIALIZED, PAIRS, WAITED, TOGETHER, BARRIER_BEHIND, ONE_BLOCK)
 UNCHECKED = "not checked"
 
 _OWN = (1 << UNIFORM) - 1
