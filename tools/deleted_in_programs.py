@@ -38,7 +38,7 @@ from tests.sanitize.deleted import ordering  # noqa: E402
 
 ORDERS = re.compile(r"__sync|\bsync\(|barrier|__threadfence|__pipeline")
 #: Launches of a program, instructions of a launch, and seconds that the whole launch is judged in at most.
-MOST_LAUNCHES, MOST_DELETED, MOST_SECONDS = 6, 8, 4.0
+MOST_LAUNCHES, MOST_DELETED, MOST_SECONDS = 40, 8, 4.0
 TOOLS = (RACE, SYNC, INIT)
 
 
