@@ -1,26 +1,51 @@
 """memsim inside a browser, by Pyodide: replies to the page's worker.
 
-numpy's own integers have 32 bits there. Answers and reports of traces are counted with types that are written
-down; the emulator is not tried, so that saved launches are executed on the user's machine only.
+numpy makes integers of 32 bits there where no type is asked for; memsim is written for 64. Sources are not
+read, because there is no tree-sitter: a saved launch has the names of its arguments.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from functools import wraps
 from typing import Any, Protocol
 
 import numpy as np
 
 from memsim.play.replies import reply
 
+#: What says a type to numpy.
+TYPED = (np.ndarray, np.generic, np.dtype, type, str)
+
+
+def _in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of numpy's that makes 64-bit integers of Python's, as it does elsewhere."""
+
+    @wraps(function)
+    def call(*given: Any, **more: Any) -> Any:
+        made = function(*given, **more)
+        typed = "dtype" in more or any(
+            isinstance(one, (np.ndarray, np.generic, np.dtype, type, str)) for one in given
+        )
+        return made if typed or made.dtype != np.intp else function(*given, **more, dtype=np.int64)
+
+    return call
+
+
+def _with_addresses(function: Callable[..., Any]) -> Callable[..., Any]:
+    """One whose second argument are counts or places, which are as wide as an address."""
+
+    @wraps(function)
+    def call(array: Any, places: Any, *given: Any, **more: Any) -> Any:
+        return function(array, np.asarray(places).astype(np.intp), *given, **more)
+
+    return call
+
+
 if sys.platform == "emscripten":
-    _repeat = np.repeat
-
-    def _repeat_by_any(array: Any, repeats: Any, axis: int | None = None) -> Any:
-        return _repeat(array, np.asarray(repeats).astype(np.intp), axis)
-
-    #: numpy takes no counts that are wider than an address.
-    np.repeat = _repeat_by_any
+    np.arange, np.full, np.array = map(_in_64_bits, (np.arange, np.full, np.array))
+    np.repeat = _with_addresses(np.repeat)
 
 
 class JsBytes(Protocol):

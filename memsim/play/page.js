@@ -99,7 +99,6 @@ async function inBase64(file) {
 }
 
 part("saved").hidden = Boolean(ANSWERS && !WORKER);
-part("folder").hidden = Boolean(ANSWERS); // a launch is executed, with numbers of 64 bits
 part("trace").addEventListener("change", (event) => report("trace", event.target.files[0]));
 part("launch").addEventListener("change", async (event) => {
   const files = {};

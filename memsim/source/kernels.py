@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from memsim.source.syntax import Tree, is_fragment, parse, parse_declarations, place_of
+from memsim.source.syntax import Tree, has_parser, is_fragment, parse, parse_declarations, place_of
 from memsim.source.text import NO_CODE, split
 
 if TYPE_CHECKING:
@@ -106,11 +106,12 @@ def kernels(text: str) -> tuple[KernelSource, ...]:
 
 def parameters(text: str, kernel: str, instance: str = "") -> tuple[tuple[str, str], ...]:
     """(C type, name) of the parameters of `kernel` (plain or mangled) in its definition, such as
-    (`const float *`, `A`); () if not found.
+    (`const float *`, `A`); () if not found, or nothing is there to read the source with.
 
     instance: the demangled name of a template's instance, `tile<float, 32>`: its arguments are substituted.
     """
-    named = (one for one in kernels(text) if one.plain == kernel or f"{len(one.plain)}{one.plain}" in kernel)
+    known = kernels(text) if has_parser() else ()
+    named = (one for one in known if one.plain == kernel or f"{len(one.plain)}{one.plain}" in kernel)
     found = next(named, None)
     if found is None:
         return ()

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from memsim.errors import MemsimError
@@ -253,6 +254,11 @@ def macros(text: str) -> dict[str, str]:
     for define in _DEFINE.finditer(text):
         found[define[1]] = f"{found.get(define[1], '')} {define[2]}"
     return found
+
+
+def has_parser() -> bool:
+    """Whether tree-sitter is here; there is none for Python in a browser."""
+    return find_spec("tree_sitter") is not None
 
 
 @lru_cache(maxsize=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -127,7 +128,6 @@ def test_the_site_answers_everything_by_python_in_the_browser(
 ) -> None:
     browser.get(site)
     shows(browser, "32-way bank conflict")
-    assert not browser.find_element(By.ID, "folder").is_displayed()
     field = browser.find_element(By.NAME, "load")
     field.clear()
     field.send_keys("x, 2 * y % 32")
@@ -142,3 +142,35 @@ def test_the_site_answers_everything_by_python_in_the_browser(
     island = browser.execute_script("return document.getElementById('analysis').textContent")
     assert json.loads(island) == json.loads(native.split('id="analysis">')[1].split("</script>")[0])
     assert browser.find_element(By.ID, "verdict").text.startswith("Worst is the load")
+
+
+def test_the_site_executes_a_saved_launch(browser: Chrome, site: str, tmp_path: Path) -> None:
+    """With addresses beyond 32 bits; its counts are those of the emulator outside."""
+    (tmp_path / "far.cu").write_text(
+        "__global__ void far(float *x, double *y, long step) {\n"
+        "    __shared__ float t[1024];\n"
+        "    size_t at = (size_t)blockIdx.x * step + threadIdx.x;\n"
+        "    t[threadIdx.x * 3 % 1024] = x[at * 2];\n"
+        "    __syncthreads();\n"
+        "    y[at] = t[threadIdx.x] + x[at + 1];\n"
+        "}\n"
+    )
+    arrays = ["--arg", "f32[8589934592]", "--arg", "f64[4294967296]", "--arg", "67108864"]
+    run = tmp_path / "run"
+    words = [str(tmp_path / "far.cu"), "--grid", "60", "--block", "128", *arrays]
+    assert main(["analyze", *words, "--save-launch", str(run)]) == 0
+    browser.get(site)
+    browser.find_element(By.ID, "launch").send_keys(str(run))
+    WebDriverWait(browser, 300).until(lambda b: b.current_url.startswith("blob:"))
+    island = json.loads(browser.execute_script("return document.getElementById('analysis').textContent"))
+    files = {
+        path.relative_to(run).as_posix(): b64encode(path.read_bytes()).decode()
+        for path in run.rglob("*")
+        if path.is_file()
+    }
+    native = reply("launch", json.dumps(files).encode())[1].decode()
+    expected = json.loads(native.split('id="analysis">')[1].split("</script>")[0])
+    for document in (island, expected):
+        for site_row in document["sites"]:
+            site_row["file"] = Path(site_row["file"]).name
+    assert island == expected and island["sites"]
