@@ -49,7 +49,7 @@ class Statement:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class AssigningPart:
     """Statements that each thread makes if `conditions` hold, at [start, end).
 
     variables: of the loops around that all threads go through alike. returns: spans of those before, to be
@@ -109,7 +109,7 @@ class Places(KernelTree):
             array = loads[0]
         return _QUALIFIERS.sub("", self.types.get(array, "")).strip() or None
 
-    def is_elsewhere(self, place: Place) -> bool:
+    def is_elsewhere(self, place: AssigningPart) -> bool:
         """Whether elements that a thread accesses for another one are stored, or the stored ones read, by
         anything but the statements.
         """
@@ -122,14 +122,14 @@ class Places(KernelTree):
         named = ([len(re.findall(rf"\b{name}\b", code)) for code in (body, inside)] for name in arrays | read)
         return bool(arrays & read) or any(everywhere > here for everywhere, here in named)
 
-    def as_it_was(self, place: Place) -> str:
+    def as_it_was(self, place: AssigningPart) -> str:
         """The statements, behind the conditions on which threads have returned before them."""
         text = self.text[place.start : place.end]
         openings = (self.text.index("(", start) + 1 for start, _ in place.returns)
         held = " && ".join(f"!({self.text[one : bracket_end(self.text, one) - 1]})" for one in openings)
         return f"if ({held}) {text}" if held else text
 
-    def places(self) -> Iterator[Place]:
+    def places(self) -> Iterator[AssigningPart]:
         """Where assignments to elements are all that a part of the kernel does."""
         assert self.definition is not None
         seen = set()
@@ -145,7 +145,7 @@ class Places(KernelTree):
                 seen.add(found.start)
                 yield found
 
-    def _place(self, part: Node) -> Place | None:
+    def _place(self, part: Node) -> AssigningPart | None:
         """The statements of a part, with the conditions and loops around it; None if a barrier may not be
         there.
         """
@@ -186,7 +186,7 @@ class Places(KernelTree):
         if self._leaves(outer, whole, returns, bool(variables)):
             return None
         conditions += [f"!({condition})" for condition, _ in returns]
-        return Place(
+        return AssigningPart(
             whole.start_byte,
             whole.end_byte,
             tuple(statements),

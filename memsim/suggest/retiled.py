@@ -22,7 +22,7 @@ from memsim.source.text import bracket_end
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.places import LOADED, Place, Places, Statement
+from memsim.suggest.places import LOADED, AssigningPart, Places, Statement
 from memsim.suggest.prove import edit_job, replay_job, source_of
 from memsim.suggest.threads import Remapped
 from memsim.suggest.transposed import padded
@@ -98,7 +98,7 @@ class _Retiled(Places):
                     if lines is not None:
                         yield self._edit(place, lines, division)
 
-    def _edit(self, place: Place, lines: list[str], division: _Division) -> Edit:
+    def _edit(self, place: AssigningPart, lines: list[str], division: _Division) -> Edit:
         assert self.definition is not None
         new = f"\n{self.indent(place.start)}".join(lines)
         (one,) = place.statements
@@ -113,7 +113,7 @@ class _Retiled(Places):
             among_blocks=True,
         )
 
-    def _plain(self, text: str, place: Place) -> str | None:
+    def _plain(self, text: str, place: AssigningPart) -> str | None:
         """An expression of parameters, indices and strides, without blanks, in which the number of a thread
         in its grid has a name.
         """
@@ -129,7 +129,7 @@ class _Retiled(Places):
             text = less
         return text
 
-    def _divisions(self, place: Place, one: Statement) -> Iterator[_Division]:
+    def _divisions(self, place: AssigningPart, one: Statement) -> Iterator[_Division]:
         """By numbers that an element's is divided by; else by blocks along an axis."""
         every = [self._plain(each, place) for each in (one.index, one.value, *place.conditions)]
         if None in every:
@@ -168,7 +168,7 @@ class _Retiled(Places):
                 yield _Division(wide, f"gridDim.{axis}", column, f"blockIdx.{axis}", axis, holds=holds)
 
     def _written(
-        self, place: Place, one: Statement, op: str, division: _Division, kind: str
+        self, place: AssigningPart, one: Statement, op: str, division: _Division, kind: str
     ) -> list[str] | None:
         """The statement through tiles; None if it cannot be written."""
 

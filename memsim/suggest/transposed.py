@@ -19,7 +19,7 @@ from memsim.source.text import bracket_end
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import Staging
-from memsim.suggest.places import LOADED, Place, Places, Statement
+from memsim.suggest.places import LOADED, AssigningPart, Places, Statement
 from memsim.suggest.prove import edit_job, replay_job, source_of
 from memsim.suggest.threads import Remapped, total
 
@@ -86,11 +86,11 @@ class _Transposed(Places):
             declared=self.opening(self.definition),
         )
 
-    def _has(self, place: Place, staged: Staging) -> bool:
+    def _has(self, place: AssigningPart, staged: Staging) -> bool:
         first, last = (self.text.count("\n", 0, at) + 1 for at in (place.start, place.end))
         return first <= staged.site.line <= last and any(one.op for one in place.statements)
 
-    def _written(self, place: Place) -> str | None:
+    def _written(self, place: AssigningPart) -> str | None:
         """The statements through a tile, and as they were; None if they cannot be written."""
         x, y, _ = self.block
         conditions = (
