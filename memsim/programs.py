@@ -187,6 +187,9 @@ def run_program(
             start_new_session=True,
         )
     except OSError as error:
+        if sys.platform == "emscripten":
+            hint = "save the launch with its machine code: memsim analyze launch.json --save-launch FOLDER"
+            raise MemsimError(f"{what} does not run in a browser", hint=hint) from None
         raise MemsimError(f"cannot run {command[0]}: {error.strerror}") from None
     with process:
         try:

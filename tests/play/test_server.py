@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from base64 import b64encode
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -13,7 +14,9 @@ import pytest
 
 import memsim
 from memsim.cli import main
+from memsim.errors import MemsimError
 from memsim.play.server import server
+from memsim.programs import run_program
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +104,13 @@ def test_what_is_no_saved_launch_is_refused(port: int, tmp_path: Path) -> None:
         bad, said = ask(port, "/launch", json.dumps(wrong).encode())
         assert bad.status == 422 and json.loads(said)["error"]
     assert not outside.exists()
+
+
+def test_a_browser_says_what_to_do_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    with pytest.raises(MemsimError, match="NVRTC does not run in a browser") as caught:
+        run_program(["/no/such/program"], "NVRTC")
+    assert "--save-launch" in str(caught.value.hint)
+    monkeypatch.undo()
+    with pytest.raises(MemsimError, match="cannot run /no/such/program"):
+        run_program(["/no/such/program"], "NVRTC")
