@@ -26,7 +26,7 @@ _SHARED_BY_OTHERS = re.compile(r"\b(?:asm|volatile|atomic\w+|__sync\w+|__threadf
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedRecord:
     """A pointer that a call gets. node: the argument; base: the array; statement: before or behind which its
     elements are moved, if `condition` holds, "" for always. elements: those that the call accesses.
     """
@@ -57,7 +57,7 @@ class Passed:
 
 def passed_records(
     source: KernelTree, definition: Node, pointers: Mapping[str, str], footprints: Footprints
-) -> Iterator[Passed]:
+) -> Iterator[PassedRecord]:
     """The records that a kernel passes on, of arrays that waste sectors.
 
     pointers: to global memory, each with its parameter.
@@ -76,7 +76,7 @@ def passed_records(
             found = _placed(source, node, call, elements.stores)
             if found is None or not _is_alone(source, definition, node, found[0], base, pointers, elements):
                 continue
-            yield Passed(node, base, *found, elements, elements.length)
+            yield PassedRecord(node, base, *found, elements, elements.length)
 
 
 def _base(source: KernelTree, node: Node, pointers: Mapping[str, str]) -> str | None:
