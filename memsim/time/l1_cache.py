@@ -28,7 +28,7 @@ CARVEOUTS = tuple(kilobytes << 10 for kilobytes in (0, 8, 16, 32, 64, 100, 132, 
 #: the second it is not (measured: sets are chosen by a hash, and evict early).
 SAFE, GONE = 0.75, 1.35
 #: The share of the cache that is brought in, in the mean, until a line is gone that was loaded for the last
-#: time (`LDL.LU`). Chosen: hit rates of a kernel that spills (`tile_32x64x32`) ?
+#: time (`LDL.LU`). Chosen: hit rates of three kernels that spill ?
 LAST_USE = 0.37
 #: Of sectors that a store writes again which takes the tag stage more than a cycle, the share that it finds.
 #: Why not all, is not known. Chosen: hit rates of half of the catalogue's kernels ?

@@ -11,6 +11,7 @@ SEQUENCES = "independent instructions, timed (H100, H200)"
 HOPS = "pointers followed through memory (H100, H200)"
 LAUNCHES = "small launches, profiled and timed (H100, H200)"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
+SEEN_OF_ALL = "sectors that L2 saw of all of the catalogue, profiled (H100, H200) ?"
 CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time.md) ?"
 GUESS = "a guess ?"
 
@@ -42,7 +43,7 @@ class Latencies:
     together: int = _cycles(65, "% of what others of the first wave ask for, too, that L2 sees", SEEN)
     apart: int = _cycles(90, "% of the same of later waves", SEEN)
     under_way: int = _cycles(
-        3, "% of what is new in a wave and asked for again that DRAM is still to deliver", SEEN
+        3, "% of what is new in a wave and asked for again that DRAM is still to deliver", SEEN_OF_ALL
     )
     beside: int = _cycles(
         172, "sectors that L2 is asked for beside a launch's blocks, a multiprocessor", SEEN
