@@ -9,10 +9,12 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+import numpy as np
 
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
@@ -23,6 +25,8 @@ from memsim.targets.target import read_job
 from memsim.trace.trace import Trace
 from memsim.views.report import report_page
 
+#: Why what is executed in a browser is not certain.
+NARROW = "numpy has places of 32 bits in a browser, where few launches were compared with others"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_+=-][\w.+=-]{0,99}", re.ASCII)
 
 
@@ -66,6 +70,8 @@ def _report_of_launch(body: bytes, folder: Path) -> bytes:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     job = read_job(str(folder / LAUNCH), {})
+    if np.dtype(np.intp).itemsize < 8:
+        job = replace(job, uncertain=(*job.uncertain, NARROW))
     return report_page(analyze_trace(trace_job(job), job.arch)).encode()
 
 
