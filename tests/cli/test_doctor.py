@@ -62,7 +62,15 @@ def test_a_gpu_is_named_with_its_chip_and_driver(tmp_path: Path, monkeypatch: py
 
 
 #: Packages of others that hints name and that memsim itself never installs.
-OTHERS = {"cuda-bindings", "ncu-report", "nvidia-cuda-nvrtc", "nvidia-curand-cu12", "triton", "numba-cuda"}
+OTHERS = {
+    "cuda-bindings",
+    "cuda-tile",
+    "ncu-report",
+    "nvidia-cuda-nvrtc",
+    "nvidia-curand-cu12",
+    "triton",
+    "numba-cuda",
+}
 
 
 def test_what_hints_tell_to_install_is_on_the_index() -> None:
