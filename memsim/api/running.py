@@ -240,7 +240,10 @@ def _counts_the_same_elsewhere(job: Job, launch: PreparedLaunch, here: Trace) ->
         moved, recorder = launch.elsewhere(seed), recorder_of(job)
         if moved is None:
             return False
-        heard, _ = run_blocks(job, moved, recorder, blocks_of(job), looks_for_races=False)
+        try:
+            heard, _ = run_blocks(job, moved, recorder, blocks_of(job), looks_for_races=False)
+        except MemsimError:  # such as an access outside of its array
+            return False
         there = _recorded_trace(job, moved, recorder, heard, ())
         is_executed_the_same = np.array_equal(np.asarray(there.executed), np.asarray(here.executed))
         if not is_executed_the_same or analyze_trace(there).sites != rows:

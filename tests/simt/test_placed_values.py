@@ -135,6 +135,11 @@ UNCERTAIN = {
         "unsigned v = i < 16 ? (unsigned)(u64)a : i * n; o[(v * 17 ^ v >> 9) & 1023] = 1;",
         "arg0 and arg1",
     ),
+    "an_error_at_other_places": (
+        "(P o, P a, int n)",
+        "unsigned v = i < 16 ? (unsigned)(u64)a : i * n; o[(v == 0x10004100 || i > 15 ? 0 : 9000) + i] = 1;",
+        "arg0 and arg1",
+    ),
     "one_of_halves_at_an_index": (
         "(P o, P a, int n)",
         "unsigned s[4] = {(unsigned)(u64)o, (unsigned)((u64)o >> 32), (unsigned)(u64)a, 0};"
