@@ -92,9 +92,7 @@ def judge(file: str, text: str, options: str = "") -> dict[str, dict[str, Any]]:
     with _unsaved(file, text) as (changed, beside):
         same = f"{options} {beside}"
         compared = compare(file, changed, same)
-        if (
-            "document" not in compared
-        ):  # such as a text that does not compile: nor would the others compile it
+        if "document" not in compared:  # such as a text that does not compile: the others would not either
             return dict.fromkeys(("compare", "sanitize", "suggest"), compared)
         return {
             "compare": compared,

@@ -25,9 +25,7 @@ def _in_64_bits(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def call(*given: Any, **more: Any) -> Any:
         made = function(*given, **more)
-        typed = "dtype" in more or any(
-            isinstance(one, (np.ndarray, np.generic, np.dtype, type, str)) for one in given
-        )
+        typed = "dtype" in more or any(isinstance(one, TYPED) for one in given)
         return made if typed or made.dtype != np.intp else function(*given, **more, dtype=np.int64)
 
     return call
