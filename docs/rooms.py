@@ -1,19 +1,22 @@
-"""How large the rooms are: a table of docs/architecture.md, in lines of Python to the nearest hundred.
+"""How large the rooms are, in lines of Python: `python docs/rooms.py` prints a table.
 
-Exact counts would be stale after every commit.
+It stands in no document: it would be stale after every commit.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 
-from memsim.views.plain import table
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from memsim.views.plain import table  # noqa: E402
+
 PACKAGE = "memsim"
 BESIDE = ("studies", "lab", "tests", "docs", "tools")  # Python that is not in the package
-NEAREST = 100
+SMALL = 100  # rooms of fewer lines are shown together
 
 
 def lines_by_room(root: Path = ROOT) -> dict[str, int]:
@@ -34,13 +37,13 @@ def room_table(root: Path = ROOT) -> str:
     """The rooms of the package, the largest first and the small ones together; then whole folders."""
     lines = lines_by_room(root)
     whole = {f"{folder}/": lines.pop(f"{folder}/") for folder in (PACKAGE, *BESIDE)}
-    large = {f"`{room}`": count for room, count in lines.items() if count >= NEAREST}
-    rows = sorted(large.items(), key=lambda row: (-_rounded(row[1]), row[0]))
+    large = {f"`{room}`": count for room, count in lines.items() if count >= SMALL}
+    rows = sorted(large.items(), key=lambda row: -row[1])
     rows.append((f"{len(lines) - len(large)} smaller ones", sum(lines.values()) - sum(large.values())))
     rows += [(f"**{folder}**", count) for folder, count in whole.items()]
-    named = [(room, f"{_rounded(count):,}") for room, count in rows]
+    named = [(room, f"{count:,}") for room, count in rows]
     return table((f"room of `{PACKAGE}/`, or folder", "lines of Python"), named, "lr") + "\n"
 
 
-def _rounded(count: int) -> int:
-    return round(count / NEAREST) * NEAREST
+if __name__ == "__main__":
+    print(room_table(), end="")
