@@ -41,10 +41,16 @@ INVALID_VALUE, OUT_OF_RESOURCES, TOO_LARGE, LAUNCH_FAILED = 1, 701, 720, 719  # 
 RESULT_OF_FAULT = {"address": 700, "alignment": 716, "assert": 710, "trap": LAUNCH_FAILED, "endless": 702}
 
 
+_SHARED = (
+    'the shared runtime: NVCC_APPEND_FLAGS="-cudart shared", or -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared for CMake'
+)
 STATIC = (
     "the program, or a library that it uses, has NVIDIA's CUDA runtime linked into it, which runs on NVIDIA's"
-    ' driver only. Build it with the shared runtime: NVCC_APPEND_FLAGS="-cudart shared", or'
-    " -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared for CMake"
+    f" driver only. Build it with {_SHARED}"
+)
+STATIC_IN_LIBRARY = (
+    "a library that the program uses has NVIDIA's CUDA runtime linked into it, which found no GPU; the other"
+    f" launches were executed. If the program failed for that, build the library with {_SHARED}"
 )
 
 
@@ -131,7 +137,11 @@ class Launches:
 
     def why_nothing(self, exit_code: int) -> str:
         """What is told of a program with NVIDIA's own runtime, which found no device; "" of others."""
-        return STATIC if self.asked_for_tables and (exit_code or not self.kinds) else ""
+        if not self.asked_for_tables:
+            return ""
+        if self.kinds:
+            return STATIC_IN_LIBRARY if exit_code else ""
+        return STATIC
 
     def launch(
         self,

@@ -95,10 +95,12 @@ def count_launches(program: ProgramTarget, *, time: bool = False) -> list[Measur
     )
     with TemporaryFile() as output:
         code = run_program(program.words, launches, program.folder, output)
-        if static := launches.why_nothing(code):
+        static = launches.why_nothing(code)
+        if static and not launches.kinds:
             raise MemsimError(static)
         if code:
-            raise MemsimError(f"{program} ended with exit code {code}", hint=_said_last(output))
+            hint = "; ".join(filter(None, (_said_last(output), static))) or None
+            raise MemsimError(f"{program} ended with exit code {code}", hint=hint)
     if not launches.kinds:
         raise MemsimError(f"{program} launched no kernel, so nothing is guarded")
     return list(_counted(program, launches.kinds.values()))
@@ -138,9 +140,9 @@ def _extent(extent: tuple[int, int, int]) -> str:
     return f"({sizes})" if last else sizes
 
 
-def _said_last(output: IO[bytes]) -> str | None:
-    """The last lines that a program has printed; None if it has printed nothing."""
+def _said_last(output: IO[bytes]) -> str:
+    """The last lines that a program has printed; "" if it has printed nothing."""
     end = output.seek(0, os.SEEK_END)
     output.seek(max(0, end - LAST_BYTES))
     lines = [line for line in output.read().decode("utf-8", "replace").splitlines() if line.strip()]
-    return "it printed last: " + " | ".join(lines[-LAST_LINES:]) if lines else None
+    return "it printed last: " + " | ".join(lines[-LAST_LINES:]) if lines else ""

@@ -120,6 +120,22 @@ def test_a_module_of_ptx_is_launched(asking: Asking) -> None:
     assert "no question" in asking.said[-1]
 
 
+def test_the_static_runtime_is_no_excuse_for_a_program_that_launches(asking: Asking) -> None:
+    """Without a launch it is told how to build; with launches only if it fails, and then of a library."""
+    launches = asking.client.launches
+    assert launches.why_nothing(1) == ""
+    assert asking.ask(REFUSED, b"cuGetExportTable") == (0, b"")
+    assert launches.why_nothing(0).startswith("the program, or a library") and not asking.said
+    module = asking.ask(MODULE, PTX.encode() + b"\0")
+    assert module is not None
+    found = asking.ask(FUNCTION, module[1] + b"store")
+    place = asking.ask(ALLOCATE, struct.pack("<QII", 128, 0, 0))
+    assert found is not None and place is not None
+    shape = (*struct.unpack_from("<I", found[1]), 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0)
+    assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + place[1][:8] + struct.pack("<I", 7)) == (0, b"")
+    assert launches.why_nothing(0) == "" and launches.why_nothing(1).startswith("a library that the program")
+
+
 def test_a_texture_is_what_lies_in_an_allocation(asking: Asking) -> None:
     """And damaged ones are refused or make sense; by seed."""
     place = asking.ask(ALLOCATE, struct.pack("<QII", 4096, 0, 0))

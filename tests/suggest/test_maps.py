@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 from memsim.analysis import analyze_trace
 from memsim.model import shared_access
+from memsim.source.values import ArrayShape
 from memsim.suggest.maps import Map, Padding, XorSwizzle, candidates
-from memsim.suggest.tiles import tiles
+from memsim.suggest.tiles import Tile, tiles
+from memsim.views.suggest.advice import change_name
 from tests.traces import Request, make_trace, site
 
 SIZES = st.sampled_from([512, 1024, 1088, 2048, 4096, 4224])
@@ -96,3 +98,28 @@ def test_every_candidate_keeps_its_promises(declared: str, width: int) -> None:
         assert places.min() >= 0 and places.max() < change.size(size), change
         assert (places[:, 0] % width == 0).all(), change
         assert (np.diff(places, axis=1) == 1).all(), change
+
+
+@pytest.mark.parametrize(
+    ("extents", "declared", "change", "name"),
+    [
+        ((32, 32), 4, XorSwizzle(128, 5, 2), "s[row][col ^ row], CUTLASS's Swizzle<5,0,5>"),
+        ((64, 32), 4, XorSwizzle(128, 5, 2), "s[row][col ^ (row & 31)], CUTLASS's Swizzle<5,0,5>"),
+        ((1024,), 4, XorSwizzle(256, 4, 3), "s[i ^ (i / 64 % 16 << 1)], CUTLASS's Swizzle<4,1,5>"),
+        ((16, 48), 4, XorSwizzle(128, 3, 4), "o ^ (o / 128 % 8 << 4), CUTLASS's Swizzle<3,2,3>"),
+        (None, 4, XorSwizzle(384, 3, 4), "s[i ^ (i / 96 % 8 << 2)]"),
+        (None, 0, XorSwizzle(128, 3, 4), "o ^ (o / 128 % 8 << 4), CUTLASS's Swizzle<3,4,3> of bytes"),
+    ],
+)
+def test_a_swizzle_is_named_as_its_user_writes_it(
+    extents: tuple[int, ...] | None, declared: int, change: XorSwizzle, name: str
+) -> None:
+    """An index that the name gives is where the map puts the element."""
+    shape = None if extents is None else ArrayShape(extents, declared)
+    none = np.zeros(0, dtype=np.int64)
+    tile = Tile("s", 0, 4096, shape, {}, {}, (), none, none, 4, 4, declared, 4096)
+    assert change_name(change, tile) == f"swizzle: {name}"
+    if "[i" in name:
+        i = np.arange(768)
+        index = name[name.index("[") + 1 : name.index("]")].replace("/", "//")
+        assert (eval(index, {"i": i}) * declared == change.places(i * declared)).all()

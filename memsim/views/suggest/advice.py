@@ -10,7 +10,6 @@ from memsim.pictures.proposal_banks import Look
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import LEAST_SAVED, Advice, Proposal, advise
 from memsim.suggest.tiles import Tile
-from memsim.views.labels import count
 
 
 def what_would_help(analysis: Analysis, site: int) -> list[str]:
@@ -91,12 +90,17 @@ def change_name(change: Map, tile: Tile) -> str:
 
 
 def _index(change: XorSwizzle, tile: Tile) -> str:
-    """`s[row][col ^ row]`, where the rows are declared; else what is XORed."""
+    """`s[row][col ^ row]`, `s[i ^ (i / 64 % 16 << 1)]` of an array without rows, else the place of a byte."""
     extents = tile.shape.extents if tile.shape is not None else ()
-    row = extents[-1] * tile.element if len(extents) > 1 else 0
     to = change.base - (tile.element.bit_length() - 1)
-    if not row or change.every % row or to < 0 or (rows := change.every // row) & (rows - 1):
-        return f"XOR of {count(change.bits, 'bit')} of the number of every {change.every} B"
+    if to < 0 or not tile.declared or change.every % tile.element:
+        return formula(change)
+    if len(extents) < 2:
+        bits = f"i / {change.every // tile.element} % {1 << change.bits}"
+        return f"{tile.name}[i ^ ({f'{bits} << {to}' if to else bits})]"
+    rows, rest = divmod(change.every, extents[-1] * tile.element)
+    if rest or rows & (rows - 1):
+        return formula(change)
     bits = f"row >> {rows.bit_length() - 1}" if rows > 1 else "row"
     if len(extents) > 2 or extents[0] > rows << change.bits:
         bits = f"{bits} & {(1 << change.bits) - 1}"
