@@ -175,8 +175,7 @@ class Kernels:
         chosen = [i for i, s in enumerate(trace.sites) if (s.file, s.line, s.op, s.space) in rows]
         found = np.isin(trace.site, chosen)
         assert trace.active[found].all(), "idle lanes"
-        words: np.ndarray = trace.addresses[found] // 4
-        return words
+        return trace.addresses[found] // 4
 
     def shared_bytes(self, name: str, array: str = "") -> int:
         """Bytes of shared memory of a block, or of one of its arrays."""

@@ -47,13 +47,11 @@ def _half_by_half(rng: Rng, width: int) -> np.ndarray:
 
 
 def _permuted(rng: Rng, width: int) -> np.ndarray:
-    units: np.ndarray = rng.permutation(WARP) + rng.integers(0, WARP)
-    return units
+    return rng.permutation(WARP) + rng.integers(0, WARP)
 
 
 def _xor(rng: Rng, width: int) -> np.ndarray:
-    units: np.ndarray = (LANE % 8 ^ LANE // int(rng.choice([1, 2, 4, 8]))) + LANE // 8 * rng.integers(0, 40)
-    return units
+    return (LANE % 8 ^ LANE // int(rng.choice([1, 2, 4, 8]))) + LANE // 8 * rng.integers(0, 40)
 
 
 def _nearly(rng: Rng, width: int) -> np.ndarray:

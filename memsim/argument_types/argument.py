@@ -61,8 +61,7 @@ class Copies:
         place = int(memory.__array_interface__["data"][0]), memory.size
         if place not in self.copies:
             self.copies[place] = memory.copy()
-        view: np.ndarray = np.ndarray(array.shape, array.dtype, self.copies[place], offset, array.strides)
-        return view
+        return np.ndarray(array.shape, array.dtype, self.copies[place], offset, array.strides)
 
 
 #: Formats of `struct` by the type of a parameter.
@@ -305,8 +304,7 @@ def _document_of(record: Any, path: str) -> ArgumentDocument:
     if not isinstance(kind, str) or kind not in KINDS:
         raise msgspec.ValidationError(f"Unknown kind of argument {shown(kind)} - at `{path}`")
     try:
-        found: ArgumentDocument = msgspec.convert(record, KINDS[kind].Document)
-        return found
+        return msgspec.convert(record, KINDS[kind].Document)
     except msgspec.ValidationError as error:
         message, _, inside = str(error).partition(" - at `$")
         raise msgspec.ValidationError(f"{message} - at `{path}{inside or '`'}") from None

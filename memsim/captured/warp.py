@@ -220,8 +220,7 @@ def _memory(array: Any) -> np.ndarray | None:
     if array is None or not getattr(array, "size", 1):
         return None
     if not hasattr(array, "ptr"):  # of another package
-        other: np.ndarray = np.asarray(array)
-        return other
+        return np.asarray(array)
     owner = array
     while hasattr(getattr(owner, "_ref", None), "ptr"):
         owner = owner._ref

@@ -179,8 +179,7 @@ class MbarrierLanes:
         _, group = np.unique(np.stack([self.warp, self.address]), axis=1, return_inverse=True)
         masks = np.zeros(len(self.lane), np.uint32)
         np.bitwise_or.at(masks, group, np.uint32(1) << self.lane.astype(np.uint32))
-        found: np.ndarray = masks[group]
-        return found
+        return masks[group]
 
     def spread(self, column: np.ndarray) -> np.ndarray:
         """The column at the positions of its lanes, 0 in others."""

@@ -42,8 +42,7 @@ def double_of(low: Any, high: Any) -> np.ndarray:
     if are_arrays and low.shape == high.shape and low.itemsize == high.itemsize == 4:
         words = np.empty((*low.shape, 2), np.uint32)
         words[..., 0], words[..., 1] = low.view(np.uint32), high.view(np.uint32)
-        found: np.ndarray = words.view(np.float64)[..., 0]
-        return found
+        return words.view(np.float64)[..., 0]
     return to_double(join_words(ints(low), ints(high)))
 
 

@@ -151,8 +151,7 @@ def tensor(machine: MemoryMachine, op: Op, place: int, count: int) -> Tensor:
         raise Poisoned(found)
     if len(found.box) != count:
         raise MemsimError(f"the tensor map has {len(found.box)} dimensions, but {count} are copied")
-    tensor: Tensor = found
-    return tensor
+    return found
 
 
 def _tensor_in_memory(machine: MemoryMachine, op: Op, place: int) -> Tensor | Poison:

@@ -163,8 +163,7 @@ class SameCost:
 
 def active_lanes(active: np.ndarray) -> np.ndarray:
     """How many lanes of each request [n, 32] are active [n]; many times as fast as numpy's count."""
-    counts: np.ndarray = np.bitwise_count(lane_words(active))
-    return counts
+    return np.bitwise_count(lane_words(active))
 
 
 def _packed(columns: list[np.ndarray]) -> Counts:

@@ -127,8 +127,7 @@ def _narrow(units: Lanes, active: Mask | None) -> Lanes:
 def lane_words(mask: Mask) -> Lanes:
     """Lanes as the bits of one word for each row of 8, 16 or 32 of them: unsigned [m]."""
     packed = np.packbits(mask.reshape(-1), bitorder="little")
-    words: Lanes = packed.view(f"<u{mask.shape[1] // 8}")
-    return words
+    return packed.view(f"<u{mask.shape[1] // 8}")
 
 
 def fill_idle(units: Lanes, active: Mask) -> Lanes:
@@ -187,15 +186,13 @@ def equal(keys: Lanes | Counts) -> Mask:
 
 def together(active: Mask) -> Mask:
     """Which lanes are both active."""
-    both: Mask = active[..., :, None] & active[..., None, :]
-    return both
+    return active[..., :, None] & active[..., None, :]
 
 
 def first(same: Mask, active: Mask) -> Mask:
     """Which active lanes have no equal active lane before them: bool [m, lane]."""
     lanes = active.shape[-1]
-    found: Mask = active & ~(same & active[:, None, :] & EARLIER[:lanes, :lanes]).any(axis=2)
-    return found
+    return active & ~(same & active[:, None, :] & EARLIER[:lanes, :lanes]).any(axis=2)
 
 
 def distinct(keys: tuple[Lanes | Counts, ...], active: Mask | None) -> Counts:

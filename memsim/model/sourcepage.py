@@ -245,10 +245,8 @@ def global_source_page(
 def _bytes(active: Mask | None, requests: int, width: int, arch: Arch) -> Counts:
     """Bytes that the active lanes access, counting shared ones for each lane."""
     lanes = np.full(requests, arch.warp) if active is None else np.count_nonzero(active, axis=1)
-    asked: Counts = lanes * width
-    return asked
+    return lanes * width
 
 
 def _ceil_div(values: Counts, unit: int) -> Counts:
-    up: Counts = -(-values // unit)
-    return up
+    return -(-values // unit)

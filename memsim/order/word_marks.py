@@ -98,8 +98,7 @@ class LaneOrder:
         joins = are_of_now & (made != 0) & (held != 0)
         if joins.any():
             joins &= ~self.ordered(rows, warps, lanes, held)
-        found: np.ndarray = np.where(joins, made | held & LANES | SEVERAL, made)
-        return found
+        return np.where(joins, made | held & LANES | SEVERAL, made)
 
 
 def _words(mask: bool | Part) -> np.ndarray:
@@ -262,11 +261,9 @@ class MarkGroups:
 
     def instructions(self, marks: np.ndarray) -> np.ndarray:
         """The instruction, or one of them, that made each mark."""
-        found: np.ndarray = self.one_of_each(marks) >> INSTRUCTION & MOST_INSTRUCTIONS
-        return found
+        return self.one_of_each(marks) >> INSTRUCTION & MOST_INSTRUCTIONS
 
 
 def are_foreign(who: np.ndarray) -> np.ndarray:
     """Which are neither warps of the block nor several."""
-    found: np.ndarray = (who >= COPIES) & (who < LOADERS)
-    return found
+    return (who >= COPIES) & (who < LOADERS)

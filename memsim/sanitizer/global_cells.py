@@ -78,5 +78,4 @@ class CellLanes:
     @property
     def warps(self) -> np.ndarray:
         """In their blocks."""
-        found: np.ndarray = (self.who & THREAD) // WARP
-        return found
+        return (self.who & THREAD) // WARP

@@ -133,8 +133,7 @@ class Lanes:
         found = x + grid[0] * (y + grid[1] * z)
         place = np.searchsorted(self.blocks, found)
         place = np.minimum(place, len(self.blocks) - 1)
-        peers: np.ndarray = np.where(self.blocks[place] == found, place, -1)
-        return peers
+        return np.where(self.blocks[place] == found, place, -1)
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -390,8 +390,7 @@ def _samples(chance: np.random.Generator, immediates: Sequence[int]) -> np.ndarr
     numbers = chance.integers(0, 1 << 32, SAMPLES) >> chance.integers(0, 32, SAMPLES)
     numbers ^= -chance.integers(0, 2, SAMPLES)
     near = chance.choice([0, *immediates], SAMPLES) + chance.integers(-1, 2, SAMPLES)
-    words: np.ndarray = np.where(chance.random(SAMPLES) < 0.25, near, numbers) & ALL_BITS
-    return words
+    return np.where(chance.random(SAMPLES) < 0.25, near, numbers) & ALL_BITS
 
 
 def _words_of(form: Form, compute: Any, samples: Mapping[int, np.ndarray]) -> list[np.ndarray]:

@@ -187,5 +187,4 @@ class Mbarriers:
 def upper_word(phase: Column, missing: Column, bytes: Column) -> Column:
     """Bits 32 to 63 of an object, int64 [m]; the lower ones hold the expected arrivals."""
     bits = (-bytes % (1 << BYTE_BITS) << BYTES_AT) | (FULL - missing) % FULL << PENDING_AT
-    word: Column = bits >> 32 | phase << (PHASE_AT - 32)
-    return word
+    return bits >> 32 | phase << (PHASE_AT - 32)

@@ -148,15 +148,13 @@ Mask = bool | Part
 def warp_words(array: np.ndarray) -> np.ndarray:
     """Lanes of whole warps, bool (rows, T), as a word for each warp: uint32 (rows, T / 32)."""
     packed = np.packbits(array.reshape(-1), bitorder="little")
-    found: np.ndarray = packed.view("<u4").reshape(array.shape[0], -1)
-    return found
+    return packed.view("<u4").reshape(array.shape[0], -1)
 
 
 def lanes_of_words(words: np.ndarray) -> np.ndarray:
     """The opposite of `warp_words`."""
     bits = np.unpackbits(np.ascontiguousarray(words).view(np.uint8).reshape(-1), bitorder="little")
-    found: np.ndarray = bits.view(np.bool_).reshape(words.shape[0], -1)
-    return found
+    return bits.view(np.bool_).reshape(words.shape[0], -1)
 
 
 def contiguous(array: np.ndarray) -> np.ndarray:

@@ -250,8 +250,7 @@ def results_of(job: Job, progress: running.Progress | None = None) -> dict[str, 
 
     def own(array: np.ndarray | ArrayArg) -> np.ndarray:
         """As it is before the launch."""
-        found: np.ndarray = array.make() if isinstance(array, ArrayArg) else copies(array)
-        return found
+        return array.make() if isinstance(array, ArrayArg) else copies(array)
 
     args = [argument_of(argument).with_arrays(own) for argument in job.values]
     running.trace_job(replace(job, kernel=job.loaded, args=args), progress, everything=True)

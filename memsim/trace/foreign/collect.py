@@ -319,8 +319,7 @@ class Collector:
     def _in_window(self, addresses: NDArray[np.int64], base: int | None) -> NDArray[np.bool_]:
         if base is None:
             return np.zeros(addresses.shape, np.bool_)
-        inside: NDArray[np.bool_] = (addresses >= base) & (addresses < base + WINDOW)
-        return inside
+        return (addresses >= base) & (addresses < base + WINDOW)
 
     def _site(self, instruction: TracedInstruction, space: str) -> Site:
         key = instruction, space
