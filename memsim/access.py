@@ -73,6 +73,39 @@ class Chunk(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Stretches:
+    """Bytes that lie side by side, as copies in bulk access them, columns [n].
+
+    rows: of the blocks in the chunk in whose memory they are; in global memory, of those that access them.
+    start, length: the first byte, and how many. warps: which access them, of these blocks; -1: of others.
+    """
+
+    rows: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    warps: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, chosen: np.ndarray) -> Stretches:
+        """A subset, of which some may be there several times."""
+        return Stretches(self.rows[chosen], self.start[chosen], self.length[chosen], self.warps[chosen])
+
+    def units(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """(stretch, number of the unit in its memory) of each unit of `size` bytes that they touch [k]."""
+        first = self.start // size
+        whose, number = numbered(-(-(self.start + self.length) // size) - first)
+        return whose, first[whose] + number
+
+
+def numbered(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(whose, which of its own) of all things of which each has so many: 0 to its count [sum of counts]."""
+    whose = np.repeat(np.arange(len(counts)), counts)
+    return whose, np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+@dataclass(frozen=True, slots=True)
 class SiteRequests:
     """Requests of one site: addresses and active lanes [m, 32], and the block and warp of each [m].
 
@@ -150,8 +183,8 @@ class LaneRequests:
             start = int(self.counts[: chosen.start].sum())
             index = slice(start, start + int(counts.sum()))
         else:
-            starts = (np.cumsum(self.counts) - self.counts)[chosen]
-            index = np.repeat(starts - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+            whose, number = numbered(counts)
+            index = (np.cumsum(self.counts) - self.counts)[chosen][whose] + number
         return LaneRequests(
             self.addresses[index], self.lanes[index], counts, self.block[chosen], self.warp[chosen]
         )

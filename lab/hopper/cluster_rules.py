@@ -23,6 +23,7 @@ from lab.hopper.hopper_launch import (
     above,
     of_request,
 )
+from memsim.access import Stretches
 from memsim.isa.bulk_copy import Issue, between, cut, multicast
 from memsim.isa.tensor_copy import report_boxes
 from memsim.model.remote import remote_access
@@ -83,7 +84,8 @@ def inside(parts: Parts) -> Expected:
             source, to, length = (np.array([launch.numbers[place]]) for place in places)
             starts, lengths, _ = between(source, to, length)
             listener = AddressListener()
-            listener.stretches(None, op, "shared", starts, lengths, None, None)
+            nobody = np.zeros_like(starts)
+            listener.stretches(None, op, "shared", Stretches(nobody, starts, lengths, nobody))
             yield launch, {metric.format(end): listener.sectors for metric in INSIDE_SECTORS}
 
 

@@ -130,12 +130,10 @@ class AddressListener:
         self.sectors = 0
         self.width = 0
 
-    def stretches(
-        self, op: Any, kind: str, space: str, start: Any, length: Any, block: Any, warp: Any
-    ) -> None:
-        sectors = sectors_of(start, length)
-        least = fewest_sectors(operation(space, kind), length // UNIT)
-        self.sectors += int(np.where(length > 0, np.maximum(sectors, least), 0).sum())
+    def stretches(self, op: Any, kind: str, space: str, made: Any) -> None:
+        sectors = sectors_of(made.start, made.length)
+        least = fewest_sectors(operation(space, kind), made.length // UNIT)
+        self.sectors += int(np.where(made.length > 0, np.maximum(sectors, least), 0).sum())
 
     def operands(self, op: Any, width: int, active: Any, stretches: Any, commits: bool) -> None:
         self.width = width

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from memsim.access import AccessSide
+from memsim.access import AccessSide, Stretches
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.atomics import atomic_shape, change_of, operand_elements, spread, update_memory
@@ -218,7 +218,8 @@ def _asynchronous(form: BoundForm, access: str, width: int, move: Move) -> Run:
             rows, threads = np.nonzero(lanes)
             by = np.where(owners == rows, threads // WARP, -1)
             updates = access == "async_reduction"
-            machine.order.async_store(op.index, owners, at_place, width, by, columns[lanes], updates)
+            written = Stretches(owners, at_place, np.full(len(by), width), by)
+            machine.order.async_store(op.index, written, columns[lanes], updates)
             for name, at, part in pieces:
                 if data:
                     store, there = machine.memory.space("shared"), at

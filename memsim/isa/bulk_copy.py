@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from memsim.access import Stretches, numbered
 from memsim.arch.units import LINE
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Touches, define, executes
@@ -158,16 +159,24 @@ def deliver(
     place, barrier = issue.words[:2]
     columns = machine.mbarriers.columns(barrier & 0xFFFFFF)
     for chosen, blocks, at in targets(machine, issue, place, ranks):
-        by = np.where(blocks == issue.block[chosen], issue.warp[chosen], -1)
-        machine.order.bulk_store(op.index, blocks, at, sizes[chosen], by, columns[chosen])
-        machine.visit(op, issue.block[chosen], issue.warp[chosen], blocks, True)
-        machine.stretches(op, "bulk_store", "shared", at, sizes[chosen], blocks, issue.warp[chosen])
+        brought = Stretches(blocks, at, sizes[chosen], issue.warp[chosen])
+        tell_store(machine, op, issue.block[chosen], brought, columns[chosen])
+        machine.stretches(op, "bulk_store", "shared", brought)
         if write is not None:
             for i, block, first in zip(chosen, blocks, at):
                 completes_at(machine, issue, barrier, i)
                 write(i, int(block), int(first))
     for chosen, blocks, at in targets(machine, issue, barrier, ranks):
         complete(machine, blocks, at, sizes[chosen])
+
+
+def tell_store(
+    machine: MemoryMachine, op: Op, own: np.ndarray, written: Stretches, columns: np.ndarray
+) -> None:
+    """Tell the order of accesses of copies by warps of blocks `own` [n] that complete at mbarriers."""
+    by = np.where(written.rows == own, written.warps, -1)
+    machine.order.bulk_store(op.index, replace(written, warps=by), columns)
+    machine.visit(op, own, written.warps, written.rows, True)
 
 
 def completes_at(machine: MemoryMachine, issue: Issue, barrier: np.ndarray, copy: int) -> None:
@@ -203,8 +212,7 @@ def cut(
     """
     first = LINE - place % LINE
     counts = 1 + np.maximum(0, -(-(length - first) // LINE))
-    whose = np.repeat(np.arange(len(start)), counts)
-    number = np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
+    whose, number = numbered(counts)
     begins = np.where(number == 0, 0, first[whose] + (number - 1) * LINE)
     ends = np.minimum(first[whose] + number * LINE, length[whose])
     return start[whose] + begins, ends - begins, whose
@@ -226,10 +234,8 @@ def multicast(
     start, length, piece = cut(start, length, start)
     whose = whose[piece]
     received = np.repeat(np.arange(len(start)), np.bitwise_count(ranks)[whose])
-    blocks, warps = issue.block[whose], issue.warp[whose]
-    machine.stretches(
-        op, "bulk_multicast", "global", *(column[received] for column in (start, length, blocks, warps))
-    )
+    sent = Stretches(issue.block[whose], start, length, issue.warp[whose])
+    machine.stretches(op, "bulk_multicast", "global", sent[received])
 
 
 def between(
@@ -274,12 +280,12 @@ def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
         place, _, low, high, words = issue.words
         source, length = wide(low, high), (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
-        machine.order.bulk_global(op.index, "bulk_load", source, length, issue.block, issue.warp)
+        read = Stretches(issue.block, source, length, issue.warp)
+        machine.order.bulk_global(op.index, "bulk_load", read)
         starts, lengths, whose = cut(source, length, place)
         if ranks is None:
-            machine.stretches(
-                op, "bulk_load", "global", starts, lengths, issue.block[whose], issue.warp[whose]
-            )
+            pieces = Stretches(issue.block[whose], starts, lengths, issue.warp[whose])
+            machine.stretches(op, "bulk_load", "global", pieces)
         else:
             multicast(machine, op, issue, (starts, lengths, whose), ranks)
 
@@ -309,21 +315,19 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
         first, second, place, words = issue.words
         length = (words & 0xFFFF) * UNIT
         from_blocks, source = machine.in_cluster(issue.block, place)
-        machine.stretches(op, "bulk_load", "shared", source, length, from_blocks, issue.warp)
+        machine.stretches(op, "bulk_load", "shared", Stretches(from_blocks, source, length, issue.warp))
         if in_global:
             at, rows, owners = wide(first, second), np.zeros_like(issue.block), issue.block
-            machine.order.bulk_global(op.index, access, at, length, issue.block, issue.warp)
+            machine.order.bulk_global(op.index, access, Stretches(owners, at, length, issue.warp))
             starts, lengths, whose = cut(at, length, place)
         else:
             rows, at = machine.in_cluster(issue.block, first)
             starts, lengths, whose = between(source, at, length)
             owners = rows
-        machine.stretches(op, access, space, starts, lengths, owners[whose], issue.warp[whose])
+        machine.stretches(op, access, space, Stretches(owners[whose], starts, lengths, issue.warp[whose]))
         if not in_global:
             columns = machine.mbarriers.columns(second & 0xFFFFFF)
-            by = np.where(rows == issue.block, issue.warp, -1)
-            machine.order.bulk_store(op.index, rows, at, length, by, columns)
-            machine.visit(op, issue.block, issue.warp, rows, True)
+            tell_store(machine, op, issue.block, Stretches(rows, at, length, issue.warp), columns)
         stores = machine.memory.space(space), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from memsim.access import AccessSide
+from memsim.access import AccessSide, Stretches
 from memsim.argument_types import Texture
 from memsim.errors import MemsimError
 from memsim.isa.program import Op
@@ -27,9 +27,6 @@ from memsim.state.sums import Int
 #: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
 #: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
 Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
-
-#: Gives where something lies: rows, first bytes, lengths, and warps that access it [n].
-Stretches = Callable[[], tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]]
 
 
 class Warps(Protocol):
@@ -153,17 +150,8 @@ class MemoryMachine(Warps, Protocol):
         times.
         """
 
-    def stretches(
-        self,
-        op: Op,
-        access: str,
-        space: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        block: np.ndarray,
-        warp: np.ndarray,
-    ) -> None:
-        """Report pieces of a copy by TMA: first bytes [m], sizes [m], and whose they are."""
+    def stretches(self, op: Op, access: str, space: str, made: Stretches) -> None:
+        """Report pieces of a copy by TMA."""
 
     def in_spaces(self, op: Op, unmade: str | None, width: int, pieces: list[tuple[str, Int, Mask]]) -> None:
         """Report what the chip does for a generic access beyond serving each space's lanes."""
@@ -171,9 +159,11 @@ class MemoryMachine(Warps, Protocol):
     def issued(self, op: Op, lanes: int) -> None:
         """So many lanes executed a copy by TMA."""
 
-    def operands(self, op: Op, width: int, active: Mask, stretches: Stretches, commits: bool) -> None:
-        """Four warps together read `width` bytes of the operands of a matrix product for each lane, and where
-        these lie; commits: the product ends a group.
+    def operands(
+        self, op: Op, width: int, active: Mask, read: Callable[[], Stretches], commits: bool
+    ) -> None:
+        """Four warps together read `width` bytes of the operands of a matrix product for each lane. read:
+        gives where these lie. commits: the product ends a group.
         """
 
     def texture(self, handle: Any, active: Mask) -> Texture:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from memsim.access import Stretches
 from memsim.arch.units import LINE, SECTOR
 from memsim.argument_types.tensor_map_bits import BYTES, USED, decode_tensor_map
 from memsim.errors import MemsimError
@@ -75,7 +76,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
         ranks = rest[-1] >> 16 if several(form) else None
         sizes = np.array([one.bytes for one in tensors])
         report_boxes(machine, op, "bulk_load", issue, tensors, corners, place, ranks)
-        machine.order.bulk_global(op.index, "bulk_load", *_inside(issue, tensors, corners))
+        machine.order.bulk_global(op.index, "bulk_load", _inside(issue, tensors, corners))
 
         def write(i: int, block: int, first: int) -> None:
             space = machine.memory.space
@@ -111,9 +112,9 @@ def to_tensor(
         tensors, corners = boxes(machine, op, issue, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
         report_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
-        machine.order.bulk_global(op.index, touches[0][0], *_inside(issue, tensors, corners))
+        machine.order.bulk_global(op.index, touches[0][0], _inside(issue, tensors, corners))
         sizes = np.array([one.bytes for one in tensors])
-        machine.stretches(op, "bulk_load", "shared", at, sizes, blocks, issue.warp)
+        machine.stretches(op, "bulk_load", "shared", Stretches(blocks, at, sizes, issue.warp))
         stores = machine.memory.space("global"), machine.memory.space("shared")
         for i in range(len(tensors)) if data else ():
             write(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), op)
@@ -128,7 +129,8 @@ def boxes(
     places = wide(*words[count : count + 2])
     tensors = [tensor(machine, op, place, count) for place in places.tolist()]
     made = machine.memory.layouts["global"].owners(places, BYTES) >= 0
-    machine.order.maps(op.index, places[made], BYTES, issue.block[made])
+    maps = Stretches(issue.block, places, np.full_like(places, BYTES), issue.warp)
+    machine.order.maps(op.index, maps[made])
     return tensors, np.stack(words[:count], 1).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
@@ -222,20 +224,19 @@ def report_boxes(
     if ranks is not None:
         multicast(machine, op, issue, (start, length, whose), ranks)
     else:
-        machine.stretches(op, access, "global", start, length, issue.block[whose], issue.warp[whose])
+        pieces_of_rows = Stretches(issue.block[whose], start, length, issue.warp[whose])
+        machine.stretches(op, access, "global", pieces_of_rows)
 
 
-def _inside(
-    issue: Issue, tensors: list[Tensor], corners: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(first byte, bytes, block, warp) of what of each row of boxes is in their tensors."""
+def _inside(issue: Issue, tensors: list[Tensor], corners: np.ndarray) -> Stretches:
+    """What of each row of boxes is in their tensors."""
     pieces = []
     for one, corner, block, warp in zip(tensors, corners, issue.block, issue.warp):
         address, first, last = one.rows(tuple(corner.tolist()))
         by = (np.full_like(first, who) for who in (block, warp))
         pieces.append(np.stack([address + first, last - first, *by])[:, last > first])
     start, length, blocks, warps = np.concatenate(pieces, 1)
-    return start, length, blocks, warps
+    return Stretches(blocks, start, length, warps)
 
 
 def _is_measured(one: Tensor, ranks: np.ndarray | None) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from memsim.access import Stretches
 from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import Issue, issue_of_warps
 from memsim.isa.definitions import BoundForm, executes
@@ -155,10 +156,8 @@ def wait_for_products(form: BoundForm, _: object, left: int) -> Run:
     return run
 
 
-def operand_stretches(
-    form: BoundForm, shape: MmaShape, machine: MemoryMachine, active: Mask
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(rows, start, length, warps) [n] of what warps read in shared memory: their rows of A, and all of B.
+def operand_stretches(form: BoundForm, shape: MmaShape, machine: MemoryMachine, active: Mask) -> Stretches:
+    """What warps read in shared memory: their rows of A, and all of B.
 
     Raises:
         Poisoned: a descriptor is unknown.
@@ -176,8 +175,7 @@ def operand_stretches(
             starts = _chunks(word, begin, _ROWS if name == "A" else shape.columns, shape, lies_across)
             whose = np.full((2, len(starts)), ((issue.block[at],), (issue.warp[at],)))
             found.append((whose[0], starts, np.full(len(starts), CHUNK), whose[1]))
-    rows, starts, lengths, warps = map(np.concatenate, zip(*found))
-    return rows, starts, lengths, warps
+    return Stretches(*map(np.concatenate, zip(*found)))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from memsim.access import Stretches
 from memsim.order.order_listener import OrderListener, Threads
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
@@ -108,28 +109,19 @@ class GlobalListener(OrderListener):
         where, who = (array.ravel() if active is True else array[threads.full(active)] for array in each)
         self.order.access(where, width, who, *ways)
 
-    def maps(self, instruction: int, start: np.ndarray, width: int, rows: np.ndarray) -> None:
+    def maps(self, instruction: int, read: Stretches) -> None:
         """By any thread of a block: only barriers order that."""
         if instruction in self._ways:
             barriers = np.broadcast_to(self._barriers, len(self._threads.blocks))
-            who = accesses_by(self._threads.blocks[rows], barriers[rows], np.full(len(rows), NOBODY))
-            self.order.access(start, width, who, True, False)
+            who = accesses_by(self._threads.blocks[read.rows], barriers[read.rows], np.array(NOBODY))
+            whose, units = read.units(UNIT)
+            self.order.access(units * UNIT, UNIT, who[whose], True, False)
 
-    def bulk_global(
-        self,
-        instruction: int,
-        access: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        rows: np.ndarray,
-        warps: np.ndarray,
-    ) -> None:
+    def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         """At any time: nothing orders that."""
         if ways := self._ways.get(instruction):
-            counts = -(-length // UNIT)
-            whose = np.repeat(np.arange(len(start)), counts)
-            number = np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
-            self.order.access(start[whose] + UNIT * number, UNIT, np.full(len(whose), SEVERAL), *ways)
+            _, units = made.units(UNIT)
+            self.order.access(units * UNIT, UNIT, np.full(len(units), SEVERAL), *ways)
 
     def lose(self, instruction: int, space: str, active: Mask) -> None:
         if space == "global" and active is not False and instruction in self._ways:

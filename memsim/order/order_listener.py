@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from memsim.access import Stretches
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 from memsim.state.space_bytes import SpaceBytes
@@ -155,57 +156,26 @@ class OrderListener:
     def copy_to_phase(self, column: int, row: int, warp: int) -> None:
         """The copies that follow complete at an mbarrier; a warp makes them."""
 
-    def bulk_store(
-        self,
-        instruction: int,
-        rows: np.ndarray,
-        start: np.ndarray,
-        length: np.ndarray,
-        warps: np.ndarray,
-        columns: np.ndarray,
-    ) -> None:
-        """Copies [n] in bulk write bytes of shared memory of blocks, done at phases of mbarriers there; by
-        warps of the blocks, -1 for others.
-        """
+    def bulk_store(self, instruction: int, written: Stretches, columns: np.ndarray) -> None:
+        """Copies in bulk write shared memory, done at phases of mbarriers [n] there."""
 
-    def bulk_load(
-        self, instruction: int, rows: np.ndarray, start: np.ndarray, length: np.ndarray, warps: np.ndarray
-    ) -> None:
-        """Copies [n] in bulk by warps read bytes of shared memory of blocks, and warps wait for them as for
-        those by `cp.async`.
-        """
+    def bulk_load(self, instruction: int, read: Stretches) -> None:
+        """Copies in bulk read shared memory, and warps wait for them as for those by `cp.async`."""
 
-    def bulk_global(
-        self,
-        instruction: int,
-        access: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        rows: np.ndarray,
-        warps: np.ndarray,
-    ) -> None:
-        """Copies [n] in bulk by warps of blocks access bytes of global memory. access: as of their sites."""
+    def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
+        """Copies in bulk access global memory. access: as of their sites."""
 
-    def maps(self, instruction: int, start: np.ndarray, width: int, rows: np.ndarray) -> None:
-        """Copies [n] by warps of blocks read tensor maps of `width` bytes in global memory."""
+    def maps(self, instruction: int, read: Stretches) -> None:
+        """Copies in bulk read tensor maps in global memory."""
 
-    def async_store(
-        self,
-        instruction: int,
-        rows: np.ndarray,
-        start: np.ndarray,
-        width: int,
-        warps: np.ndarray,
-        columns: np.ndarray,
-        updates: bool,
-    ) -> None:
-        """As `bulk_store`, of lanes that store `width` bytes each, or change them atomically."""
+    def async_store(self, instruction: int, written: Stretches, columns: np.ndarray, updates: bool) -> None:
+        """As `bulk_store`, of lanes that store some bytes each, or change them atomically."""
 
     def read_operands(
-        self, instruction: int, stretches: Callable[[], tuple[np.ndarray, ...]], mask: Mask, commits: bool
+        self, instruction: int, read: Callable[[], Stretches], mask: Mask, commits: bool
     ) -> None:
-        """Warpgroups begin a product. stretches: gives the (rows, start, length, warps) [n] of what they read
-        in shared memory. commits: it, and those before it, are a group.
+        """Warpgroups begin a product. read: gives what they read in shared memory. commits: it, and those
+        before it, are a group.
         """
 
     def wait_for_products(self, mask: Mask, left: int) -> None:

@@ -20,6 +20,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from memsim.access import Stretches
 from memsim.arch.units import WARP
 from memsim.isa.program import GLOBAL, Program
 from memsim.order.global_order import accesses_by
@@ -179,11 +180,9 @@ class UnfinishedCopies(OrderListener):
             self.found.setdefault(op, example).count += count
         self._groups = CopyGroups()
 
-    def bulk_load(
-        self, instruction: int, rows: np.ndarray, start: np.ndarray, length: np.ndarray, warps: np.ndarray
-    ) -> None:
+    def bulk_load(self, instruction: int, read: Stretches) -> None:
         if instruction in self._ops:
-            for place in zip(rows.tolist(), warps.tolist()):
+            for place in zip(read.rows.tolist(), read.warps.tolist()):
                 self._groups.begin(place, instruction)
 
     def commit(self, mask: Mask) -> None:

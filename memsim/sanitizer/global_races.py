@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import Chunk, Site
+from memsim.access import Chunk, Site, Stretches
 from memsim.arch.units import WARP
 from memsim.instruction import Instruction
 from memsim.isa.memory_access import bytes_of_piece
@@ -92,23 +92,14 @@ class GlobalRaces(BlockOrderListener):
         if self._left >= 0 and self._is_followed(site) and self._has_left(len(lanes.lanes)):
             self._lanes(site, address, *np.divmod(lanes.lanes, chunk.threads), chunk)
 
-    def bulk_global(
-        self,
-        instruction: int,
-        access: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        rows: np.ndarray,
-        warps: np.ndarray,
-    ) -> None:
-        first = start // self.unit
-        counts = -(-(start + length) // self.unit) - first
-        if self._left < 0 or not self._followed or not self._has_left(int(counts.sum())):
+    def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
+        if self._left < 0 or not self._followed:
             return
-        whose = np.repeat(np.arange(len(start)), counts)
-        cells = first[whose] + np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)
-        blocks, rows, warps = self._threads.blocks[rows][whose], rows[whose], warps[whose]
-        who = accesses_by(blocks, self._barriers[rows, 0], warps * WARP)
+        whose, cells = made.units(self.unit)
+        if not self._has_left(len(cells)):
+            return
+        rows, warps = made.rows[whose], made.warps[whose]
+        who = accesses_by(self._threads.blocks[rows], self._barriers[rows, 0], warps * WARP)
         verb, age = operation("global", access).verb, self._bulk.new_age()
         for buffer, marks, lanes in self._by_array(cells, rows, who, self._order.ages[rows]):
             mine = self._compare(buffer, marks, instruction, verb, verb == "update", lanes)
@@ -126,16 +117,8 @@ class GlobalRaces(BlockOrderListener):
                 own = (lanes.rows == row) & (lanes.warps == warp)
                 self._bulk.begin((row, warp), Write(mine, lanes.cells[own], age))
 
-    def bulk_store(
-        self,
-        instruction: int,
-        rows: np.ndarray,
-        start: np.ndarray,
-        length: np.ndarray,
-        warps: np.ndarray,
-        columns: np.ndarray,
-    ) -> None:
-        self._bulk_reads.complete_at(instruction, rows, columns, self._threads.peers)
+    def bulk_store(self, instruction: int, written: Stretches, columns: np.ndarray) -> None:
+        self._bulk_reads.complete_at(instruction, written.rows, columns, self._threads.peers)
 
     def _ask_for_proxy_fences(
         self, buffer: Buffer, marks: Sequence[Cells], op: int, lanes: CellLanes

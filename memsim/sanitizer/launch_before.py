@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.access import Chunk, Site
+from memsim.access import Chunk, Site, Stretches
 from memsim.arch.units import WARP
 from memsim.isa.program import GLOBAL, Program
 from memsim.model.operations import operation
@@ -110,18 +110,10 @@ class LaunchBefore(OrderListener):
             verb = operation(GLOBAL, site.access).verb
             self._lanes(site.index // 8, verb, address, rows, columns, chunk.first[rows, 0] + columns)
 
-    def bulk_global(
-        self,
-        instruction: int,
-        access: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        rows: np.ndarray,
-        warps: np.ndarray,
-    ) -> None:
+    def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         if self.is_used:
-            nobody = np.full(len(rows), -1)
-            self._lanes(instruction, operation(GLOBAL, access).verb, start, rows, warps * WARP, nobody)
+            verb, nobody = operation(GLOBAL, access).verb, np.full(len(made), -1)
+            self._lanes(instruction, verb, made.start, made.rows, made.warps * WARP, nobody)
 
     def _lanes(
         self,

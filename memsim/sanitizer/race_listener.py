@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memsim.access import Site
+from memsim.access import Site, Stretches
 from memsim.arch.units import WARP
 from memsim.isa.executable import Executable
 from memsim.isa.memory_access import bytes_of_piece
@@ -260,6 +260,16 @@ class RaceListener(ClockListener):
         first = races.classes.first[of] == rows
         return (of[first], *(column[first] for column in columns))
 
+    def _stretches(self, made: Stretches, columns: np.ndarray | None = None) -> tuple[Stretches, np.ndarray]:
+        """The same of stretches and, of each, the mbarrier where it completes; from the first byte of the
+        kernel's shared memory.
+        """
+        columns = np.zeros_like(made.rows) if columns is None else columns
+        rows, start, *more, columns = self._of_classes(
+            made.rows, made.start, made.length, made.warps, columns
+        )
+        return Stretches(rows, start - self._base, *more), columns
+
     def arrive(self, rows: np.ndarray, warps: np.ndarray, blocks: np.ndarray, columns: np.ndarray) -> None:
         far = blocks - rows
         of, warps, far, columns = self._of_classes(rows, warps, far, columns)
@@ -303,35 +313,16 @@ class RaceListener(ClockListener):
         assert self._lifetimes is not None
         return self._lifetimes
 
-    def bulk_store(
-        self,
-        instruction: int,
-        rows: np.ndarray,
-        start: np.ndarray,
-        length: np.ndarray,
-        warps: np.ndarray,
-        columns: np.ndarray,
-    ) -> None:
-        self._copied(instruction, rows, columns)
-        rows, start, length, warps, columns = self._of_classes(rows, start, length, warps, columns)
-        agents = self._copies(columns)
-        self._races.bulk_access(WRITES, instruction, rows, start - self._base, length, warps, agents)
+    def bulk_store(self, instruction: int, written: Stretches, columns: np.ndarray) -> None:
+        self._copied(instruction, written.rows, columns)
+        of_classes, columns = self._stretches(written, columns)
+        self._races.bulk_access(WRITES, instruction, of_classes, self._copies(columns))
 
-    def async_store(
-        self,
-        instruction: int,
-        rows: np.ndarray,
-        start: np.ndarray,
-        width: int,
-        warps: np.ndarray,
-        columns: np.ndarray,
-        updates: bool,
-    ) -> None:
-        self._copied(instruction, rows, columns)
-        rows, start, warps, columns = self._of_classes(rows, start, warps, columns)
-        way, length, agents = UPDATES if updates else WRITES, np.full(len(rows), width), self._copies(columns)
-        access = self._races.bulk_access
-        access(way, instruction, rows, start - self._base, length, warps, agents, proxy=False)
+    def async_store(self, instruction: int, written: Stretches, columns: np.ndarray, updates: bool) -> None:
+        self._copied(instruction, written.rows, columns)
+        of_classes, columns = self._stretches(written, columns)
+        way, agents = UPDATES if updates else WRITES, self._copies(columns)
+        self._races.bulk_access(way, instruction, of_classes, agents, proxy=False)
 
     def _copied(self, instruction: int, rows: np.ndarray, columns: np.ndarray) -> None:
         """Asynchronous operations write shared memory of blocks until mbarriers there say so."""
@@ -344,25 +335,22 @@ class RaceListener(ClockListener):
         each = {column: clocks.agent(("copies", column)) for column in np.unique(columns).tolist()}
         return np.array([each[column] for column in columns.tolist()], np.int64)
 
-    def bulk_load(
-        self, instruction: int, rows: np.ndarray, start: np.ndarray, length: np.ndarray, warps: np.ndarray
-    ) -> None:
+    def bulk_load(self, instruction: int, read: Stretches) -> None:
         self._clocks.use()
-        rows, start, length, warps = self._of_classes(rows, start, length, warps)
-        self._races.bulk_access(READS, instruction, rows, start - self._base, length, warps, COPIES + warps)
+        of_classes, _ = self._stretches(read)
+        self._races.bulk_access(READS, instruction, of_classes, COPIES + of_classes.warps)
 
     def read_operands(
-        self, instruction: int, stretches: Callable[[], tuple[np.ndarray, ...]], mask: Mask, commits: bool
+        self, instruction: int, read: Callable[[], Stretches], mask: Mask, commits: bool
     ) -> None:
         """A product is of a warpgroup: who waits for it waits for what all four warps read."""
         groups = self._products
         try:
-            rows, start, length, warps = self._of_classes(*stretches())
+            of_classes, _ = self._stretches(read())
         except Poisoned as unknown:
             self.unknown.add((instruction, unknown.poison.story()))
         else:
-            agents = groups[warps // GROUP]
-            self._races.bulk_access(READS, instruction, rows, start - self._base, length, warps, agents)
+            self._races.bulk_access(READS, instruction, of_classes, groups[of_classes.warps // GROUP])
         if commits:
             self._clocks.commit(*self._warps(mask), PRODUCTS)
 

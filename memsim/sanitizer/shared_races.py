@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from memsim.access import Stretches
 from memsim.arch.units import WARP, WORD
 from memsim.order.warp_clocks import COPIES, OTHERS
 from memsim.order.word_marks import LaneOrder
@@ -205,25 +206,18 @@ class SharedRaces:
         self,
         way: str,
         instruction: int,
-        rows: np.ndarray,
-        start: np.ndarray,
-        length: np.ndarray,
-        warps: np.ndarray,
+        made: Stretches,
         agents: np.ndarray,
         proxy: bool = True,
     ) -> None:
-        """Asynchronous operations [n] access bytes of classes `rows`: agents [n], issued by warps, -1 for
-        those of other blocks. proxy: by the async proxy, as copies in bulk and products do.
+        """Asynchronous operations [n] access bytes, whose rows are classes: agents [n]. proxy: by the async
+        proxy, as copies in bulk and products do.
         """
-        counts = -(-length // self.unit)
-        whose = np.repeat(np.arange(len(rows)), counts)
-        places = (
-            start[whose] + (np.arange(len(whose)) - np.repeat(np.cumsum(counts) - counts, counts)) * self.unit
-        )
-        holders = np.where(warps < 0, self.clocks.foreign, warps)[whose]
+        whose, units = made.units(self.unit)
+        holders = np.where(made.warps < 0, self.clocks.foreign, made.warps)[whose]
         copies = np.where(agents >= OTHERS, agents - OTHERS + AGENTS, COPIED | (agents - COPIES) * WARP)
-        threads = np.maximum(warps, 0)[whose] * WARP
-        columns = [rows[whose], places, copies[whose], holders, agents[whose], threads]
+        threads = np.maximum(made.warps, 0)[whose] * WARP
+        columns = [made.rows[whose], units * self.unit, copies[whose], holders, agents[whose], threads]
         mode = _PROXY if proxy else _ASYNC
         self._put(way, instruction, self._expand(self.unit, columns, None), mode, self.unit)
 

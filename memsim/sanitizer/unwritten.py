@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.access import Chunk, Site
+from memsim.access import Chunk, Site, Stretches
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import bytes_of_piece
@@ -95,26 +95,18 @@ class UnwrittenMemory(OrderListener):
         if self._is_followed(site, chunk):
             self._lanes(site, *np.divmod(lanes.lanes, chunk.threads), address, chunk)
 
-    def bulk_global(
-        self,
-        instruction: int,
-        access: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        rows: np.ndarray,
-        warps: np.ndarray,
-    ) -> None:
+    def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         verb = operation(GLOBAL, access).verb
         for buffer, written in self._arrays or ():
-            first = start - buffer.start
+            first = made.start - buffer.start
             for at in np.flatnonzero((first >= 0) & (first < buffer.end - buffer.start)).tolist():
-                units = slice(first[at] // self.unit, (first[at] + length[at]) // self.unit)
+                units = slice(first[at] // self.unit, (first[at] + made.length[at]) // self.unit)
                 never = self._but_padding(~written[units])
                 if verb != "store" and never.any():
                     name = short_name(buffer.name)
                     key = NeverWritten(instruction, GLOBAL, name, not bool(never.all()))
                     place = int(units.start + never.argmax()) * self.unit
-                    block = int(self._blocks[rows[at]])
+                    block = int(self._blocks[made.rows[at]])
                     self.found.setdefault(key, Example(block, -1, -1, place, 0)).count += 1
                 if verb != "load":
                     written[units] = True

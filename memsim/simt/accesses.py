@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, SiteAccess
+from memsim.access import AccessSide, SiteAccess, Stretches
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.isa.machine_protocol import NotesLoads
@@ -270,50 +271,40 @@ class Accesses(Lanes):
         others = both(self.spinning.get(op.index, False), invert(active))
         self.spinning[op.index] = either(others, both(active, invert(done)))
 
-    def stretches(
-        self,
-        op: Op,
-        access: str,
-        space: str,
-        start: np.ndarray,
-        length: np.ndarray,
-        block: np.ndarray,
-        warp: np.ndarray,
-    ) -> None:
-        """Warps [m] of blocks [m] copy `length` bytes [m] from `start` on: check and report it.
+    def stretches(self, op: Op, access: str, space: str, made: Stretches) -> None:
+        """Warps copy stretches of bytes: check and report it.
 
         Raises:
             MemsimError: a copy outside of every array.
         """
-        some = length > 0
-        start, length, block, warp = start[some], length[some], block[some], warp[some]
+        made = made[made.length > 0]
+        start, ends_at = made.start, made.start + made.length
         buffers = self.memory.layouts[space]
-        lowest, highest = int(start.min(initial=1 << 62)), int((start + length).max(initial=0))
         names: frozenset[str] = frozenset()
-        if len(start):
-            found = buffers.find(lowest, highest)
+        if len(made):
+            found = buffers.find(int(start.min()), int(ends_at.max()))
             owners = buffers.owners(start, 1)
             ends = np.array([buffer.end for buffer in buffers.buffers], np.int64)
-            wrong = (owners < 0) | (start + length > ends[owners])
+            wrong = (owners < 0) | (ends_at > ends[owners])
             if found is None and space == "global" and wrong.any():
-                raise self._stray_copy(op, int(start[wrong][0]), int(length[wrong][0]), int(block[wrong][0]))
+                raise self._stray_copy(op, made[wrong])
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
         site = self.sites.site(op, access, space, STRETCH)
         self.listener.access(SiteAccess(site, 0, self.mask, False, names))
         if space == "shared" and access == "bulk_load":
-            self.order.bulk_load(op.index, block, start, length, warp)
+            self.order.bulk_load(op.index, made)
         base = SHARED_BASE if space == "shared" else 0
-        self.listener.stretches(site, names, start - base, length, block, warp)
+        self.listener.stretches(site, names, replace(made, start=start - base))
 
-    def _stray_copy(self, op: Op, start: int, length: int, block: int) -> KernelFault:
-        """The error for a copy outside of every array in global memory, whose first such bytes these are."""
-        where, _ = self.bounds.where(op, "global", start)
+    def _stray_copy(self, op: Op, wrong: Stretches) -> KernelFault:
+        """The error for a copy outside of every array in global memory: the first of these bytes."""
+        where, _ = self.bounds.where(op, "global", int(wrong.start[0]))
         where = where.rstrip(",")
         return KernelFault(
             f"out-of-bounds {op.name}: it copies from or to memory outside of every array{where}",
             "address",
-            WrongLanes(op, int(self.blocks[block]), -1, 1, "global", length, where),
+            WrongLanes(op, int(self.blocks[wrong.rows[0]]), -1, 1, "global", int(wrong.length[0]), where),
         )
 
     def issued(self, op: Op, lanes: int) -> None:
@@ -322,30 +313,25 @@ class Accesses(Lanes):
             self.listener.issued(site, lanes)
 
     def operands(
-        self,
-        op: Op,
-        width: int,
-        active: Mask,
-        stretches: Callable[[], tuple[np.ndarray, ...]],
-        commits: bool,
+        self, op: Op, width: int, active: Mask, read: Callable[[], Stretches], commits: bool
     ) -> None:
         """Four warps together read the operands of a matrix product: `width` bytes for each lane of the first
-        one. stretches, commits: as of `OrderListener.read_operands`.
+        one. read, commits: as of `OrderListener.read_operands`.
 
         Their addresses do not affect any count; they say which arrays the product reads.
         """
         site = self.sites.site(op, "wgmma", "shared", width)
         first = from_bools((np.arange(self.threads) // WARP % 4 == 0)[None, :])
-        arrays = frozenset[str]() if active is False else self._read_by(op, stretches)
+        arrays = frozenset[str]() if active is False else self._read_by(op, read)
         self.listener.access(SiteAccess(site, 0, self.mask, both(active, first), arrays))
         if active is not False:
-            self.order.read_operands(op.index, stretches, active, commits)
+            self.order.read_operands(op.index, read, active, commits)
 
-    def _read_by(self, op: Op, stretches: Callable[[], tuple[np.ndarray, ...]]) -> frozenset[str]:
+    def _read_by(self, op: Op, read: Callable[[], Stretches]) -> frozenset[str]:
         """The shared arrays of a product's operands where it is executed first; none if that is not known."""
         if op.index not in self.operands_of:
             try:
-                _, start, *_ = stretches()
+                start = read().start
             except Poisoned:
                 return frozenset()
             layout = self.memory.layouts["shared"]

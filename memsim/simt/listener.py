@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from memsim.access import Chunk, Site, SiteAccess
+from memsim.access import Chunk, Site, SiteAccess, Stretches
 from memsim.isa.program import Op
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison
@@ -56,16 +56,8 @@ class Listener(Protocol):
     ) -> None:
         """`site` was executed by `warps` warps; `lanes` accessed `address` (bytes) [n]."""
 
-    def stretches(
-        self,
-        site: Site,
-        arrays: frozenset[str],
-        start: np.ndarray,
-        length: np.ndarray,
-        block: np.ndarray,
-        warp: np.ndarray,
-    ) -> None:
-        """Warps [m] of blocks [m] of the chunk copy `length` bytes from `start` on [m]."""
+    def stretches(self, site: Site, arrays: frozenset[str], made: Stretches) -> None:
+        """Warps copy stretches of bytes."""
 
     def issued(self, site: Site, lanes: int) -> None:
         """So many lanes executed a copy by TMA."""

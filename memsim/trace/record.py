@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import PERIOD, Chunk, LaneRequests, Requests, Site, SiteAccess, SiteRequests
+from memsim.access import PERIOD, Chunk, LaneRequests, Requests, Site, SiteAccess, SiteRequests, Stretches
 from memsim.arch.texel_places import NUMBERS
 from memsim.arch.units import WARP
 from memsim.state.parts import Mask
@@ -188,17 +188,9 @@ class Recorder:
         record.unresolved_requests += requests
         record.unresolved = record.unresolved or why
 
-    def stretches(
-        self,
-        site: Site,
-        arrays: frozenset[str],
-        start: np.ndarray,
-        length: np.ndarray,
-        block: np.ndarray,
-        warp: np.ndarray,
-    ) -> None:
-        """Count stretches of bytes [m] that TMA copies, as requests of up to 512 bytes."""
-        record = self.record(site)
+    def stretches(self, site: Site, arrays: frozenset[str], made: Stretches) -> None:
+        """Count stretches of bytes that TMA copies, as requests of up to 512 bytes."""
+        record, start, length = self.record(site), made.start, made.length
         record.arrays |= arrays
         if site.space == "global":
             self.marks.stretches(site.access, start, length)
@@ -211,7 +203,7 @@ class Recorder:
             begins = np.arange(low // PERIOD * PERIOD, high, PIECE)
             addresses = begins[:, None] + np.arange(0, PIECE, PIECE // WARP)
             active = (addresses >= low) & (addresses < high)
-            whose = np.full(len(begins), self.blocks[block[i]]), np.full(len(begins), warp[i])
+            whose = np.full(len(begins), self.blocks[made.rows[i]]), np.full(len(begins), made.warps[i])
             requests = SiteRequests(addresses, active, None, *whose)
             tally = self.count_rows(record, requests, np.full(len(begins), count))
             record.requests += tally.requests

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.access import Stretches
 from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import Issue, between, cut, dimensions, multicast, targets, wide
 from memsim.isa.mbarrier import MbarrierLanes
@@ -123,8 +124,9 @@ class Told:
         self.stretched: list[tuple[int, int, int, int]] = []
         self.lost: list[str] = []
 
-    def stretches(self, op: Any, access: str, space: str, *told: np.ndarray) -> None:
-        self.stretched += zip(*(column.tolist() for column in told))
+    def stretches(self, op: Any, access: str, space: str, made: Stretches) -> None:
+        columns = made.start, made.length, made.rows, made.warps
+        self.stretched += zip(*(column.tolist() for column in columns))
 
     def lose(self, op: Any, access: str, space: str, width: int, poison: Any, active: Any) -> None:
         self.lost.append(f"{access} {space} {width}: {poison.reason}")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memsim.access import AccessSide, Chunk, Site, SiteAccess, SiteRequests
+from memsim.access import AccessSide, Chunk, Site, SiteAccess, SiteRequests, Stretches
 from memsim.arch import SM_90
 from memsim.instruction import Instruction
 from memsim.model.alike import SameCost
@@ -127,7 +127,7 @@ def test_stretches_are_requests_of_512_bytes_and_their_rest() -> None:
     found = recorder()
     start, length = np.array([16, 1024 + 16, 64]), np.array([528, 528, 32])
     block, warp = np.array([1, 2, 2]), np.array([1, 0, 0])
-    found.stretches(LOAD, frozenset({"a"}), start, length, block, warp)
+    found.stretches(LOAD, frozenset({"a"}), Stretches(block, start, length, warp))
     found.issued(LOAD, 3)
     columns = found.columns()[1]
     # sorted by place and length; a request covers 32 pieces of 16 bytes from the start of a line on
