@@ -14,7 +14,8 @@ from mkdocs.structure.files import File, Files
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from memsim.play.gallery import HERE, static_page
+from docs.gallery import static_page
+from memsim.play.gallery import HERE
 
 FILES = Path(__file__).parents[1] / "build" / "playground"
 WORKER = HERE / "worker.js"

@@ -29,7 +29,7 @@ from lab.probe.patterns import make_patterns, side_by_side
 from memsim.errors import MemsimError
 from memsim.validate.device import Device, load_cupy, now, this_device
 from memsim.validate.profiler import LaunchCounter, Profiler, Progress, answer, find_profiler, run_under_ncu
-from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, access_of, never_runs
+from memsim.validate.profiles import SOURCE_METRICS, CodeProfile, access_of
 
 PROGRAM = "lab.probe.run_probe"
 PATTERNS = 256  # per launch
@@ -184,6 +184,11 @@ def _probed(tables: Tables, runs: list[list[CodeProfile]]) -> Probed:
                 if metric in measured.counters:
                     counters[launch, column] = measured.counters[metric].value
     return Probed(*tables, figures, counters)
+
+
+def never_runs(sass: str) -> bool:
+    """`@!PT LDS RZ, [RZ]`, which ptxas inserts between other instructions; PT is always true."""
+    return sass.startswith("@!PT ")
 
 
 def _figures(measured: CodeProfile) -> np.ndarray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.arch import SM_90
 from memsim.argument_types import ArrayArg
+from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.launch import Launch
@@ -28,9 +29,9 @@ from memsim.least_work import (
     tag_lookups,
 )
 from memsim.model.pipes import pipe_use
-from memsim.validate.device import now
-from memsim.validate.live import NotMeasured, count
-from memsim.validate.profiler import Progress
+from memsim.validate.device import Device, now, this_device
+from memsim.validate.live import run_jobs
+from memsim.validate.profiler import LaunchCounter, Progress, find_profiler
 from memsim.validate.profiles import CodeProfile
 
 BYTES = 1 << 18
@@ -81,6 +82,34 @@ class LaunchBatch(NamedTuple):
 
     metrics: tuple[str, ...]
     launches: list[Measured]
+
+
+class NotMeasured(MemsimError):
+    """The profiler or the program ended with the launch of that number, counted from 0."""
+
+    def __init__(self, error: MemsimError, number: int) -> None:
+        super().__init__(error.message, hint=error.hint)
+        self.number = number
+
+
+def count(
+    jobs: Sequence[Job], metrics: Sequence[str], progress: Progress = None
+) -> tuple[Device, str, list[CodeProfile]]:
+    """Run jobs and collect `metrics` of each; also returns the GPU and the version of ncu.
+
+    Raises:
+        NotMeasured: after some of the launches, or before the first.
+        MemsimError: otherwise as `measure`.
+    """
+    device, profiler = this_device(), find_profiler()
+    counter = LaunchCounter(len(jobs), progress)
+    try:
+        _, found = run_jobs(profiler, jobs, ("--metrics", ",".join(metrics)), counter, metrics)
+    except MemsimError as error:
+        if counter.done < len(jobs):
+            raise NotMeasured(error, counter.done) from error
+        raise
+    return device, profiler.version, found
 
 
 def run_rates(progress: Progress = None) -> Iterator[RateRecording]:

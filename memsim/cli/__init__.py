@@ -32,7 +32,7 @@ BEFORE_COLLECTION = 50_000
 
 
 #: Verbs whose answers may be given again (`memsim.cli.answered`).
-REPEATED = frozenset(("analyze", "suggest", "time", "sanitize"))
+REPEATED = frozenset(("analyze", "suggest", "time", "sanitize", "check"))
 
 
 class Interrupted(Exception):

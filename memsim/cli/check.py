@@ -1,16 +1,44 @@
-"""`memsim check`: whether the kernels of a project keep within their budgets."""
+"""`memsim check`: whether the kernels of a project keep within their budgets.
+
+The project is read, its targets are analyzed and judged, and all is said.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from itertools import compress
+from pathlib import Path, PurePath
 
 import click
 
-from memsim.cli.options import file_option, format_option, open_cache, project_options
+from memsim.cli.answered import may_be_given_again
+from memsim.cli.options import (
+    file_option,
+    format_option,
+    open_cache,
+    open_project,
+    path_here,
+    project_options,
+)
+from memsim.cli.output import echo_document, progress_bar, say
+from memsim.errors import MemsimError
+from memsim.files import write_text
+from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
+from memsim.job import Job
+from memsim.kernels import Spec, catalog
+from memsim.targets.cache import is_known_before
+from memsim.targets.program_target import ProgramTarget
+from memsim.targets.project_check import check_project
+from memsim.targets.revision import locator, project_against, repository_root
+from memsim.views.check.findings import Locate, with_lanes, write_outcome
 
 #: Those of `memsim.views.check.check_formats`.
 FORMATS = ("github", "sarif", "junit", "json", "markdown")
+TEXT = "text"
+SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job
 
 
 @click.command()
@@ -46,31 +74,117 @@ def check(
     """
     if output is not None and form == "text":
         raise click.UsageError("--output needs --format", ctx)
-    cache = open_cache(no_cache)
-    if cache is None or form != "text" or against is not None:
-        from memsim.cli.check_anew import check_anew
-
-        ctx.exit(check_anew(target, config, cache, jobs, form, output, against)[0].exit_code)
-    ctx.exit(_as_text(target, config, cache, jobs))
+    ctx.exit(_checked(target, config, open_cache(no_cache), jobs, form, output, against).exit_code)
 
 
-def _as_text(patterns: tuple[str, ...], config: Path | None, cache: Path, jobs: int | None) -> int:
-    """The exit code; a check that passed and of which nothing has changed says so once more."""
-    from memsim.reads import watching
-    from memsim.store import Store
-    from memsim.targets import kept_answers
-    from memsim.views.plain import write_passed
+def _checked(
+    patterns: Sequence[str],
+    config: Path | None,
+    cache: Path | None,
+    jobs: int | None,
+    form: str,
+    output: Path | None,
+    against: str | None,
+) -> Outcome:
+    """The outcome for the targets that the patterns name, which is printed, or written to `output`."""
+    here = folder = Path.cwd()
+    targets: tuple[Job, ...] = ()
+    programs: tuple[ProgramTarget, ...] = ()
+    try:
+        project = open_project(config)
+        if against is not None:
+            project = project_against(project, against)
+        folder, targets, programs = project.folder, project.targets, project.programs
+        with progress_bar("memsim check") as report:
+            chosen = project.chosen(patterns)
+            outcome = with_lanes(check_project(project, chosen, cache, jobs, report))
+        is_all_read = all(isinstance(one, Job) and is_known_before(one, cache) for one in chosen)
+        if is_all_read and outcome.is_clean and form == TEXT and against is None:
+            may_be_given_again()
+    except MemsimError as error:  # whoever reads the format must see it too
+        outcome = Outcome((), (), (Problem("", error),))
 
-    store = Store(cache)
-    asked = kept_answers.question(store, "check", config, *patterns)
-    verdict = kept_answers.answer_to(store, asked)
-    if verdict is not None:
-        write_passed(verdict, sys.stdout)
-        return 0
-    from memsim.cli.check_anew import check_anew
+    for note in outcome.notes:
+        say(f"note: {note}", err=True)
+    in_repository = locator(targets, repository_root(folder))
+    if form == TEXT or output is not None:
+        explanation = _explanation(outcome, (*targets, *programs), folder)
+        write_outcome(outcome, locator(targets, here), sys.stdout, explanation)
+    comment = ""
+    if form == "markdown" or (form == "github" and os.environ.get(SUMMARY)):
+        comment = _writer("markdown")(outcome, in_repository) + _cure(outcome, targets, cache)
+    if form != TEXT:
+        _give(comment if form == "markdown" else _writer(form)(outcome, in_repository), output)
+    if form == "github" and comment:
+        _append(Path(os.environ[SUMMARY]), comment)
+    return outcome
 
-    with watching() as reads:
-        outcome, is_all_read = check_anew(patterns, config, cache, jobs)
-    if outcome.is_clean and not outcome.notes and is_all_read:
-        kept_answers.keep(store, asked, outcome.report, reads)
-    return outcome.exit_code
+
+def _explanation(outcome: Outcome, targets: Sequence[Job | ProgramTarget], folder: Path) -> str:
+    """The command that takes the first access apart that breaks a budget; "" if there is no such one."""
+    alone = (UNRESOLVED, VANISHED)  # of these there is no request to show
+    found = (finding for finding in outcome.findings if finding.breaks and finding.kind not in alone)
+    finding = next((finding for finding in found if finding.site.line > 0 and finding.site.op), None)
+    if finding is None:
+        return ""
+    is_meant = (
+        one.makes(finding.kernel) if isinstance(one, ProgramTarget) else one.name == finding.kernel
+        for one in targets
+    )
+    target = next(compress(targets, is_meant), None)
+    if target is None:
+        return ""
+    if isinstance(target, ProgramTarget):
+        if Path.cwd() != folder:
+            return ""
+        record = shlex.join(["memsim", "exec", "--record", "launches", "--", *target.words])
+        return f"{record}  # writes a launch.json of each, for memsim explain and suggest"
+    if isinstance(target.kernel, Spec):
+        words = [target.kernel.name, "--size", ",".join(map(str, target.size.values()))]
+    elif target.name not in catalog() and (here := path_here()) is not None and here.parent == folder:
+        words = [target.name]
+    else:
+        return ""
+    file, line = PurePath(finding.site.file).name, str(finding.site.line)
+    place = line if file == PurePath(target.kernel.file).name else f"{file}:{line}"
+    return shlex.join(["memsim", "explain", *words, "--line", place])
+
+
+def _cure(outcome: Outcome, targets: Sequence[Job], cache: Path | None) -> str:
+    """The change that `memsim suggest` proves for the first kernel whose bank conflicts break a budget."""
+    broken = {finding.kernel for finding in outcome.findings if finding.breaks and finding.site.conflicts}
+    job = next((one for one in targets if one.name in broken), None)
+    if job is None:
+        return ""
+    from memsim.analysis import analyze_trace
+    from memsim.suggest.suggestions import suggest
+    from memsim.targets.cache import trace_of
+    from memsim.views.suggest.terminal import as_comment
+
+    try:
+        found = suggest(analyze_trace(trace_of(job, cache, None, apart=True), job.arch), job)
+    except MemsimError:
+        return ""  # the check has said what is wrong
+    return f"\n\n{as_comment(job.name, found.taken)}" if found.taken is not None and found.pays else ""
+
+
+def _writer(form: str) -> Callable[[Outcome, Locate], str]:
+    """What writes a format; imported only when one is asked for."""
+    from memsim.views.check.check_formats import FORMATS
+
+    return FORMATS[form]
+
+
+def _give(text: str, output: Path | None) -> None:
+    if output is None:
+        echo_document(text)
+    else:
+        write_text(output, text + "\n", "it")
+
+
+def _append(path: Path, text: str) -> None:
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise MemsimError(f"cannot write the summary: {error.strerror}", file=str(path)) from None

@@ -161,11 +161,6 @@ class Outcome:
     of_programs: tuple[str, ...] = ()
 
     @property
-    def report(self) -> str:
-        """The verdict, and in front of it what is to be said of the coverage."""
-        return "\n".join([*(self.coverage.lines if self.coverage else ()), self.verdict])
-
-    @property
     def findings(self) -> tuple[Finding, ...]:
         """All findings, broken budgets first."""
         found = [finding for checked in self.checked for finding in checked.findings]

@@ -1,20 +1,15 @@
-"""Ten classic accesses, and a page of them that needs no server: they are answered before, and their cures.
-
-Other states are answered by Python in the browser where the site has it; where not, the page says the
-command, and its links carry the same state as those of `memsim play`.
-"""
+"""The page of the playground, and ten classic accesses on it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlencode
 
-import msgspec
 from msgspec import structs
 
-from memsim.play.question import Answer, Question, answer
+from memsim.play.question import Question
 
 HERE = Path(__file__).parent
 GALLERY: Mapping[str, Question] = {
@@ -35,39 +30,13 @@ GALLERY: Mapping[str, Question] = {
 }
 
 
-def page() -> str:
-    """The page of `memsim play`."""
-    return _with_data(None, None)
-
-
-def static_page(worker: str | None = None) -> str:
-    """A page of the gallery, in one file, which asks nobody but a worker of its own.
-
-    worker: where `worker.js` lies, beside the files that it loads; None where they are not on the site.
-    """
-    answers = {address(question): msgspec.to_builtins(found) for question, found in answers_of_gallery()}
-    script = (HERE / "page.js").read_text("utf-8")
-    return _with_data(answers, worker).replace(
-        '<script src="page.js"></script>', f"<script>\n{script}</script>"
-    )
-
-
-def answers_of_gallery() -> Iterator[tuple[Question, Answer]]:
-    """Each question of the gallery, and what its cures lead to, with their answers."""
-    for question in GALLERY.values():
-        found = answer(question)
-        yield question, found
-        for cure in found.cures:
-            cured = structs.replace(question, layout=cure.layout)
-            yield cured, answer(cured)
-
-
 def address(question: Question) -> str:
     """What stands after the # of a link to a state of the page."""
     return urlencode(structs.asdict(question), safe="*")  # as a browser writes it
 
 
-def _with_data(answers: Mapping[str, object] | None, worker: str | None) -> str:
+def page(answers: Mapping[str, object] | None = None, worker: str | None = None) -> str:
+    """The page of `memsim play`; with answers, by address, of one that asks no server but a worker."""
     gallery = {title: structs.asdict(question) for title, question in GALLERY.items()}
     parts = {"first": structs.asdict(Question()), "gallery": gallery, "answers": answers, "worker": worker}
     data = json.dumps(parts)

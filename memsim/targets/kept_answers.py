@@ -1,5 +1,4 @@
-"""Cache of answers: if nothing has changed since, a check passes again, and other verbs say what they said,
-without any computation.
+"""Cache of answers: if nothing has changed since, a verb says what it said, without any computation.
 
 An answer is stored with everything that was read (`memsim.reads`): the configuration, the baseline, sources
 and headers, compiled kernels, argument files, and the tools by size and time. The key has everything else:

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Protocol, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -99,23 +99,6 @@ def write_record(record: dict[str, Any], path: Path, replaces: bool = False) -> 
 def _check_schema(found: object, version: int, file: str | None) -> None:
     if found != version:
         raise MemsimError(f"a recording of schema {found!r}; this memsim reads schema {version}", file=file)
-
-
-class Dated(Protocol):
-    """A recording with its date."""
-
-    @property
-    def date(self) -> str: ...
-
-
-D = TypeVar("D", bound=Dated)
-
-
-def newest(
-    folder: Path, paths: Iterable[Path], load: Callable[[Path], D], gpu: str | None, what: str, command: str
-) -> D:
-    """The newest recording of `paths`; arguments and errors as of `on_gpu`."""
-    return max(map(load, on_gpu(folder, paths, gpu, what, command)), key=lambda recording: recording.date)
 
 
 def on_gpu(folder: Path, paths: Iterable[Path], gpu: str | None, what: str, command: str) -> list[Path]:

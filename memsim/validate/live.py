@@ -99,12 +99,12 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
     counter = LaunchCounter(len(jobs) * (1 + len(ONE_PASS)), progress)
 
     metrics = (*EVERYTHING, *OF_HOPPER) if any(map(_needs_hopper, machines)) else EVERYTHING
-    results, first = _run(profiler, jobs, (*SECTION, *_asked(metrics)), counter)
+    results, first = run_jobs(profiler, jobs, (*SECTION, *_asked(metrics)), counter)
     profiles = [[_aligned(*pair)] for pair in zip(machines, first, strict=True)]
     for accesses, metrics in ONE_PASS.items():
         users = [i for i, found in enumerate(first) if found.accesses & set(accesses)]
         if users:
-            _, more = _run(profiler, [jobs[i] for i in users], _asked(metrics), counter)
+            _, more = run_jobs(profiler, [jobs[i] for i in users], _asked(metrics), counter)
             for i, found in zip(users, more, strict=True):
                 profiles[i].append(found)
 
@@ -113,34 +113,6 @@ def measure(jobs: Sequence[Job], progress: Progress = None) -> list[CodeRecordin
         _recording(job, device, profiler, date, result, measured)
         for job, result, measured in zip(jobs, results, profiles, strict=True)
     ]
-
-
-class NotMeasured(MemsimError):
-    """The profiler or the program ended with the launch of that number, counted from 0."""
-
-    def __init__(self, error: MemsimError, number: int) -> None:
-        super().__init__(error.message, hint=error.hint)
-        self.number = number
-
-
-def count(
-    jobs: Sequence[Job], metrics: Sequence[str], progress: Progress = None
-) -> tuple[Device, str, list[CodeProfile]]:
-    """Run jobs and collect `metrics` of each; also returns the GPU and the version of ncu.
-
-    Raises:
-        NotMeasured: after some of the launches, or before the first.
-        MemsimError: otherwise as `measure`.
-    """
-    device, profiler = this_device(), find_profiler()
-    counter = LaunchCounter(len(jobs), progress)
-    try:
-        _, found = _run(profiler, jobs, _asked(metrics), counter, metrics)
-    except MemsimError as error:
-        if counter.done < len(jobs):
-            raise NotMeasured(error, counter.done) from error
-        raise
-    return device, profiler.version, found
 
 
 def _needs_hopper(machine: MachineKernel) -> bool:
@@ -154,14 +126,17 @@ def _aligned(machine: MachineKernel, found: CodeProfile) -> CodeProfile:
     return profile
 
 
-def _run(
+def run_jobs(
     profiler: Profiler,
     jobs: Sequence[Job],
     what: Sequence[str],
     counter: LaunchCounter,
     also: Sequence[str] = (),
 ) -> tuple[list[dict[str, Any] | None], list[CodeProfile]]:
-    """One run of the profiler over `jobs`: the program's output for each, and ncu's measurements."""
+    """One run of the profiler over `jobs`: the program's output for each, and ncu's measurements.
+
+    what: options that say what is collected. also: counters that are read, too.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         steps = [asdict(_step(job, number, folder)) for number, job in enumerate(jobs)]

@@ -206,8 +206,3 @@ def access_of(sass: str) -> str | None:
     """The kind of access, such as "shared load"; None if it is not a memory access."""
     name = opcode(sass).partition(".")[0]
     return None if name == "LDC" and not INDEXED.search(sass) else ACCESSES.get(name)
-
-
-def never_runs(sass: str) -> bool:
-    """`@!PT LDS RZ, [RZ]`, which ptxas inserts between other instructions; PT is always true."""
-    return sass.startswith("@!PT ")

@@ -131,19 +131,6 @@ def plain_console(stream: TextIO, **options: Any) -> Console:
     return made
 
 
-def write_passed(report: str, stream: TextIO) -> None:
-    """Prints the lines of a report of a check that passed; the last one, the verdict, in green where somebody
-    is watching.
-    """
-    *lines, verdict = (wrapped(plain_line(line), columns_of(stream)) for line in report.split("\n"))
-    for line in lines:
-        stream.write(f"{line}\n")
-    if not may_have_colours(stream):
-        stream.write(f"{verdict}\n")
-        return
-    plain_console(stream).print(verdict, style="bold green", soft_wrap=True)
-
-
 LONGEST_CODE = 80
 
 

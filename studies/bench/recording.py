@@ -19,7 +19,7 @@ from memsim.validate.device import (
     Text,
     check_record,
     free_path,
-    newest,
+    on_gpu,
     read_record,
     write_record,
 )
@@ -156,7 +156,8 @@ def newest_bench(folder: Path, gpu: str | None = None, within: str = "") -> Benc
         MemsimError: there is none; then the error says on which GPUs there are.
     """
     command = "python -m studies.bench --live --record"
-    return newest(folder, bench_paths(folder, within), load_bench, gpu, "of the bench", command)
+    paths = on_gpu(folder, bench_paths(folder, within), gpu, "of the bench", command)
+    return max(map(load_bench, paths), key=lambda recording: recording.date)
 
 
 def newest_of_each_gpu(folder: Path, within: str = "") -> list[BenchRecording]:

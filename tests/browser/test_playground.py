@@ -17,9 +17,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 import memsim
+from docs.gallery import static_page
 from docs.playground import FILES
 from memsim.cli import main
-from memsim.play.gallery import HERE, static_page
+from memsim.play.gallery import HERE
 from memsim.play.replies import NARROW, reply
 from memsim.play.server import server
 from tests.browser.conftest import Page

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from memsim.cli import check_anew
+from memsim.cli import check, cli, run
 from memsim.reads import Reads, note_content, watching
-from tests.cli.conftest import Run
+from tests.cli.conftest import Done, Run
 from tests.cli.test_imports import imported
 
 SOURCE = """\
@@ -38,12 +40,25 @@ OK: 1 kernel, 1 check passed
 
 
 @pytest.fixture
+def memsim(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs a command line as that of this process."""
+
+    def ask(command: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["memsim", *shlex.split(command)])
+        code = run(cli, None, "memsim")
+        said = capsys.readouterr()
+        return Done(code, said.out, said.err)
+
+    return ask
+
+
+@pytest.fixture
 def worked_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """The checks that were worked out, in a project of the test's own."""
     done: list[object] = []
-    real = check_anew.check_project
+    real = check.check_project
     monkeypatch.setattr(
-        check_anew,
+        check,
         "check_project",
         lambda *given: done.append(given) or real(*given),  # type: ignore[func-returns-value]
     )

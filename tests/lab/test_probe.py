@@ -18,7 +18,7 @@ from lab.probe import run_probe as measure
 from lab.probe.instructions import ACTIVE_BIT, EMPTY, FILE, HARNESS_LINE, INSTRUCTIONS, program
 from lab.probe.judge_probe import judge_probe
 from lab.probe.patterns import ROOM, make_patterns, side_by_side
-from lab.probe.run_probe import METRICS, ProbeRecording, run_probe
+from lab.probe.run_probe import METRICS, ProbeRecording, never_runs, run_probe
 from memsim.errors import MemsimError
 from memsim.validate import profiler as ncu
 from memsim.validate.device import Device
@@ -222,3 +222,7 @@ def test_an_older_chip_is_probed_with_what_it_has(
 @pytest.mark.gpu
 def test_on_a_gpu() -> None:
     assert all(held.holds for held in judge_probe(run_probe()))
+
+
+def test_what_ptxas_inserts_never_runs() -> None:
+    assert never_runs("@!PT LDS RZ, [RZ]") and not never_runs("@!P0 LDS R0, [R1]")

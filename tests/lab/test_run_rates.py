@@ -18,6 +18,7 @@ from lab.rates.run_rates import (
     OF_STREAMS,
     LaunchBatch,
     Measured,
+    NotMeasured,
     Progress,
     run_rates,
 )
@@ -25,7 +26,6 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.validate.device import Device
-from memsim.validate.live import NotMeasured
 from memsim.validate.profiles import CodeProfile, Counted
 
 DEVICE = Device("NVIDIA H200", "9.0", "580", "13.0", "14.2.0")

@@ -9,7 +9,8 @@ from urllib.parse import parse_qsl
 import msgspec
 import pytest
 
-from memsim.play.gallery import GALLERY, address, static_page
+from docs.gallery import static_page
+from memsim.play.gallery import GALLERY, address
 from memsim.play.in_browser import reply_to_page
 from memsim.play.question import Question, answer
 from memsim.play.replies import reply

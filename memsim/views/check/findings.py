@@ -18,7 +18,6 @@ from memsim.guard import outcome
 from memsim.guard.budget import EVERY_COUNT
 from memsim.guard.outcome import Finding, Outcome, QuantityChange
 from memsim.views.labels import access, amount, count, dim3, lane_names
-from memsim.views.plain import write_passed
 from memsim.views.screen import Column, Row, Screen
 
 if TYPE_CHECKING:
@@ -213,9 +212,6 @@ INDENT = "  "
 
 def write_outcome(outcome: Outcome, locate: Locate, stream: TextIO, explanation: str = "") -> None:
     """Prints the report on `stream`; `explanation`: the command that shows more of what failed."""
-    if outcome.is_clean:
-        write_passed(outcome.report, stream)
-        return
     screen = Screen(stream)
     for problem in outcome.problems:
         who = f"{problem.kernel}: " if problem.kernel else ""
