@@ -1,4 +1,4 @@
-"""The playground's page as the site has it, without a server: its examples, and their cures, are answered before.
+"""The playground's page as the site has it, without a server: its examples and their cures are answered.
 
 Other states are answered by Python in the browser where the site has it; where not, the page says the
 command, and its links carry the same state as those of `memsim play`.

@@ -172,6 +172,12 @@ def launch_said(ctx: click.Context) -> dict[str, Any]:
     return found
 
 
+def texts_said(ctx: click.Context) -> dict[str, Any]:
+    """As `launch_said`, of options that are read as texts; those that may be repeated come last."""
+    said = launch_said(ctx)
+    return {key: said[key] for key in sorted(said, key=("args", "options").__contains__)}
+
+
 def spell(ctx: click.Context, key: str) -> str:
     """How the user writes, or wrote, a key of `launch_said`."""
     names = [*_given(ctx), *KEYS]

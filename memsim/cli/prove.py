@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from memsim.cli.launch_options import LAUNCH, launch_option
+from memsim.cli.launch_options import LAUNCH, launch_option, texts_said
 from memsim.cli.options import JSON, UNTRUSTED, allow_named, with_options
 from memsim.cli.output import echo_json, progress_bar
 from memsim.errors import MemsimError
@@ -49,9 +49,6 @@ def prove(
     /,
     target: str,
     names: dict[str, str],
-    arg: tuple[str, ...],
-    define: tuple[str, ...],
-    include: tuple[str, ...],
     as_json: bool,
     **texts: Any,
 ) -> None:
@@ -67,14 +64,8 @@ def prove(
       memsim prove layouts.py:transpose --block 32,32 -D 'layout=(32,32):({LD},1)' --for LD=32..8192
       memsim prove tile.cu --for 'TILE=16|32' --grid 1 --block '{TILE},{TILE}' --arg 'f32[{TILE*TILE}]'
     """
-    said: dict[str, Any] = {key: text for key, text in texts.items() if text is not None}
-    if arg:
-        said["args"] = list(arg)
-    options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
-    if options:
-        said["options"] = options
     with progress_bar(target) as report:
-        found = prove_every(target, said, names, report)
+        found = prove_every(target, texts_said(ctx), names, report)
     if all(each.ways is None for each in found.replayed):
         raise MemsimError("it could be analyzed at no value", hint=found.replayed[0].error)
     if as_json:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell
+from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell, texts_said
 from memsim.cli.options import JOBS, JSON, SCHEDULER, UNTRUSTED, allow_named, file_option, with_options
 from memsim.cli.output import echo_json, progress_bar
 from memsim.errors import MemsimError
@@ -46,9 +47,6 @@ def sweep(
     ctx: click.Context,
     /,
     target: str,
-    arg: tuple[str, ...],
-    define: tuple[str, ...],
-    include: tuple[str, ...],
     jobs: int | None,
     output: Path | None,
     scheduler: str | None,
@@ -95,11 +93,7 @@ def sweep(
         check_suffix(plot)
     if timed and cut > 1:
         raise MemsimError("the time of a part of a launch means nothing", hint="--time without --cut")
-    said: dict[str, Any] = {key: text for key, text in texts.items() if text is not None}
-    if arg:
-        said["args"] = list(arg)
-    options = [*(f"-D{macro}" for macro in define), *(f"-I{folder}" for folder in include)]
-    chosen = variants(target, said, options, lambda key: spell(ctx, key), one_will_do=cut > 1, timed=timed)
+    chosen = variants(target, texts_said(ctx), partial(spell, ctx), one_will_do=cut > 1, timed=timed)
     with progress_bar(target) as report:
         results = run_sweep(
             *(chosen, output, jobs, report),

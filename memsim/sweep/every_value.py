@@ -19,7 +19,7 @@ from typing import Any
 from memsim.errors import MemsimError
 from memsim.source.expressions import evaluate
 from memsim.sweep.analyze_variants import count_job
-from memsim.sweep.variants import alternatives
+from memsim.sweep.variants import alternatives, read_text
 from memsim.targets.target import read_job
 
 MOST = 64  # combinations that are all replayed
@@ -158,14 +158,9 @@ def _at(target: str, said: Mapping[str, Any], values: Mapping[str, int]) -> AtVa
     options = [f"-D{name}={value}" for name, value in values.items() if name not in used]
     if options:
         filled["options"] = [*filled.get("options", ()), *options]
-    for key in ("grid", "block", "cluster"):
-        if isinstance(filled.get(key), str):
-            filled[key] = tuple(int(part) for part in filled[key].split(","))
-    for key in ("shared_bytes", "blocks", "max_steps"):
-        if isinstance(filled.get(key), str):
-            filled[key] = int(filled[key])
     try:
-        counts = count_job(read_job(target, filled, where="--arg"))
+        given = {key: read_text(key, value) for key, value in filled.items()}
+        counts = count_job(read_job(target, given, where="--arg"))
     except MemsimError as error:
         return AtValue(tuple(values.values()), None, error.message)
     return AtValue(tuple(values.values()), None if counts.error else counts.max_ways or 1, counts.error)

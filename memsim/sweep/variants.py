@@ -25,7 +25,7 @@ from memsim.targets.target import catalogue, is_file, read_job
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\.\.(\d+))?")
 BETWEEN = "|"
 #: Keys whose texts are extents of a launch, and those whose text is one integer.
-EXTENTS, INTEGERS = ("grid", "block"), ("shared_bytes", "blocks")
+EXTENTS, INTEGERS = ("grid", "block"), ("shared_bytes", "blocks", "max_steps")
 #: More variants than this are probably a mistake in a range.
 MOST = 100_000
 
@@ -95,7 +95,6 @@ def targets_of(text: str) -> tuple[str, ...]:
 def variants(
     target: str,
     texts: Mapping[str, str | Sequence[str]],
-    options: Sequence[str] = (),
     spell: Spell = str,
     *,
     one_will_do: bool = False,
@@ -105,8 +104,8 @@ def variants(
 
     Args:
         target: as for every verb; also several, `a|b`, and patterns of the catalogue.
-        texts: the launch, by the keys of `read_job`; `args` is a list.
-        options: `-DNAME=VALUE`, whose values may stand for several, and others.
+        texts: the launch, by the keys of `read_job`; `args` and `options` are lists, and values in
+            `-DNAME=VALUE` may stand for several.
         spell: how the user spells a key.
         one_will_do: a single combination is allowed.
         timed: their time is estimated, too.
@@ -114,7 +113,7 @@ def variants(
     Raises:
         MemsimError: nothing varies, there are too many combinations, or an option does not apply to a target.
     """
-    choices = [NamedValue("target", "target", targets_of(target)), *_choices(texts, options)]
+    choices = [NamedValue("target", "target", targets_of(target)), *_choices(texts)]
     count = 1
     for choice in choices:
         count *= len(choice.values)
@@ -136,20 +135,23 @@ def variants(
     return found
 
 
-def _choices(texts: Mapping[str, str | Sequence[str]], options: Sequence[str]) -> list[NamedValue]:
+def _choices(texts: Mapping[str, str | Sequence[str]]) -> list[NamedValue]:
     found = []
     for key, value in texts.items():
         if isinstance(value, str):
             found.append(NamedValue(key, key, alternatives(value)))
+        elif key == "options":
+            found += map(_option, value)
         else:
             found += [NamedValue(f"arg {i}", key, alternatives(text)) for i, text in enumerate(value, 1)]
-    for option in options:
-        name, equals, value = option.partition("=")
-        if option.startswith("-D") and equals:
-            found.append(NamedValue(name.removeprefix("-D"), "options", alternatives(value), f"{name}="))
-        else:
-            found.append(NamedValue(option, "options", (option,)))
     return found
+
+
+def _option(text: str) -> NamedValue:
+    name, equals, value = text.partition("=")
+    if text.startswith("-D") and equals:
+        return NamedValue(name.removeprefix("-D"), "options", alternatives(value), f"{name}=")
+    return NamedValue(text, "options", (text,))
 
 
 def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[str, dict[str, Any]]:
@@ -160,12 +162,8 @@ def _said(choices: Sequence[NamedValue], combination: Sequence[str]) -> tuple[st
             target = value
         elif choice.key in ("args", "options"):
             said.setdefault(choice.key, []).append(choice.name + value)
-        elif choice.key in EXTENTS:
-            said[choice.key] = _integers(value, choice.label)
-        elif choice.key in INTEGERS:
-            said[choice.key] = _integers(value, choice.label)[0]
         else:
-            said[choice.key] = value
+            said[choice.key] = read_text(choice.key, value)
     return target, said
 
 
@@ -177,9 +175,16 @@ def _key(target: str, said: Mapping[str, Any], job: Job, timed: bool) -> str:
     return sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _integers(text: str, label: str) -> tuple[int, ...]:
-    """`8` or `8,8`."""
+def read_text(key: str, text: Any) -> Any:
+    """The value of a key of `read_job`, such as `8,8` of a block; lists of texts as they are.
+
+    Raises:
+        MemsimError: it is none.
+    """
+    if key not in (*EXTENTS, *INTEGERS):
+        return text
     try:
-        return tuple(int(item) for item in text.split(","))
+        numbers = tuple(int(item) for item in text.split(","))
     except ValueError:
-        raise MemsimError(f"{label} {text!r} is not a list of integers such as 8,8") from None
+        raise MemsimError(f"{key} {text!r} is not a list of integers such as 8,8") from None
+    return numbers if key in EXTENTS else numbers[0]

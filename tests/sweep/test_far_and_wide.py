@@ -43,7 +43,9 @@ def test_a_variant_that_fails_there_is_told(scheduler: str, tmp_path: Path) -> N
     (tmp_path / "f.py").write_text(
         "import memsim\ndef f(t, n=0):\n    memsim.SharedArray('s', (8,))[t.x + n].load()\n"
     )
-    good, bad = sweep(variants(f"{tmp_path}/f.py:f", {"block": "4"}, ["-Dn=4|5"]), None, scheduler=scheduler)
+    good, bad = sweep(
+        variants(f"{tmp_path}/f.py:f", {"block": "4", "options": ["-Dn=4|5"]}), None, scheduler=scheduler
+    )
     assert (good.counts.error, good.counts.wavefronts) == ("", 1)
     assert "is outside of s" in bad.counts.error
 

@@ -66,9 +66,9 @@ def test_ranges_with_nothing_in_them_and_too_much() -> None:
         with pytest.raises(memsim.MemsimError, match="is an empty range"):
             alternatives(text)
     with pytest.raises(memsim.MemsimError, match="too many"):
-        variants("layouts.py:f", {"block": "32"}, ["-DA=0..999", "-DB=0..999"])
+        variants("layouts.py:f", {"block": "32", "options": ["-DA=0..999", "-DB=0..999"]})
     with pytest.raises(memsim.MemsimError, match="nothing varies"):
-        variants("layouts.py:f", {"block": "32"}, ["-DA=1"])
+        variants("layouts.py:f", {"block": "32", "options": ["-DA=1"]})
     with pytest.raises(memsim.MemsimError, match="is not a list of integers"):
         variants("layouts.py:f", {"block": "32|x"})
 
