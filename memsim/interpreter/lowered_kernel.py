@@ -136,27 +136,26 @@ class LoweredKernel:
         return both
 
     def _assemble(self, instructions: list[LoweredInstruction]) -> None:
-        basic_blocks = self.code.dataflow.basic_blocks
+        ends = self.code.dataflow.basic_blocks
         self.where: list[int] = []
-        starts = dict(basic_blocks)
         count = 0
         for index, one in enumerate(instructions):
             self.where.append(count)
-            count += len(one.some) + (index in starts)
+            count += len(one.some) + (index in ends)
         self.where.append(count)
         of_blocks, count = dict[int, int](), count + 1
-        for start, end in basic_blocks:
+        for start, end in ends.items():
             of_blocks[start] = count
             count += sum(len(one.whole) for one in instructions[start:end]) + 1
         rows = []
         for index, one in enumerate(instructions):
             following = self.where[index + 1]
-            if index in starts:
-                leader = VectorOperation("leader", c=index, n=starts[index] - index)
+            if index in ends:
+                leader = VectorOperation("leader", c=index, n=ends[index] - index)
                 rows.append(self._row(leader, index, of_blocks[index], following))
             rows += [self._row(operation, index, following, following) for operation in one.some]
         rows.append(self._row(VectorOperation("end"), len(instructions), 0, 0))
-        for start, end in basic_blocks:
+        for start, end in ends.items():
             at = of_blocks[start]
             for index in range(start, end):
                 at += len(instructions[index].whole)

@@ -26,7 +26,7 @@ from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.stored_values import StoredValues, StorePair
 from memsim.sanitizer.unused_loads import may_be_unused
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
-from memsim.simt.control_graph import ControlGraph
+from memsim.simt.control_graph import ControlGraph, reached_from
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.values import ArrayShape, array_shape
 from memsim.state.address_spaces import SpaceLayout
@@ -338,19 +338,9 @@ class Description:
 
     def leads_to(self, earlier: int, later: int) -> bool:
         """Whether a thread can come from one instruction to another."""
-        graph, ends = self.graph, dict(self.graph.basic_blocks)
-        start = max(first for first in ends if first <= earlier)
-        work, seen = [start], set[int]()
-        if earlier < later < ends[start]:
-            return True
-        while work:
-            for way in graph.next_basic_blocks[work.pop()]:
-                if way in ends and way not in seen:
-                    if way <= later < ends[way]:
-                        return True
-                    seen.add(way)
-                    work.append(way)
-        return False
+        start, end = self.graph.block_of(earlier), self.graph.block_of(later)
+        ways = self.graph.next_basic_blocks
+        return (start == end and earlier < later) or end in reached_from(ways[start], ways.__getitem__)
 
 
 NOT_WRITTEN = "nobody has written it"

@@ -15,13 +15,6 @@ class StoredConstants:
 
     def __init__(self, graph: ControlGraph) -> None:
         self.graph = graph
-        self._ends = dict(graph.basic_blocks)
-        self._starts = {at: start for start, end in graph.basic_blocks for at in range(start, end)}
-        self._before: dict[int, list[int]] = {start: [] for start in self._ends}
-        for start in self._ends:
-            for way in graph.next_basic_blocks[start]:
-                if way in self._before:
-                    self._before[way].append(start)
 
     def are_same(self, one: Op, other: Op) -> bool:
         """Whether two stores, or two threads of one, store the same constant."""
@@ -40,18 +33,18 @@ class StoredConstants:
     def _made(self, slot: int, store: Op) -> str | None:
         """What makes the constant in a register at a store, on all ways there; None if it is none."""
         found: set[str | None] = set()
-        start = self._starts[store.index]
-        work, seen = [(start, store.index)], set[int]()
+        graph = self.graph
+        work, seen = [(graph.block_of(store.index), store.index)], set[int]()
         while work and None not in found and len(found) < 2:
             start, end = work.pop()
-            writer = next((op for op in reversed(self.graph.ops[start:end]) if op.writes >> slot & 1), None)
+            writer = next((op for op in reversed(graph.ops[start:end]) if op.writes >> slot & 1), None)
             if writer is not None:
                 found.add(self._constant(writer, slot, store))
-            elif not self._before[start]:
+            elif not (before := graph.previous_basic_blocks[start]):
                 found.add(None)
             else:
-                work += [(one, self._ends[one]) for one in self._before[start] if one not in seen]
-                seen.update(self._before[start])
+                work += [(one, graph.basic_blocks[one]) for one in before if one not in seen]
+                seen.update(before)
         return found.pop() if len(found) == 1 else None
 
     def _constant(self, op: Op, slot: int, store: Op) -> str | None:
@@ -71,5 +64,6 @@ class StoredConstants:
             return True
         between = self.graph.ops[op.index + 1 : store.index]
         predicates = self.graph.program.predicates & op.addresses
-        here = self._starts[op.index] == self._starts[store.index] and op.index < store.index
+        block_of = self.graph.block_of
+        here = block_of(op.index) == block_of(store.index) and op.index < store.index
         return here and op.guard == store.guard and not any(one.writes & predicates for one in between)

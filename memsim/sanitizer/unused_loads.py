@@ -16,8 +16,7 @@ def may_be_unused(graph: ControlGraph, load: Op) -> bool:
     """Whether on some way behind a load nothing depends on it. What is computed of it on the way counts as
     used; a choice by something else, and a write under a guard, as one of something else.
     """
-    ends = dict(graph.basic_blocks)
-    start = max(first for first in ends if first <= load.index)
+    ends, start = graph.basic_blocks, graph.block_of(load.index)
     work = [(load.index + 1, ends[start], start, load.writes, 0)]
     seen = set[tuple[int, int, int]]()
     while work:
@@ -30,7 +29,7 @@ def may_be_unused(graph: ControlGraph, load: Op) -> bool:
             if not loaded | made:
                 return True
         else:
-            ways = [way for way in graph.next_basic_blocks[start] if way in ends]
+            ways = graph.next_basic_blocks[start]
             if not ways and not made:
                 return True
             for way in ways:

@@ -230,9 +230,9 @@ class UnwrittenRegisters(OrderListener):
         """The slots that some way through the program reads before it writes them."""
         graph = ControlGraph(program)
         used: dict[int, tuple[int, int]] = {}
-        for start, end in graph.basic_blocks:
+        for start in graph.basic_blocks:
             reads = writes = 0
-            for op in self._ops[start:end]:
+            for op in graph.block(start):
                 reads |= (self._reads[op.index] | self._guarded[op.index]) & ~writes
                 writes |= _written_by(op)
             used[start] = reads, ~writes

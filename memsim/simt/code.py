@@ -77,7 +77,7 @@ class Code:
         self.barrier_operands: dict[int, tuple[IntReader, IntReader | None]] = {}
         self.phases: dict[int, tuple[IntReader, IntReader]] = {}
         self._by_lane: dict[int, tuple[int, int] | None] = {}
-        self.segments = {start: self._segment(start, end, needed) for start, end in dataflow.basic_blocks}
+        self.segments = {start: self._segment(start, needed) for start in dataflow.basic_blocks}
         for op in self.program.ops:
             if op.flow is not None:
                 self._bind_known_control(op)
@@ -126,8 +126,8 @@ class Code:
 
     # --- construction -------------------------------------------------------------------------
 
-    def _segment(self, start: int, end: int, needed: frozenset[int] | None) -> Segment:
-        ops = self.program.ops[start:end]
+    def _segment(self, start: int, needed: frozenset[int] | None) -> Segment:
+        ops = self.dataflow.block(start)
         control = ops[-1] if ops[-1].flow is not None else None
         steps = []
         follows = False  # limits of approximations
@@ -146,7 +146,7 @@ class Code:
                     step = self._with_margins(op, step, not follows, approximates)
                     follows = True
                 steps.append(step)
-        return Segment(tuple(steps), end, control, end - start)
+        return Segment(tuple(steps), start + len(ops), control, len(ops))
 
     def _with_margins(self, op: Op, step: Step, starts: bool, approximates: bool) -> Step:
         """A step that follows the limits of approximations."""

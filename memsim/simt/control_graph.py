@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, reduce
 from operator import or_
 from typing import Protocol, TypeVar
 
-from memsim.isa.op import Barrier, Flow, Predicate, Trait
+from memsim.isa.op import Barrier, Flow, Immediate, Predicate, Trait
 from memsim.isa.program import Op, Program
 
 #: What names of the compiler's functions for rare cases contain.
@@ -21,6 +22,25 @@ class Joined(Protocol):
 
 
 State = TypeVar("State", bound=Joined)
+Node = TypeVar("Node")
+
+#: Where a function returns to, innermost first; None if that is not known.
+Callers = tuple[int, ...] | None
+#: A basic block by its first instruction, and where its function returns to.
+Where = tuple[int, Callers]
+#: Calls within calls that are told apart.
+DEEPEST = 3
+
+
+def reached_from(first: Iterable[Node], ways: Callable[[Node], Iterable[Node]]) -> set[Node]:
+    """All nodes to which ways lead from some, these included."""
+    found = set(first)
+    work = [*found]
+    while work:
+        new = set(ways(work.pop())) - found
+        found |= new
+        work += new
+    return found
 
 
 def barrier_slot(op: Op) -> int:
@@ -104,16 +124,12 @@ class ControlGraph:
 
     def _behind(self, start: int) -> set[int]:
         """The instructions that end basic blocks and are reached from one that does."""
-        last = {first: end - 1 for first, end in self.basic_blocks}
-        found: set[int] = set()
-        work = [start]
-        while work:
-            for following in self._ways(self.ops[work.pop()]):
-                end = last.get(following)
-                if end is not None and end not in found:
-                    found.add(end)
-                    work.append(end)
-        return found
+        ends = self.basic_blocks
+
+        def ways(last: int) -> set[int]:
+            return {ends[way] - 1 for way in self._ways(self.ops[last]) if way in ends}
+
+        return reached_from(ways(start), ways)
 
     def successors(self, op: Op) -> tuple[int, ...]:
         """The possible successors of an instruction that ends a basic block."""
@@ -163,10 +179,22 @@ class ControlGraph:
         return op.targets
 
     @cached_property
-    def basic_blocks(self) -> tuple[tuple[int, int], ...]:
-        """(first, one past the last) of each basic block, in order."""
+    def basic_blocks(self) -> dict[int, int]:
+        """One past the last instruction of each basic block, by its first one, in order."""
         starts = sorted(self.leaders)
-        return tuple(zip(starts, [*starts[1:], len(self.ops)]))
+        return dict(zip(starts, [*starts[1:], len(self.ops)]))
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [*self.basic_blocks]
+
+    def block(self, start: int) -> tuple[Op, ...]:
+        """The instructions of the basic block that begins with one."""
+        return self.ops[start : self.basic_blocks[start]]
+
+    def block_of(self, index: int) -> int:
+        """The first instruction of the basic block that an instruction is in."""
+        return self._starts[bisect_right(self._starts, index) - 1]
 
     @cached_property
     def next_basic_blocks(self) -> dict[int, tuple[int, ...]]:
@@ -174,8 +202,38 @@ class ControlGraph:
         count = len(self.ops)
         return {
             start: tuple(dict.fromkeys(s for s in self.successors(self.ops[end - 1]) if s < count))
-            for start, end in self.basic_blocks
+            for start, end in self.basic_blocks.items()
         }
+
+    @cached_property
+    def previous_basic_blocks(self) -> dict[int, list[int]]:
+        """Those that lead to each basic block, by first instruction."""
+        return _turned(self.next_basic_blocks)
+
+    def following(self, start: int, callers: Callers) -> list[Where]:
+        """Where a basic block may lead, with the callers there."""
+        op = self.block(start)[-1]
+        ways = self.next_basic_blocks[start]
+        if op.flow is Flow.CALL and op.targets:
+            inside: Callers = None
+            if callers is not None and len(callers) < DEEPEST and self._returns_behind(start, op):
+                inside = (op.index + 1, *callers)
+            return [(way, inside if way in op.targets else callers) for way in ways]
+        if op.flow is Flow.RETURN and callers:
+            guarded = [(op.index + 1, callers)] if op.guard is not None else []
+            return [(callers[0], callers[1:]), *guarded]
+        return [(way, None if op.flow is Flow.RETURN else callers) for way in ways]
+
+    def _returns_behind(self, start: int, call: Op) -> bool:
+        """Does the basic block that ends in a call hand over the address behind it?"""
+        if call.index + 1 >= len(self.ops):
+            return False
+        behind = self.ops[call.index + 1].address
+        return any(
+            isinstance(operand, Immediate) and operand.value == behind
+            for op in self.ops[start : call.index]
+            for operand in op.form.operands
+        )
 
     def backward(
         self,
@@ -190,10 +248,7 @@ class ControlGraph:
         """
         following = self.next_basic_blocks if following is None else following
         at = dict.fromkeys(following, nothing)
-        before: dict[int, list[int]] = {start: [] for start in at}
-        for start, ways in following.items():
-            for one in ways:
-                before[one].append(start)
+        before = _turned(following)
         work = sorted(at)
         waiting = set(work)
         while work:
@@ -207,3 +262,11 @@ class ControlGraph:
                         waiting.add(one)
                         work.append(one)
         return at
+
+
+def _turned(ways: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {start: [] for start in ways}
+    for start, following in ways.items():
+        for one in following:
+            found[one].append(start)
+    return found

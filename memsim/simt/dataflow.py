@@ -6,7 +6,7 @@ Which register slots are needed at a place of it is known by lanes: all, or thos
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from memsim.isa.control import is_fence_of_system
@@ -14,7 +14,7 @@ from memsim.isa.multi_function import is_approximate
 from memsim.isa.op import Effect, Predicate, Trait, slots_of
 from memsim.isa.program import GLOBAL, SHARED, Op, Program, spaces_read, spaces_written
 from memsim.simt.control_graph import ControlGraph
-from memsim.simt.decided_by import Places, decided_by, is_atomic, meet
+from memsim.simt.decided_by import AccessedPlaces, Places, decided_by, is_atomic, meet
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
 from memsim.simt.harmless_branches import PassedBranch, branches_to_pass, ways_past
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
@@ -117,9 +117,9 @@ class Dataflow(ControlGraph):
     def live(self) -> dict[int, int]:
         """Live slots at the first instruction of each basic block."""
         effects = {}
-        for start, end in self.basic_blocks:
+        for start in self.basic_blocks:
             used = killed = 0
-            for op in self.ops[start:end]:
+            for op in self.block(start):
                 used |= op.reads & ~killed
                 if op.guard is None:
                     killed |= op.writes
@@ -178,7 +178,7 @@ class Dataflow(ControlGraph):
         that `readers` may read. In `_chosen` are then the branches of `passed` that decide something that is
         needed.
         """
-        ops, ends = self.ops, dict(self.basic_blocks)
+        ops = self.ops
         wanted: set[int] = set()
         loads: set[tuple[str, int]] = set()
 
@@ -228,7 +228,7 @@ class Dataflow(ControlGraph):
 
         def transfer(start: int, out: Needed) -> Needed:
             need = out | Needed()
-            for op in reversed(ops[start : ends[start]]):
+            for op in reversed(self.block(start)):
                 step(op, need)
                 if op.index in self.looked_at:
                     need.read(self.looked_at[op.index], op.guard)
@@ -245,6 +245,11 @@ class Dataflow(ControlGraph):
     @cached_property
     def _may_be_passed(self) -> dict[int, PassedBranch]:
         return branches_to_pass(self)
+
+    @property
+    def accessed(self) -> AccessedPlaces:
+        """Where memory instructions access."""
+        return AccessedPlaces(self.places_read, self.places_written, self.maps_read)
 
     def places_read(self, op: Op) -> Places:
         """Where a memory instruction reads."""
@@ -355,10 +360,7 @@ class Dataflow(ControlGraph):
                 continue
             written = self.places_written if depends or reads_back else self.places_written_elsewhere
             certain = () if is_source is is_atomic else settled
-            found_by = partial(
-                decided_by, self, partial(_is_in, sources), self.places_read, written, self.maps_read
-            )
-            for op in found_by(settled=certain):
+            for op in decided_by(self, sources, replace(self.accessed, written=written), settled=certain):
                 if op.index in ends:
                     continue
                 what = "the branch" if op.effect is Effect.CONTROL else "the address"
@@ -384,14 +386,8 @@ class Dataflow(ControlGraph):
         """
         written = (place for at in stores for place in self.places_written(self.ops[at]))
         stored = frozenset(place for place in written if place[0] == GLOBAL)
-        found = decided_by(
-            self, lambda op: False, self.places_read, self.places_written, self.maps_read, stored
-        )
+        found = decided_by(self, (), self.accessed, stored)
         return any(op.index in indices for op in found)
-
-
-def _is_in(indices: frozenset[int], op: Op) -> bool:
-    return op.index in indices
 
 
 def _places(spaces: frozenset[str], roots: int) -> Places:

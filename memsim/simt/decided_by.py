@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable
+from dataclasses import dataclass
 
 from memsim.isa.op import Effect, Predicate
 from memsim.isa.program import GLOBAL, Op
-from memsim.simt.control_graph import ControlGraph
-from memsim.simt.harmless_branches import Where, following, region_of, uniform_region_of
+from memsim.simt.control_graph import ControlGraph, Where
+from memsim.simt.harmless_branches import region_of, uniform_region_of
 from memsim.simt.pointer_roots import ANYWHERE
 
 #: (state space, of global memory the roots of the address as bits, of shared memory the parts that are told
@@ -17,12 +18,19 @@ Places = frozenset[tuple[str, int]]
 Guarded = dict[Predicate, int]
 
 
+@dataclass(frozen=True, slots=True)
+class AccessedPlaces:
+    """Where memory instructions read and write, and of which tensor maps."""
+
+    read: Callable[[Op], Places]
+    written: Callable[[Op], Places]
+    maps: Callable[[Op], Places]
+
+
 def decided_by(
     graph: ControlGraph,
-    is_source: Callable[[Op], bool],
-    places_read: Callable[[Op], Places],
-    places_written: Callable[[Op], Places],
-    maps_read: Callable[[Op], Places],
+    sources: Container[int],
+    accessed: AccessedPlaces,
     places: Places = frozenset(),
     settled: Container[int] = (),
 ) -> list[Op]:
@@ -34,7 +42,7 @@ def decided_by(
     dirty = set(places)
     while True:
         before = len(dirty)
-        found = _tainted(graph, dirty, is_source, places_read, places_written, maps_read, settled)
+        found = _tainted(graph, dirty, sources, accessed, settled)
         if len(dirty) == before:
             return found
 
@@ -52,10 +60,8 @@ def meet(some: Iterable[tuple[str, int]], others: Collection[tuple[str, int]]) -
 def _tainted(
     graph: ControlGraph,
     dirty: set[tuple[str, int]],
-    is_source: Callable[[Op], bool],
-    places_read: Callable[[Op], Places],
-    places_written: Callable[[Op], Places],
-    maps_read: Callable[[Op], Places],
+    sources: Container[int],
+    accessed: AccessedPlaces,
     settled: Container[int],
 ) -> list[Op]:
     """One iteration; `dirty` are the places that contain such results, and may grow.
@@ -65,7 +71,6 @@ def _tainted(
     computations makes such results of the registers that these write. Functions are followed from each call
     separately.
     """
-    ends = dict(graph.basic_blocks)
     entry: dict[Where, tuple[int, Guarded]] = {(0, ()): (0, {})}
     found: dict[int, Op] = {}
     work: list[Where] = list(entry)
@@ -82,9 +87,9 @@ def _tainted(
     while work:
         start, callers = work.pop()
         state, others = entry[start, callers]
-        ways = following(graph, start, ends[start], callers)
+        ways = graph.following(start, callers)
         before = state  # of it the registers that depend on more than this basic block
-        for op in graph.ops[start : ends[start]]:
+        for op in graph.block(start):
             if op.effect is Effect.NONE:
                 continue
             held = state & ~others.get(op.guard, 0) if op.guard is not None else state
@@ -101,12 +106,12 @@ def _tainted(
                 continue
             hit = bool(op.reads & held)
             if op.effect is Effect.MEMORY:
-                if op.addresses & held or (dirty and meet(maps_read(op), dirty)):
+                if op.addresses & held or (dirty and meet(accessed.maps(op), dirty)):
                     found[op.index] = op
-                hit = hit or (bool(dirty) and meet(places_read(op), dirty))
+                hit = hit or (bool(dirty) and meet(accessed.read(op), dirty))
                 if hit:
-                    dirty |= places_written(op)
-            hit = hit or is_source(op)
+                    dirty |= accessed.written(op)
+            hit = hit or op.index in sources
             depends = op.effect is not Effect.ALU or bool(op.reads & held & before)
             hit = hit and (depends or op.index not in settled)
             before = before | op.writes if hit and depends else before if op.guard else before & ~op.writes

@@ -63,9 +63,8 @@ def begins_exact_division(
 
 def readers_of(graph: ControlGraph, live: dict[int, int], op: Op, slot: int) -> Iterator[Op]:
     """Instructions that may read what `op` leaves in a slot."""
-    ends = dict(graph.basic_blocks)
-    start = max(first for first in ends if first <= op.index)
-    places, seen = [(op.index + 1, start)], set[int]()
+    ends = graph.basic_blocks
+    places, seen = [(op.index + 1, graph.block_of(op.index))], set[int]()
     while places:
         at, block = places.pop()
         for other in graph.ops[at : ends[block]]:
@@ -134,14 +133,13 @@ def begins_exact_root(
         return False
     if of.slot is None or result.slot is None or of.slot == result.slot:
         return False
-    ends = dict(graph.basic_blocks)
-    start = max(first for first in ends if first <= op.index)
-    held = _after(graph.ops[op.index + 1 : ends[start]], {of.slot: "x", result.slot: "r"})
+    start = graph.block_of(op.index)
+    held = _after(graph.ops[op.index + 1 : graph.basic_blocks[start]], {of.slot: "x", result.slot: "r"})
     if held is None:
         return False
     for way in graph.next_basic_blocks[start]:
         if (reached is None or way in reached) and _is_live(held, live[way]):
-            left = _after(graph.ops[way : ends[way]], held)
+            left = _after(graph.block(way), held)
             if left is None or any(_is_live(left, live[behind]) for behind in graph.next_basic_blocks[way]):
                 return False
     return True

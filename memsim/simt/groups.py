@@ -196,14 +196,13 @@ def waits_behind(
 
     Ways end at WARPSYNC and EXIT, too, but not at barriers that are `passed`.
     """
-    ends = dict(graph.basic_blocks)
     work = [(start, frozenset[int]())]
     seen, found = set(work), set[int]()
     while work:
         place, held = work.pop()
-        if place not in ends or len(seen) > MOST_BLOCKS:
+        if place not in graph.basic_blocks or len(seen) > MOST_BLOCKS:
             return None
-        ops = graph.ops[place : ends[place]]
+        ops = graph.block(place)
         for op in ops:
             if op.effect in (Effect.MEMORY, Effect.LANES) or op.flow not in _PASSED or not op.is_known:
                 return None

@@ -21,17 +21,10 @@ from functools import lru_cache
 from heapq import heappop, heappush
 
 from memsim.isa.control import is_fence_of_system
-from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow, Immediate
+from memsim.isa.op import BARRIER, PREDICATE, UNIFORM, UNIFORM_PREDICATE, Effect, Flow
 from memsim.isa.program import Op
-from memsim.simt.control_graph import RARE, ControlGraph, barrier_slot
+from memsim.simt.control_graph import RARE, Callers, ControlGraph, Where, barrier_slot
 
-#: Where a function returns to, innermost first; None if that is not known.
-Callers = tuple[int, ...] | None
-#: A basic block by its first instruction, and where its function returns to.
-Where = tuple[int, Callers]
-
-#: Calls within calls that are told apart.
-DEEPEST = 3
 #: Basic blocks on the ways of a branch that are looked at.
 MOST_BLOCKS = 500
 
@@ -54,45 +47,18 @@ class Region:
     same: int = 0
 
 
-def following(graph: ControlGraph, start: int, end: int, callers: Callers) -> list[Where]:
-    """Where a basic block may lead, with the callers there."""
-    op = graph.ops[end - 1]
-    ways = graph.next_basic_blocks[start]
-    if op.flow is Flow.CALL and op.targets:
-        inside: Callers = None
-        if callers is not None and len(callers) < DEEPEST and returns_here(graph, start, op):
-            inside = (op.index + 1, *callers)
-        return [(way, inside if way in op.targets else callers) for way in ways]
-    if op.flow is Flow.RETURN and callers:
-        guarded = [(op.index + 1, callers)] if op.guard is not None else []
-        return [(callers[0], callers[1:]), *guarded]
-    return [(way, None if op.flow is Flow.RETURN else callers) for way in ways]
-
-
-def returns_here(graph: ControlGraph, start: int, call: Op) -> bool:
-    """Does the basic block that ends in a call hand over the address behind it?"""
-    if call.index + 1 >= len(graph.ops):
-        return False
-    behind = graph.ops[call.index + 1].address
-    return any(
-        isinstance(operand, Immediate) and operand.value == behind
-        for op in graph.ops[start : call.index]
-        for operand in op.form.operands
-    )
-
-
 def region_of(graph: ControlGraph, branch: Op, callers: Callers) -> Region | None:
     """The ways of a branch, if they make no access and all end at one BSYNC; else None."""
     if branch.flow is not Flow.BRANCH:
         return None
-    ends = dict(graph.basic_blocks)
+    ends = graph.basic_blocks
     work = [(way, callers, frozenset[int]()) for way in graph.successors(branch)]
     seen, writes, last = set(work), 0, set()
     while work:
         start, where, held = work.pop()
         if len(seen) > MOST_BLOCKS or start not in ends:
             return None
-        block = graph.ops[start : ends[start]]
+        block = graph.block(start)
         for op in block:
             if op.effect is Effect.MEMORY or op.flow not in _PASSED or not op.is_known:
                 return None
@@ -111,7 +77,7 @@ def region_of(graph: ControlGraph, branch: Op, callers: Callers) -> Region | Non
                 last.add((op.index, where))
                 continue
             held -= {barrier_slot(op)}
-        ways = following(graph, start, ends[start], where)
+        ways = graph.following(start, where)
         if not ways or (op.flow in (Flow.CALL, Flow.RETURN) and any(one is None for _, one in ways)):
             return None
         for way, one in ways:
@@ -152,7 +118,7 @@ def _uniform_region(
     graph: ControlGraph, branch: Op, callers: Callers, same_at: Mapping[int, int]
 ) -> Region | None:
     """As `uniform_region_of`. same_at: as `_same_at`."""
-    start = max(first for first, _ in graph.basic_blocks if first <= branch.index)
+    start = graph.block_of(branch.index)
     same = _uniform_after(graph.ops[start : branch.index], same_at.get(start, UNIFORM_REGISTERS))
     if _reads(branch) & ~same:
         return None
@@ -171,8 +137,8 @@ def _same_at(graph: ControlGraph) -> dict[int, int]:
     branch meet, and where nothing else leads.
     """
     found: dict[int, int] = {}
-    for start, end in graph.basic_blocks:
-        branch = graph.ops[end - 1]
+    for start in graph.basic_blocks:
+        branch = graph.block(start)[-1]
         if branch.flow is not Flow.BRANCH or len(graph.next_basic_blocks[start]) < 2:
             continue
         region = _uniform_region(graph, branch, (), found)
@@ -186,7 +152,7 @@ def _same_at(graph: ControlGraph) -> dict[int, int]:
 
 def _is_entered_by(graph: ControlGraph, blocks: set[int], others: set[int]) -> bool:
     """Do only these others lead to some basic blocks? A function returns to behind its calls."""
-    for start, end in graph.basic_blocks:
+    for start, end in graph.basic_blocks.items():
         flow, ways = graph.ops[end - 1].flow, graph.next_basic_blocks[start]
         leads = end in blocks if flow is Flow.CALL else not blocks.isdisjoint(ways)
         if leads and start not in others and flow is not Flow.RETURN:
@@ -196,14 +162,14 @@ def _is_entered_by(graph: ControlGraph, blocks: set[int], others: set[int]) -> b
 
 def _reached(graph: ControlGraph, ways: Iterable[Where]) -> set[Where]:
     """Basic blocks that are reached through those that only compute."""
-    ends = dict(graph.basic_blocks)
+    ends = graph.basic_blocks
     work = list(ways)
     found = set(work)
     while work and len(found) <= MOST_BLOCKS_ALIKE:
         start, callers = work.pop()
-        if start not in ends or not all(map(_only_computes, graph.ops[start : ends[start]])):
+        if start not in ends or not all(map(_only_computes, graph.block(start))):
             continue
-        for place in following(graph, start, ends[start], callers):
+        for place in graph.following(start, callers):
             if place not in found:
                 found.add(place)
                 work.append(place)
@@ -215,7 +181,7 @@ def _region_before(graph: ControlGraph, ways: Collection[Where], end: Where, sam
 
     same: the slots with the same value in all lanes.
     """
-    ends = dict(graph.basic_blocks)
+    ends = graph.basic_blocks
     entry = {way: same for way in ways if way != end}
     work = list(entry)
     writes, left = 0, same if end in ways else -1
@@ -224,7 +190,7 @@ def _region_before(graph: ControlGraph, ways: Collection[Where], end: Where, sam
         start, callers = place
         if start not in ends or len(entry) > MOST_BLOCKS_ALIKE:
             return None
-        ops = graph.ops[start : ends[start]]
+        ops = graph.block(start)
         if not all(map(_only_computes, ops)):
             return None
         last = ops[-1]
@@ -232,7 +198,7 @@ def _region_before(graph: ControlGraph, ways: Collection[Where], end: Where, sam
         if last.flow is not None and _reads(last) & ~graph.program.barriers & ~known:
             return None
         writes |= _writes(ops)
-        then = following(graph, start, ends[start], callers)
+        then = graph.following(start, callers)
         if not then or any(one is None for _, one in then):
             return None
         for one in then:
@@ -311,12 +277,12 @@ def passed_branch(graph: ControlGraph, number: int) -> PassedBranch | None:
     if region is None or len(region.waits or region.ends) != 1:
         return None
     (end,) = region.waits or {place for place, _ in region.ends}
-    ends = dict(graph.basic_blocks)
-    inside = (op for start, _ in region.places for op in graph.ops[start : ends[start]])
+    ends = graph.basic_blocks
+    inside = (op for start, _ in region.places for op in graph.block(start))
     if any(map(is_fence_of_system, inside)):  # some machines make a store for it
         return None
     own = {start for start, callers in region.places if not callers}
-    calls = [graph.ops[ends[at] - 1] for at in own if graph.ops[ends[at] - 1].flow is Flow.CALL]
+    calls = [last for at in own if (last := graph.block(at)[-1]).flow is Flow.CALL]
     rare = {at for name, at in graph.program.functions.items() if RARE in name}
     shortest = _shortest_way(graph, branch, end)
     if shortest is None or end not in ends:
@@ -335,7 +301,7 @@ def passed_branch(graph: ControlGraph, number: int) -> PassedBranch | None:
 
 def _leads_back(graph: ControlGraph, branch: Op, block: int, own: Container[int]) -> bool:
     """May one of a branch's `own` basic blocks be in a loop?"""
-    last = graph.ops[dict(graph.basic_blocks)[block] - 1]
+    last = graph.block(block)[-1]
     if last.flow is Flow.CALL:
         return False
     return block <= branch.index or any(way <= block and way in own for way in last.targets)
@@ -345,7 +311,7 @@ def _shortest_way(graph: ControlGraph, branch: Op, end: int, without: int = -1) 
     """The basic blocks on the way of a branch to `end` with the fewest instructions; None if there is no way
     without that one.
     """
-    ends = dict(graph.basic_blocks)
+    ends = graph.basic_blocks
     work: list[tuple[int, Where, list[int]]] = [(0, (way, ()), []) for way in graph.successors(branch)]
     seen: set[Where] = set()
     while work:
@@ -355,7 +321,7 @@ def _shortest_way(graph: ControlGraph, branch: Op, end: int, without: int = -1) 
         if (start, callers) in seen or start not in ends or start == without:
             continue
         seen.add((start, callers))
-        for place, one in following(graph, start, ends[start], callers):
+        for place, one in graph.following(start, callers):
             if one is not None:
                 heappush(work, (length + ends[start] - start, (place, one), [*way, start]))
     return None
@@ -363,7 +329,7 @@ def _shortest_way(graph: ControlGraph, branch: Op, end: int, without: int = -1) 
 
 def ways_past(graph: ControlGraph, passed: Mapping[int, PassedBranch]) -> dict[int, tuple[int, ...]]:
     """The successors of each basic block that is reached if these branches are passed by."""
-    ends = dict(graph.basic_blocks)
+    ends = graph.basic_blocks
     found: dict[int, tuple[int, ...]] = {}
     work = [0] if ends else []
     while work:

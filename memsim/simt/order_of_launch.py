@@ -19,7 +19,7 @@ from memsim.order.global_order import GlobalListener, GlobalOrder
 from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener
 from memsim.simt.dataflow import Dataflow
-from memsim.simt.decided_by import Places, decided_by, is_atomic
+from memsim.simt.decided_by import AccessedPlaces, Places, decided_by, is_atomic
 from memsim.simt.spins import swap_loops
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.launch_memory import Memory
@@ -56,17 +56,13 @@ def reasons_of_races(
         part = parts.get(op.index, 0)
         return frozenset((space, part if space == SHARED else roots) for space, roots in places)
 
+    in_parts = AccessedPlaces(
+        lambda op: apart(dataflow.places_read(op), op), lambda op: apart(written(op), op), dataflow.maps_read
+    )
+
     @cache
     def decided(load: int) -> tuple[Op, ...]:
-        return tuple(
-            decided_by(
-                dataflow,
-                lambda op: op.index == load,
-                lambda op: apart(dataflow.places_read(op), op),
-                lambda op: apart(written(op), op),
-                dataflow.maps_read,
-            )
-        )
+        return tuple(decided_by(dataflow, (load,), in_parts))
 
     for race in races:
         by_atomic = ("atomic", "shared") in ops[race.store].touches

@@ -14,10 +14,10 @@ from typing import TypeVar
 from memsim.isa.op import Address, Constant, Effect, Flow, Operand, Predicate, Register, Symbolic, slots_of
 from memsim.isa.program import LOCAL, Op
 from memsim.isa.stack import OVERWRITTEN, words_of_frame
-from memsim.simt.control_graph import gathers
+from memsim.simt.control_graph import DEEPEST, Callers, Where, gathers
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import meet
-from memsim.simt.harmless_branches import DEEPEST, Callers, Where, following, region_of, uniform_region_of
+from memsim.simt.harmless_branches import region_of, uniform_region_of
 from memsim.simt.placed_arithmetic import PlacedOperands, PlacedSources, constant_read, results
 from memsim.simt.placed_words import (
     NAMES,
@@ -181,7 +181,7 @@ class _Followed:
         self.sources = sources
         self.stored = replace(stored)
         self.before = stored
-        self.ends = dict(graph.basic_blocks)
+        self.ends = graph.basic_blocks
         self.decided: dict[int, frozenset[str]] = {}
         self.arrivals: dict[Where, dict[Where, PlacedSlots]] = {}
         self.entry: dict[Where, PlacedSlots] = {}
@@ -223,7 +223,7 @@ class _Followed:
 
     def _on(self, way: Where, place: Where, held: PlacedSlots) -> PlacedSlots:
         """What is held in the lanes that go one of the ways of a guarded branch, or past a call."""
-        branch = self.graph.ops[self.ends[place[0]] - 1]
+        branch = self.graph.block(place[0])[-1]
         if branch.flow is Flow.CALL and way[0] == branch.index + 1:
             return held.at(~OVERWRITTEN)
         if branch.guard is None or branch.flow not in (Flow.BRANCH, Flow.EXIT):
@@ -259,7 +259,7 @@ class _Followed:
         """Change what is held as a basic block does; the ways behind it."""
         start, callers = place
         graph, end = self.graph, self.ends[start]
-        ways = following(graph, start, end, callers)
+        ways = graph.following(start, callers)
         if gathers(graph.ops[end - 1]) or graph.ops[end - 1].flow is Flow.END_COLLECTIVE:
             ways = [(end, callers)]  # the other ways are those of lanes that it gathers
         placed = held.placed

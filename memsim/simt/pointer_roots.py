@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from memsim.isa.op import Address, Constant, Effect, Flow, Predicate, Special, Symbolic, Trait, slots_of
 from memsim.isa.program import ALL_SPACES, LOCAL, Op, Program, spaces_read
-from memsim.simt.control_graph import ControlGraph
-from memsim.simt.harmless_branches import Where, following
+from memsim.simt.control_graph import ControlGraph, Where
 
 #: The root of an address of unknown origin: a pointer that was loaded from memory.
 ANYWHERE = 1
@@ -43,10 +42,8 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
     general = ~(graph.program.predicates | graph.program.barriers)  # these have no roots
     symbols = roots_of_symbols(graph.program)
     plans = {
-        start: [_root_plan(op, general, symbols) for op in graph.ops[start:end]]
-        for start, end in graph.basic_blocks
+        start: [_root_plan(op, general, symbols) for op in graph.block(start)] for start in graph.basic_blocks
     }
-    ends = dict(graph.basic_blocks)
     called = (op.targets[0] for op in graph.ops if op.flow is Flow.CALL and op.targets)
     work: list[Where] = [(0, ()), *((start, None) for start in called)]
     for place in work:
@@ -81,7 +78,7 @@ def roots_of_accesses(graph: ControlGraph, live_at: dict[int, int]) -> dict[int,
                     for other, slots in guarded.items()
                     if other.slot is None or not written >> other.slot & 1
                 }
-        for way in following(graph, start, ends[start], callers):
+        for way in graph.following(start, callers):
             live = live_at.get(way[0])
             if live is None:
                 continue

@@ -8,16 +8,14 @@ update made. What that costs is in `memsim.analysis.swap_costs`.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import SHARED, Op, spaces_read
-from memsim.simt.control_graph import ControlGraph
-from memsim.simt.harmless_branches import Where, following
+from memsim.simt.control_graph import ControlGraph, Where, reached_from
 
 #: Where a block's warps wait for each other: what is loaded behind it was stored before it.
 _ORDERS = (Flow.BLOCK_BARRIER, Flow.WAIT_CLUSTER, Flow.WAIT_PHASE)
@@ -39,19 +37,17 @@ class _Loops:
     """The loops of a program that have no barrier in them, through functions from each call separately."""
 
     def __init__(self, graph: ControlGraph) -> None:
-        self.ops = graph.ops
+        self.graph = graph
         self.predicates = graph.program.predicates
-        self.ends = dict(graph.basic_blocks)
-        self.starts = sorted(self.ends)
         self.ahead: dict[Where, list[Where]] = {}
         work: list[Where] = [(0, ())]
         while work:
             place = work.pop()
-            if place not in self.ahead and place[0] in self.ends:
+            if place not in self.ahead and place[0] in graph.basic_blocks:
                 ordered = self.last(place).flow in _ORDERS
-                ways = following(graph, place[0], self.ends[place[0]], place[1])
+                ways = graph.following(*place)
                 work += ways
-                self.ahead[place] = [] if ordered else [way for way in ways if way[0] in self.ends]
+                self.ahead[place] = [] if ordered else [way for way in ways if way[0] in graph.basic_blocks]
         self.behind: dict[Where, list[Where]] = {place: [] for place in self.ahead}
         for place, ways in self.ahead.items():
             for way in ways:
@@ -60,25 +56,22 @@ class _Loops:
 
     def last(self, place: Where) -> Op:
         """The last instruction of a basic block."""
-        return self.ops[self.ends[place[0]] - 1]
-
-    def block(self, place: Where) -> tuple[Op, ...]:
-        """The instructions of a basic block."""
-        return self.ops[place[0] : self.ends[place[0]]]
+        return self.graph.block(place[0])[-1]
 
     def of(self, place: Where) -> set[Where]:
         """The basic blocks that lead to this one and to which it leads."""
         if place not in self.around:
-            self.around[place] = _reached(self.ahead, place) & _reached(self.behind, place)
+            both = (reached_from(ways[place], ways.__getitem__) for ways in (self.ahead, self.behind))
+            self.around[place] = set.intersection(*both)
         return self.around[place]
 
     def wait_for(self, load: Op) -> bool:
         """Is there a loop around a load in which its address stays, and that its value may end?"""
-        start = self.starts[bisect_right(self.starts, load.index) - 1]
+        start = self.graph.block_of(load.index)
         return any(self._waits(load, self.of(place)) for place in self.ahead if place[0] == start)
 
     def _waits(self, load: Op, loop: set[Where]) -> bool:
-        ops = (op for place in loop for op in self.block(place))
+        ops = (op for place in loop for op in self.graph.block(place[0]))
         if load.addresses & reduce(or_, (op.writes for op in ops), 0) & ~self.predicates:
             return False
         exits = [
@@ -95,7 +88,7 @@ class _Loops:
         while work:
             place = work.pop()
             need = needed[place]
-            for op in reversed(self.block(place)):
+            for op in reversed(self.graph.block(place[0])):
                 if not op.writes & need:
                     continue
                 if op is load:
@@ -106,18 +99,6 @@ class _Loops:
                     needed[before] = needed.get(before, 0) | need
                     work.append(before)
         return False
-
-
-def _reached(ways: Mapping[Where, Iterable[Where]], start: Where) -> set[Where]:
-    """The basic blocks that a way of at least one step leads to."""
-    found: set[Where] = set()
-    work = [*ways[start]]
-    while work:
-        one = work.pop()
-        if one not in found:
-            found.add(one)
-            work += ways[one]
-    return found
 
 
 # --- loops of a compare-and-swap -------------------------------------------------------------

@@ -5,13 +5,12 @@ kernel made a tensor map before.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Container
 from functools import cached_property
 
 from memsim.isa.op import Flow, Trait
 from memsim.isa.program import Op
-from memsim.simt.control_graph import ControlGraph
+from memsim.simt.control_graph import ControlGraph, reached_from
 
 
 class StoresBehind:
@@ -19,17 +18,16 @@ class StoresBehind:
 
     def __init__(self, graph: ControlGraph) -> None:
         self._graph = graph
-        self._starts = [start for start, _ in graph.basic_blocks]
         self._before: dict[int, frozenset[int]] = {}
 
     def is_behind(self, load: int, store: int) -> bool:
         """Do all threads of the block make the load, if they do, before any comes to the store?"""
         if self._in_clusters:
             return False
-        of_load, of_store = (self._starts[bisect_right(self._starts, at) - 1] for at in (load, store))
+        of_load, of_store = map(self._graph.block_of, (load, store))
         if of_load not in self._before:
             last = {at for at, after in self._barriers.items() if of_load not in after}
-            self._before[of_load] = self._reached([self._starts[0]], last)
+            self._before[of_load] = self._reached([0], last)
         return of_store not in self._before[of_load]
 
     @cached_property
@@ -38,8 +36,8 @@ class StoresBehind:
         graph = self._graph
         return {
             start: self._reached(graph.next_basic_blocks[start], ())
-            for start, end in graph.basic_blocks
-            if _is_of_all(graph.ops[end - 1])
+            for start in graph.basic_blocks
+            if _is_of_all(graph.block(start)[-1])
         }
 
     @cached_property
@@ -52,14 +50,8 @@ class StoresBehind:
 
     def _reached(self, first: Collection[int], last: Container[int]) -> frozenset[int]:
         """The basic blocks to which one comes from the `first`, these included, and not beyond the `last`."""
-        found, work = set(first), [*first]
-        while work:
-            here = work.pop()
-            if here not in last:
-                new = set(self._graph.next_basic_blocks[here]) - found
-                found |= new
-                work += new
-        return frozenset(found)
+        ways = self._graph.next_basic_blocks
+        return frozenset(reached_from(first, lambda here: () if here in last else ways[here]))
 
 
 def _is_of_all(op: Op) -> bool:

@@ -34,11 +34,10 @@ def without_unused_halves(program: Program) -> Program:
     if not any(_selector(op) is not None and op.writes & op.reads for op in program.ops):
         return program
     graph = ControlGraph(program)
-    ends = dict(graph.basic_blocks)
     changed: dict[int, Op] = {}
 
     def transfer(start: int, used: int) -> int:
-        for op in reversed(program.ops[start : ends[start]]):
+        for op in reversed(graph.block(start)):
             selector = _selector(op)
             reads = op.reads | op.addresses
             if selector is not None:
