@@ -28,8 +28,8 @@ class Module:
     `machines`: its kernels by name, in the file's order. `instantiate`: makes a module of the same source
     with an instance of one of its templates; None where there is no source to do so. `notes`: of how it was
     compiled. `given`: the compiled file that it is of, with the sources beside it. `named`: what the code
-    calls its sources, whether they can be found or not. `sources_of`: finds those of one kernel of a
-    library; None where `sources` has all.
+    calls its sources, whether they can be found or not. `sources_of`: finds those of one kernel; None where
+    `sources` has all.
     """
 
     machines: Mapping[str, MachineKernel] = field(repr=False)
@@ -66,7 +66,7 @@ class Module:
             return self._instance(name, error)
         machine = self.machines[entry]
         sources = self.sources if self.sources_of is None else self.sources_of(machine)
-        return Kernel(entry, machine, sources, self.notes, given=self.given)
+        return Kernel(entry, machine, {**sources, **machine.own_source}, self.notes, given=self.given)
 
     def _instance(self, name: str, error: MemsimError) -> Kernel:
         """The instance of a template that `name` is, made now.
@@ -87,7 +87,7 @@ class Module:
                 if plain_name(demangle(entry)) == plain
             ]
             if len(new) == 1:
-                return Kernel(new[0], made.machines[new[0]], made.sources, made.notes)
+                return made[new[0]]
         elif template is not None and plain not in map(plain_name, shown_names(self)):
             raise template from None
         raise error from None
@@ -245,7 +245,7 @@ def from_cubin(
     from memsim.sass.machine_code import read_module
 
     machine = read_module(content, listing, compiler=compiler, ptx=ptx)
-    return _machine_module(machine, texts or texts_beside(None))
+    return Module(machine.kernels, sources_of=partial(_sources_of, texts or texts_beside(None)))
 
 
 def from_text(
@@ -341,14 +341,9 @@ def _from_binary(path: Path, arch: str | None) -> Module:
 
 def _sources_of(texts: SourceTexts, machine: MachineKernel) -> dict[str, str]:
     """Those source files of a kernel that can still be found."""
-    from memsim.sass.machine_code import own_source
-
     listing = machine.module.listing_of(machine.name)
-    if listing is None:
-        return {}
-    own = own_source(machine.name, listing)
-    files = dict.fromkeys(line.source.file for line in listing.lines if line.source is not None)
-    return {**texts.of(files), **own}
+    lines = () if listing is None else listing.lines
+    return texts.of(dict.fromkeys(line.source.file for line in lines if line.source is not None))
 
 
 def _machine_module(machine: MachineModule, texts: SourceTexts) -> Module:
@@ -356,10 +351,10 @@ def _machine_module(machine: MachineModule, texts: SourceTexts) -> Module:
     lines = (line for listing in machine.listings.values() for line in listing.lines)
     files = [line.source.file for line in lines if line.source is not None]
     # Its own source is among them: the code of a file with nothing but templates does not name it.
-    path, own = texts.file, machine.own_sources
+    path = texts.file
     source = [texts.called or path.as_posix()] if path is not None and path.suffix in SOURCE_SUFFIXES else []
-    named = tuple(dict.fromkeys((*files, *source, *own)))
-    return Module(machine.kernels, {**texts.of(named), **own}, named=named)
+    named = tuple(dict.fromkeys((*files, *source)))
+    return Module(machine.kernels, texts.of(named), named=named)
 
 
 @dataclass(frozen=True, slots=True)

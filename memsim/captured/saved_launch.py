@@ -33,7 +33,7 @@ from memsim.boundary import boundary_of, confinement
 from memsim.captured.launched import Launched
 from memsim.compile.shown_sources import in_library
 from memsim.errors import MemsimError
-from memsim.files import file_exists, read_bytes, write_text
+from memsim.files import file_exists, folder_exists, read_bytes, write_text
 from memsim.kernel import Kernel
 from memsim.launch import Natural, Positive, dim3
 from memsim.npy import read_array
@@ -194,11 +194,12 @@ def _plain(value: Any) -> Any:
 
 
 def read_launch(path: Path) -> Launched:
-    """The launch that a `launch.json` describes; files are looked up beside it.
+    """The launch that a `launch.json`, or the one in a folder, describes; files are looked up beside it.
 
     Raises:
         MemsimError: no such file, not a launch, or a referenced file is missing or does not match.
     """
+    path = path / LAUNCH if folder_exists(path) else path
     try:
         document = msgspec.json.decode(read_bytes(path, "the launch"), type=LaunchDocument)
     except FileNotFoundError as error:

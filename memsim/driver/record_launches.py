@@ -18,7 +18,7 @@ from memsim.captured.saved_launch import LAUNCH, write_launch
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import ProgramMemory
 from memsim.job import Job
-from memsim.names.demangle import short_name
+from memsim.names.demangle import plain_name
 from memsim.state.address_spaces import GLOBAL_BASE
 
 
@@ -36,21 +36,16 @@ class LaunchRecorder:
             MemsimError: it cannot be written.
         """
         arrays: dict[int, np.ndarray] = {}
-        arguments = tuple(
-            self._argument(bytes(raw), name, memory, arrays)
-            for raw, name in zip(job.args, job.loaded.argument_names)
-        )
+        arguments = tuple(self._argument(bytes(raw), memory, arrays) for raw in job.args)
         shape = job.launch
         launched = Launched(job.loaded, shape.grid, shape.block, arguments, shape.shared_bytes, shape.cluster)
         self._count += 1
-        plain = re.sub(r"\W+", "_", short_name(job.loaded.title)).strip("_")[:40]
+        plain = re.sub(r"\W+", "_", plain_name(job.loaded.title)).strip("_")[:40]
         path = self.folder / f"{self._count:04}_{plain}" / LAUNCH
         write_launch(launched, path.parent)
         return path, list(_missing(job, module, memory, arrays))
 
-    def _argument(
-        self, raw: bytes, name: str, memory: ProgramMemory, arrays: dict[int, np.ndarray]
-    ) -> object:
+    def _argument(self, raw: bytes, memory: ProgramMemory, arrays: dict[int, np.ndarray]) -> object:
         """The bytes of a parameter, with arrays for what it points to, or the texture that it is."""
         texture = memory.textures.objects.get(int.from_bytes(raw, "little")) if len(raw) == POINTER else None
         if texture is not None and not texture.is_surface:
@@ -63,7 +58,7 @@ class LaunchRecorder:
             if buffer is not None:
                 if buffer.start not in arrays:
                     arrays[buffer.start] = memory.view(buffer.start, buffer.end - buffer.start).copy()
-                pointers.append((offset, arrays[buffer.start][address - buffer.start :], name))
+                pointers.append((offset, arrays[buffer.start][address - buffer.start :], f"byte_{offset}"))
         if len(raw) == POINTER and pointers:
             return pointers[0][1]
         return with_arrays(raw, pointers) if pointers else raw

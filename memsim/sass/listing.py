@@ -6,7 +6,7 @@ A `ListingLine` has address, guard, opcode, operands as text, and source place; 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from memsim.compile.shown_sources import Frame, own_frames
@@ -62,12 +62,16 @@ class Listing:
 
 
 def read_listing(
-    text: str, file_name: Callable[[str], str] = str, places: Mapping[int, Frame] | None = None
+    text: str,
+    file_name: Callable[[str], str] = str,
+    places: Mapping[int, Frame] | None = None,
+    only: Container[str] | None = None,
 ) -> dict[str, Listing]:
     """The kernels of a listing, by name, in its order.
 
     file_name: gives the display name of a source file. places: source places by line of the PTX, where known
-    better than by the listing (`memsim.sass.machine_code`); the listing must have the PTX's lines then.
+    better than by the listing (`memsim.sass.machine_code`); the listing must have the PTX's lines then. only:
+    the names of those that are read; all if left out.
 
     Raises:
         MemsimError: a register or number that is out of range, or a missing opcode.
@@ -91,9 +95,9 @@ def read_listing(
             found[name] = Listing(name, tuple(lines), labels)
 
     for at, row in enumerate(text.splitlines(), 1):
+        if name is None and ".section" not in row:
+            continue
         if "/*" in row and (match := _INSTRUCTION.match(row)):
-            if name is None:
-                continue
             if not match["text"][:1].isalpha():
                 raise MemsimError(f"the listing is damaged at its line {at}: the opcode is missing")
             if is_suspicious and (impossible := _IMPOSSIBLE.search(_SYMBOL.sub("", row))):
@@ -125,11 +129,13 @@ def read_listing(
         elif match := _SECTION.match(row):
             close()
             name, lines, labels, pending = match[1].strip('"'), [], {}, []
+            if only is not None and name not in only:
+                name = None
             chain, source, fresh, ptx_line = [], None, True, 0
         elif _OTHER_SECTION.match(row):
             close()
             name = None
-        elif name is not None and (match := _LABEL.match(row)):
+        elif match := _LABEL.match(row):
             pending.append(match[1])
     close()
     return found

@@ -70,6 +70,14 @@ class MachineKernel:
         found = dynamic_arrays(ptx, self.name) if ptx else []
         return found[0] if len(found) == 1 else "dynamic shared memory"
 
+    @property
+    def own_source(self) -> dict[str, str]:
+        """The text of its listing by its file, if that serves as its own source."""
+        listing, file = self.module.listing_of(self.name), own_file(self.name)
+        if listing is None or all(line.source is None or line.source.file != file for line in listing.lines):
+            return {}
+        return {file: own_text(listing)}
+
     @cached_property
     def program(self) -> Program:
         """Its instructions.
@@ -145,27 +153,20 @@ class MachineModule:
 
     def listing_of(self, name: str) -> Listing | None:
         """The instructions of a kernel; None if they are not in the listing. Of a large module only this
-        kernel is disassembled.
+        kernel is disassembled and read.
         """
-        if self.text is not None or len(self.cubin.kernels) <= FEW_KERNELS or "listings" in self.__dict__:
+        if len(self.cubin.kernels) <= FEW_KERNELS or "listings" in self.__dict__:
             return self.listings.get(name)
         if name not in self.found:
-            from memsim.sass.disassemble import disassemble
+            image, text = self.cubin.kernels[name], self.text
+            if text is None:
+                from memsim.sass.disassemble import disassemble
 
-            symbols = self.cubin.kernels[name].symbols
-            text = disassemble(self.content, ptx_lines=bool(self.places), functions=symbols)
-            listings = read_listing(text, self.names.name_of, self.places)
+                text = disassemble(self.content, ptx_lines=bool(self.places), functions=image.symbols)
+            parts = {name, *(part for part, _ in image.linked)}
+            listings = read_listing(text, self.names.name_of, self.places, parts)
             self.found[name] = self._linked(name, listings) if name in listings else None
         return self.found[name]
-
-    @cached_property
-    def own_sources(self) -> Mapping[str, str]:
-        """The texts of listings that serve as their own source, by file."""
-        return {
-            file: text
-            for name, listing in self.listings.items()
-            for file, text in own_source(name, listing).items()
-        }
 
     @cached_property
     def kernels(self) -> Mapping[str, MachineKernel]:
@@ -175,13 +176,6 @@ class MachineModule:
             name: MachineKernel(image, self, _parameters(image, types.get(name)))
             for name, image in self.cubin.kernels.items()
         }
-
-
-def own_source(name: str, listing: Listing) -> dict[str, str]:
-    """The text of a kernel's listing by its file, if it serves as its own source."""
-    file = own_file(name)
-    is_own = any(line.source is not None and line.source.file == file for line in listing.lines)
-    return {file: own_text(listing)} if is_own else {}
 
 
 def read_module(

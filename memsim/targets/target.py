@@ -90,6 +90,8 @@ def _kind_of_file(file: str) -> Kind:
         return FILES[Path(file).suffix]
     if is_cache(Path(file)):
         return CACHED
+    if file_exists(Path(file, "launch.json")):
+        return LAUNCHED
     return BINARY if file not in catalog() and _is_program(Path(file)) else CATALOGUE
 
 
@@ -157,7 +159,9 @@ def file_job(
     spell: Spell = str,
     verb: str = "analyze",
 ) -> Job:
-    """The job of a kernel in a file with any suffix, or in a folder of Triton's cache; as `read_job`."""
+    """The job of a kernel in a file with any suffix, in a folder of Triton's cache, or of a saved launch; as
+    `read_job`.
+    """
     kind, (file, kernel) = kind_of(file), split_target(file)
     if kernel is not None:
         if said.get("kernel", kernel) != kernel:

@@ -13,7 +13,7 @@ from memsim.analysis import Analysis
 from memsim.bound import Bound, BoundFigures, percent
 from memsim.document import Document, Texts, plain
 from memsim.least_work import dram_bytes
-from memsim.views.labels import count, number, size
+from memsim.views.labels import at_all_places, count, number, size
 from memsim.views.screen import Column, Row, Screen
 
 COLUMNS = (
@@ -34,7 +34,7 @@ def write(analysis: Analysis, stream: TextIO) -> None:
     screen.say()
     for line in footer(analysis):
         screen.say(line)
-    for reason in analysis.trace.uncertain:
+    for reason in at_all_places(analysis.trace.uncertain):
         screen.say(f"Not certain: {reason}")
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import PurePath
@@ -41,6 +42,36 @@ def file_names(files: Iterable[str]) -> dict[str, str]:
     distinct = dict.fromkeys(files)
     names = Counter(PurePath(file).name for file in distinct)
     return {file: PurePath(file).name if names[PurePath(file).name] == 1 else file for file in distinct}
+
+
+_PLACE = re.compile(r"(?<=\bat )(\S+):(\d+)")
+#: Lines of one reason that are named.
+FEW_LINES = 4
+
+
+def at_all_places(reasons: Iterable[str]) -> Iterator[str]:
+    """Reasons; those that differ only in lines as one: `a loop waits ... at f.cu:3, 5 and 9`."""
+    alike: dict[str, list[list[tuple[str, str]]]] = {}
+    for reason in reasons:
+        alike.setdefault(_PLACE.sub("\0", reason), []).append(_PLACE.findall(reason))
+    for words, places in alike.items():
+        first, *others = words.split("\0")
+        named = (_lines_by_file(column) for column in zip(*places))
+        yield first + "".join(map("".join, zip(named, others)))
+
+
+def _lines_by_file(places: Iterable[tuple[str, str]]) -> str:
+    by_file: dict[str, dict[str, None]] = {}
+    for file, line in places:
+        by_file.setdefault(file, {})[line] = None
+    return " and ".join(f"{file}:{_some_of(list(lines))}" for file, lines in by_file.items())
+
+
+def _some_of(lines: Sequence[str]) -> str:
+    if len(lines) > FEW_LINES:
+        return f"{', '.join(lines[:FEW_LINES])} and {count(len(lines) - FEW_LINES, 'other line')}"
+    *most, last = lines
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def number(count: int | None, unknown: str) -> str:

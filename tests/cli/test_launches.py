@@ -39,6 +39,9 @@ def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Pa
     shown = memsim("analyze", saved / "launch.json").out
     assert "(scale.cu):" in shown and "if (i < n) data[i] = factor *" in shown
     assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks 1").out
+    assert counts(memsim("analyze", saved, "--json")) == counts(first)
+    (saved / "launch.json").rename(saved / "other.json")
+    memsim("analyze", saved).refused("it is a folder", "memsim init FOLDER")
 
 
 @pytest.mark.some(2)

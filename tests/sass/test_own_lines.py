@@ -14,7 +14,7 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.compile.shown_sources import own_frames
 from memsim.errors import MemsimError
 from memsim.sass.listing import by_itself, own_text, read_listing
-from memsim.sass.machine_code import assembly_places
+from memsim.sass.machine_code import FEW_KERNELS, assembly_places
 from memsim.views.analyze.terminal import render
 
 USER = ("/home/me/kernel.py", 30)
@@ -165,3 +165,25 @@ extern "C" __global__ void k(const float *x, float *y) {
     assert "-lineinfo" in told and "lineinfo=True" in told
     named = analyze(from_cubin(compiled.cubin)["k"], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
     assert "-lineinfo" not in str(named) and {s.line for s in named.sites} == {3}
+
+
+def test_instances_of_one_template_show_their_own_instructions(tmp_path: Path) -> None:
+    """Their listings have one name, which is that of the template; of many kernels only one is read."""
+    text = """
+template <int N> __device__ void work(const float *x, float *y) {
+    y[threadIdx.x] = N > 1 ? x[threadIdx.x] * N : x[threadIdx.x * 2 + 64] + 1;
+}
+template <int N> __global__ void k(const float *x, float *y) { work<N>(x, y); }
+"""
+    for count in (2, FEW_KERNELS + 1):
+        instances = "".join(
+            f"template __global__ void k<{n}>(const float *, float *);\n" for n in range(1, count + 1)
+        )
+        cubin = run_nvrtc(text + instances, str(tmp_path / "k.cu"), [], "sm_90").cubin
+        assert cubin is not None
+        module = from_cubin(cubin)
+        assert len(module.kernels) == count
+        for name, strides in (("k<1>", 2), ("k<2>", 1)):
+            found = analyze(module[name], 1, 32, [ArrayArg((128,)), ArrayArg((32,))])
+            shown = [(s.file, s.source.split()[0], s.sectors) for s in found.sites]
+            assert shown == [("k.sass", "LDG.E", 4 * strides), ("k.sass", "STG.E", 4)]

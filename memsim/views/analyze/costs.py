@@ -70,11 +70,12 @@ FEW = 3
 
 def limits_of_totals(analysis: Analysis) -> Iterator[str]:
     """A line for each, or for many of one reason; none for a reason that is told elsewhere."""
-    trace = analysis.trace
-    told = {"; ".join(trace.uncertain), *(site.unresolved for site in analysis.sites)}
+    order = "; ".join(analysis.trace.uncertain)
+    told = {order, *(site.unresolved for site in analysis.sites)}
     by_reason: dict[str, list[tuple[str, Range]]] = {}
     for metric, limits in analysis.undecided.items():
-        by_reason.setdefault(limits.why, []).append((metric, limits))
+        why = limits.why.removesuffix(f"; {order}") if order else limits.why
+        by_reason.setdefault(why, []).append((metric, limits))
     for why, totals in by_reason.items():
         if why in told:
             continue

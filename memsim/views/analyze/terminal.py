@@ -15,7 +15,7 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.first_line import phrases_in
 from memsim.arch.units import WORD
 from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
-from memsim.views.labels import access, dim3, each, file_names, lanes_of_warp_0, number, share
+from memsim.views.labels import access, at_all_places, dim3, each, file_names, lanes_of_warp_0, number, share
 from memsim.views.screen import Column, Row, Screen
 
 Sort = Literal["cost", "waste", "line"]
@@ -176,7 +176,7 @@ def _footer(analysis: Analysis) -> Iterator[str]:
                 yield f"Not analyzed: the {where}: {site.unresolved}"
 
     yield from (f"Race: {race.text}; memsim sanitize says more." for race in analysis.trace.races)
-    yield from (f"Not certain: {reason}" for reason in analysis.trace.uncertain)
+    yield from (f"Not certain: {reason}" for reason in at_all_places(analysis.trace.uncertain))
     launch = analysis.trace.launch
     yield (
         f"Launch: grid {dim3(launch.grid)}, block {dim3(launch.block)}, "

@@ -9,7 +9,7 @@ from memsim.arch.units import BANKS, LINE, SECTOR
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph
 from memsim.views.canvas import colour_of_count
 from memsim.views.explain.sentences import collision_line, lane_cells, line_name, sentences
-from memsim.views.labels import access, count, dim3, lane_names, number, ranges
+from memsim.views.labels import access, at_all_places, count, dim3, lane_names, number, ranges
 from memsim.views.screen import UNLIMITED, Screen, cell
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def write(request: SharedRequest | GlobalRequest, stream: TextIO) -> None:
     for sentence in story:
         screen.say(sentence)
     screen.say(_how_often(request))
-    for reason in origin.uncertain:
+    for reason in at_all_places(origin.uncertain):
         screen.say(f"Not certain: {reason}")
     screen.say()
     if isinstance(request, SharedRequest):

@@ -37,7 +37,7 @@ from memsim.views.explain.sentences import (
 )
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
-from memsim.views.labels import access, count, dim3, lanes_of_warp_0, number, ranges
+from memsim.views.labels import access, at_all_places, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
 from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
 from memsim.views.report.linked_verdict import linked_verdict, meaning, phrases_of
@@ -206,7 +206,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     called: tuple[Callable[..., object], ...] = (
-        *(access, count, dim3, count_or_limits, number, ranges, zip, lanes_of_warp_0, ink_on),
+        *(access, at_all_places, count, dim3, count_or_limits, number, ranges, zip, lanes_of_warp_0, ink_on),
         *(colour_of_count, colour_of_trouble, colour_of_bank),
         *(caption, owner, collision_line, word_name, line_name, sentences, conflict_graph),
         *(lane_cells, line_cells, ring, advice_lines, look_name, look_costs, meaning),

@@ -18,7 +18,7 @@ from memsim.suggest.prove import Proof
 from memsim.suggest.ranking import Verdict, verdict
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
-from memsim.views.labels import access, count, file_names
+from memsim.views.labels import access, at_all_places, count, file_names
 from memsim.views.plain import escape_markdown, longest_run, plain, plain_line
 from memsim.views.suggest.advice import change_name, formula, room_of
 from memsim.views.suggest.by_hand import ARROW, parts
@@ -312,7 +312,7 @@ def _ending(found: Suggestions, names: Names) -> Iterator[str]:
     if found.taken is None and found.needs_no_edit and any(map(is_badly_coalesced, found.analysis.sites)):
         yield "Sectors that are not needed do not make the lower bound: they are not worth an edit."
     yield from _least_cycles(found)
-    yield from (f"Not certain: {reason}" for reason in found.analysis.trace.uncertain)
+    yield from (f"Not certain: {reason}" for reason in at_all_places(found.analysis.trace.uncertain))
 
 
 def _least_cycles(found: Suggestions) -> Iterator[str]:
