@@ -19,7 +19,8 @@ import msgspec
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.validate.device import Device, check_record, now, read_record, write_record
+from memsim.files import read_json
+from memsim.validate.device import Device, check_record, now, write_record
 
 #: Schemas of records without arrays and with them.
 JSON_SCHEMA, ARRAYS_SCHEMA = 1, 2
@@ -85,7 +86,7 @@ def read_recording(path: Path, kind: type[R], what: str, earlier: Earlier[R] | N
         MemsimError: no such file, another schema, or not such a recording.
     """
     if path.suffix != ARRAYS:
-        return check_record(read_record(path), JSON_SCHEMA, kind, str(path))
+        return check_record(read_json(path, "the recording"), JSON_SCHEMA, kind, str(path))
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = dict(file)

@@ -240,8 +240,6 @@ def _array_from_file(text: str, folder: Path) -> np.ndarray:
     try:
         content = read_bytes(path)
         return np.ascontiguousarray(read_array(io.BytesIO(content), len(content)))
-    except FileNotFoundError as error:
-        raise _error(text, 2, f"cannot read {path}: {error.strerror}") from None
     except MemsimError as error:
         raise _error(text, 2, f"{error.message} ({path})") from None
     except ValueError as error:

@@ -67,6 +67,13 @@ class MemsimError(Exception):
         return "\n".join(lines)
 
 
+class NoSuchFile(MemsimError, FileNotFoundError):
+    """A file is missing; who can do without it catches this."""
+
+    def __init__(self, file: str, hint: str | None = None) -> None:
+        super().__init__("there is no such file", file=file, hint=hint)
+
+
 def shown(value: object) -> str:
     """A value for a message, shortened if long."""
     try:

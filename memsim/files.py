@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from memsim.boundary import check_inside
-from memsim.errors import MemsimError
+from memsim.errors import MemsimError, NoSuchFile
 from memsim.reads import note_content, note_presence
 
 
@@ -50,7 +50,7 @@ def read_bytes(path: Path, what: str = "it") -> bytes:
     """The contents of a file.
 
     Raises:
-        FileNotFoundError: there is none.
+        NoSuchFile: there is none.
         MemsimError: it cannot be read, is not a regular file (a pipe may block forever), or is not to be
             trusted: see `memsim.boundary.check_inside`.
     """
@@ -68,7 +68,7 @@ def read_own(path: Path, what: str = "it") -> bytes:
         return content
     except FileNotFoundError:
         note_content(path, None)
-        raise
+        raise NoSuchFile(str(path)) from None
     except OSError as error:
         raise MemsimError(f"cannot read {what}: {error.strerror}", file=str(path)) from None
     except ValueError as error:  # a name with a NUL in it

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
-from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -123,11 +122,10 @@ class ShownAnalysis(Analysis):
         """
         from memsim.views.heatmap.terminal import write
         from memsim.views.report import fragment
+        from memsim.views.screen import text_of
 
         analyses: Sequence[Analysis] = [self] if compare is None else [self, compare]
-        stream = StringIO()
-        write(analyses, stream)
-        return Shown(stream.getvalue().rstrip(), "".join(map(fragment, analyses)))
+        return Shown(text_of(partial(write, analyses)), "".join(map(fragment, analyses)))
 
     def explain(self, line: int | str | None = None, site: int | None = None) -> Shown:
         """The worst request of an access, lane by lane. Displays itself.
@@ -143,14 +141,11 @@ class ShownAnalysis(Analysis):
         from memsim.views.explain.terminal import write
         from memsim.views.labels import access
         from memsim.views.plain import plain_line
+        from memsim.views.screen import text_of
 
         number, *others = choose_sites(self, None if line is None else str(line), site)
-        stream = StringIO()
-        write(take_apart(self, number), stream)
-        for other in others:
-            also = f"Also on this line: site {other}, {access(self.sites[other])}"
-            stream.write(f"{plain_line(also)}\n")
-        text = stream.getvalue().rstrip()
+        also = (f"Also on this line: site {other}, {access(self.sites[other])}" for other in others)
+        text = "\n".join([text_of(partial(write, take_apart(self, number))), *map(plain_line, also)])
         return Shown(text, f"<pre>{escape(text)}</pre>")
 
     def report(self, path: str | Path) -> None:
@@ -187,10 +182,9 @@ class ShownSanitized(Sanitized):
     def __str__(self) -> str:
         """The text that `memsim sanitize` prints."""
         from memsim.views.sanitize_text import write
+        from memsim.views.screen import text_of
 
-        stream = StringIO()
-        write(self, stream)
-        return stream.getvalue().rstrip()
+        return text_of(partial(write, self))
 
     def _repr_html_(self) -> str:
         """The representation in a notebook."""

@@ -202,8 +202,6 @@ def read_launch(path: Path) -> Launched:
     path = path / LAUNCH if folder_exists(path) else path
     try:
         document = msgspec.json.decode(read_bytes(path, "the launch"), type=LaunchDocument)
-    except FileNotFoundError as error:
-        raise MemsimError(f"cannot read the launch: {error.strerror}", file=str(path)) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise MemsimError(f"this is not a launch: {error}", file=str(path)) from None
     kernel = _kernel(document, path)

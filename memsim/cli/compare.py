@@ -67,7 +67,7 @@ class Operands:
         if is_trace(name):
             return side_of(name, analyze_trace(Trace.load(name), self.arch))
         if Path(name).suffix == ".json":
-            return side_of_document(name, _read_json(Path(name)))
+            return side_of_document(name, read_json(Path(name)))
         if is_file(name) and file_exists(Path(file_of(name))):
             return self.single(name, self.launched(name, name, Path.cwd()))
         if name in self.known_targets():
@@ -203,10 +203,3 @@ def _compared(a: Side | dict[str, Side], b: Side | dict[str, Side], failed: tupl
             hint="REVISION:TARGET selects a single kernel of a revision",
         )
     return compare_all(a, b, failed)
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return read_json(path)
-    except FileNotFoundError:
-        raise MemsimError("there is no such file", file=str(path)) from None

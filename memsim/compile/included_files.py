@@ -35,10 +35,7 @@ def read_source(source: str | Path) -> tuple[Path | None, str]:
     if isinstance(source, str) and "\n" in source:
         return None, source
     path = Path(source).absolute()
-    try:
-        content = read_bytes(path)
-    except OSError as error:
-        raise MemsimError(f"cannot read {source}: {error.strerror}") from None
+    content = read_bytes(path)
     if b"\0" in content:
         raise MemsimError(f"cannot read {source}: not a text file")
     content = content.removeprefix(BOM)

@@ -59,10 +59,7 @@ def read_toml(path: Path) -> tuple[ConfigFile, dict[str, Any]]:
     Raises:
         MemsimError: it cannot be read, or is not TOML.
     """
-    try:
-        text = read_text(path)
-    except FileNotFoundError:
-        raise MemsimError("there is no such file", file=str(path)) from None
+    text = read_text(path)
     try:
         return ConfigFile(path, text), tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -123,11 +123,7 @@ def load(path: str | Path) -> TraceData:
     Raises:
         MemsimError: no such file, not a trace, cut short or damaged, or of an unknown version.
     """
-    try:
-        content = read_bytes(Path(path))
-    except FileNotFoundError:
-        raise MemsimError("no such file", file=str(path)) from None
-    return read_trace(content, str(path))
+    return read_trace(read_bytes(Path(path)), str(path))
 
 
 def read_trace(content: bytes, name: str) -> TraceData:

@@ -21,6 +21,7 @@ from msgspec import Meta
 
 from memsim.analysis import Analysis
 from memsim.errors import MemsimError
+from memsim.files import read_json
 from memsim.kernels import Spec, catalog
 from memsim.validate.compare_instructions import CodeComparison, compare_code
 from memsim.validate.device import (
@@ -35,7 +36,6 @@ from memsim.validate.device import (
     check_record,
     free_path,
     on_gpu,
-    read_record,
     write_record,
 )
 from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile
@@ -181,7 +181,7 @@ def load_code_recording(path: Path) -> CodeRecording:
     Raises:
         MemsimError: no such file, not JSON, or not conforming to the schema.
     """
-    return CodeRecording.from_dict(read_record(path), str(path))
+    return CodeRecording.from_dict(read_json(path, "the recording"), str(path))
 
 
 def code_paths(folder: Path, name: str = "*") -> list[Path]:

@@ -18,7 +18,7 @@ from msgspec import Meta
 
 from memsim.arch import ARCHS
 from memsim.errors import MemsimError
-from memsim.files import read_json, write_text
+from memsim.files import write_text
 from memsim.validate import standalone
 from memsim.validate.standalone import Gpu, Refused, driver_version
 from memsim.version import __version__
@@ -40,18 +40,6 @@ T = TypeVar("T")
 def now() -> str:
     """The date of a recording: UTC, ISO 8601."""
     return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def read_record(path: Path) -> Any:
-    """The contents of a file, unvalidated.
-
-    Raises:
-        MemsimError: no such file, or not JSON.
-    """
-    try:
-        return read_json(path, "the recording")
-    except FileNotFoundError as error:
-        raise MemsimError(f"cannot read the recording: {error.strerror}", file=str(path)) from None
 
 
 def check_record(record: Any, version: int, document: type[T], file: str | None = None) -> T:

@@ -7,8 +7,9 @@ source code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from io import StringIO
 from typing import TYPE_CHECKING, TextIO
 
 from memsim.views.plain import (
@@ -22,7 +23,6 @@ from memsim.views.plain import (
 )
 
 if TYPE_CHECKING:
-    from rich.table import Table
     from rich.text import Text
 
 
@@ -74,10 +74,19 @@ class Screen:
     def table(self, columns: Sequence[Column], rows: Iterable[Row]) -> None:
         """Prints a table at most as wide as the reader's terminal, if that is possible."""
         shown, rows = fit_table(columns, rows, self.room)
-        if self._console is not None and self._console.is_terminal:
-            self._console.print(_table_of_rich(shown, rows))
-        else:  # without the blanks that fill the last column
-            self._stream.writelines(f"{line.rstrip()}\n" for line in lines_of_table(shown, rows))
+        styles = ("bold", *(row.style for row in rows))
+        for line, style in zip(lines_of_table(shown, rows), styles, strict=True):
+            if self._console is not None and self._console.is_terminal:
+                self._console.print(line, style=style, soft_wrap=True)
+            else:  # without the blanks that fill the last column
+                self._stream.write(f"{line.rstrip()}\n")
+
+
+def text_of(write: Callable[[TextIO], None]) -> str:
+    """What is written on a stream, as text without the blank lines at its end."""
+    stream = StringIO()
+    write(stream)
+    return stream.getvalue().rstrip()
 
 
 def _linked(text: str, links: Mapping[str, str]) -> Text:
@@ -158,20 +167,8 @@ def fit_table(columns: Sequence[Column], rows: Iterable[Row], room: int) -> tupl
     return [columns[i] for i in shown], [Row(cells(row), row.style) for row in rows]
 
 
-def _table_of_rich(columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="bold")
-    for column in columns:
-        table.add_column(column.name, justify="right" if column.right else "left")
-    for row in rows:
-        table.add_row(*map(Text, row.cells), style=row.style)
-    return table
-
-
 def lines_of_table(columns: Sequence[Column], rows: Sequence[Row]) -> list[str]:
-    """The lines of a table, as rich has them."""
+    """The lines of a table: its heading, and a line for each row."""
     texts = [[column.name for column in columns], *([one.expandtabs() for one in row.cells] for row in rows)]
     widths = [max(map(_width, each)) for each in zip(*texts, strict=True)]
     return [

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from memsim.errors import MemsimError
+from memsim.files import read_json
 from memsim.validate.device import (
     Date,
     Device,
@@ -20,7 +21,6 @@ from memsim.validate.device import (
     check_record,
     free_path,
     on_gpu,
-    read_record,
     write_record,
 )
 
@@ -146,7 +146,7 @@ def load_bench(path: Path) -> BenchRecording:
     Raises:
         MemsimError: no such file, not JSON, or not a recording.
     """
-    return BenchRecording.from_dict(read_record(path), str(path))
+    return BenchRecording.from_dict(read_json(path, "the recording"), str(path))
 
 
 def newest_bench(folder: Path, gpu: str | None = None, within: str = "") -> BenchRecording:

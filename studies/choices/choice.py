@@ -10,6 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from memsim.data import data_folder
+from memsim.files import read_json
 from memsim.validate.device import (
     Date,
     Device,
@@ -18,7 +19,6 @@ from memsim.validate.device import (
     Sha256,
     Text,
     check_record,
-    read_record,
     write_record,
 )
 from studies.choices import FOLDER
@@ -95,10 +95,12 @@ class ChoiceRecording:
 
 def load_estimates(path: Path) -> Estimates:
     """Those of a file."""
-    return check_record(read_record(path), SCHEMA, Estimates, str(path))
+    return check_record(read_json(path, "the recording"), SCHEMA, Estimates, str(path))
 
 
 def load_recordings(traces: Path | None = None) -> list[ChoiceRecording]:
     """All, by the name of the GPU's folder."""
     files: Iterable[Path] = sorted((traces or data_folder("traces")).glob(f"*/{FOLDER}/*.json"))
-    return [check_record(read_record(path), SCHEMA, ChoiceRecording, str(path)) for path in files]
+    return [
+        check_record(read_json(path, "the recording"), SCHEMA, ChoiceRecording, str(path)) for path in files
+    ]

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from memsim.analysis import Analysis
-from memsim.validate.device import read_record
+from memsim.files import read_json
 from memsim.views.plain import table
 from studies.bench import report
 from studies.bench.page import cell, code_named, rows_of, wavefronts_per_second
@@ -100,7 +100,7 @@ def wavefronts_a_cycle() -> str:
 
 def register_banks() -> str:
     """How long FFMAs take, by the registers that they name."""
-    records = [read_record(path) for path in sorted(RECORDED.glob("*/register_banks.json"))]
+    records = [read_json(path, "the recording") for path in sorted(RECORDED.glob("*/register_banks.json"))]
     heads = ["FFMAs", "even registers fetched", "odd", *(record["device"]["gpu"] for record in records)]
     lines = [
         [

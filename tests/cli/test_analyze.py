@@ -218,7 +218,7 @@ def test_arch_is_checked(memsim: Run) -> None:
         ("any.cu --grid 8 --block 8 --arg 1", "takes 0 arguments"),
         ("none.cu --grid 8 --block 8", "none.cu"),
         ("none.ptx --grid 8 --block 8", "none.ptx"),
-        ("none.npz", "none.npz: no such file"),
+        ("none.npz", "none.npz: there is no such file"),
         ("kernel_v44", "did you mean kernel_v4"),
         ("", "Missing argument 'TARGET'"),
         ("kernel_v4 --sise 1,1,1", "--size"),

@@ -220,7 +220,7 @@ def test_an_array_from_a_file(tmp_path: Path) -> None:
         ("f32(1)+u8(1,2,3,256)", STRUCT, "no u8 numbers", 11),
         ("f32()", STRUCT, "no f32 numbers", 5),
         ("f32(1e39,1)", STRUCT, "no f32 numbers", 5),
-        ("@none.npy", POINTER, "cannot read none.npy: No such file", 2),
+        ("@none.npy", POINTER, "there is no such file (none.npy)", 2),
     ],
 )
 def test_a_wrong_one_is_shown_with_a_caret_and_examples(

@@ -149,7 +149,7 @@ def test_by_clock_what_differs(lab: Run, tmp_path: Path) -> None:
 def test_by_clock_bad_input(lab: Run, tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text("{}")
     for arguments, says in (
-        (("clock", tmp_path / "none.json"), "No such file"),
+        (("clock", tmp_path / "none.json"), "no such file"),
         (("clock", tmp_path / "x.json"), "a recording of schema None"),
         (("rates", tmp_path / "x.json"), "a recording of schema None"),
         (("clock", tmp_path / "x.json", "--live"), "RECORDING is judged alone"),

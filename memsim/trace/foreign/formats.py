@@ -19,7 +19,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from memsim.errors import MemsimError
+from memsim.errors import MemsimError, NoSuchFile
 from memsim.launch import Launch, coordinates_of
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE, AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
@@ -49,7 +49,7 @@ def lines_of(path: Path) -> Iterator[tuple[int, str]]:
                     )
                 yield number, line.rstrip("\r\n")
     except FileNotFoundError:
-        raise MemsimError("no such file", file=str(path)) from None
+        raise NoSuchFile(str(path)) from None
     except (EOFError, lzma.LZMAError, zlib.error, gzip.BadGzipFile) as error:
         raise MemsimError(f"the file is damaged or truncated: {error}", file=str(path)) from None
     except UnicodeDecodeError:

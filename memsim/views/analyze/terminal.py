@@ -7,7 +7,6 @@ An `Analysis` and a stream in; text out, on a terminal with colours. Tables fit 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from io import StringIO
 from shlex import quote
 from typing import Literal, TextIO
 
@@ -16,7 +15,7 @@ from memsim.analysis.first_line import phrases_in
 from memsim.arch.units import WORD
 from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
 from memsim.views.labels import access, at_all_places, dim3, each, file_names, lanes_of_warp_0, number, share
-from memsim.views.screen import Column, Row, Screen
+from memsim.views.screen import Column, Row, Screen, text_of
 
 Sort = Literal["cost", "waste", "line"]
 SORTS: tuple[Sort, ...] = ("cost", "waste", "line")
@@ -51,9 +50,7 @@ MIPMAPS = "mipmaps: a texture has one level"
 
 def render(analysis: Analysis) -> str:
     """The report as text, without colours."""
-    stream = StringIO()
-    write(analysis, stream, colours=False)
-    return stream.getvalue().rstrip("\n")
+    return text_of(lambda stream: write(analysis, stream, colours=False))
 
 
 def write(

@@ -18,10 +18,9 @@ from memsim.guard import outcome
 from memsim.guard.budget import EVERY_COUNT
 from memsim.guard.outcome import Finding, Outcome, QuantityChange
 from memsim.views.labels import access, amount, count, dim3, lane_names
-from memsim.views.screen import Column, Row, Screen
+from memsim.views.screen import Column, Row, Screen, text_of
 
 if TYPE_CHECKING:
-    from memsim.guard.outcome import Finding, Outcome
     from memsim.pictures.worst_request import GlobalRequest, RequestOrigin, SharedRequest
 
 # (kernel, file of one of its accesses, "" for the kernel's own) -> the path that the reader knows it by.
@@ -151,14 +150,11 @@ def picture_of(finding: Finding) -> str:
     analysis, site = finding.analysis, finding.site
     if analysis is None or not worst_request(analysis, site):
         return ""
-    from io import StringIO
-
     from memsim.pictures.worst_request import take_apart
     from memsim.views.explain.terminal import write
 
-    stream = StringIO()
-    write(take_apart(analysis, _number(analysis, site)), stream)
-    return stream.getvalue().rstrip()
+    request = take_apart(analysis, _number(analysis, site))
+    return text_of(lambda stream: write(request, stream))
 
 
 def _number(analysis: Analysis, site: SiteCounts) -> int:
@@ -233,13 +229,13 @@ def write_outcome(outcome: Outcome, locate: Locate, stream: TextIO, explanation:
 
 def text_of_findings(findings: Sequence[Finding], locate: Locate) -> str:
     """The findings alone, as plain text: what a failed test shows."""
-    from io import StringIO
 
-    stream = StringIO()
-    screen = Screen(stream, colours=False)
-    for group in _groups(findings):
-        _write_group(screen, group, locate)
-    return stream.getvalue()
+    def write(stream: TextIO) -> None:
+        screen = Screen(stream, colours=False)
+        for group in _groups(findings):
+            _write_group(screen, group, locate)
+
+    return text_of(write)
 
 
 def _write_group(screen: Screen, findings: Sequence[Finding], locate: Locate) -> None:
