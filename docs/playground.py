@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from zipfile import ZIP_DEFLATED, ZipFile
 
-from memsim.analysis.first_line import PAGE
+from memsim.analysis.verdict import PAGE
 from memsim.data import data_folder
 
 ROOT = Path(__file__).parents[1]

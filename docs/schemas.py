@@ -19,7 +19,7 @@ from memsim.doctor import DoctorDocument
 from memsim.document import WrittenDocument
 from memsim.driver.launch_table import LaunchesDocument
 from memsim.suggest.suggestions_document import SuggestionsDocument
-from memsim.sweep.every_value_shown import EveryValueDocument
+from memsim.sweep.every_value import EveryValueDocument
 from memsim.sweep.results_shown import SweepDocument
 from memsim.targets.offers import KernelsDocument
 from memsim.validate.by_instruction import ValidationDocument

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from msgspec import UNSET, Meta, UnsetType
 
-from memsim.analysis.first_line import Phrase, phrases_in
 from memsim.analysis.sites import rows_of_trace
 from memsim.analysis.swap_costs import counts_of_rows
 from memsim.analysis.totals import totals_of
-from memsim.analysis.verdict import verdict_of
+from memsim.analysis.verdict import Phrase, phrases_in, verdict_of
 from memsim.arch import Arch, arch_of_code, get_arch
 from memsim.bound import Bound, BoundFigures, bound_of
 from memsim.counts import InstructionCounts, Range, SiteCounts, total

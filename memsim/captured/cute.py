@@ -23,8 +23,8 @@ import numpy as np
 from memsim.arch import SM_90
 from memsim.argument_types import TensorMap
 from memsim.argument_types.argument import allocation
+from memsim.argument_types.array_tables import decode_tensor_map
 from memsim.argument_types.foreign_arrays import as_argument
-from memsim.argument_types.tensor_map_bits import decode_tensor_map
 from memsim.captured.launched import POINTER, Launched, kernel_of_cubin, snapshot, with_arrays
 from memsim.captured.session import replaced_attributes
 from memsim.errors import MemsimError

@@ -17,8 +17,8 @@ import numpy as np
 
 from memsim.argument_types import TensorMap
 from memsim.argument_types.argument import allocation
+from memsim.argument_types.array_tables import SWIZZLES, EncodedMap
 from memsim.argument_types.foreign_arrays import as_argument
-from memsim.argument_types.tensor_map_bits import SWIZZLES, EncodedMap
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot
 from memsim.captured.session import replaced_attributes
 from memsim.compile.toolkit import cccl_folders, header_folders

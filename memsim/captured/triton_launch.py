@@ -21,8 +21,8 @@ from memsim.api.loading import texts_beside
 from memsim.arch.units import WARP
 from memsim.argument_types import ArrayArg, TensorMap
 from memsim.argument_types.argument import allocation
+from memsim.argument_types.array_tables import SWIZZLES
 from memsim.argument_types.foreign_arrays import as_argument
-from memsim.argument_types.tensor_map_bits import SWIZZLES
 from memsim.arguments import read_arguments
 from memsim.captured.cache_files import descriptions
 from memsim.captured.launched import Launched, kernel_of_cubin, snapshot

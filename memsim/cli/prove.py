@@ -11,8 +11,7 @@ from memsim.cli.launch_options import LAUNCH, launch_option, texts_said
 from memsim.cli.options import JSON, UNTRUSTED, allow_named, with_options
 from memsim.cli.output import echo_json, progress_bar
 from memsim.errors import MemsimError
-from memsim.sweep import every_value_shown
-from memsim.sweep.every_value import prove as prove_every
+from memsim.sweep import every_value
 
 #: What is the same for all values, and not said here.
 SINGLE = ("let", "cluster", "allow_out_of_bounds")
@@ -65,11 +64,11 @@ def prove(
       memsim prove tile.cu --for 'TILE=16|32' --grid 1 --block '{TILE},{TILE}' --arg 'f32[{TILE*TILE}]'
     """
     with progress_bar(target) as report:
-        found = prove_every(target, texts_said(ctx), names, report)
+        found = every_value.prove(target, texts_said(ctx), names, report)
     if all(each.ways is None for each in found.replayed):
         raise MemsimError("it could be analyzed at no value", hint=found.replayed[0].error)
     if as_json:
-        echo_json(every_value_shown.to_dict(target, found))
+        echo_json(every_value.to_dict(target, found))
     else:
-        every_value_shown.write(target, found, sys.stdout)
+        every_value.write(target, found, sys.stdout)
     ctx.exit(0 if found.holds else 1)

@@ -1,8 +1,14 @@
-"""The launches of a program: each is executed on its memory, and told by kind."""
+"""The launches of a program: each is executed on its memory, and told by kind; the first of a kind may be
+written as a folder with a `launch.json`, which every verb takes.
+
+Of memory such a recording has the allocations that the launch's parameters point to, and the textures that
+they are. What it lacks, it says.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,12 +18,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from memsim.api.running import prepared_launch, trace_job
 from memsim.arch import Arch
+from memsim.captured.launched import POINTER, Launched, with_arrays
+from memsim.captured.saved_launch import LAUNCH, write_launch
 from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.program_code import ProgramModule
 from memsim.driver.program_memory import MemoryOfLaunch, ProgramMemory
-from memsim.driver.record_launches import LaunchRecorder
 from memsim.driver.remembered_launches import AllocationListener, RememberedLaunches, called_by
 from memsim.driver.system_functions import KernelCalls
 from memsim.errors import MemsimError
@@ -27,9 +36,10 @@ from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocatio
 from memsim.job import Job
 from memsim.kernel import Kernel
 from memsim.launch import Launch
-from memsim.names.demangle import without_long_arguments
+from memsim.names.demangle import plain_name, without_long_arguments
 from memsim.programs import within_time_limit
 from memsim.simt.faults import KernelFault
+from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.poison import Poisoned
 from memsim.views.labels import dim3
 
@@ -269,3 +279,65 @@ class Launches:
     def _failed(self, kind: LaunchKind, error: MemsimError) -> None:
         kind.notes[str(error).splitlines()[0]] = None
         self.say(f"{kind.name} {dim3(kind.shape.grid)} x {dim3(kind.shape.block)}: {error}")
+
+
+class LaunchRecorder:
+    """Writes launches below a folder, numbered in the order in which they are made."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._count = 0
+
+    def record(self, job: Job, module: ProgramModule, memory: ProgramMemory) -> tuple[Path, list[str]]:
+        """The path of a launch's `launch.json`, and what is not in it, in words.
+
+        Raises:
+            MemsimError: it cannot be written.
+        """
+        arrays: dict[int, np.ndarray] = {}
+        arguments = tuple(self._argument(bytes(raw), memory, arrays) for raw in job.args)
+        shape = job.launch
+        launched = Launched(job.loaded, shape.grid, shape.block, arguments, shape.shared_bytes, shape.cluster)
+        self._count += 1
+        plain = re.sub(r"\W+", "_", plain_name(job.loaded.title)).strip("_")[:40]
+        path = self.folder / f"{self._count:04}_{plain}" / LAUNCH
+        write_launch(launched, path.parent)
+        return path, list(_missing(job, module, memory, arrays))
+
+    def _argument(self, raw: bytes, memory: ProgramMemory, arrays: dict[int, np.ndarray]) -> object:
+        """The bytes of a parameter, with arrays for what it points to, or the texture that it is."""
+        texture = memory.textures.objects.get(int.from_bytes(raw, "little")) if len(raw) == POINTER else None
+        if texture is not None and not texture.is_surface:
+            made = texture.over(memory.bytes, as_documented=False)
+            return replace(made, array=np.array(made.array))
+        pointers = []
+        for offset in range(0, len(raw) - POINTER + 1, POINTER):
+            address = int.from_bytes(raw[offset : offset + POINTER], "little")
+            buffer = memory.find(address)
+            if buffer is not None:
+                if buffer.start not in arrays:
+                    arrays[buffer.start] = memory.view(buffer.start, buffer.end - buffer.start).copy()
+                pointers.append((offset, arrays[buffer.start][address - buffer.start :], f"byte_{offset}"))
+        if len(raw) == POINTER and pointers:
+            return pointers[0][1]
+        return with_arrays(raw, pointers) if pointers else raw
+
+
+def _missing(
+    job: Job, module: ProgramModule, memory: ProgramMemory, arrays: dict[int, np.ndarray]
+) -> Iterator[str]:
+    """What a recording lacks of a launch's memory."""
+    pointed = [_words(array) for array in arrays.values()]
+    if any(((words >= GLOBAL_BASE) & (words < memory.layout.end)).any() for words in pointed):
+        yield "the recording lacks what its arrays point to"
+    structs = [_words(np.frombuffer(bytes(raw), np.uint8)) for raw in job.args if len(raw) > POINTER]
+    textures = np.array([*memory.textures.objects], np.uint64)
+    if any(np.isin(words, textures).any() for words in (*pointed, *structs)):
+        yield "the recording lacks the textures in its structs and arrays"
+    if changed := module.changed():
+        yield f"the recording has {', '.join(changed)} as the code has them"
+
+
+def _words(array: np.ndarray) -> np.ndarray:
+    """Bytes as whole words of the size of a pointer."""
+    return array[: array.size // POINTER * POINTER].view(np.uint64)

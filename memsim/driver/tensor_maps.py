@@ -6,7 +6,7 @@ import struct
 from dataclasses import replace
 
 from memsim.argument_types import dtype_of
-from memsim.argument_types.tensor_map_bits import BYTES, SWIZZLES, EncodedMap, decode_tensor_map
+from memsim.argument_types.array_tables import BYTES, SWIZZLES, EncodedMap, decode_tensor_map
 from memsim.errors import MemsimError
 
 #: `struct tensor_map` of native/channel.h.

@@ -15,7 +15,7 @@ import numpy as np
 
 from memsim.access import Stretches
 from memsim.arch.units import LINE, SECTOR
-from memsim.argument_types.tensor_map_bits import BYTES, USED, decode_tensor_map
+from memsim.argument_types.array_tables import BYTES, USED, decode_tensor_map
 from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import (
     LOADS,

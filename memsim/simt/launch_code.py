@@ -16,7 +16,7 @@ from typing import Any
 from memsim.arch import ARCHS, MEASURED, Front, arch_of_code, plain_name
 from memsim.argument_types import TensorMap, Texture
 from memsim.argument_types.argument import argument_of
-from memsim.argument_types.tensor_map_bits import ALIGN, BYTES, decode_tensor_map
+from memsim.argument_types.array_tables import ALIGN, BYTES, decode_tensor_map
 from memsim.errors import MemsimError
 from memsim.isa.executable import Executable
 from memsim.isa.readers import Binder

@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from memsim.argument_types import TensorMap, dtype_of
-from memsim.argument_types.tensor_map_bits import BYTES, OF_SIZE, TYPES, EncodedMap
+from memsim.argument_types.array_tables import BYTES, OF_SIZE, TYPES, EncodedMap
 from memsim.errors import MemsimError
 
 #: Bytes of a row of shared memory -> how many bits from bit 7 on are XORed into those from bit 4 on.

@@ -16,7 +16,7 @@ import numpy as np
 from memsim.argument_types import ArrayArg, ArrayTable, TensorMap, Texture, c_strides, dtype_of
 from memsim.argument_types.argument import allocation
 from memsim.argument_types.array_arg import as_numpy
-from memsim.argument_types.tensor_map_bits import SWIZZLES
+from memsim.argument_types.array_tables import SWIZZLES
 from memsim.errors import MemsimError
 from memsim.validate.standalone import Refused, load_driver
 

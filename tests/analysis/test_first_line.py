@@ -8,8 +8,9 @@ import re
 import pytest
 
 from memsim import data
-from memsim.analysis import analyze_trace, first_line
-from memsim.analysis.first_line import phrases_in
+from memsim.analysis import analyze_trace
+from memsim.analysis import verdict as first_line
+from memsim.analysis.verdict import phrases_in
 from memsim.arch import ARCHS
 from memsim.views.analyze import terminal
 from memsim.views.report import report_page

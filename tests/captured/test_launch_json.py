@@ -229,7 +229,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, change: dict[str, Any], message: 
 
 
 def test_a_file_that_is_no_json_is_said(tmp_path: Path) -> None:
-    with pytest.raises(MemsimError, match="none.json: there is no such file"):
+    with pytest.raises(MemsimError, match=r"none\.json: there is no such file"):
         read_launch(tmp_path / "none.json")
     (tmp_path / "half.json").write_text("{")
     with pytest.raises(MemsimError, match="this is not a launch"):

@@ -20,12 +20,11 @@ import pytest
 from memsim.arch import SM_90
 from memsim.cli import main
 from memsim.driver import native_build
-from memsim.driver.device_attributes import device_attributes
 from memsim.driver.execute_launches import Launches
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
 from memsim.driver.program_textures import QUESTION
-from memsim.driver.protocol import ANSWER, HEAD, HELLO, LAUNCH, Client
+from memsim.driver.protocol import ANSWER, HEAD, HELLO, LAUNCH, Client, device_attributes
 from memsim.state.address_spaces import GLOBAL_BASE
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="exec is for Linux")

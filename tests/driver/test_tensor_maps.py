@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from memsim.argument_types.tensor_map_bits import USED
+from memsim.argument_types.array_tables import USED
 from memsim.cli import main
 from memsim.driver.native_build import libraries
 from memsim.driver.tensor_maps import ASKED, UnsupportedMap, encoded

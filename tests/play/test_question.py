@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 import memsim
 from memsim.launch import Launch
 from memsim.layout import Layout
-from memsim.play.index_math import coordinates
-from memsim.play.question import Question, answer
+from memsim.play.question import Question, answer, coordinates
 from memsim.sketch import SharedArray, Thread
 
 THREAD = Thread(Launch((1, 1, 1), (8, 4, 2), 0), np.zeros(1, np.int64))

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memsim.argument_types.tensor_map_bits import SWIZZLES, TYPES, USED, decode_tensor_map
+from memsim.argument_types.array_tables import SWIZZLES, TYPES, USED, decode_tensor_map
 from tests.state.tensor_map_format import NUMBERS, encoded
 
 RECORDED = json.loads((Path(__file__).parent / "data" / "tensor_maps_h200.json").read_text())["maps"]

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.sweep import every_value_shown
-from memsim.sweep.every_value import EveryValue, prove
+from memsim.sweep.every_value import EveryValue, prove, write
 
 COLUMN = """
 from memsim import SharedArray
@@ -37,7 +36,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def shown(found: EveryValue) -> list[str]:
     stream = StringIO()
-    every_value_shown.write("s", found, stream)
+    write("s", found, stream)
     return stream.getvalue().splitlines()
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import memsim
 from memsim.argument_types import Pointers, TensorMap, Texture1D
-from memsim.argument_types.tensor_map_bits import decode_tensor_map
+from memsim.argument_types.array_tables import decode_tensor_map
 from memsim.validate import device, device_memory
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES
 from tests.state.tensor_map_format import encoded

@@ -11,7 +11,7 @@ from shlex import quote
 from typing import Literal, TextIO
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.analysis.first_line import phrases_in
+from memsim.analysis.verdict import phrases_in
 from memsim.arch.units import WORD
 from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
 from memsim.views.labels import access, at_all_places, dim3, each, file_names, lanes_of_warp_0, number, share

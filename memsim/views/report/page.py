@@ -1,22 +1,26 @@
 """The pages, put together from records and templates.
 
 What is shown is bounded: of many accesses the worst have their details, and of large arrays the first rows
-are drawn; the page says so.
+are drawn; the page says so. Each phrase of the first line that has an explanation leads to it, at the page's
+end.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urljoin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memsim.analysis import Analysis, SiteCounts
+from memsim.analysis.verdict import Phrase, phrases_in
 from memsim.pictures.array_layouts import WordLayout, layouts
 from memsim.pictures.proposal_banks import Look, looks
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
@@ -40,13 +44,12 @@ from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, at_all_places, count, dim3, lanes_of_warp_0, number, ranges
 from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
 from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
-from memsim.views.report.linked_verdict import linked_verdict, meaning, phrases_of
 from memsim.views.report.source_view import files, listing
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
+    from markupsafe import Markup
 
 VIEWS = Path(__file__).parents[1]
 FOLDERS = [VIEWS / "templates", VIEWS / "heatmap" / "templates", VIEWS / "report" / "templates"]
@@ -232,3 +235,46 @@ def heatmap_page(analyses: Sequence[Analysis]) -> str:
     panels = heat.heat_panels(analyses)
     template = _environment().get_template("heatmap.html")
     return template.render(panels=list(zip(analyses, panels)), scales=heat.scales(panels))
+
+
+MARK = re.compile(r"`(?P<code>[^`]+)`|\*(?P<name>[^*]+)\*|\[(?P<said>[^]]+)\]\((?P<page>[^)]+)\)")
+
+
+def phrases_of(analysis: Analysis) -> Iterator[tuple[slice, Phrase]]:
+    """The phrases of an analysis's first line, with where they stand."""
+    return phrases_in(analysis.verdict, analysis.trace.kernel)
+
+
+def linked_verdict(analysis: Analysis) -> Markup:
+    """The verdict as a sentence, without the kernel's name."""
+    from markupsafe import Markup
+
+    text = analysis.verdict
+    done = len(analysis.trace.kernel) + 2 if text.startswith(f"{analysis.trace.kernel}: ") else 0
+    text = text[:done] + text[done : done + 1].upper() + text[done + 1 :]
+    parts = [Markup()]
+    for place, phrase in phrases_of(analysis):
+        link = Markup('<a href="#{}">{}</a>').format(phrase.anchor, text[place])
+        parts += [Markup.escape(text[done : place.start]), link]
+        done = place.stop
+    return Markup().join([*parts, Markup.escape(text[done:])])
+
+
+def meaning(phrase: Phrase) -> Markup:
+    """Its explanation; pages are links where the documentation has an address."""
+    from markupsafe import Markup
+
+    parts, done = [Markup()], 0
+    for mark in MARK.finditer(phrase.means):
+        parts.append(Markup.escape(phrase.means[done : mark.start()]))
+        if mark["code"]:
+            parts.append(Markup("<code>{}</code>").format(mark["code"]))
+        elif mark["name"]:
+            parts.append(Markup("<em>{}</em>").format(mark["name"]))
+        elif phrase.is_published:
+            said = mark["said"].replace("`", "")
+            parts.append(Markup('<a href="{}">{}</a>').format(urljoin(phrase.address, mark["page"]), said))
+        else:
+            parts.append(Markup.escape(f"{mark['said'].replace('`', '')} (docs/{mark['page']})"))
+        done = mark.end()
+    return Markup().join([*parts, Markup.escape(phrase.means[done:])])
