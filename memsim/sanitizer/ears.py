@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from memsim.access import Chunk, Site, SiteAccess
 from memsim.isa import tensor_memory
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
 from memsim.names.demangle import short_name
+from memsim.sanitizer.global_cells import LaneAccess, lanes_of
 from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.launch_before import LaunchBefore
@@ -82,11 +84,9 @@ class Ears:
     def access(self, made: SiteAccess) -> Callable[[], bool] | None:
         """Lanes access memory."""
         site, address, _, active, arrays, _ = made
-        if site.space == GLOBAL:
-            self.of_global.hear(site, address, active, self._chunk)
-            self.before.hear(site, address, active, self._chunk)
         if site.space != SHARED:
-            self.unwritten.hear(site, address, active, self._chunk)
+            if active is not False:
+                self._hear(site, partial(lanes_of, address, active, self._chunk))
             return None
         if active is not False and arrays:
             touched = self._touched.get(site.index, frozenset())
@@ -131,10 +131,15 @@ class Ears:
         self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
     ) -> None:
         """Some lanes access memory."""
+        self._hear(site, lambda: (*np.divmod(lanes.lanes, self._chunk.threads), address))
+
+    def _hear(self, site: Site, find: Callable[[], tuple[np.ndarray, ...]]) -> None:
+        """Lanes access memory that is not shared. find: as of `LaneAccess`."""
+        made = LaneAccess(site, self._chunk, find)
         if site.space == GLOBAL:
-            self.of_global.scattered(site, address, lanes, self._chunk)
-            self.before.scattered(site, address, lanes, self._chunk)
-        self.unwritten.scattered(site, address, lanes, self._chunk)
+            self.of_global.hear(made)
+            self.before.hear(made)
+        self.unwritten.hear(made)
 
     def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
         """Lanes access unknown addresses."""

@@ -1,17 +1,61 @@
-"""What is known of the cells of an array in global memory: the last accesses to each of them."""
+"""Accesses of lanes, and the last ones to each cell of an array in global memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from memsim.access import Chunk, Site
 from memsim.arch.units import WARP
+from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS
+from memsim.state.parts import Mask
+from memsim.state.predicates import to_bools
+from memsim.state.registers import to_array
+from memsim.state.sums import Int
 
 #: Bits of who makes an access for the thread in its block.
 THREAD = (1 << BARRIERS) - 1
+
+
+class LaneAccess:
+    """Lanes of the running blocks access a site.
+
+    find: gives them as columns [n]: row of the chunk, thread of the row, address. It is asked once, if
+    anybody wants to know.
+    """
+
+    def __init__(self, site: Site, chunk: Chunk, find: Callable[[], tuple[np.ndarray, ...]]) -> None:
+        self.site, self.chunk, self._find = site, chunk, find
+
+    @cached_property
+    def lanes(self) -> tuple[np.ndarray, ...]:
+        """(row, column, address) [n]."""
+        return self._find()
+
+    @property
+    def verb(self) -> str:
+        """What they do, as of an `Operation`."""
+        return operation(self.site.space, self.site.access).verb
+
+    @property
+    def threads(self) -> np.ndarray:
+        """Their numbers in their blocks [n]."""
+        rows, columns, _ = self.lanes
+        found: np.ndarray = self.chunk.first[rows, 0] + columns
+        return found
+
+
+def lanes_of(address: Int, active: Mask, chunk: Chunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(row, column, address) of active lanes [n]."""
+    rows, columns = np.nonzero(np.broadcast_to(to_bools(active), (len(chunk.blocks), chunk.threads)))
+    array = to_array(address)
+    places = array[rows if array.shape[0] > 1 else 0, columns if array.shape[1] > 1 else 0]
+    return rows, columns, np.broadcast_to(places, rows.shape)
 
 
 class GlobalPair(NamedTuple):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import Chunk, Site, Stretches
+from memsim.access import Site, Stretches
 from memsim.arch.units import WARP
 from memsim.instruction import Instruction
 from memsim.isa.memory_access import bytes_of_piece
@@ -30,14 +30,11 @@ from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN
 from memsim.sanitizer.block_order_listener import BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
-from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair
+from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair, LaneAccess
 from memsim.sanitizer.shared_races import Example
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
-from memsim.state.predicates import ScatteredLanes, to_bools
-from memsim.state.registers import to_array
-from memsim.state.sums import Int
 from memsim.state.tensors import Tensor
 
 #: Accesses of lanes to arrays that the launch writes, after which no more are followed; bytes of such arrays.
@@ -79,18 +76,10 @@ class GlobalRaces(BlockOrderListener):
 
     # --- accesses ------------------------------------------------------------------------------
 
-    def hear(self, site: Site, address: Int, active: Mask, chunk: Chunk) -> None:
+    def hear(self, made: LaneAccess) -> None:
         """Lanes access global memory."""
-        if self._left < 0 or active is False or not self._is_followed(site):
-            return
-        rows, columns, places = lanes_of(address, active, chunk)
-        if self._has_left(len(rows)):
-            self._lanes(site, places, rows, columns, chunk)
-
-    def scattered(self, site: Site, address: np.ndarray, lanes: ScatteredLanes, chunk: Chunk) -> None:
-        """The same of some lanes."""
-        if self._left >= 0 and self._is_followed(site) and self._has_left(len(lanes.lanes)):
-            self._lanes(site, address, *np.divmod(lanes.lanes, chunk.threads), chunk)
+        if self._left >= 0 and self._is_followed(made.site) and self._has_left(len(made.lanes[0])):
+            self._compare_lanes(made)
 
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         if self._left < 0 or not self._followed:
@@ -185,21 +174,18 @@ class GlobalRaces(BlockOrderListener):
         count = -(-(buffer.end - buffer.start) // self.unit)
         return buffer, tuple(Cells(count) for _ in range(4))
 
-    def _lanes(
-        self, site: Site, places: np.ndarray, rows: np.ndarray, columns: np.ndarray, chunk: Chunk
-    ) -> None:
-        op = site.instruction
+    def _compare_lanes(self, access: LaneAccess) -> None:
+        op, chunk, verb = access.site.instruction, access.chunk, access.verb
         assert isinstance(op, Op) and self._cells is not None
-        verb = operation("global", site.access).verb
-        threads = chunk.first[rows, 0] + columns
+        rows, columns, places = access.lanes
         are_blocks = len(self._barriers) == len(chunk.blocks)
         barriers = self._barriers[rows, 0] if are_blocks else np.zeros_like(rows)
         ages = self._order.ages[rows] if are_blocks else np.zeros_like(rows)
-        who = accesses_by(chunk.blocks[rows], barriers, threads)
+        who = accesses_by(chunk.blocks[rows], barriers, access.threads)
         made = self._lane_order.made if are_blocks else None
         if made is not None:
             made = made[rows if len(made) > 1 else 0, columns // WARP]
-        each = max(1, site.width // self.unit)
+        each = max(1, access.site.width // self.unit)
         cells = places // self.unit
         if each > 1:
             cells = (cells[:, None] + np.arange(each)).ravel()
@@ -351,14 +337,6 @@ class GlobalRaces(BlockOrderListener):
                 place = int(lanes.cells[one]) * self.unit
                 self.found[pair] = Example(block, thread, later, place, 0, other=other)
             self.found[pair].count += len(at)
-
-
-def lanes_of(address: Int, active: Mask, chunk: Chunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(row, column, address) of active lanes [n]."""
-    rows, columns = np.nonzero(np.broadcast_to(to_bools(active), (len(chunk.blocks), chunk.threads)))
-    array = to_array(address)
-    places = array[rows if array.shape[0] > 1 else 0, columns if array.shape[1] > 1 else 0]
-    return rows, columns, np.broadcast_to(places, rows.shape)
 
 
 def _are_apart(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:

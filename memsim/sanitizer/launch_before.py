@@ -12,18 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.access import Chunk, Site, Stretches
+from memsim.access import Stretches
 from memsim.arch.units import WARP
 from memsim.isa.program import GLOBAL, Program
 from memsim.model.operations import operation
 from memsim.names.demangle import short_name
 from memsim.order.order_listener import OrderListener, Threads, warps_in
-from memsim.sanitizer.global_races import lanes_of
+from memsim.sanitizer.global_cells import LaneAccess
 from memsim.sanitizer.shared_races import Example
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
-from memsim.state.predicates import ScatteredLanes
-from memsim.state.sums import Int
 
 WAITS = "ACQBULK"
 
@@ -96,19 +94,11 @@ class LaunchBefore(OrderListener):
 
     # --- accesses ------------------------------------------------------------------------------
 
-    def hear(self, site: Site, address: Int, active: Mask, chunk: Chunk) -> None:
+    def hear(self, made: LaneAccess) -> None:
         """Lanes access global memory."""
-        if self.is_used and active is not False:
-            rows, columns, places = lanes_of(address, active, chunk)
-            verb = operation(GLOBAL, site.access).verb
-            self._lanes(site.index // 8, verb, places, rows, columns, chunk.first[rows, 0] + columns)
-
-    def scattered(self, site: Site, address: np.ndarray, lanes: ScatteredLanes, chunk: Chunk) -> None:
-        """The same of some lanes."""
         if self.is_used:
-            rows, columns = np.divmod(lanes.lanes, chunk.threads)
-            verb = operation(GLOBAL, site.access).verb
-            self._lanes(site.index // 8, verb, address, rows, columns, chunk.first[rows, 0] + columns)
+            rows, columns, places = made.lanes
+            self._lanes(made.site.index // 8, made.verb, places, rows, columns, made.threads)
 
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         if self.is_used:

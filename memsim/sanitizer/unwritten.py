@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from memsim.access import Chunk, Site, Stretches
+from memsim.access import Chunk, Stretches
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import bytes_of_piece
@@ -27,14 +27,12 @@ from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.names.demangle import short_name
 from memsim.order.order_listener import OrderListener, Threads
-from memsim.sanitizer.global_races import lanes_of
+from memsim.sanitizer.global_cells import LaneAccess
 from memsim.sanitizer.shared_races import Example
 from memsim.simt.control_graph import ControlGraph
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
-from memsim.state.predicates import ScatteredLanes
-from memsim.state.sums import Int
 
 #: Units of the local memory of the running threads, above which it is not followed.
 MOST_UNITS = 1 << 28
@@ -85,16 +83,6 @@ class UnwrittenMemory(OrderListener):
     def _none(self, buffer: Buffer) -> np.ndarray:
         return np.zeros(-(-(buffer.end - buffer.start) // self.unit), np.bool_)
 
-    def hear(self, site: Site, address: Int, active: Mask, chunk: Chunk) -> None:
-        """Lanes access global or local memory."""
-        if active is not False and self._is_followed(site, chunk):
-            self._lanes(site, *lanes_of(address, active, chunk), chunk)
-
-    def scattered(self, site: Site, address: np.ndarray, lanes: ScatteredLanes, chunk: Chunk) -> None:
-        """The same of some lanes."""
-        if self._is_followed(site, chunk):
-            self._lanes(site, *np.divmod(lanes.lanes, chunk.threads), address, chunk)
-
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         verb = operation(GLOBAL, access).verb
         for buffer, written in self._arrays or ():
@@ -111,28 +99,30 @@ class UnwrittenMemory(OrderListener):
                 if verb != "load":
                     written[units] = True
 
-    def _is_followed(self, site: Site, chunk: Chunk) -> bool:
-        if site.space == GLOBAL:
+    def _is_followed(self, made: LaneAccess) -> bool:
+        if made.site.space == GLOBAL:
             return bool(self._arrays)
-        are_the_same = chunk.blocks is self._blocks  # rows of other blocks have no local memory
-        return site.space == LOCAL and self._local is not None and are_the_same
+        are_the_same = made.chunk.blocks is self._blocks  # rows of other blocks have no local memory
+        return made.site.space == LOCAL and self._local is not None and are_the_same
 
-    def _lanes(
-        self, site: Site, rows: np.ndarray, columns: np.ndarray, places: np.ndarray, chunk: Chunk
-    ) -> None:
-        each = max(1, site.width // self.unit)
-        units = (places // self.unit)[:, None] + np.arange(each)
-        if site.space == LOCAL:
+    def hear(self, made: LaneAccess) -> None:
+        """Lanes access global or local memory."""
+        if not self._is_followed(made):
+            return
+        (rows, columns, places), chunk = made.lanes, made.chunk
+        units = (places // self.unit)[:, None] + np.arange(max(1, made.site.width // self.unit))
+        if made.site.space == LOCAL:
             assert self._local is not None
             of_thread = len(self._local) // (len(chunk.blocks) * chunk.threads)
             inside = (units >= 0) & (units < of_thread)
             units = units + ((rows * chunk.threads + columns) * of_thread)[:, None]
-            self._look(site, self._stack.name, self._local, units, inside, of_thread, rows, columns, chunk)
-        for buffer, written in self._arrays or () if site.space == GLOBAL else ():
+            self._look(made, self._stack.name, self._local, units, inside, of_thread)
+            return
+        for buffer, written in self._arrays or ():
             here = units - buffer.start // self.unit
             inside = (here >= 0) & (here < len(written))
             if inside.any():
-                self._look(site, buffer.name, written, here, inside, len(written), rows, columns, chunk)
+                self._look(made, buffer.name, written, here, inside, len(written))
 
     def _but_padding(self, never: np.ndarray) -> np.ndarray:
         """Unwritten units [..., n] of whole words, without those in a word with one that is written."""
@@ -144,31 +134,27 @@ class UnwrittenMemory(OrderListener):
 
     def _look(
         self,
-        site: Site,
+        made: LaneAccess,
         name: str,
         written: np.ndarray,
         units: np.ndarray,
         inside: np.ndarray,
         size: int,
-        rows: np.ndarray,
-        columns: np.ndarray,
-        chunk: Chunk,
     ) -> None:
         """Lanes access units [n, each] of an array, those that are inside; `size`: units of one array."""
-        op = site.instruction
+        op, verb = made.site.instruction, made.verb
         assert isinstance(op, Op)
-        verb = operation(site.space, site.access).verb
         never = inside & ~written[np.where(inside, units, 0)]
-        if site.width >= WORD:
+        if made.site.width >= WORD:
             never = self._but_padding(never)
         if verb != "store" and never.any() and not op.spills:
             lanes = np.flatnonzero(never.any(1))
             one = int(lanes[0])
-            key = NeverWritten(op.index, site.space, short_name(name), not bool(never[one].all()))
+            key = NeverWritten(op.index, made.site.space, short_name(name), not bool(never[one].all()))
             if key not in self.found:
                 place = int(units[one, int(never[one].argmax())]) % size * self.unit
-                thread = int(chunk.first[rows[one], 0] + columns[one])
-                self.found[key] = Example(int(chunk.blocks[rows[one]]), -1, thread, place, 0)
+                block = int(made.chunk.blocks[made.lanes[0][one]])
+                self.found[key] = Example(block, -1, int(made.threads[one]), place, 0)
             self.found[key].count += len(lanes)
         if verb in ("store", "update"):
             written[units[inside]] = True
