@@ -13,7 +13,7 @@ from memsim.arch import Arch
 
 if TYPE_CHECKING:
     from memsim.compile.included_files import Given
-    from memsim.isa.executable import Executable, Parameter
+    from memsim.isa.program import Executable, Parameter
     from memsim.sass.machine_code import MachineKernel
     from memsim.trace.trace_data import Origin, Resources
 

@@ -10,7 +10,7 @@ from itertools import cycle
 
 from memsim.isa.op import Register
 from memsim.sass.machine_code import read_module
-from memsim.time.control_codes import SHIFT, SIZE
+from memsim.time.timed_instructions import SHIFT, SIZE
 
 KERNEL = "banks"
 #: Lower and upper eight bytes without registers; the latter without control bits.

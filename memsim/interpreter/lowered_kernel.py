@@ -1,16 +1,22 @@
-"""A kernel of a launch, lowered: its operations as native/interpreter.c takes them."""
+"""A kernel of a launch, lowered: its operations as native/interpreter.c takes them.
+
+What computes on registers alone is traced (`traced.py`); for lanes, memory and control flow the interpreter
+has operations of its own, whose rules are those of `memsim.isa` and `memsim.simt`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from memsim.interpreter.control_operations import lower_control
+from memsim.interpreter.lane_operations import lower_lanes
 from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
-from memsim.interpreter.lowering import lowered
-from memsim.interpreter.memory_operations import AccessShape
+from memsim.interpreter.memory_operations import AccessShape, lower_memory
+from memsim.interpreter.traced import NotTraced
 from memsim.interpreter.vector_operations import (
     SCRATCH,
     ConstantPlace,
@@ -18,11 +24,13 @@ from memsim.interpreter.vector_operations import (
     ScratchPlace,
     VectorOperation,
 )
+from memsim.isa.op import Effect, Unsupported
 from memsim.isa.program import Op
 from memsim.isa.readers import Answers
-from memsim.simt.code import Code
+from memsim.simt.code import NEVER, Code
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
+from memsim.state.poison import Poisoned
 
 #: Bytes of a register, and of a vector of the widest numbers.
 REGISTER, VECTOR = 128, 256
@@ -55,6 +63,44 @@ ACCESS = np.dtype(
     ],
     align=True,
 )
+
+
+#: What a function raises that asks a traced array for something else than it has.
+_NOT_TRACED: tuple[type[Exception], ...] = (
+    *(NotTraced, Unsupported, Poisoned, ArithmeticError, AssertionError, AttributeError),
+    *(LookupError, TypeError, ValueError),
+)
+
+
+def _lower_values(one: LoweredOp) -> None:
+    one.write_values(one.op.meaning.bind(one.binder)(one.registers))
+
+
+_LOWERED: dict[Effect, Callable[[LoweredOp], Any]] = {
+    Effect.ALU: _lower_values,
+    Effect.LANES: lower_lanes,
+    Effect.MEMORY: lower_memory,
+}
+
+
+def lowered(one: LoweredOp) -> list[VectorOperation]:
+    """All operations of an instruction.
+
+    Raises:
+        NotLowered: there is no operation for something that it does.
+    """
+    op = one.op
+    try:
+        if op.flow is not None:
+            lower_control(one)
+        elif op.effect in _LOWERED and op.guard != NEVER:
+            one.guard(op.guard)
+            _LOWERED[op.effect](one)
+            if op.guard is not None:
+                one.add("all")
+    except _NOT_TRACED as error:
+        raise NotLowered(f"{op.text}: {type(error).__name__} {error}") from error
+    return one.operations
 
 
 class LoweredInstruction(NamedTuple):

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Race, Threads
 from memsim.order.shared_order import SharedOrder
-from memsim.order.warp_clocks import WarpClocks
+from memsim.order.warp_clocks import ClockListener, WarpClocks
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison

@@ -21,9 +21,8 @@ from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.launch_before import TooEarly
 from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
-from memsim.sanitizer.same_values import StoredConstants
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
-from memsim.sanitizer.stored_values import StoredValues, StorePair
+from memsim.sanitizer.stored_values import StoredConstants, StoredValues, StorePair
 from memsim.sanitizer.unused_loads import may_be_unused
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph, reached_from

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from memsim.access import Site, SiteAccess
-from memsim.isa.executable import Executable
-from memsim.isa.program import SHARED, Program, spaces_read, spaces_written
+from memsim.isa.program import SHARED, Executable, Program, spaces_read, spaces_written
 from memsim.launch import Launch
 from memsim.order.order_listener import OrderListener
 from memsim.sanitizer.describe import Description

@@ -16,15 +16,13 @@ import numpy as np
 
 from memsim.access import Site, Stretches
 from memsim.arch.units import WARP
-from memsim.isa.executable import Executable
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import Flow
-from memsim.isa.program import GLOBAL, SHARED
+from memsim.isa.program import GLOBAL, SHARED, Executable
 from memsim.launch import Launch
 from memsim.model.operations import operation
-from memsim.order.clock_listener import ClockListener
 from memsim.order.order_listener import Threads
-from memsim.order.warp_clocks import COPIES
+from memsim.order.warp_clocks import COPIES, ClockListener
 from memsim.sanitizer.block_lifetimes import BlockLifetimes, Outside
 from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.sanitizer.shared_races import (

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from memsim.errors import MemsimError
-from memsim.isa.executable import CompiledKernel, Dims, Parameter, Pointer, Variable
+from memsim.isa.program import CompiledKernel, Dims, Parameter, Pointer, Variable
 from memsim.sass.elf import Elf, ElfSymbol, Relocation, Section, damaged_cubin, read_elf, text_at
 from memsim.sass.linked_functions import TEXT, LinkedFunctions, linked_functions
 

@@ -11,8 +11,7 @@ from memsim.compile.prepare import Names
 from memsim.compile.shown_sources import Frame
 from memsim.errors import MemsimError
 from memsim.isa.control import DRIVER_FUNCTIONS
-from memsim.isa.executable import CompiledKernel, Executable, Parameter
-from memsim.isa.program import Program
+from memsim.isa.program import CompiledKernel, Executable, Parameter, Program
 from memsim.sass.cubin import Cubin, Image, read_cubin
 from memsim.sass.decode import decode
 from memsim.sass.listing import Listing, by_itself, own_file, own_text, read_listing, with_linked

@@ -10,8 +10,7 @@ from typing import Any
 
 from memsim.arch import Arch, arch_of_code
 from memsim.errors import MemsimError
-from memsim.isa.executable import Executable
-from memsim.isa.program import Op
+from memsim.isa.program import Executable, Op
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
 from memsim.state.launch_memory import Memory

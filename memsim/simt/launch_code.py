@@ -18,7 +18,7 @@ from memsim.argument_types import TensorMap, Texture
 from memsim.argument_types.argument import argument_of
 from memsim.argument_types.array_tables import ALIGN, BYTES, decode_tensor_map
 from memsim.errors import MemsimError
-from memsim.isa.executable import Executable
+from memsim.isa.program import Executable
 from memsim.isa.readers import Binder
 from memsim.launch import Launch
 from memsim.simt.bounds import Origins

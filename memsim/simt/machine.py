@@ -7,6 +7,7 @@ and only while they are live.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,7 +22,6 @@ from memsim.simt.active_lanes import Rows, special_register
 from memsim.simt.bounds import Origins
 from memsim.simt.faults import MBARRIER, KernelFault, place_in_source
 from memsim.simt.listener import Listener
-from memsim.simt.margins import Margins
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import MbarrierError, Mbarriers
 from memsim.state.partial import Partial, merge_lanes, on_known_lanes
@@ -35,6 +35,23 @@ COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
 
 
 Read = TypeVar("Read")
+
+
+#: The lowest and the highest that a register may hold, float32 (B, T); None if they are not known.
+Limits = tuple[np.ndarray, np.ndarray] | None
+
+
+@dataclass
+class Margins:
+    """What the approximations of a launch move.
+
+    limits: those of registers of the running basic block, by slot. met, moved: the instructions that were
+    looked at, and those of them whose results may differ between chips; the others' are certain.
+    """
+
+    limits: dict[int, Limits] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
+    moved: set[int] = field(default_factory=set)
 
 
 class Machine(Accesses):

@@ -22,8 +22,7 @@ from memsim.isa.op import Register, Trait, slots_of
 from memsim.isa.program import Op
 from memsim.isa.readers import PredicateReader, Registers
 from memsim.simt.gathered_lanes import array_of
-from memsim.simt.machine import Machine
-from memsim.simt.margins import Limits, Margins
+from memsim.simt.machine import Limits, Machine, Margins
 from memsim.simt.steps import Step
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both

@@ -19,8 +19,8 @@ from memsim.argument_types.launch_arguments import arrays_of
 from memsim.errors import MemsimError
 from memsim.isa import tensor_memory
 from memsim.isa.control import GRID_SYNCHRONIZE
-from memsim.isa.executable import Executable
 from memsim.isa.op import Constant, Flow
+from memsim.isa.program import Executable
 from memsim.isa.stack import local_name
 from memsim.launch import GLOBAL_ALIGN, Launch
 from memsim.names.demangle import demangle

@@ -17,9 +17,8 @@ from memsim.arch import Arch
 from memsim.arch.units import WARP
 from memsim.argument_types.launch_arguments import check_arguments
 from memsim.errors import MemsimError
-from memsim.isa.executable import Executable
 from memsim.isa.op import Flow, Trait
-from memsim.isa.program import GLOBAL, Op, Program, spaces_read
+from memsim.isa.program import GLOBAL, Executable, Op, Program, spaces_read
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
 from memsim.order.order_listener import Listeners, OrderListener, Race
@@ -28,9 +27,8 @@ from memsim.simt.code import Code
 from memsim.simt.engine import Engine
 from memsim.simt.faults import KernelFault, check_chip, check_launch, check_shared
 from memsim.simt.launch_code import code_of_launch
-from memsim.simt.launch_places import reasons_of_places
+from memsim.simt.launch_places import LoadedValues, reasons_of_places
 from memsim.simt.listener import Listener
-from memsim.simt.loaded_values import LoadedValues
 from memsim.simt.memory_layout import check_grid, is_cooperative, memory_of
 from memsim.simt.order_of_launch import listener_of_global, listener_of_shared, reasons_of_races
 from memsim.simt.waits import whole_clusters

@@ -28,7 +28,6 @@ from memsim.model.pipes import pipe_of
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import COLD, WARM, BehindL1
 from memsim.time.block_streams import KEPT, MOST_REQUESTS, StreamRecorder
-from memsim.time.control_codes import SIZE, control_codes
 from memsim.time.hardware_units import NEVER
 from memsim.time.l1_cache import AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
@@ -37,7 +36,14 @@ from memsim.time.multiprocessor import ABLATIONS, REASONS, IssuedInstruction, Mu
 from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.steady_state import SteadyState
-from memsim.time.timed_instructions import PARTS, TimedInstruction, timed_instructions, with_cost
+from memsim.time.timed_instructions import (
+    PARTS,
+    SIZE,
+    TimedInstruction,
+    control_codes,
+    timed_instructions,
+    with_cost,
+)
 from memsim.trace.record import Recorder
 from memsim.trace.trace import Trace
 

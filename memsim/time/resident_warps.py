@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 
-from memsim.time.control_codes import COUNTERS
 from memsim.time.hardware_units import (
     NEVER,
     CodeMemory,
@@ -21,7 +20,7 @@ from memsim.time.hardware_units import (
     Way,
 )
 from memsim.time.latencies import Latencies
-from memsim.time.timed_instructions import TimedInstruction
+from memsim.time.timed_instructions import COUNTERS, TimedInstruction
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import NamedTuple
 
 from memsim.arch.units import LINE, WARP
 from memsim.counts import SiteCounts
@@ -13,7 +14,6 @@ from memsim.isa.op import UNIFORM, Flow, Immediate, Predicate, Register
 from memsim.isa.program import Op
 from memsim.least_work import SECTORS_OF_A_WAVEFRONT
 from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
-from memsim.time.control_codes import ControlCode
 from memsim.time.l1_cache import TAGS_A_CYCLE, CostOfRequest
 from memsim.time.latencies import Latencies
 
@@ -247,3 +247,48 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
 def _parts(count: float | None, times: int) -> int:
     """What one of `times` instructions takes, in parts of a cycle, rounded up."""
     return ceil((count or 0) * PARTS / times)
+
+
+# --- the schedule of the compiler -------------------------------------------------------------
+#
+# The fields are bits 105 to 125 of the 16 bytes of an instruction since Volta; nvdisasm does not print them.
+# Source: arXiv 2503.20481; Jia et al., arXiv 1804.06826, "Control information".
+
+#: Bytes of an instruction, and where its control bits begin in the upper eight.
+SIZE, SHIFT = 16, 41
+#: Counters that hold back instructions of a warp; a field of 7 names none.
+COUNTERS, NO_COUNTER = 6, 7
+
+
+class ControlCode(NamedTuple):
+    """stall: cycles until the warp may issue its next instruction. yields: another warp is preferred next.
+    result, operands: the counter that is released when the result has arrived, or the operands have been
+    read; None if there is none. waits: counters that have to be zero. reuse: source slots whose register is
+    kept for the warp's next instruction, as bits.
+    """
+
+    stall: int
+    yields: bool
+    result: int | None
+    operands: int | None
+    waits: tuple[int, ...]
+    reuse: int
+
+
+def control_code(instruction: bytes) -> ControlCode:
+    """The control code of the 16 bytes of an instruction."""
+    bits = int.from_bytes(instruction[8:SIZE], "little") >> SHIFT
+    result, operands, waits = bits >> 5 & 7, bits >> 8 & 7, bits >> 11 & 63
+    return ControlCode(
+        stall=bits & 15,
+        yields=not bits >> 4 & 1,
+        result=None if result == NO_COUNTER else result,
+        operands=None if operands == NO_COUNTER else operands,
+        waits=tuple(number for number in range(COUNTERS) if waits >> number & 1),
+        reuse=bits >> 17 & 15,
+    )
+
+
+def control_codes(code: bytes) -> list[ControlCode]:
+    """Those of all instructions of a kernel's code."""
+    return [control_code(code[at : at + SIZE]) for at in range(0, len(code), SIZE)]

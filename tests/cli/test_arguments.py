@@ -12,7 +12,7 @@ import pytest
 from memsim.argument_types import DTYPES, ArrayArg, Pointers, TensorMap, TensorMaps, Texture, dtype_of
 from memsim.arguments import describe, read_arguments
 from memsim.errors import MemsimError
-from memsim.isa.executable import Parameter
+from memsim.isa.program import Parameter
 
 POINTER = Parameter("f_param_0", "u64", 8, 8, 0)
 INT = Parameter("f_param_1", "u32", 4, 4, 8)

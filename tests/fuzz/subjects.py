@@ -36,7 +36,7 @@ from memsim.guard import baseline
 from memsim.guard.budget import parse_budget
 from memsim.guard.comparison import side_of_document
 from memsim.guard.select import parse_selector
-from memsim.isa.executable import Parameter
+from memsim.isa.program import Parameter
 from memsim.kernel import Kernel
 from memsim.kernels import compiled_kernels
 from memsim.sass.machine_code import read_module

@@ -18,7 +18,7 @@ from memsim.isa.op import SLOTS, Predicate, Register
 from memsim.isa.readers import Binder
 from memsim.order.order_listener import OrderListener
 from memsim.sass.decode import meaning_of_text, parse_operand
-from memsim.simt.loaded_values import LoadedValues
+from memsim.simt.launch_places import LoadedValues
 from memsim.state.address_spaces import GLOBAL_BASE, SHARED_BASE, SpaceLayout
 from memsim.state.partial import merge_lanes, split
 from memsim.state.poison import Poison, Poisoned

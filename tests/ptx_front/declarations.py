@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from math import prod
 
-from memsim.isa.executable import Pointer
+from memsim.isa.program import Pointer
 from tests.ptx_front.initializers import initial_value
 from tests.ptx_front.lexer import Cursor
 from tests.ptx_front.program import Parameter, PtxVariable

@@ -10,7 +10,7 @@ import re
 import struct
 from math import prod
 
-from memsim.isa.executable import Pointer
+from memsim.isa.program import Pointer
 from tests.ptx_front.lexer import Cursor
 from tests.ptx_front.operand_parser import resolve
 from tests.ptx_front.program import PtxSymbol

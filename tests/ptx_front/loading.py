@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import cast
 
-from memsim.isa.executable import Executable, Parameter
+from memsim.isa.program import Executable, Parameter
 from memsim.kernel import Kernel
 from memsim.names.demangle import resolve
 from memsim.sass.machine_code import MachineKernel

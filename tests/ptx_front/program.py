@@ -6,8 +6,8 @@ import struct
 from dataclasses import dataclass, field
 
 from memsim.instruction import Place
-from memsim.isa.executable import Parameter as Parameter
-from memsim.isa.executable import Variable
+from memsim.isa.program import Parameter as Parameter
+from memsim.isa.program import Variable
 
 
 @dataclass(frozen=True, slots=True)

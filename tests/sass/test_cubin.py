@@ -10,7 +10,7 @@ import pytest
 
 from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
-from memsim.isa.executable import Parameter, Pointer
+from memsim.isa.program import Parameter, Pointer
 from memsim.sass.cubin import Cubin, read_cubin
 from memsim.sass.elf import Relocation
 

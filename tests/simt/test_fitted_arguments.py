@@ -14,7 +14,7 @@ from memsim.argument_types import ArrayArg, StructFields
 from memsim.argument_types.launch_arguments import accessors_of, fit_arguments
 from memsim.captured.analyze_any import analyze
 from memsim.errors import MemsimError
-from memsim.isa.executable import Parameter
+from memsim.isa.program import Parameter
 from tests.simt.cuda import kernel
 
 SCALE = """

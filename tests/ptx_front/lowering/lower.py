@@ -35,9 +35,8 @@ from memsim.isa.definitions import (
     meaning_of,
     not_executed,
 )
-from memsim.isa.executable import Executable
 from memsim.isa.op import Effect, Form
-from memsim.isa.program import Op, Program
+from memsim.isa.program import Executable, Op, Program
 from memsim.state.address_spaces import SHARED_BASE
 from tests.ptx_front import program as ptx
 from tests.ptx_front.lowering.assembler import CONSTANTS, PARAMETER_BASE, Assembler, Emitted

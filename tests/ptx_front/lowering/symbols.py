@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from memsim.isa.executable import Pointer
+from memsim.isa.program import Pointer
 from memsim.state.address_spaces import SHARED_BASE, align
 from tests.ptx_front.lowering.assembler import ADDRESSES, CONSTANTS, PARAMETER_BASE
 from tests.ptx_front.program import CallTarget, Function, PtxAddress, PtxModule, PtxSymbol, PtxVariable
