@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from memsim.boundary import check_inside
 from memsim.errors import MemsimError, NoSuchFile
 from memsim.reads import note_content, note_presence
+
+#: The values in a text of TOML, and the error of one that is none.
+parse_toml, TomlError = tomllib.loads, tomllib.TOMLDecodeError
 
 
 def write_text(path: Path, text: str, what: str) -> None:

@@ -7,7 +7,7 @@ time. `Reads.hold` checks later whether all of it is unchanged.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
@@ -94,31 +94,29 @@ def watching() -> Iterator[Reads]:
         _watched.reset(token)
 
 
-def note_content(path: Path, content: bytes | None) -> None:
-    """Record a file's content; None: there is no such file."""
+def _note(kind: str, path: Path, look: Callable[[], str]) -> None:
+    """Record a state of a file, if somebody watches."""
     reads = _watched.get()
     if reads is not None:
-        reads.note(CONTENT, path, ABSENT if content is None else digest(content))
+        reads.note(kind, path, look())
+
+
+def note_content(path: Path, content: bytes | None) -> None:
+    """Record a file's content; None: there is no such file."""
+    _note(CONTENT, path, lambda: ABSENT if content is None else digest(content))
 
 
 def note_presence(path: Path, is_there: bool) -> None:
     """Record whether a file exists."""
-    reads = _watched.get()
-    if reads is not None:
-        reads.note(PRESENCE, path, str(is_there))
+    _note(PRESENCE, path, lambda: str(is_there))
 
 
 def note_stamp(path: Path) -> None:
     """Record a file by size and time."""
-    reads = _watched.get()
-    if reads is not None:
-        reads.note(STAMP, path, stamp(path))
+    _note(STAMP, path, lambda: stamp(path))
 
 
 def listed(pattern: Path) -> list[str]:
     """As `listing`, which is recorded."""
-    found = listing(pattern)
-    reads = _watched.get()
-    if reads is not None:
-        reads.note(LISTING, pattern, _listing(str(pattern)))
-    return found
+    _note(LISTING, pattern, lambda: _listing(str(pattern)))
+    return listing(pattern)

@@ -7,14 +7,14 @@ The records below know no views, so that each room that counts can read them. Wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, analyze_trace
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.sanitizer.hazards import Sanitized
@@ -55,6 +55,17 @@ class ShownAnalysis(Analysis):
         shown = cls(**{field.name: getattr(analysis, field.name) for field in fields(Analysis)})
         object.__setattr__(shown, "job", job)
         return shown
+
+    @classmethod
+    def of_job(cls, job: Job, progress: Callable[[float], None] | None = None) -> ShownAnalysis:
+        """What a job costs, counted now.
+
+        Raises:
+            MemsimError: whatever is wrong with the kernel or its launch, or goes wrong in it.
+        """
+        from memsim.api.running import trace_job
+
+        return cls.of(analyze_trace(trace_job(job, progress), job.arch), job)
 
     def __getstate__(self) -> dict[str, object]:
         """What another process needs to show it: with the line of its time, without the job."""

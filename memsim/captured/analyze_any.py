@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.api.sanitizing import sanitize_job
 from memsim.arch import SM_90, Arch, get_arch
@@ -133,7 +132,7 @@ def analyze(
         max_steps=max_steps,
         allow_out_of_bounds=allow_out_of_bounds,
     )
-    return ShownAnalysis.of(analyze_trace(running.trace_job(job, progress), job.arch), job)
+    return ShownAnalysis.of_job(job, progress)
 
 
 def sanitize(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from memsim.analysis import analyze_trace
 from memsim.api import loading, running
 from memsim.api.loading import SourceTexts
 from memsim.arch import get_arch
@@ -70,7 +69,7 @@ class Launched:
         if how.get("arch") is not None:
             how["arch"] = get_arch(how["arch"])
         job = self.job(**{name: value for name, value in how.items() if value is not None})
-        return ShownAnalysis.of(analyze_trace(running.trace_job(job, progress), job.arch), job)
+        return ShownAnalysis.of_job(job, progress)
 
     def run(self, **how: Any) -> None:
         """As `memsim.run`: this record's arrays are written in place."""

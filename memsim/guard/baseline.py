@@ -8,20 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
+from memsim.files import parse_toml
 from memsim.guard.statement_rows import rows_by_statement
 from memsim.launch import Launch, Natural
 
@@ -184,7 +179,7 @@ def parse(text: str, file: str) -> dict[str, Entry]:
         MemsimError: not a baseline, a damaged one, or one of another schema.
     """
     try:
-        document = tomllib.loads(text)
+        document = parse_toml(text)
     except (ValueError, RecursionError) as error:
         conflict = next(
             (n for n, line in enumerate(text.split("\n"), 1) if line.startswith("<<<<<<< ")), None

@@ -14,17 +14,12 @@ out. There need not be any dispatchers.
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any, NoReturn
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 from memsim.errors import MemsimError
+from memsim.files import TomlError, parse_toml
 from memsim.kernels.dispatch import Adding, Dispatcher, KernelChoice, Pace, SumOfParts
 from memsim.kernels.spec import REFERENCES, Family, Spec
 from memsim.launch import dim3
@@ -46,10 +41,10 @@ def read_catalog(path: Path) -> dict[str, Spec | Dispatcher]:
         MemsimError: no such file, not TOML, or an invalid entry.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = parse_toml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise MemsimError(f"cannot read the catalogue: {error.strerror}", file=str(path)) from None
-    except tomllib.TOMLDecodeError as error:
+    except TomlError as error:
         raise MemsimError(f"not TOML: {error}", file=str(path)) from None
 
     return _CatalogFile(path, tables).entries()

@@ -300,12 +300,9 @@ class Spec:
 
     def analyze(self, size: Size = None, blocks: int | None = None) -> ShownAnalysis:
         """What each source line costs; `blocks` as in `memsim.analyze`."""
-        from memsim.analysis import analyze_trace
-        from memsim.api.running import trace_job
         from memsim.shown import ShownAnalysis
 
-        job = replace(self.job(size), blocks=blocks)
-        return ShownAnalysis.of(analyze_trace(trace_job(job)), job)
+        return ShownAnalysis.of_job(replace(self.job(size), blocks=blocks))
 
     def run(self, size: Size = None, seed: int = 0, given: Mapping[str, np.ndarray] | None = None) -> Arrays:
         """Execute everything on random inputs; returns all arrays by name, with the outputs as the kernel

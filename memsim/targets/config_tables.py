@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
 import msgspec
 
 from memsim.errors import MemsimError
-from memsim.files import read_text
+from memsim.files import TomlError, parse_toml, read_text
 
 K = TypeVar("K", bound=msgspec.Struct)
 # TOMLDecodeError has the position only in its message.
@@ -61,8 +55,8 @@ def read_toml(path: Path) -> tuple[ConfigFile, dict[str, Any]]:
     """
     text = read_text(path)
     try:
-        return ConfigFile(path, text), tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return ConfigFile(path, text), parse_toml(text)
+    except TomlError as error:
         place = _PLACE.fullmatch(str(error))
         if place is None:
             raise MemsimError(f"not valid TOML: {error}", file=str(path)) from None

@@ -43,6 +43,7 @@ from memsim.validate.profiler import (
 )
 from memsim.validate.profiles import CONFLICTS, ONE_PASS, WAVEFRONTS, CodeProfile
 from memsim.validate.run_cubin import PLAN, Step, pack
+from memsim.views.screen import Column, Row, lines_of_table
 
 PROGRAM = "memsim.validate.run_cubin"
 
@@ -276,7 +277,8 @@ def _by(shape: Sequence[int] | None) -> str:
 
 #: Measured, and not predicted: clocks are as they are.
 TIME = "gpu__time_duration.sum"
-COLUMNS = ("ncu metric", "before: predicted", "measured", "after: predicted", "measured")
+COUNTED = ("before: predicted", "measured", "after: predicted", "measured")
+COLUMNS = (Column("ncu metric"), *(Column(name, right=True) for name in COUNTED))
 COLUMNS_OF_JSON = ("metric", "predicted_before", "measured_before", "predicted_after", "measured_after")
 
 
@@ -307,12 +309,7 @@ def render(found: Verified) -> str:
     """The table, and under it whether every instruction and counter came out as predicted."""
     device = found.recordings[0].device
     lines = [f"Measured on {device.gpu}, Nsight Compute {found.recordings[0].ncu}:", ""]
-    rows = [COLUMNS, *_rows(found)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        name, *counts = (cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        lines.append("  ".join([name.strip().ljust(widths[0]), *counts]).rstrip())
-    lines.append("")
+    lines += [*lines_of_table(COLUMNS, [Row(row) for row in _rows(found)]), ""]
     for label, comparison in zip(("as it is", "changed"), found.comparisons, strict=True):
         lines.append(headline(ComparedKernel(label, device.gpu), comparison))
     return "\n".join(lines)

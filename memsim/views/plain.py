@@ -154,11 +154,7 @@ def code(text: str) -> str:
 
 def longest_run(text: str) -> int:
     """How many backticks stand side by side at most."""
-    most = run = 0
-    for character in text:
-        run = run + 1 if character == "`" else 0
-        most = max(most, run)
-    return most
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def escape_markdown(text: str) -> str:

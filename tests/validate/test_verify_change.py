@@ -37,7 +37,7 @@ def ncu(monkeypatch: pytest.MonkeyPatch) -> Callable[[Counts], list[int]]:
             metrics = what[-1].split(",") if what[0] == "--metrics" else None
             return [None] * len(jobs), [changed(profiled(job, metrics), i) for i, job in enumerate(jobs)]
 
-        monkeypatch.setattr(live, "_run", run)
+        monkeypatch.setattr(live, "run_jobs", run)
         return runs
 
     monkeypatch.setattr(live, "this_device", lambda: H100)

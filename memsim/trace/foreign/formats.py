@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import gzip
 import lzma
-import os
 import zlib
 from collections.abc import Callable, Iterator
+from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memsim.errors import MemsimError, NoSuchFile
+from memsim.files import writing
 from memsim.launch import Launch, coordinates_of
 from memsim.trace.foreign.accelsim import BASE_DELTA, BASE_STRIDE, AccelSimReader
 from memsim.trace.foreign.nvbit import read_nvbit
@@ -27,7 +28,7 @@ from memsim.trace.record import Recorder
 from memsim.trace.suffixes import NVBIT, WRITTEN, is_accelsim, plain_name, suffix_of
 from memsim.trace.trace_data import AccessSite, TraceData
 
-OPENERS: dict[str, Callable[..., IO[str]]] = {".gz": gzip.open, ".xz": lzma.open}
+OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open}
 #: Characters of a line: a request takes under a thousand, a kernel's name some thousands.
 LONGEST = 1 << 20
 
@@ -115,15 +116,10 @@ def write_accelsim(trace: TraceData, path: str | Path) -> None:
     lost = next((site for site in trace.sites if site.unresolved is not None), None)
     if lost is not None:
         raise MemsimError(f"{lost.instruction} could not be analyzed, so the trace is incomplete")
-    temporary = path.with_name(f".{os.getpid()}.{path.name}")
-    try:
-        with OPENERS.get(path.suffix, open)(temporary, "wt", encoding="utf-8", newline="\n") as file:
-            file.writelines(line + "\n" for line in _lines(trace))
-        temporary.replace(path)
-    except OSError as error:
-        raise MemsimError(f"cannot write the trace: {error.strerror}", file=str(path)) from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing(path, "the trace") as file:
+        packed = OPENERS[path.suffix](file, "wb") if path.suffix in OPENERS else file
+        with TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
+            text.writelines(line + "\n" for line in _lines(trace))
 
 
 def _lines(trace: TraceData) -> Iterator[str]:

@@ -20,6 +20,7 @@ from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.threads import Remapped
 from memsim.views.labels import access, at_all_places, count, file_names
 from memsim.views.plain import escape_markdown, longest_run, plain, plain_line
+from memsim.views.screen import Column, Row, lines_of_table
 from memsim.views.suggest.advice import change_name, formula, room_of
 from memsim.views.suggest.by_hand import ARROW, parts
 from memsim.views.suggest.headline import headline
@@ -199,21 +200,15 @@ def _proposal(each: Proposal, number: int, found: Suggestions, names: Names, *, 
 def _table(each: Proposal, names: Names) -> list[str]:
     """The accesses of the array: wavefronts and ways, before and after; of one file its lines are enough."""
     one_file = len(names) == 1
-    rows = [("line" if one_file else "where", "access", "wavefronts", "ways")]
+    columns = [Column(name) for name in ("line" if one_file else "where", "access", "wavefronts", "ways")]
+    rows = []
     shown = each.tile.sites[:MOST_SITES]
     for number in shown:
         old, new = each.before.sites[number], each.after.sites[number]
-        rows.append(
-            (
-                str(old.line) if one_file else f"{names[old.file]}:{old.line}",
-                access(old),
-                f"{old.wavefronts or 0:,} {ARROW} {new.wavefronts or 0:,}",
-                f"{old.max_ways} {ARROW} {new.max_ways}",
-            )
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    more = len(each.tile.sites) - len(shown)
+        where = str(old.line) if one_file else f"{names[old.file]}:{old.line}"
+        wavefronts = f"{old.wavefronts or 0:,} {ARROW} {new.wavefronts or 0:,}"
+        rows.append(Row((where, access(old), wavefronts, f"{old.max_ways} {ARROW} {new.max_ways}")))
+    lines, more = lines_of_table(columns, rows), len(each.tile.sites) - len(shown)
     return [*lines, f"and {count(more, 'more row')}"] if more else lines
 
 
