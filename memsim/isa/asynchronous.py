@@ -112,7 +112,6 @@ def commit_copies(form: BoundForm) -> Run:
     """`cp.async.commit_group`, and `cp.async.bulk.commit_group`."""
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
-        machine.in_flight.commit(machine.mask)
         machine.order.commit(machine.mask)
 
     return run
@@ -139,7 +138,6 @@ def wait_for_copies(form: BoundForm, _: object, left: int) -> Run:
     """`cp.async.wait_group`: `DEPBAR.LE SB0, n` waits until at most n groups of copies are in flight."""
 
     def run(machine: MemoryMachine, op: Op, active: Mask, data: bool) -> None:
-        machine.in_flight.wait(machine.mask, left)
         machine.order.wait(machine.mask, left)
 
     return run

@@ -53,16 +53,6 @@ class Warps(Protocol):
         """Of the last block barrier with a reduction: a count, and whether it is not zero."""
 
 
-class PipelinedCopies(Protocol):
-    """The asynchronous copies of the lanes that did not wait for them."""
-
-    def commit(self, mask: Mask) -> None:
-        """The copies since the last time are a group."""
-
-    def wait(self, mask: Mask, left: int) -> None:
-        """Until at most so many groups are in flight."""
-
-
 class NotesLoads(Protocol):
     """Is told what loads read, by the number of the instruction."""
 
@@ -90,10 +80,6 @@ class MemoryMachine(Warps, Protocol):
     @property
     def shape(self) -> tuple[int, int]:
         """(B, T)."""
-
-    @property
-    def in_flight(self) -> PipelinedCopies:
-        """Those of the running blocks."""
 
     def write(self, slot: int, value: Value, active: Mask) -> None:
         """Write a register in the running lanes for which `active` holds."""

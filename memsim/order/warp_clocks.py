@@ -26,58 +26,74 @@ class WarpClocks:
     """Of the running blocks.
 
     ages: int64 [B], of accesses that are made now. bases [B]: all warps of the block know of all that its
-    warps accessed before this age. known: int64 [B, holders, agents]; holders are warps, then those of other
-    blocks together, then whatever knowledge is told to. is_full: some
-    agents share a number, so that what is known of one proves nothing.
+    warps accessed before this age. told: int64 [proxies, B, holders, agents]; holders are warps, then those
+    of other blocks together, then whatever knowledge is told to. is_full: some agents share a number, so that
+    what is known of one proves nothing.
     """
 
-    def __init__(self, blocks: int, warps: int) -> None:
+    def __init__(self, blocks: int, warps: int, proxies: int = 1) -> None:
+        """proxies: 2 to know of proxy fences (`fenced`), too."""
         self.warps = self.foreign = warps
         self.ages: np.ndarray = np.ones(blocks, np.int64)
         self.bases: np.ndarray = np.ones(blocks, np.int64)
-        self.known: np.ndarray = np.zeros((blocks, 0, 0), np.int64)
+        self.told: np.ndarray = np.zeros((proxies, blocks, 0, 0), np.int64)
         self.is_full = False
         self._holders: dict[Hashable, int] = {}
         self._agents: dict[Hashable, int] = {}
         self._commits: dict[Hashable, np.ndarray] = {}
 
     @property
+    def known(self) -> np.ndarray:
+        """Up to which age a holder knows of an agent's accesses [B, holders, agents]."""
+        return np.asarray(self.told[0])
+
+    @property
+    def fenced(self) -> np.ndarray:
+        """Up to which age these are behind a `fence.proxy.async`, too.
+
+        A generic access happens before one by the async proxy only if such a fence lies on the way from one
+        to the other (PTX ISA 8.9.5, proxy-preserved base causality order): by who made the access, by who
+        issues the copy, or by whoever passes knowledge on between the two.
+        """
+        return np.asarray(self.told[1])
+
+    @property
     def are_used(self) -> bool:
         """Whether anything but block barriers has ordered accesses."""
-        return self.known.size > 0
+        return self.told.size > 0
 
     def use(self) -> None:
         """From now on anything may."""
         if not self.are_used:
-            self.known = np.zeros((len(self.ages), self.warps + 1, OTHERS), np.int64)
+            self.told = np.zeros((len(self.told), len(self.ages), self.warps + 1, OTHERS), np.int64)
 
     def agent(self, key: Hashable, count: int = 1) -> int:
         """The number of an agent, or the first one of several."""
         self.use()
         if key not in self._agents:
-            first = self.known.shape[2]
+            first = self.told.shape[3]
             self.is_full |= first + count > MOST_AGENTS
             self._agents[key] = min(first, MOST_AGENTS - count)
-            self._grow(2, self._agents[key] + count - first)
+            self._grow(3, self._agents[key] + count - first)
         return self._agents[key]
 
     def holder(self, key: Hashable) -> int:
         """The number of what knowledge is told to."""
         self.use()
         if key not in self._holders:
-            self._holders[key] = self.known.shape[1]
-            self._grow(1, 1)
+            self._holders[key] = self.told.shape[2]
+            self._grow(2, 1)
         return self._holders[key]
 
     def _grow(self, axis: int, count: int) -> None:
         if count > 0:
-            shape = [*self.known.shape]
+            shape = [*self.told.shape]
             shape[axis] = count
-            self.known = np.concatenate([self.known, np.zeros(shape, np.int64)], axis)
+            self.told = np.concatenate([self.told, np.zeros(shape, np.int64)], axis)
 
     def spread(self, former: np.ndarray) -> None:
         """Each row is as that of `former` was."""
-        self.ages, self.bases, self.known = self.ages[former], self.bases[former], self.known[former]
+        self.ages, self.bases, self.told = self.ages[former], self.bases[former], self.told[:, former]
         self._commits = {kind: each[:, former] for kind, each in self._commits.items()}
 
     def pass_barrier(self, blocks: np.ndarray) -> None:
@@ -85,21 +101,35 @@ class WarpClocks:
         self.ages = self.ages + blocks
         self.bases = np.where(blocks, self.ages, self.bases)
         if self.are_used:
-            of_warps = self.known[:, : self.warps]
-            every = of_warps.max(1, keepdims=True)
-            self.known[:, : self.warps] = np.where(blocks[:, None, None], every, of_warps)
+            of_warps = self.told[:, :, : self.warps]
+            every = of_warps.max(2, keepdims=True)
+            self.told[:, :, : self.warps] = np.where(blocks[:, None, None], every, of_warps)
 
     def tell(self, rows: np.ndarray, warps: np.ndarray, holder: int) -> None:
         """Warps [n] of blocks [n] tell what they know, and of their own accesses so far."""
-        told = self.known[rows, warps]
-        told[:, : self.warps] = np.maximum(told[:, : self.warps], self.bases[rows, None] - 1)
-        told[np.arange(len(rows)), warps] = self.ages[rows]
-        np.maximum.at(self.known, (rows, np.full(len(rows), holder)), told)
+        told = self.told[:, rows, warps]
+        told[0] = self._with_own(rows, warps)
+        for table, new in zip(self.told, told):
+            np.maximum.at(table, (rows, np.full(len(rows), holder)), new)
+        self.ages[np.unique(rows)] += 1
+
+    def _with_own(self, rows: np.ndarray, warps: np.ndarray) -> np.ndarray:
+        """What warps [n] of blocks [n] know, and their own accesses so far [n, agents]."""
+        known: np.ndarray = self.told[0, rows, warps]
+        known[:, : self.warps] = np.maximum(known[:, : self.warps], self.bases[rows, None] - 1)
+        known[np.arange(len(rows)), warps] = self.ages[rows]
+        return known
+
+    def fence(self, rows: np.ndarray, warps: np.ndarray) -> None:
+        """Warps [n] of blocks [n] execute a proxy fence."""
+        own = self._with_own(rows, warps)
+        self.fenced[rows, warps] = np.maximum(self.fenced[rows, warps], own)
         self.ages[np.unique(rows)] += 1
 
     def learn(self, rows: np.ndarray, warps: np.ndarray, holder: int) -> None:
         """Warps [n] of blocks [n] learn what was told."""
-        self.known[rows, warps] = np.maximum(self.known[rows, warps], self.known[rows, holder])
+        told = self.told
+        told[:, rows, warps] = np.maximum(told[:, rows, warps], told[:, rows, holder])
 
     def take(self, rows: np.ndarray, holder: int, of: int) -> None:
         """What was told `of` one holder in blocks [n] is told to another, and no longer there."""
@@ -108,7 +138,7 @@ class WarpClocks:
 
     def forget(self, rows: np.ndarray, holder: int) -> None:
         """What was told to a holder in blocks [n] is not there any more."""
-        self.known[rows, holder] = 0
+        self.told[:, rows, holder] = 0
 
     def hear(self, rows: np.ndarray, holder: int | np.ndarray, agents: int | np.ndarray) -> None:
         """A holder, or each of some, learns all that agents have done so far."""

@@ -22,9 +22,8 @@ from memsim.isa.program import GLOBAL, SHARED, Executable
 from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.order_listener import Threads
-from memsim.order.warp_clocks import COPIES, ClockListener
+from memsim.order.warp_clocks import COPIES, ClockListener, WarpClocks
 from memsim.sanitizer.block_lifetimes import BlockLifetimes, Outside
-from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.sanitizer.shared_races import (
     GROUP,
     READS,
@@ -239,7 +238,7 @@ class RaceListener(ClockListener):
     # --- what orders warps besides barriers of whole blocks -------------------------------------
 
     @property
-    def _clocks(self) -> ProxyClocks:
+    def _clocks(self) -> WarpClocks:
         self._at_once()
         self._races.clocks.use()
         return self._races.clocks

@@ -16,10 +16,9 @@ import numpy as np
 
 from memsim.access import Stretches
 from memsim.arch.units import WARP, WORD
-from memsim.order.warp_clocks import COPIES, OTHERS
+from memsim.order.warp_clocks import COPIES, OTHERS, WarpClocks
 from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_classes import BlockClasses
-from memsim.sanitizer.proxy_clocks import ProxyClocks
 from memsim.state.parts import Part
 from memsim.state.sums import Int
 
@@ -102,7 +101,7 @@ class SharedRaces:
         self.found = found
         self.phase = 0
         rows = len(self.classes)
-        self.clocks = ProxyClocks(rows, self.warps)
+        self.clocks = WarpClocks(rows, self.warps, proxies=2)
         self.lanes = LaneOrder(rows, self.warps)
         self._check(rows)
         self.stored: np.ndarray = np.zeros(rows * self.units, np.int64)

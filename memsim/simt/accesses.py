@@ -16,7 +16,7 @@ from memsim.isa.machine_protocol import NotesLoads
 from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
 from memsim.launch import Launch
-from memsim.order.order_listener import OrderListener
+from memsim.order.order_listener import Listeners, OrderListener
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
@@ -78,7 +78,8 @@ class Accesses(Lanes):
         self.repeats: dict[int, tuple[Mask, list[Any], Again | None]] = {}
         self.spinning: dict[int, Mask] = {}
         self.loaded: NotesLoads | None = None
-        self.order = OrderListener()
+        self.in_flight = CopiesInFlight()
+        self.order: OrderListener = self.in_flight
         self.collect: Callable[[KernelFault], None] | None = None
 
     def start(self, blocks: np.ndarray, apart: bool = False) -> None:
@@ -88,8 +89,11 @@ class Accesses(Lanes):
         self.spinning = {}
         self.memory.start_chunk(*self.shape)
         self.order.start_chunk(self, self.memory)
-        self.in_flight = CopiesInFlight(self)
         self.bounds = Bounds(self, self.memory, self.origins, self.allow_out_of_bounds, self.collect)
+
+    def tell_order(self, *listeners: OrderListener) -> None:
+        """These are told, too, of what may matter to the order of accesses."""
+        self.order = Listeners(self.in_flight, *listeners)
 
     def touch(
         self,

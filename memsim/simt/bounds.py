@@ -96,12 +96,8 @@ class Bounds:
 
     def _of_shared(self, op: Op, width: int, address: int | Sum, active: Mask) -> frozenset[str]:
         layout = self.layout("shared")
-        low, high = bounds(address)
         if 1 << low_zeros(address) >= width:
-            buffer = layout.find(low, high + width)
-            if buffer is None and isinstance(address, Sum) and isinstance(active, Part):
-                low, high = self.of_active(address, active)
-                buffer = layout.find(low, high + width)
+            buffer = self.only_buffer(layout, width, address, active)
             if buffer is not None:
                 return frozenset((buffer.name,))
         array = np.broadcast_to(to_array(address), self.lanes.shape)
@@ -117,11 +113,7 @@ class Bounds:
         if 1 << low_zeros(address) < width:
             self.check_alignment(op, space, width, address, active)
         layout = self.layout(space)
-        lo, hi = bounds(address)
-        buffer = layout.find(lo, hi + width)
-        if buffer is None and isinstance(address, Sum) and isinstance(active, Part):
-            lo, hi = self.of_active(address, active)
-            buffer = layout.find(lo, hi + width)
+        buffer = self.only_buffer(layout, width, address, active)
         origins = self.origins_of(op) if space == "global" else ()
         if buffer is not None and (not origins or buffer in origins):
             return frozenset((buffer.name,))
@@ -135,6 +127,15 @@ class Bounds:
         if wrong.any():
             self.leave(op, space, width, address, wrong)
         return frozenset(layout.buffers[i].name for i in np.unique(owners[mask & ~wrong]))
+
+    def only_buffer(self, layout: SpaceLayout, width: int, address: int | Sum, active: Mask) -> Buffer | None:
+        """The one that all threads access, or all active ones; None if there are several, or none."""
+        low, high = bounds(address)
+        buffer = layout.find(low, high + width)
+        if buffer is None and isinstance(address, Sum) and isinstance(active, Part):
+            low, high = self.of_active(address, active)
+            buffer = layout.find(low, high + width)
+        return buffer
 
     def leave(self, op: Op, space: str, width: int, address: int | Sum, wrong: np.ndarray) -> None:
         """These threads are out of bounds; where that is allowed, record them.

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.simt.active_lanes import Lanes
+from memsim.order.order_listener import OrderListener, Threads
+from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask, Part
 from memsim.state.registers import Sum, bounds, to_array
 from memsim.state.sums import Int
@@ -29,11 +30,11 @@ class _Pipeline:
     pending: dict[tuple[int, int], int] = field(default_factory=dict)
 
 
-class CopiesInFlight:
+class CopiesInFlight(OrderListener):
     """The copies of a chunk of blocks since their last waits."""
 
-    def __init__(self, lanes: Lanes) -> None:
-        self._lanes = lanes
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
+        self._lanes = threads
         self._pipelines: dict[int, _Pipeline] = {}
         self._meeting: dict[tuple[int, ...], bool] = {}
 
@@ -51,11 +52,10 @@ class CopiesInFlight:
         return before < pipeline.groups
 
     def commit(self, mask: Mask) -> None:
-        """The copies so far are a group."""
         self._pipeline(mask).groups += 1
 
     def wait(self, mask: Mask, left: int) -> None:
-        """Wait until at most `left` groups are in flight; of other warps any may have waited, too."""
+        """Of other warps any may have waited, too."""
         mine = self._pipeline(mask)
         self._pipelines = {_key(mask): mine}
         arrived = mine.groups - left

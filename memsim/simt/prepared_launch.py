@@ -21,7 +21,7 @@ from memsim.isa.op import Flow, Trait
 from memsim.isa.program import GLOBAL, Executable, Op, Program, spaces_read
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
-from memsim.order.order_listener import Listeners, OrderListener, Race
+from memsim.order.order_listener import OrderListener, Race
 from memsim.simt.bounds import Origins
 from memsim.simt.code import Code
 from memsim.simt.engine import Engine
@@ -286,7 +286,7 @@ class PreparedLaunch:
         engine = Engine(
             code, self.memory, self.origins, self.launch, listener, self.max_steps, allow_out_of_bounds, rows
         )
-        engine.machine.order = Listeners(*filter(None, (of_global, of_shared, order)))
+        engine.machine.tell_order(*filter(None, (of_global, of_shared, order)))
         engine.machine.reads_idle = everything
         engine.machine.loaded = loaded
         engine.machine.collect = collect

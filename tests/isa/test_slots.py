@@ -100,7 +100,7 @@ class OneWarp(Machine):
         self.memory = MagicMock()
         self.memory.space.side_effect = lambda name: Bytes()
         self.memory.shared_bytes, self.memory.clock.return_value = 1024, 0
-        self.sync, self.mbarriers, self.in_flight = MagicMock(), MagicMock(), MagicMock()
+        self.sync, self.mbarriers, self.order = MagicMock(), MagicMock(), MagicMock()
         self.slots = slots
 
     bound: Texture | None

@@ -168,7 +168,6 @@ def test_unknown_bytes_are_copied_as_unknown_ones() -> None:
     machine.stores["global"].forget(GLOBAL_BASE + 16, np.int32, True, WHY)
     low, high = pointers([16 * lane for lane in range(LANES)])
     at, _ = pointers([4 * lane for lane in range(LANES)], SHARED_BASE)
-    machine.in_flight = machine.order  # type: ignore[attr-defined]
     machine.run("LDGSTS.E [R4], desc[UR4][R2.64]", R2=low, R3=high, R4=at)
     assert 1 in unknown_words(machine, "shared", 32)
 
