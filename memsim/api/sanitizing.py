@@ -31,8 +31,10 @@ from memsim.sanitizer.launch_before import LaunchBefore
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
+from memsim.sanitizer.skipped_barriers import SkippedBarriers
 from memsim.sanitizer.stored_values import StoredValues
 from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
+from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 
@@ -88,8 +90,8 @@ def sanitize_job(
         found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in faults[BOUNDS]]
         found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
     if SYNC in tools:
-        met = (said.meeting(pair, one) for pair, one in races.met.items())
-        found += [one for one in met if one is not None]
+        met = [said.meeting(pair, one) for pair, one in races.met.items()]
+        found += filter(None, [*met, *(said.skipped(*one) for one in ears.skipped.found.items())])
         found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
         found += [said.absent_lanes(*one) for one in ears.masks.found.items()]
         found += [said.unfinished(*one) for one in unfinished.found.items()]
@@ -139,9 +141,10 @@ def _run(
     masks = LaneMasks(kernel.executable.program)
     unset = UnwrittenRegisters(kernel.executable.program, job.launch)
     before = LaunchBefore(kernel.executable.program)
-    ears = Ears(races, of_global, before, never_written, registers, masks, unset, kernel.sources)
+    skipped = SkippedBarriers(ControlGraph(kernel.executable.program))
+    ears = Ears(races, of_global, before, never_written, registers, masks, unset, skipped, kernel.sources)
     unfinished = UnfinishedCopies(kernel.executable.program)
-    order = Listeners(races, of_global, never_written, masks, unfinished, unset, before)
+    order = Listeners(races, of_global, never_written, masks, unfinished, unset, before, skipped)
     memory = None if new_memory is None else new_memory()
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
     how["looked_at"] = {**unset.looked_at, **masks.looked_at, **before.looked_at}
@@ -151,12 +154,10 @@ def _run(
         unfinished.finish()
     except Deadlock as stuck:
         ears.deadlock = stuck
-    except KernelFault as fault:
-        ears.unjudged.add(f"what comes after: {fault.message}")
-        if fault.by is not None:
-            ears.take(fault)
     except MemsimError as error:
         if not ears.started:
             raise
         ears.unjudged.add(f"what comes after {error.location}: {error.message}")
+        if isinstance(error, KernelFault):
+            ears.take(error)
     return races, ears, unfinished

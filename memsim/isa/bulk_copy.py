@@ -38,7 +38,9 @@ LOADS: Touches = (("bulk_store", "shared"), ("bulk_load", "global"))
 MULTICASTS: Touches = (("bulk_store", "shared"), ("bulk_multicast", "global"))
 STORES: Touches = (("bulk_store", "global"), ("bulk_load", "shared"))
 INSIDE: Touches = (("cluster_bulk_store", "shared"), ("bulk_load", "shared"))
-UNIT = 16
+#: What sizes and addresses are multiples of, and the address of a box in shared memory (PTX ISA,
+#: `cp.async.bulk` and `cp.async.bulk.tensor`).
+UNIT, BOX = 16, 128
 #: Writes what one copy brings: (number of the copy, block, address there).
 Deliver = Callable[[int, int, int], None]
 
@@ -152,14 +154,16 @@ def deliver(
     sizes: np.ndarray,
     ranks: np.ndarray | None,
     write: Deliver | None,
+    unit: int,
 ) -> None:
-    """What copies of so many bytes [m] bring to shared memory, at the address in their first word, and to the
-    mbarriers in their second one, in each destination block.
+    """What copies of so many bytes [m] bring to shared memory, at the address in their first word, a multiple
+    of a unit, and to the mbarriers in their second one, in each destination block.
     """
     place, barrier = issue.words[:2]
     columns = machine.mbarriers.columns(barrier & 0xFFFFFF)
     for chosen, blocks, at in targets(machine, issue, place, ranks):
         brought = Stretches(blocks, at, sizes[chosen], issue.warp[chosen])
+        machine.check_copies(op, "shared", unit, brought)
         tell_store(machine, op, issue.block[chosen], brought, columns[chosen])
         machine.stretches(op, "bulk_store", "shared", brought)
         if write is not None:
@@ -281,6 +285,7 @@ def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
         source, length = wide(low, high), (words & 0xFFFF) * UNIT
         ranks = words >> 16 if several(form) else None
         read = Stretches(issue.block, source, length, issue.warp)
+        machine.check_copies(op, "global", UNIT, read)
         machine.order.bulk_global(op.index, "bulk_load", read)
         starts, lengths, whose = cut(source, length, place)
         if ranks is None:
@@ -293,7 +298,7 @@ def copy_to_shared(form: BoundForm, to: int, of: int, count: int) -> Run:
             run, space = np.arange(length[i]), machine.memory.space
             move(space("shared"), block, first + run, space("global"), 0, source[i] + run)
 
-        deliver(machine, op, issue, length, ranks, write if data else None)
+        deliver(machine, op, issue, length, ranks, write if data else None, UNIT)
 
     touches = MULTICASTS if several(form) else LOADS
     return copies(form.binder, [to, to + 1, of, of + 1, count], touches, act, 1)
@@ -315,19 +320,23 @@ def from_shared(form: BoundForm, operands: tuple[int, int, int], touches: Touche
         first, second, place, words = issue.words
         length = (words & 0xFFFF) * UNIT
         from_blocks, source = machine.in_cluster(issue.block, place)
-        machine.stretches(op, "bulk_load", "shared", Stretches(from_blocks, source, length, issue.warp))
+        read = Stretches(from_blocks, source, length, issue.warp)
+        machine.check_copies(op, "shared", UNIT, read)
+        machine.stretches(op, "bulk_load", "shared", read)
         if in_global:
             at, rows, owners = wide(first, second), np.zeros_like(issue.block), issue.block
-            machine.order.bulk_global(op.index, access, Stretches(owners, at, length, issue.warp))
+            written = Stretches(owners, at, length, issue.warp)
+            machine.order.bulk_global(op.index, access, written)
             starts, lengths, whose = cut(at, length, place)
         else:
             rows, at = machine.in_cluster(issue.block, first)
             starts, lengths, whose = between(source, at, length)
-            owners = rows
+            owners, written = rows, Stretches(rows, at, length, issue.warp)
+        machine.check_copies(op, space, UNIT, written)
         machine.stretches(op, access, space, Stretches(owners[whose], starts, lengths, issue.warp[whose]))
         if not in_global:
             columns = machine.mbarriers.columns(second & 0xFFFFFF)
-            tell_store(machine, op, issue.block, Stretches(rows, at, length, issue.warp), columns)
+            tell_store(machine, op, issue.block, written, columns)
         stores = machine.memory.space(space), machine.memory.space("shared")
         for i in range(len(at)) if data else ():
             run = np.arange(length[i])

@@ -136,6 +136,9 @@ class MemoryMachine(Warps, Protocol):
         times.
         """
 
+    def check_copies(self, op: Op, space: str, unit: int, made: Stretches) -> None:
+        """Are the addresses of copies by TMA multiples of a unit?"""
+
     def stretches(self, op: Op, access: str, space: str, made: Stretches) -> None:
         """Report pieces of a copy by TMA."""
 

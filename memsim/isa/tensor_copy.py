@@ -18,6 +18,7 @@ from memsim.arch.units import LINE, SECTOR
 from memsim.argument_types.array_tables import BYTES, USED, decode_tensor_map
 from memsim.errors import MemsimError
 from memsim.isa.bulk_copy import (
+    BOX,
     LOADS,
     MULTICASTS,
     STORES,
@@ -82,7 +83,7 @@ def load_tensor(form: BoundForm, to: int, map_at: int, blocks: int | None = None
             space = machine.memory.space
             load_box(space("shared"), space("global"), block, first, tensors[i], tuple(corners[i]))
 
-        deliver(machine, op, issue, sizes, ranks, write if data else None)
+        deliver(machine, op, issue, sizes, ranks, write if data else None, BOX)
 
     return copies(form.binder, slots, MULTICASTS if several(form) else LOADS, act, 1)
 
@@ -111,10 +112,11 @@ def to_tensor(
         place, *rest = issue.words
         tensors, corners = boxes(machine, op, issue, rest, count)
         blocks, at = machine.in_cluster(issue.block, place)
+        read = Stretches(blocks, at, np.array([one.bytes for one in tensors]), issue.warp)
+        machine.check_copies(op, "shared", BOX, read)
         report_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
         machine.order.bulk_global(op.index, touches[0][0], _inside(issue, tensors, corners))
-        sizes = np.array([one.bytes for one in tensors])
-        machine.stretches(op, "bulk_load", "shared", Stretches(blocks, at, sizes, issue.warp))
+        machine.stretches(op, "bulk_load", "shared", read)
         stores = machine.memory.space("global"), machine.memory.space("shared")
         for i in range(len(tensors)) if data else ():
             write(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), op)

@@ -114,7 +114,9 @@ class OrderListener:
         """Warps have waited at a named barrier for each other and for those that arrived."""
 
     def meet(self, lanes: Sequence[tuple[int, Mask]]) -> None:
-        """Lanes that wait at several instructions, by their indices, are released as by one barrier."""
+        """Lanes that wait at these instructions, by their indices, are released as by one barrier. Told where
+        these are several, or threads have exited.
+        """
 
     def name_lanes(self, instruction: int, named: np.ndarray, mask: Mask) -> None:
         """Lanes come to wait for those of their warps that are named, as bits by lane [rows or 1, T or 1]."""

@@ -9,7 +9,7 @@ from typing import Any
 from memsim.arch.units import WARP, WORD
 from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.memory_access import bytes_of_piece, register_count
-from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Immediate, Trait
+from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, Trait
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
@@ -22,6 +22,7 @@ from memsim.sanitizer.launch_before import TooEarly
 from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
+from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
 from memsim.sanitizer.stored_values import StoredConstants, StoredValues, StorePair
 from memsim.sanitizer.unused_loads import may_be_unused
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
@@ -65,12 +66,15 @@ class Description:
 
     def race(self, pair: Pair, example: Example) -> Hazard:
         """A race of two instructions; first what a thread does first, else what the source says first."""
-        accesses = [(self.ops[pair.earlier], example.earlier), (self.ops[pair.later], example.later)]
+        blocks = example.block if example.other < 0 else example.other, example.block
+        accesses = [
+            *zip((self.ops[pair.earlier], self.ops[pair.later]), blocks, (example.earlier, example.later))
+        ]
         follows = self.leads_to(pair.earlier, pair.later)
         if not follows and accesses[1][0].line < accesses[0][0].line:
             accesses.reverse()
-        found = [FoundAccess(op, _does(op), example.block, thread) for op, thread in accesses]
-        width = min(_width(op) for op, _ in accesses)
+        found = [FoundAccess(op, _does(op), block, thread) for op, block, thread in accesses]
+        width = min(_width(op) for op, *_ in accesses)
         kind, doubt = "nothing orders the two accesses", ""
         if pair.unfenced:
             by = "a product by wgmma" if accesses[1][0].form.opcode in PRODUCTS else "a copy by TMA"
@@ -231,7 +235,7 @@ class Description:
         make, or if it is a barrier with a number: warps meet there wherever they are (PTX ISA, `bar`).
         """
         ops = self.ops[pair.first], self.ops[pair.second]
-        apart = ops[0].source != ops[1].source and all(map(_is_syncthreads, ops))
+        apart = ops[0].source != ops[1].source and all(map(is_syncthreads, ops))
         if not pair.in_warp and not apart:
             return None
         first, second = (
@@ -241,6 +245,20 @@ class Description:
         who = "lanes of one warp" if pair.in_warp else "threads of a block"
         cure = "one barrier that all threads reach, outside of the branch"
         return Hazard(SYNC, f"{who} meet at different barriers", first, example.count, cure, second)
+
+    def skipped(self, skip: SkippedBarrier, example: Example) -> Hazard | None:
+        """Threads that exit without a barrier that others wait at; None if they may have returned early: a
+        compiler makes one store of theirs and of those behind the barrier.
+        """
+        place = self.ops[skip.barrier].source
+        lines = [] if place is None else self.sources.get(place.file, "").splitlines()[: place.line]
+        if re.search(r"\breturn\s*;", "\n".join(lines).rpartition("__global__")[2]):
+            return None
+        waits = FoundAccess(self.ops[skip.barrier], "waits", example.block, example.earlier)
+        kind = "threads go past a barrier at which others of their block wait"
+        cure = "one barrier that all threads reach, outside of the branch or the loop"
+        stores = self.access(skip.store, example)
+        return Hazard(SYNC, kind, waits, example.count, cure, stores, doubt=EXITED)
 
     def deadlock(self, stuck: Deadlock) -> Hazard:
         """Lanes that wait forever."""
@@ -326,9 +344,12 @@ class Description:
         if earlier.form.opcode in PRODUCTS:
             return f"wgmma.wait_group, and a barrier behind it, between {earlier.where} and {later.where}"
         if pair.by_copy:
-            barrier = "cp.async.wait_group, and __syncthreads() behind it,"
+            bulk = "" if earlier.form.opcode == "LDGSTS" else ".bulk"
+            barrier = f"cp.async{bulk}.wait_group, and __syncthreads() behind it,"
         if earlier.touches and earlier.touches[0] in PHASED:
             return f"a wait for the phase of the mbarrier of {earlier.where}, before {later.where}"
+        if pair.far:
+            return f"cluster.sync() (barrier.cluster) between {earlier.where} and {later.where}"
         if not follows:
             return f"a barrier that both threads pass between {earlier.where} and {later.where}"
         if later.index <= earlier.index:
@@ -349,6 +370,8 @@ PARTLY = "the other words that the instruction loads are written; the code may u
 UNUSED = "what is loaded is used under a condition only; the compiler may load it where the source does not"
 #: Why it need not matter that a register is not written.
 UNSET = "the code may not use what it computes of it"
+#: Why it need not matter that threads skip a barrier.
+EXITED = "these threads exit, and a chip does not wait for them; CUDA leaves it undefined"
 #: Why it need not matter which of two stores comes last.
 SAME = "all store the same value"
 NOT_COMPARED = "whether they store different values is not known"
@@ -358,12 +381,6 @@ OTHER_LAUNCH = "the launch before may not access it, or the launch may have no s
 PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.
 FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
-
-
-def _is_syncthreads(op: Op) -> bool:
-    """Whether it is the barrier 0, of all threads."""
-    number = op.form.operands[0] if len(op.form.operands) == 1 else None
-    return isinstance(number, Immediate) and number.value == 0
 
 
 def _does(op: Op, space: str = SHARED) -> str:

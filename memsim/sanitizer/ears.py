@@ -20,6 +20,7 @@ from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.launch_before import LaunchBefore
 from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener
+from memsim.sanitizer.skipped_barriers import SkippedBarriers
 from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
@@ -44,7 +45,7 @@ class Ears:
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
     another shared array (by name) than the only one that the source line names. unjudged: in words.
-    registers: of products. masks: of lanes. unset: registers that nobody wrote.
+    registers: of products. masks: of lanes. unset: registers that nobody wrote. skipped: barriers.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class Ears:
         registers: ProductRegisters,
         masks: LaneMasks,
         unset: UnwrittenRegisters,
+        skipped: SkippedBarriers,
         sources: Mapping[str, str],
     ) -> None:
         self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
         self.before = before
-        self.registers, self.masks, self.unset = registers, masks, unset
+        self.registers, self.masks, self.unset, self.skipped = registers, masks, unset, skipped
         self.unjudged: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
         self.strayed: dict[tuple[Op, str, str], Stray] = {}
@@ -151,12 +153,9 @@ class Ears:
 
     def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Lanes execute these instructions."""
-        if self.registers.is_used:
-            self.registers.executed(start, stop, mask)
-        if self.masks.is_used:
-            self.masks.executed(start, stop, mask)
-        if self.unset.is_used:
-            self.unset.executed(start, stop, mask)
+        for one in (self.registers, self.masks, self.unset, self.skipped):
+            if one.is_used:
+                one.executed(start, stop, mask)
 
     def passed_by(self, where: str, writes: int, mask: Mask) -> None:
         """Lanes take some way of a branch that decides no access and no barrier."""

@@ -48,7 +48,8 @@ class Pair(NamedTuple):
     """Two instructions that race, the earlier one first.
 
     by_copy: the earlier one is `cp.async`. same_warp: by lanes of one warp. together: in one execution of one
-    instruction. unfenced: they are ordered, but by different proxies without a proxy fence.
+    instruction. unfenced: they are ordered, but by different proxies without a proxy fence. far: one is by
+    another block.
     """
 
     earlier: int
@@ -57,6 +58,7 @@ class Pair(NamedTuple):
     same_warp: bool
     together: bool
     unfenced: bool = False
+    far: bool = False
 
 
 class Unwritten(NamedTuple):
@@ -70,7 +72,7 @@ class Unwritten(NamedTuple):
 class Example:
     """One race of a pair: the threads, -1 if it is none, and the first byte. phases: block barriers that each
     of the two has behind it. count: of late accesses in all blocks. other: the block of the earlier access,
-    if that is another one.
+    -1 if it is the same.
     """
 
     block: int
@@ -111,6 +113,8 @@ class SharedRaces:
         self.updated: np.ndarray | None = None
         #: Read by copies in bulk, and by the products of each warpgroup.
         self.drained: np.ndarray | None = None
+        #: Blocks of each cluster, and the agents that are their warps for each other.
+        self._peers, self._foreign = np.zeros((0, 0), np.int64), range(0)
         #: Lanes of accesses that may come again, and how many more are kept.
         self._expanded: dict[Hashable, list[np.ndarray]] = {}
         self._left = MOST_EXPANDED
@@ -190,7 +194,9 @@ class SharedRaces:
         who = threads | COPIED if copies else threads
         made = self._made(rows, threads)
         if peers is not None:
-            first = self.clocks.agent("foreign", peers.shape[1] * self.warps)
+            count = peers.shape[1] * self.warps
+            first = self.clocks.agent("foreign", count)
+            self._peers, self._foreign = peers, range(first, first + count)
             ranks = (peers[rows] == rows[:, None]).argmax(1)
             agents = first + ranks * self.warps + threads // WARP
             who, holders = agents - OTHERS + AGENTS, np.full(len(rows), self.clocks.foreign)
@@ -395,20 +401,31 @@ class SharedRaces:
         who = earlier & WHO
         of_warp = (who < COPIED) & (who // WARP == lanes.agents[at])
         by_copy = (who >= COPIED) & (who < AGENTS)
-        kinds = (earlier >> INSTRUCTION & MOST_INSTRUCTIONS) << 2 | by_copy << 1 | of_warp
+        agents = who - AGENTS + OTHERS
+        far = (agents >= self._foreign.start) & (agents < self._foreign.stop)
+        far |= lanes.holders[at] == self.clocks.foreign
+        kinds = (earlier >> INSTRUCTION & MOST_INSTRUCTIONS) << 3 | far << 2 | by_copy << 1 | of_warp
         each, first, which = np.unique(kinds, return_index=True, return_inverse=True)
         sizes = self.classes.sizes[lanes.rows[at]]
         counts = np.bincount(which, sizes, len(each)).astype(np.int64)
         for kind, one, count in zip(each.tolist(), first.tolist(), counts.tolist()):
-            pair = Pair(kind >> 2, lanes.instruction, bool(kind >> 1 & 1), bool(kind & 1), together, unfenced)
+            is_far, copied, same_warp = (bool(kind >> bit & 1) for bit in (2, 1, 0))
+            pair = Pair(kind >> 3, lanes.instruction, copied, same_warp, together, unfenced, is_far)
             if pair not in self.found:
                 lane, other = int(at[one]), int(who[one])
                 row, word = divmod(int(lanes.words[lane]), self.units)
-                block = int(self.blocks[self.classes.first[row]])
                 thread = other % COPIED if other < AGENTS else -1
-                later = -1 if int(lanes.agents[lane]) >= OTHERS else int(lanes.threads[lane])
-                self.found[pair] = Example(block, thread, later, word * self.unit, self.phase)
+                agent = int(lanes.agents[lane])
+                later = int(lanes.threads[lane]) if agent < OTHERS or agent in self._foreign else -1
+                block, before = (self._block(row, by) for by in (agent, other - AGENTS + OTHERS))
+                self.found[pair] = Example(block, thread, later, word * self.unit, self.phase, 0, before)
             self.found[pair].count += count
+
+    def _block(self, row: int, agent: int) -> int:
+        """The number of the block of an agent that accesses memory of a class."""
+        if agent in self._foreign:
+            row = int(self._peers[row, (agent - self._foreign.start) // self.warps])
+        return int(self.blocks[self.classes.first[row]])
 
 
 @dataclass(frozen=True, slots=True)

@@ -291,7 +291,7 @@ class Accesses(Lanes):
             ends = np.array([buffer.end for buffer in buffers.buffers], np.int64)
             wrong = (owners < 0) | (ends_at > ends[owners])
             if found is None and space == "global" and wrong.any():
-                raise self._stray_copy(op, made[wrong])
+                raise self._wrong_copy(op, "global", made[wrong])
             numbers = np.unique(owners)
             names = frozenset(buffers.buffers[i].name for i in numbers if i >= 0)
         site = self.sites.site(op, access, space, STRETCH)
@@ -301,15 +301,20 @@ class Accesses(Lanes):
         base = SHARED_BASE if space == "shared" else 0
         self.listener.stretches(site, names, replace(made, start=start - base))
 
-    def _stray_copy(self, op: Op, wrong: Stretches) -> KernelFault:
-        """The error for a copy outside of every array in global memory: the first of these bytes."""
-        where, _ = self.bounds.where(op, "global", int(wrong.start[0]))
-        where = where.rstrip(",")
-        return KernelFault(
-            f"out-of-bounds {op.name}: it copies from or to memory outside of every array{where}",
-            "address",
-            WrongLanes(op, int(self.blocks[wrong.rows[0]]), -1, 1, "global", int(wrong.length[0]), where),
-        )
+    def check_copies(self, op: Op, space: str, unit: int, made: Stretches) -> None:
+        wrong = made[made.start % unit != 0]
+        if len(wrong):
+            raise self._wrong_copy(op, space, wrong, unit)
+
+    def _wrong_copy(self, op: Op, space: str, wrong: Stretches, unit: int = 0) -> KernelFault:
+        """The error for a copy outside of every array, or to an address that is no multiple of a unit."""
+        where = self.bounds.where(op, space, int(wrong.start[0]))[0].rstrip(",")
+        kind, what, place = "address", "out-of-bounds", "memory outside of every array"
+        if unit:
+            kind, what, place = "alignment", "misaligned", f"an address that is no multiple of {unit}"
+        width = unit or int(wrong.length[0])
+        lanes = WrongLanes(op, int(self.blocks[wrong.rows[0]]), -1, 1, space, width, where)
+        return KernelFault(f"{what} {op.name}: it copies from or to {place}{where}", kind, lanes)
 
     def issued(self, op: Op, lanes: int) -> None:
         """So many lanes executed a copy by TMA."""

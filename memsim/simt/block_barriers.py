@@ -64,6 +64,8 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
         if everybody and alone and number not in self.arrived:
             if votes is not None:
                 self.give(op, votes, self.machine.full(active), True)
+            if self.machine.alive is not True:
+                self.machine.order.meet([(op.index, active)])
             self.machine.order.block_barrier()
             return following
         self.go_behind(op, rest)
@@ -136,7 +138,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
             if not complete.any():
                 continue
             released = True
-            if len({entry.op.index for entry in entries}) > 1:
+            if self.machine.alive is not True or len({entry.op.index for entry in entries}) > 1:
                 meet = (
                     (entry.op.index, both(entry.mask, from_bools(complete[:, None]))) for entry in entries
                 )

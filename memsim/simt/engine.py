@@ -17,7 +17,7 @@ from memsim.simt.bounds import Origins
 from memsim.simt.code import Code, Segment
 from memsim.simt.control_flow import Control
 from memsim.simt.convergence import Convergence
-from memsim.simt.faults import endless, together
+from memsim.simt.faults import Deadlock, endless, together
 from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
 from memsim.simt.listener import Listener
@@ -129,8 +129,12 @@ class Engine:
                 continue
             if not any(waits.waiting for waits in groups.waits):
                 return
-            waits = self.phases, self.barriers, self.clusters, self.grid, self.convergence
-            raise together([*filter(None, (one.deadlock() for one in waits))])
+            raise together(self.stuck())
+
+    def stuck(self) -> list[Deadlock]:
+        """Who waits for whom."""
+        waits = self.phases, self.barriers, self.clusters, self.grid, self.convergence
+        return [*filter(None, (one.deadlock() for one in waits))]
 
     def divided(self, group: Group) -> Group | None:
         """The group in a chunk without rows that have not run for long, if these are many.
@@ -195,7 +199,7 @@ class Engine:
             segment = segments[pc]
             self.steps_left -= segment.size
             if self.steps_left < 0:
-                raise endless(self.budget, self.code.program.ops[segment.stop - 1])
+                raise endless(self.budget, self.code.program.ops[segment.stop - 1], self.stuck())
             machine.listener.executed(pc, segment.stop, machine.mask)
             self.entered.add(pc)
             if segment.steps:

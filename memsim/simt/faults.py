@@ -80,10 +80,11 @@ def refused_instruction(op: Op, why: str) -> MemsimError:
     return MemsimError(f"cannot go on: {op.text} {why}", **place_in_source(op))
 
 
-def endless(budget: int, op: Op) -> KernelFault:
-    """The error for a kernel that does not end, and is at an instruction after so many."""
+def endless(budget: int, op: Op, stuck: Sequence[Deadlock] = ()) -> KernelFault:
+    """The error for a kernel that does not end, and is at an instruction after so many. stuck: others."""
+    said = f"the kernel has not finished after {budget:,} instructions; it is still in this loop"
     return KernelFault(
-        f"the kernel has not finished after {budget:,} instructions; it is still in this loop",
+        f"{said}; {together(stuck).message}" if stuck else said,
         "endless",
         hint="if the kernel really is this long, allow more by --max-steps (max_steps)",
         **place_in_source(op),

@@ -149,8 +149,9 @@ class Machine(Accesses):
 
     def at(self, error: MemsimError, op: Op) -> MemsimError:
         """An error of a copy, with its instruction's place and a lane that makes it."""
-        by = (error.by if isinstance(error, KernelFault) else None) or self.wrong(op, self.mask, GLOBAL)
-        kind = MBARRIER if isinstance(error, MbarrierError) else "address"
+        fault = error if isinstance(error, KernelFault) else None
+        by = (fault and fault.by) or self.wrong(op, self.mask, GLOBAL)
+        kind = MBARRIER if isinstance(error, MbarrierError) else fault.kind if fault else "address"
         return KernelFault(error.message, kind, by, hint=error.hint, **place_in_source(op))
 
     def texture(self, handle: Any, active: Mask) -> Any:

@@ -114,7 +114,14 @@ def thread(launch: Launch, access: FoundAccess) -> str:
 
 def _nobody(access: FoundAccess) -> str:
     """What acts that is no thread."""
-    return "a warpgroup" if access.does == "multiplies" else "a copy"
+    if access.does == "multiplies":
+        return "a warpgroup"
+    is_copy = (
+        access.does.startswith("copies")
+        or "UBLK" in access.instruction.text
+        or "UTMA" in access.instruction.text
+    )
+    return "a copy" if is_copy else "a thread"
 
 
 def block_of(launch: Launch, access: FoundAccess) -> tuple[int, int, int]:
@@ -177,7 +184,7 @@ class AccessPart(DocumentPart, frozen=True, kw_only=True):
     instruction: str
     does: Annotated[str, Meta(description="such as loads, stores, updates, copies, waits")]
     block: tuple[Natural, Natural, Natural]
-    thread: Annotated[int, Meta(description="linear number in the block; -1 for a copy")]
+    thread: Annotated[int, Meta(description="linear number in the block; -1 if a copy, or not known")]
 
 
 class HazardPart(DocumentPart, frozen=True, kw_only=True):

@@ -261,3 +261,30 @@ def test_a_proxy_fence_of_global_memory_is_none_of_shared_memory() -> None:
         kernel = machine_kernel(text + body.format(fence))
         found = sanitize_job(job_of(kernel, 1, 64, [np.zeros(64, np.float32)]), tools=(RACE,))
         assert len(found.findings) == count
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("copy", "unit"),
+    [
+        ("put(o + 2, s, 256);", 16),
+        ("put(o, s + 2, 128);", 16),
+        ("put(o + 4, s + 4, 128);", 0),
+        ("box(&m, s + 4, 0, 0);", 128),
+        ("box(&m, s, 4, 1);", 0),
+    ],
+)
+def test_addresses_of_copies_are_aligned(copy: str, unit: int) -> None:
+    text = f"if (t == 0) {{ {copy} DONE; }}"
+    if not unit:
+        assert not sanitized(text, tool=BOUNDS)
+        return
+    kernel = machine_kernel(
+        f"{HOPPER}{STORE}{ADD}\n__global__ void k(float *o, const __grid_constant__ Map m) {{\n"
+        f"int t = threadIdx.x;\n{FILLED}{text}\n}}"
+    )
+    job = job_of(
+        kernel, 1, 64, [np.zeros(1024, np.float32), TensorMap(np.zeros((16, 64), np.float32), (4, 16))]
+    )
+    (one,) = sanitize_job(job, tools=(BOUNDS,)).findings
+    assert one.kind.endswith(f"is misaligned for {unit} bytes") and one.first.does.startswith("copies")

@@ -142,8 +142,23 @@ meet();
 """
     found = sanitized(body, grid=4, cluster=2)
     assert len(found.findings) == (barrier != "meet();")
-    if barrier != "meet();":
-        assert found.findings[0].count == 64 * 4
+    for one in found.findings:
+        assert one.count == 64 * 4 and "cluster.sync()" in one.cure and one.second is not None
+        assert {one.first.block, one.second.block} == {0, 1} and one.second.thread >= 0
+
+
+def test_who_stores_to_another_block_is_a_thread_there() -> None:
+    body = """
+__shared__ float s[64];
+meet();
+asm volatile("st.shared::cluster.f32 [%0], %1;" :: "r"(of(at(s + t), rank() ^ 1)), "f"(1.f) : "memory");
+__syncthreads();
+o[t] = s[t];
+meet();
+"""
+    (one,) = sanitized(body, grid=2, cluster=2).findings
+    assert one.second is not None and (one.first.block, one.second.block) == (1, 0)
+    assert one.first.does == "stores" and one.second.does == "loads" and "cluster.sync()" in one.cure
 
 
 @pytest.mark.some(1)

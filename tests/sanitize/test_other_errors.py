@@ -110,6 +110,26 @@ def test_threads_that_meet_at_different_barriers_are_found() -> None:
     assert not sanitized(numbered.replace("{0}", "32"), SYNC).findings
 
 
+@pytest.mark.some(1)
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("if (t < 16) __syncthreads();\no[t] = 1;", 48),  # lanes of a warp, and a whole warp
+        ("if (t < 32) {\no[t] = 1;\n__syncthreads();\n}\np[t] = 2;", 32),
+        ("for (int i = t; i < 96; i += 32) {\no[t] += 1;\n__syncthreads();\n}\np[t] = 2;", 32),
+        ("if (t < 32) return;\n__syncthreads();\no[t] = 1;", 0),
+        ("if (t < 32) { p[t] = 3; return; }\n__syncthreads();\no[t] = 1;", 0),
+        ("for (int i = 0; i < 3; ++i) {\nif (t >= 64 - 32 * i) return;\n__syncthreads();\n}\np[t] = 2;", 0),
+        ("__syncthreads();\nif (t < 32) return;\np[t] = 3;\n__syncthreads();\no[t] = 1;", 0),
+    ],
+)
+def test_threads_that_skip_a_barrier_and_exit_are_found(body: str, count: int) -> None:
+    found = sanitized(body, SYNC, grid=2).findings
+    assert [(one.kind, one.count, bool(one.doubt)) for one in found] == [
+        ("threads go past a barrier at which others of their block wait", 2 * count, True)
+    ] * (count > 0)
+
+
 #: Warp functions, the mask that is wrong, what is said of it, how many threads, and a mask that is not.
 MASKS = [
     (
@@ -302,3 +322,15 @@ def test_a_picture_has_both_threads_and_the_word_on_a_line_of_time() -> None:
     lines = one.splitlines()
     assert [line.index("*" if number != 1 else "|") for number, line in enumerate(lines)] == [14, 14, 14]
     assert lines[-1].endswith("at once")
+
+
+def test_a_loop_that_does_not_end_is_named_with_who_waits_for_it() -> None:
+    kernel = machine_kernel(
+        "__global__ void k(float *o, volatile int *f) {\nif (threadIdx.x == 0)\nwhile (*f == 0);\n"
+        "__syncthreads();\no[threadIdx.x] = 1;\nif (threadIdx.x == 32) *f = 1;\n}"
+    )
+    job = job_of(kernel, 1, 64, [np.zeros(64, np.float32), np.zeros(1, np.int32)], max_steps=2000)
+    found = sanitize_job(job)
+    (reason,) = found.unjudged
+    assert found.exit_code == 2 and reason.startswith("what comes after k.cu:2: the kernel has not finished")
+    assert "32 of 64 threads wait at" in reason and "lanes of their warp that do not come: 0" in reason
