@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from memsim.play.gallery import GALLERY, HERE, address, page
 from memsim.play.question import Answer, Question, answer
+from memsim.play.server import GALLERY, HERE, address, page
 
 
 def static_page(worker: str | None = None) -> str:

@@ -15,7 +15,7 @@ from mkdocs.structure.files import File, Files
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from docs.gallery import static_page
-from memsim.play.gallery import HERE
+from memsim.play.server import HERE
 
 FILES = Path(__file__).parents[1] / "build" / "playground"
 WORKER = HERE / "worker.js"

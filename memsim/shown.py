@@ -149,7 +149,7 @@ class ShownAnalysis(Analysis):
         """
         from memsim.pictures.worst_request import take_apart
         from memsim.views.analyze.costs import choose_sites
-        from memsim.views.explain.terminal import write
+        from memsim.views.explain.request_text import write
         from memsim.views.labels import access
         from memsim.views.plain import plain_line
         from memsim.views.screen import text_of

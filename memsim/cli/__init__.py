@@ -244,7 +244,7 @@ def _end_quietly() -> None:
     """After a script: what its libraries write while Python ends, such as nanobind's list of what leaked,
     would hide the last lines.
     """
-    if "memsim.captured.script" not in sys.modules:
+    if "memsim.cli.capture" not in sys.modules:
         return
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()

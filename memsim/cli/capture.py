@@ -12,7 +12,7 @@ from memsim.boundary import confinement
 from memsim.captured import script_table
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import write_launch
-from memsim.captured.script import run_script
+from memsim.captured.session import run_script
 from memsim.cli.options import JSON
 from memsim.cli.output import echo_json, free_path, progress_bar, say
 from memsim.errors import MemsimError

@@ -20,8 +20,8 @@ from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.pictures.worst_request import take_apart
 from memsim.views.analyze.costs import choose_sites
-from memsim.views.explain.json import request_document
-from memsim.views.explain.terminal import write as write_request
+from memsim.views.explain.request_text import request_document
+from memsim.views.explain.request_text import write as write_request
 from memsim.views.heatmap.heat_rows import heatmap_document
 from memsim.views.heatmap.terminal import write as write_heatmap
 from memsim.views.labels import access

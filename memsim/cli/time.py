@@ -14,7 +14,7 @@ from memsim.cli.output import echo_json
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.multiprocessor import ABLATIONS
 from memsim.time.predict_time import PreparedTime
-from memsim.views import time_pipeline, time_text
+from memsim.views import time_text
 
 #: Cycles of which issues are kept at most.
 MOST_TRACED = 20_000
@@ -83,11 +83,11 @@ def time(
     prepared = PreparedTime(job, trace_of_target(ctx, target, job))
     found = (prepared.on(board) if board else prepared).predict(l2, without, watched=watched)
     if trace:
-        time_pipeline.write_trace(found, trace)
+        time_text.write_trace(found, trace)
     if as_json:
         echo_json(time_text.to_dict(found))
     elif cycles:
-        time_pipeline.write_pipeline(found, cycles, sys.stdout)
+        time_text.write_pipeline(found, cycles, sys.stdout)
     else:
         time_text.write(found, sys.stdout)
     if trace is None:

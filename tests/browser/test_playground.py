@@ -20,9 +20,8 @@ import memsim
 from docs.gallery import static_page
 from docs.playground import FILES
 from memsim.cli import main
-from memsim.play.gallery import HERE
 from memsim.play.replies import NARROW, reply
-from memsim.play.server import server
+from memsim.play.server import HERE, server
 from tests.browser.conftest import Page
 
 pytestmark = pytest.mark.slow

@@ -165,7 +165,7 @@ def package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fakepack", package)
     monkeypatch.setitem(sys.modules, "fakepack_capturing", capturing)
     monkeypatch.setattr(session, "PACKAGES", {"fakepack": "fakepack_capturing"})
-    monkeypatch.setattr("memsim.captured.script.PACKAGES", {"fakepack": "fakepack_capturing"})
+    monkeypatch.setattr("memsim.captured.session.PACKAGES", {"fakepack": "fakepack_capturing"})
 
 
 @pytest.mark.usefixtures("package")
@@ -244,7 +244,7 @@ sys.exit(code)
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("script", ["", "import memsim.captured.script"])
+@pytest.mark.parametrize("script", ["", "import memsim.captured.session"])
 def test_libraries_of_a_script_do_not_hide_its_last_lines(script: str) -> None:
     """What Python's end makes them write is left out; what the script itself writes then is not."""
     done = subprocess.run(

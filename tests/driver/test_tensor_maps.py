@@ -14,7 +14,7 @@ import pytest
 from memsim.argument_types.array_tables import USED
 from memsim.cli import main
 from memsim.driver.native_build import libraries
-from memsim.driver.tensor_maps import ASKED, UnsupportedMap, encoded
+from memsim.driver.program_textures import ASKED, UnsupportedMap, encoded
 
 RECORDED = json.loads((Path(__file__).parents[1] / "state/data/tensor_maps_h200.json").read_text())["maps"]
 

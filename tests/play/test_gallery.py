@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from docs.gallery import static_page
-from memsim.play.gallery import GALLERY, address
 from memsim.play.in_browser import reply_to_page
 from memsim.play.question import Question, answer
 from memsim.play.replies import reply
+from memsim.play.server import GALLERY, address
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.targets.target import catalogue_job
 from memsim.time.predict_time import PreparedTime
-from memsim.views.time_pipeline import WAITING, events, letters_of, row_of, write_pipeline
+from memsim.views.time_text import WAITING, events, letters_of, row_of, write_pipeline
 from tests.cli.conftest import Run
 from tests.cli.conftest import memsim as memsim
 

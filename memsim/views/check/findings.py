@@ -151,7 +151,7 @@ def picture_of(finding: Finding) -> str:
     if analysis is None or not worst_request(analysis, site):
         return ""
     from memsim.pictures.worst_request import take_apart
-    from memsim.views.explain.terminal import write
+    from memsim.views.explain.request_text import write
 
     request = take_apart(analysis, _number(analysis, site))
     return text_of(lambda stream: write(request, stream))
