@@ -129,20 +129,7 @@ def choice_of(module: Module) -> str:
 
 
 SOURCE_SUFFIXES = (".cu", ".cuh", ".cpp", ".cc")
-BINARY_SUFFIXES = (
-    ".cubin",
-    ".fatbin",
-    ".o",
-    ".obj",
-    ".a",
-    ".so",
-    ".out",
-    ".exe",
-    ".dll",
-    ".pyd",
-    ".whl",
-    ".zip",
-)
+BINARY_SUFFIXES = tuple(".cubin .fatbin .o .obj .a .so .out .exe .dll .pyd .whl .zip".split())
 
 
 @runtime_checkable

@@ -50,18 +50,7 @@ _HOST = re.compile(
 _BY_NAME = re.compile(r"(?:cub|thrust|cuda|nv)/")
 
 # Where projects usually keep headers.
-_USUAL = (
-    "include",
-    "inc",
-    "src",
-    "src/include",
-    "common",
-    "common/inc",
-    "Common",
-    "utils",
-    "utilities",
-    "util",
-)
+_USUAL = tuple("include inc src src/include common common/inc Common utils utilities util".split())
 _LEVELS = 8
 
 

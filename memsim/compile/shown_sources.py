@@ -23,21 +23,12 @@ from memsim.errors import MemsimError
 from memsim.files import read_bytes
 
 #: Folders of packages whose functions are inlined into kernels written in Python.
-_PACKAGES = (
-    "triton/language",
-    "triton/experimental/gluon/language",
-    "numba/cuda",
-    "numba/core",
-    "numba/cpython",
-    "numba/np",
-    "warp/native",
-    "cupy/_core/include",
-    "cutlass/cute",
-    "cutlass/base_dsl",
-    "memsim/captured",
-    "tilelang/3rdparty",
-    "tilelang/src",
-    "tl_templates",
+_PACKAGES = tuple(
+    (
+        "triton/language triton/experimental/gluon/language numba/cuda numba/core numba/cpython numba/np "
+        "warp/native cupy/_core/include cutlass/cute cutlass/base_dsl memsim/captured tilelang/3rdparty "
+        "tilelang/src tl_templates"
+    ).split()
 )
 
 # Where headers of CUDA and of the system are: pip's packages, toolkits on Linux and Windows, NVRTC's own.

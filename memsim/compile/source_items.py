@@ -39,6 +39,12 @@ _FOLDERS = frozenset({
 })  # fmt: skip
 _DIRECTIVES = frozenset({"preproc_def", "preproc_function_def", "preproc_call", "comment", "preproc_include"})
 _CLASSES = frozenset({"struct_specifier", "class_specifier", "union_specifier", "enum_specifier"})
+_OTHER_NAMES = frozenset(
+    "type_definition alias_declaration namespace_alias_definition concept_definition".split()
+)
+_IDENTIFIERS = frozenset(
+    "identifier type_identifier namespace_identifier field_identifier operator_name".split()
+)
 _WITHOUT_BODY = ("default_method_clause", "delete_method_clause")
 
 
@@ -143,12 +149,7 @@ class ItemReader:
                 item.device |= _STAYS.search(text) is not None
             item.kernel &= not function  # a prototype needs its definition
             item.device |= function and _GLOBAL.search(text) is not None
-        elif inner.type in (
-            "type_definition",
-            "alias_declaration",
-            "namespace_alias_definition",
-            "concept_definition",
-        ):
+        elif inner.type in _OTHER_NAMES:
             item.device = True
             item.names = frozenset(self._declared(inner))
             kind = inner.child_by_field_name("type")
@@ -199,13 +200,7 @@ class ItemReader:
 
     def _declared(self, node: Node) -> Iterator[str]:
         """The names that a declaration declares: of functions, variables, types, enumerators."""
-        if node.type in (
-            "identifier",
-            "type_identifier",
-            "namespace_identifier",
-            "field_identifier",
-            "operator_name",
-        ):
+        if node.type in _IDENTIFIERS:
             yield self.tree.text(node)
         elif node.type in ("template_function", "template_type") or node.type == "enumerator":
             name = node.child_by_field_name("name")

@@ -18,15 +18,7 @@ from memsim.source.statements import SourceStatement, statement_at
 
 _COMMENT = re.compile(r"//.*|/\*.*?(?:\*/|$)")
 _OTHER_LANGUAGES = (".py",)
-_SUMS = (
-    "requests",
-    "wavefronts",
-    "conflicts",
-    "ideal_wavefronts",
-    "sectors",
-    "ideal_sectors",
-    "lines",
-)
+_SUMS = tuple("requests wavefronts conflicts ideal_wavefronts sectors ideal_sectors lines".split())
 
 
 def rows_by_statement(analysis: Analysis) -> tuple[SiteCounts, ...]:

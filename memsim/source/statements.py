@@ -23,21 +23,11 @@ if TYPE_CHECKING:
 
 #: Nodes whose children are statements, and which are none themselves.
 _CONTAINERS = frozenset(
-    [
-        "translation_unit",
-        "compound_statement",
-        "declaration_list",
-        "field_declaration_list",
-        "namespace_definition",
-        "linkage_specification",
-        "template_declaration",
-        "function_definition",
-        "class_specifier",
-        "struct_specifier",
-        "case_statement",
-        "labeled_statement",
-        "else_clause",
-    ]
+    (
+        "translation_unit compound_statement declaration_list field_declaration_list namespace_definition "
+        "linkage_specification template_declaration function_definition class_specifier struct_specifier "
+        "case_statement labeled_statement else_clause"
+    ).split()
 )
 _PARTS = ("body", "consequence", "alternative")
 _NO_CODE = (b"", b"else", b"do")

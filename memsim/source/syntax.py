@@ -28,15 +28,7 @@ _FUNCTION_LIKE = re.compile(
 )
 _VISIBLE = re.compile(rb"[^\r\n]")
 _LOOSE = frozenset(
-    [
-        "ERROR",
-        "number_literal",
-        "type_identifier",
-        "primitive_type",
-        "argument_list",
-        "parameter_list",
-        "string_literal",
-    ]
+    "ERROR number_literal type_identifier primitive_type argument_list parameter_list string_literal".split()
 )
 _TYPEDEF = re.compile(rb"\s*typedef\b")
 _BRACE = re.compile(rb"[{}();]")

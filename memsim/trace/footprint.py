@@ -35,16 +35,7 @@ MarkedSectors = dict[int, tuple[int, np.ndarray]]
 
 #: Operations that read global memory, and those that write it; atomics do both, in the L2 cache.
 READS = frozenset(
-    {
-        "load",
-        "cp_async",
-        "cp_async_cg",
-        "bulk_load",
-        "bulk_multicast",
-        "bulk_reduction",
-        "atomic",
-        "reduction",
-    }
+    "load cp_async cp_async_cg bulk_load bulk_multicast bulk_reduction atomic reduction".split()
 )
 WRITES = frozenset({"store", "bulk_store", "bulk_reduction", "atomic", "reduction"})
 

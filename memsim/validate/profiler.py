@@ -53,16 +53,11 @@ UNITS = {
     "t_sectors": "sector",
     "memory_l": "sectors",
 }
-COUNTERS = (
-    "l1tex__",
-    "idc__requests",
-    "smsp__inst_executed",
-    "inst_executed",
-    "thread_inst_executed",
-    "memory_l",
-    "gpu__time",
-    "sm__inst_executed_pipe",
-    "sm__cycles_active.max",
+COUNTERS = tuple(
+    (
+        "l1tex__ idc__requests smsp__inst_executed inst_executed thread_inst_executed memory_l gpu__time "
+        "sm__inst_executed_pipe sm__cycles_active.max"
+    ).split()
 )
 ANSWER = "answer.json"
 Progress = Callable[[float], None] | None
