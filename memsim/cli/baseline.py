@@ -60,7 +60,7 @@ def baseline(
         ctx.exit(2)
     entries |= kept
     write_text(project.baseline, render(entries), "the baseline")
-    accesses = sum(len(entry.sites) for entry in entries.values())
+    accesses = sum(len(entry.rows) for entry in entries.values())
     changed = _changed(before, entries)
     kernels = f"{len(entries)} kernel{'s' * (len(entries) != 1)}"
     answer = f"{project.baseline.name}: {kernels}, {accesses} accesses; {changed}"

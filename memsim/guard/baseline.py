@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
@@ -61,28 +60,8 @@ COUNTS = {
 }
 
 
-class Guarded(msgspec.Struct, omit_defaults=True):
-    """A kernel in the file."""
-
-    launch: str
-    arguments: str | None = None
-    read: str | None = None
-    files: dict[str, str] = {}
-    cycles: dict[str, Natural] = {}
-    races: list[str] = []
-    time: Natural | None = None
-    sites: list[BaselineRow] = []
-
-
-class BaselineDocument(msgspec.Struct):
-    """The file."""
-
-    kernels: Annotated[dict[str, Guarded], msgspec.Meta(min_length=1)]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A kernel in the baseline. The rows have no file and line 0.
+class Entry(msgspec.Struct, omit_defaults=True):
+    """A kernel in the baseline, as the file has it.
 
     arguments: the kernel's arguments in a line; None if unknown. read: what was analyzed and which
     compiler made it; None if the trace does not say. files: for a compiled file its digest and
@@ -92,26 +71,41 @@ class Entry:
     """
 
     launch: str
-    sites: tuple[SiteCounts, ...]
     arguments: str | None = None
     read: str | None = None
-    files: tuple[tuple[str, str], ...] = ()
-    cycles: tuple[tuple[str, int], ...] = ()
-    races: tuple[str, ...] = ()
-    time: int | None = None
+    files: dict[str, str] = {}
+    cycles: dict[str, Natural] = {}
+    races: list[str] = []
+    time: Natural | None = None
+    rows: list[BaselineRow] = msgspec.field(name="sites", default_factory=list)
+
+    @property
+    def sites(self) -> tuple[SiteCounts, ...]:
+        """Its accesses; they have no file and line 0.
+
+        Raises:
+            ValueError: a count is missing.
+        """
+        return tuple(map(_site, self.rows))
+
+
+class BaselineDocument(msgspec.Struct):
+    """The file."""
+
+    kernels: Annotated[dict[str, Entry], msgspec.Meta(min_length=1)]
 
 
 def entry_of(analysis: Analysis, arguments: str | None = None) -> Entry:
     """The entry for an analysis."""
     origin = analysis.trace.origin
-    files = origin.files if origin is not None and not origin.doubt else ()
+    files = dict(origin.files) if origin is not None and not origin.doubt else {}
     bound = analysis.bound
     certain = not bound.lacks and not bound.unknown
-    cycles = tuple(sorted((unit.key, unit.cycles) for unit in bound.units)) if certain else ()
-    races = tuple(sorted({race.key for race in analysis.trace.races}))
+    cycles = dict(sorted((unit.key, unit.cycles) for unit in bound.units)) if certain else {}
+    races = sorted({race.key for race in analysis.trace.races})
     time = None if analysis.estimate is None else analysis.estimate.elapsed
-    rows, read = rows_by_statement(analysis), read_of(analysis)
-    return Entry(launch_of(analysis), rows, arguments, read, files, cycles, races, time)
+    rows, read = [*map(_row, rows_by_statement(analysis))], read_of(analysis)
+    return Entry(launch_of(analysis), arguments, read, files, cycles, races, time, rows)
 
 
 def read_of(analysis: Analysis) -> str | None:
@@ -140,12 +134,9 @@ def render(entries: Mapping[str, Entry]) -> str:
 
 
 def _table(name: str, entry: Entry) -> str:
-    sites = "".join(f"  {_toml(row)},\n" for row in msgspec.to_builtins([*map(_row, entry.sites)]))
-    files, cycles, races = dict(entry.files), dict(entry.cycles), [*entry.races]
-    kernel = Guarded(entry.launch, entry.arguments, entry.read, files, cycles, races, entry.time)
-    keys = "".join(
-        f"{key} = {_toml(value, key == FILES)}\n" for key, value in msgspec.to_builtins(kernel).items()
-    )
+    values = msgspec.to_builtins(entry)
+    sites = "".join(f"  {_toml(row)},\n" for row in values.pop("sites", ()))
+    keys = "".join(f"{key} = {_toml(value, key == FILES)}\n" for key, value in values.items())
     return f"\n[kernels.{_string(name)}]\n{keys}sites = [\n{sites}]\n"
 
 
@@ -200,19 +191,9 @@ def parse(text: str, file: str) -> dict[str, Entry]:
         raise MemsimError("the baseline has no kernels", file=file, hint=WRITE_IT)
     try:
         kernels = msgspec.convert(document, BaselineDocument).kernels
-        return {
-            name: Entry(
-                kernel.launch,
-                tuple(map(_site, kernel.sites)),
-                kernel.arguments,
-                kernel.read,
-                tuple(kernel.files.items()),
-                tuple(kernel.cycles.items()),
-                tuple(kernel.races),
-                kernel.time,
-            )
-            for name, kernel in kernels.items()
-        }
+        for kernel in kernels.values():
+            _ = kernel.sites  # all of their counts are there
+        return kernels
     except (msgspec.ValidationError, ValueError) as error:
         raise MemsimError(f"the baseline is damaged: {error}", file=file, hint=WRITE_IT) from None
 

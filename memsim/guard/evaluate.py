@@ -217,7 +217,7 @@ def _cycles_before(subject: GuardedKernel, figure: str) -> Fraction | None:
     """The figure in the baseline; None if it has none."""
     if subject.entry is None or not subject.entry.cycles:
         return None
-    held = dict(subject.entry.cycles)
+    held = subject.entry.cycles
     return Fraction(max(held.values()) if figure == WHOLE else held.get(figure, 0))
 
 

@@ -121,8 +121,8 @@ def _doubts(subjects: Sequence[GuardedKernel]) -> Iterator[str]:
 def _files(subject: GuardedKernel) -> tuple[dict[str, str], dict[str, str]]:
     """Digests of the compiled file and of its sources: in the baseline and now."""
     origin = subject.analysis.trace.origin
-    before = subject.entry.files if subject.entry is not None else ()
-    return dict(before), dict(origin.files if origin is not None else ())
+    before = subject.entry.files if subject.entry is not None else {}
+    return before, dict(origin.files if origin is not None else ())
 
 
 def _says_something(rule: Declared[Budget], checked: Checked) -> bool:

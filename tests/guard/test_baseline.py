@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -64,7 +65,7 @@ def test_what_is_written_is_read(made: list[Trace]) -> None:
 def test_arguments_are_kept_in_a_line_of_their_own() -> None:
     one = parse(FILE, "file")["k"]
     assert one.arguments is None
-    given = dataclasses.replace(one, arguments='f32[64], "x"')
+    given = msgspec.structs.replace(one, arguments='f32[64], "x"')
     text = render({"k": given})
     assert parse(text, "file")["k"] == given
     assert len(text.splitlines()) == len(FILE.splitlines()) + 1
