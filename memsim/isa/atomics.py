@@ -71,7 +71,7 @@ WORDS = (_KINDS["32"], _KINDS["S32"])
 _ATOMIC_HINTS = HINTS | {"FTZ", "RN", "POPC", "SPIN"}
 
 
-def atomic_shape(form: Form | BoundForm) -> tuple[str, AtomicOperand]:
+def atomic_shape(form: Form) -> tuple[str, AtomicOperand]:
     """(operation, operand shape); "" if it names none.
 
     Raises:
@@ -105,7 +105,7 @@ HALF_CHANGES: dict[tuple[str, str], Change] = {
 _NEVER_TINY = np.float32(2.0**-100)
 
 
-def change_of(form: Form | BoundForm, operation: str, shape: AtomicOperand) -> Change | None:
+def change_of(form: Form, operation: str, shape: AtomicOperand) -> Change | None:
     """The update of an element, unless it is numpy's own operation.
 
     Raises:

@@ -45,7 +45,7 @@ UNIT, BOX = 16, 128
 Deliver = Callable[[int, int, int], None]
 
 
-def dimensions(form: Form | BoundForm, also: frozenset[str] = frozenset()) -> int:
+def dimensions(form: Form, also: frozenset[str] = frozenset()) -> int:
     """Of a tensor, from the modifier `2D`.
 
     Raises:
@@ -91,7 +91,7 @@ def wide(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return found
 
 
-def several(form: Form | BoundForm) -> bool:
+def several(form: Form) -> bool:
     """Is it a multicast to several blocks of the cluster?"""
     return "MULTICAST" in form.modifiers
 

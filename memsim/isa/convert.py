@@ -33,7 +33,7 @@ _FLOATS = ("F16", "BF16", "F32", "F64", "TF32")
 _INTEGRAL: dict[str, Callable[[Array], Array]] = {"TRUNC": np.trunc, "FLOOR": np.floor, "CEIL": np.ceil}
 
 
-def types(form: Form | BoundForm) -> tuple[str, str]:
+def types(form: Form) -> tuple[str, str]:
     """(to, from): the types named in the form, in its order; defaults are F32 and S32."""
     floats = [kind for kind in form.modifiers if kind in _FLOATS]
     name = form.opcode.removeprefix("U")  # of a uniform register

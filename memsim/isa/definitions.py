@@ -27,25 +27,18 @@ Build = TypeVar("Build", bound=Builder)
 
 
 @dataclass(frozen=True, slots=True)
-class BoundForm:
+class BoundForm(Form):
     """A form that is prepared for a launch.
 
-    results, sources: operands of the signature, None for missing ones. targets: the slots that are written,
-    one for each register of a result; None for RZ and PT.
+    given: its modifiers. results, sources: operands of the signature, None for missing ones. targets: the
+    slots that are written, one for each register of a result; None for RZ and PT.
     """
 
-    opcode: str
-    modifiers: tuple[str, ...]
     given: frozenset[str]
     results: tuple[Operand | None, ...]
     sources: tuple[Operand | None, ...]
     targets: tuple[int | None, ...]
     binder: Binder
-
-    @property
-    def name(self) -> str:
-        """The opcode with its modifiers."""
-        return ".".join((self.opcode, *self.modifiers))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,8 +135,8 @@ class Meaning:
             None if one is None else KINDS[token.kind].bind(binder, one) for token, one in self.sources
         ]
         results, sources = (tuple(one for _, one in side) for side in (self.results, self.sources))
-        opcode, modifiers = self.form.opcode, self.form.modifiers
-        form = BoundForm(opcode, modifiers, frozenset(modifiers), results, sources, self.targets, binder)
+        own = self.form.opcode, self.form.modifiers, self.form.operands
+        form = BoundForm(*own, frozenset(self.form.modifiers), results, sources, self.targets, binder)
         made = build(form, *operands)
         if None not in results or self.definition.effect is Effect.MEMORY:
             return made

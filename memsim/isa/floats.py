@@ -40,7 +40,7 @@ _ALTERS = dict.fromkeys((*MODES, "SAT", *_SCALES), Trait.ALTERS)
 TINY = np.float32(2.0**-126)
 
 
-def mode_of(form: Form | BoundForm) -> str:
+def mode_of(form: Form) -> str:
     """The rounding mode."""
     return next((MODES[name] for name in form.modifiers if name in MODES), "rn")
 
@@ -52,7 +52,7 @@ def flush_singles(array: Array) -> Array:
 
 
 def finish(
-    form: Form | BoundForm,
+    form: Form,
     compute: Callable[..., Array],
     *sources: FloatReader,
     exact: Callable[..., Array] | None = None,

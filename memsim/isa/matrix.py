@@ -53,7 +53,7 @@ class FragmentLayout:
         Unsupported: an unsupported shape or type.
     """
 
-    def __init__(self, form: Form | BoundForm) -> None:
+    def __init__(self, form: Form) -> None:
         shape, *types = form.modifiers or ("",)
         require(shape in _SHAPES[form.opcode] and set(types) <= _TYPES[form.opcode])
         self.rows, self.k = _SHAPES[form.opcode][shape]

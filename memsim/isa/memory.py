@@ -222,7 +222,7 @@ for _name, _touches in INDEXED.items():
 # --- matrices --------------------------------------------------------------------------------
 
 
-def _matrix_count(form: Form | BoundForm) -> int:
+def _matrix_count(form: Form) -> int:
     return next((int(name) for name in form.modifiers if name in ("2", "4")), 1)
 
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from memsim.arch.units import WARP
-from memsim.isa.definitions import BoundForm
 from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.op import Address, Form, Register, Unsupported, require
 from memsim.isa.program import Op
@@ -62,7 +61,7 @@ SPACES = {"G": "global", "S": "shared", "L": "local", "": "generic"}
 GENERIC = ("global", "shared", "local")
 
 
-def shape_of(form: Form | BoundForm) -> tuple[type, int, int]:
+def shape_of(form: Form) -> tuple[type, int, int]:
     """(element, registers, bytes) of a lane's load or store.
 
     Raises:
@@ -75,12 +74,12 @@ def shape_of(form: Form | BoundForm) -> tuple[type, int, int]:
     return element, count, np.dtype(element).itemsize * count
 
 
-def register_count(form: Form | BoundForm) -> int:
+def register_count(form: Form) -> int:
     """Registers that hold the data."""
     return 4 if "128" in form.modifiers else 2 if "64" in form.modifiers else 1
 
 
-def bytes_of_piece(form: Form | BoundForm) -> int:
+def bytes_of_piece(form: Form) -> int:
     """Bytes that a load or store moves of each register: 4, or fewer."""
     return min(
         (np.dtype(_ELEMENTS[name][0]).itemsize for name in form.modifiers if name in _ELEMENTS), default=4

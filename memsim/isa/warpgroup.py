@@ -67,7 +67,7 @@ class MmaShape:
     saturates: bool
 
 
-def shape_of(form: Form | BoundForm) -> MmaShape:
+def shape_of(form: Form) -> MmaShape:
     """The shape of a product.
 
     Raises:
@@ -140,10 +140,9 @@ def build_group_product(form: BoundForm, *operands: Any) -> Run:
     return run
 
 
-def is_committed(form: Form | BoundForm) -> bool:
+def is_committed(form: Form) -> bool:
     """Does a product end a group?"""
-    operands = form.operands if isinstance(form, Form) else form.sources
-    return any(isinstance(one, Special) and one.name == "gsb0" for one in operands)
+    return any(isinstance(one, Special) and one.name == "gsb0" for one in form.operands)
 
 
 @executes("WARPGROUP.DEPBAR.LE", "<- SI", effect=Effect.MEMORY)

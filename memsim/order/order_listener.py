@@ -52,7 +52,7 @@ class Threads(Protocol):
     """The threads of the running blocks [B, T], in whole warps: see `memsim.simt.active_lanes.Lanes`."""
 
     threads: int
-    alive: Any
+    alive: Mask
 
     @property
     def shape(self) -> tuple[int, int]: ...

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -46,7 +45,7 @@ from memsim.order.word_marks import (
     mark_words,
     of_same_warp,
 )
-from memsim.state.parts import Part
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import to_bools
 
 #: Atomics whose order does not change what is left.
@@ -82,7 +81,7 @@ class SharedOrder:
         self._stored, self._loaded = self._new(), self._new()
         #: Until there are rows for each block: what all blocks did, and accesses by some of them.
         self._of_all = self._new(), self._new()
-        self._of_some: list[tuple[int, bool, np.ndarray, int, Any]] = []
+        self._of_some: list[tuple[int, bool, np.ndarray, int, Mask]] = []
         #: The warps that stored the same value, as bits.
         self._members: np.ndarray | None = None
         self._operations: dict[int, str] = {}

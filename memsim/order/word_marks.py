@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -75,13 +74,14 @@ class LaneOrder:
         self._times[place, rows, warps] = self._now
         self._groups[place, rows, warps] = new
 
-    def ordered(self, rows: np.ndarray, warps: np.ndarray, lanes: np.ndarray, made: np.ndarray) -> Any:
+    def ordered(self, rows: np.ndarray, warps: np.ndarray, lanes: np.ndarray, made: np.ndarray) -> np.ndarray:
         """Whether accesses that were `made` so by a warp [n] come before what a lane of it [n] does now."""
         when, several, by = made >> WHEN, made & SEVERAL != 0, made & LANES
         times, groups = self._times[:, rows, warps], self._groups[:, rows, warps]
         since = (times >= when) & (groups >> lanes & 1 != 0)
         met = np.where(several, by & ~groups == 0, by & groups != 0)
-        return (since & met).any(0) | (~several & (by >> lanes & 1 != 0))
+        found: np.ndarray = np.any(since & met, axis=0) | (~several & (by >> lanes & 1 != 0))
+        return found
 
     def joined(
         self,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise, repeat
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from memsim.isa.op import Trait
 from memsim.isa.program import SHARED, Program
 from memsim.launch import Launch
 from memsim.order.global_order import accesses_by
-from memsim.order.order_listener import OrderListener, warps_in
+from memsim.order.order_listener import OrderListener, Threads, warps_in
 from memsim.sanitizer.block_order import BlockOrder
 from memsim.sanitizer.bulk_copies import COPIES, BulkReads, BulkWrites, Place, places_in
 from memsim.state.launch_memory import Memory
@@ -45,7 +44,7 @@ class BlockOrderListener(OrderListener):
         """Whether there are accesses that fences may order, of rows that are blocks."""
         raise NotImplementedError
 
-    def start_chunk(self, threads: Any, memory: Memory) -> None:
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self._threads = threads
         self._barriers = np.zeros((len(threads.blocks), 1), np.int64)
         self._order.start(threads.blocks)

@@ -28,6 +28,7 @@ from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, to_bools
 from memsim.state.registers import to_array
+from memsim.state.sums import Int
 
 
 @dataclass(slots=True)
@@ -98,7 +99,7 @@ class Ears:
                 self._look_for_strays(site, address, active, touched)
         return self.races.shared_access(site, address, active)
 
-    def _look_for_strays(self, site: Site, address: Any, active: Any, touched: frozenset[str]) -> None:
+    def _look_for_strays(self, site: Site, address: Int, active: Mask, touched: frozenset[str]) -> None:
         """Of an instruction that accesses several arrays, one of which is the only one in its line."""
         op = site.instruction
         assert isinstance(op, Op)
@@ -143,7 +144,7 @@ class Ears:
             self.before.hear(made)
         self.unwritten.hear(made)
 
-    def unknown(self, site: Site, poison: Poison, mask: Any, active: Any) -> None:
+    def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """Lanes access unknown addresses."""
         if site.space != LOCAL:
             said = (
@@ -161,7 +162,7 @@ class Ears:
         """Lanes take some way of a branch that decides no access and no barrier."""
         self.unset.passed_by(writes, mask)
 
-    def uncounted(self, what: str, active: Any) -> None:
+    def uncounted(self, what: str, active: Mask) -> None:
         """Lanes do what nobody counts."""
         if what == tensor_memory.NAME:
             self.unjudged.add("operations on tensor memory, and what they read in shared memory")

@@ -13,7 +13,6 @@ when it has waited for it; what one reads may be overwritten by who has waited f
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +25,14 @@ from memsim.isa.program import Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
+from memsim.order.order_listener import Threads
 from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN
 from memsim.sanitizer.block_order_listener import BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
 from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair, LaneAccess
 from memsim.sanitizer.shared_races import Example
+from memsim.simt.accesses import Accesses
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
@@ -65,9 +66,10 @@ class GlobalRaces(BlockOrderListener):
         self._left = MOST_LANES
         self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
 
-    def start_chunk(self, threads: Any, memory: Memory) -> None:
+    def start_chunk(self, threads: Threads, memory: Memory) -> None:
         super().start_chunk(threads, memory)
-        self._memory = memory
+        assert isinstance(threads, Accesses)  # which know where addresses come from
+        self._machine, self._memory = threads, memory
         self._lane_order = LaneOrder(len(threads.blocks), threads.shape[1] // WARP)
 
     def run_together(self, mask: Mask) -> None:
@@ -148,8 +150,8 @@ class GlobalRaces(BlockOrderListener):
 
     def _origins(self, instruction: Instruction) -> Sequence[Buffer]:
         """The arrays that its address is derived from; none if that is not known."""
-        found: Sequence[Buffer] = self._threads.bounds.origins_of(instruction)
-        return found
+        assert isinstance(instruction, Op)  # of a listing
+        return self._machine.bounds.origins_of(instruction)
 
     def _written(self) -> list[Buffer]:
         layout = self._memory.layouts["global"]
@@ -157,7 +159,7 @@ class GlobalRaces(BlockOrderListener):
         tensors = [one.base for one in self._memory.tensors.values() if isinstance(one, Tensor)]
         mapped = [one for one in (layout.find(at, at + 1) for at in tensors) if one is not None]
         for op in self._writers:
-            of_map = Trait.READS_MAP in op.traits and not self._threads.bounds.map_may_be_made(op)
+            of_map = Trait.READS_MAP in op.traits and not self._machine.bounds.map_may_be_made(op)
             found += self._origins(op) or (mapped if of_map else layout.buffers)
         written = [*dict.fromkeys(found)]
         if sum(one.end - one.start for one in written) > MOST_BYTES * self.unit // 32:
@@ -195,7 +197,7 @@ class GlobalRaces(BlockOrderListener):
         for buffer, marks, lanes in self._by_array(cells, rows, who, ages, made):
             self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
             if is_strong and are_blocks and not self._of_block[op.index]:
-                sees = bool(op.writes) and self._threads.bounds.of_program.dataflow.decides(op.index)
+                sees = bool(op.writes) and self._machine.bounds.of_program.dataflow.decides(op.index)
                 writes = verb in WRITES
                 self._order.strong(lanes.rows, lanes.warps, lanes.numbers, sees, writes, verb == "update")
 

@@ -9,8 +9,11 @@ import numpy as np
 
 from memsim.access import Chunk, Site, SiteAccess, SiteRequests
 from memsim.arch.units import WARP
+from memsim.state.parts import Mask, Part
+from memsim.state.poison import Poison
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
+from memsim.state.sums import Int
 from memsim.time.launch_survey import Progress
 from memsim.trace.record import Recorder
 
@@ -72,19 +75,19 @@ class StreamRecorder(Recorder):
         self.numbers = {}
         self.progress.start_chunk(*self.rows.shape)
 
-    def executed(self, start: int, stop: int, mask: Any) -> None:
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Some warps execute the instructions from number `start` up to `stop`."""
         super().executed(start, stop, mask)
         if mask is False:
             return
-        key = 0 if mask is True else mask.uid
+        key = mask.uid if isinstance(mask, Part) else 0
         if key not in self.numbers:
             self.numbers[key] = len(self.masks)
             self.masks.append(self.warps_in(mask))
         self.progress.executed(stop - start, mask)
         self.stretches_run.append((start, stop, self.numbers[key]))
 
-    def warps_in(self, mask: Any) -> np.ndarray:
+    def warps_in(self, mask: Mask) -> np.ndarray:
         """The warps with a lane in a mask."""
         found: np.ndarray = self.rows[np.broadcast_to(to_words(mask), self.rows.shape) != 0]
         return found
@@ -95,7 +98,7 @@ class StreamRecorder(Recorder):
         if made.site.space in KEPT:
             self.keep(made.site, made.mask, made.address, made.active)
 
-    def keep(self, site: Site, mask: Any, address: Any, active: Any) -> None:
+    def keep(self, site: Site, mask: Mask, address: Int, active: Mask) -> None:
         """Keep the requests of the warps in a mask."""
         op = site.index // 8
         shape = self.rows.shape
@@ -134,7 +137,7 @@ class StreamRecorder(Recorder):
         super().requests(site, requests)
         self.incomplete.add(site.index // 8)
 
-    def unknown(self, site: Site, poison: Any, mask: Any, active: Any) -> None:
+    def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
         """Its addresses are not known."""
         super().unknown(site, poison, mask, active)
         self.incomplete.add(site.index // 8)

@@ -13,6 +13,7 @@ import numpy as np
 
 from memsim.access import Chunk, Site, SiteAccess
 from memsim.arch.units import WARP
+from memsim.state.parts import Mask, Part
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
 from memsim.trace.record import Recorder
@@ -34,9 +35,9 @@ class Progress:
         """So many blocks begin."""
         self.done, self.known = np.zeros((blocks, warps), np.int64), {}
 
-    def executed(self, count: int, mask: Any) -> np.ndarray:
+    def executed(self, count: int, mask: Mask) -> np.ndarray:
         """The warps in a mask execute so many instructions; those warps, bool [blocks, warps]."""
-        key = 0 if mask is True else mask.uid
+        key = mask.uid if isinstance(mask, Part) else 0
         if key not in self.known:
             self.known[key] = np.broadcast_to(to_words(mask), self.done.shape) != 0
         self.done += count * self.known[key]
@@ -83,7 +84,7 @@ class LaunchSurvey(Recorder):
         super().start_chunk(chunk)
         self.progress.start_chunk(len(self.blocks), self.warps)
 
-    def executed(self, start: int, stop: int, mask: Any) -> None:
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Some warps execute the instructions from number `start` up to `stop`."""
         if mask is not False:
             self.work[self.blocks] += (stop - start) * self.progress.executed(stop - start, mask).sum(1)
