@@ -129,6 +129,11 @@ class Multiprocessor:
                 number += 1
             self.start_block(block, setup.start + place * (set_to.next_start + launched.warps**2 // 4))
 
+    @property
+    def warps(self) -> list[TimedWarp]:
+        """All resident ones."""
+        return [warp for block in self.resident for warp in block.warps]
+
     # --- blocks ----------------------------------------------------------------------------
 
     def start_block(self, block: ResidentBlock, time: int) -> None:

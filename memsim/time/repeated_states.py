@@ -7,31 +7,16 @@ streams do.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from memsim.errors import MemsimError
 from memsim.time.hardware_units import NEVER
 from memsim.time.multiprocessor import Multiprocessor
 from memsim.time.resident_warps import TimedWarp
-from memsim.time.steady_state import SteadyState
+from memsim.time.steady_state import Mark, SteadyState
 
 #: States that are remembered; the oldest are forgotten.
 REMEMBERED = 128
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Where a multiprocessor was. at: how far each warp had come. started: blocks at each place."""
-
-    time: int
-    at: tuple[int, ...]
-    started: tuple[int, ...]
-    issued: int
-    waits: np.ndarray
-    served: tuple[int, ...]
-    times: tuple[dict[int, int], ...]
 
 
 def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: SteadyState | None = None) -> bool:
@@ -41,8 +26,8 @@ def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: Steady
     Raises:
         MemsimError: nobody can go on.
     """
-    seen: dict[object, Snapshot] = {}
-    warps = processor_warps(processor)
+    seen: dict[object, Mark] = {}
+    warps = processor.warps
     issued, first, watched = 0, processor.schedulers[0], processor.watched.stop
     while processor.running:
         warp = processor.step()
@@ -78,7 +63,7 @@ def is_landmark(processor: Multiprocessor, warp: TimedWarp) -> bool:
     return code[stream[warp.at]].index < code[stream[warp.at - 1]].index
 
 
-def skip_repeats(processor: Multiprocessor, warps: list[TimedWarp], seen: dict[object, Snapshot]) -> None:
+def skip_repeats(processor: Multiprocessor, warps: list[TimedWarp], seen: dict[object, Mark]) -> None:
     """If this state was there before, go on to the last time at which it will be."""
     key = state_of(processor, warps)
     before = seen.pop(key, None)
@@ -88,7 +73,7 @@ def skip_repeats(processor: Multiprocessor, warps: list[TimedWarp], seen: dict[o
             advance(processor, warps, before, times)
             seen.clear()
             return
-    seen[key] = snapshot(processor, warps)
+    seen[key] = Mark.of(processor, warps)
     if len(seen) > REMEMBERED:
         seen.pop(next(iter(seen)))
 
@@ -123,25 +108,7 @@ def state_of_pending(processor: Multiprocessor, warps: list[TimedWarp]) -> objec
     )
 
 
-def snapshot(processor: Multiprocessor, warps: list[TimedWarp]) -> Snapshot:
-    """Where it is now."""
-    return Snapshot(
-        processor.now,
-        tuple(warp.at for warp in warps),
-        tuple(block.started for block in processor.resident),
-        processor.issued,
-        np.array(processor.waits, np.int64),
-        tuple(stage.served for stage in processor.memory.stages),
-        tuple(dict(warp.times) for warp in processor_warps(processor)),
-    )
-
-
-def processor_warps(processor: Multiprocessor) -> list[TimedWarp]:
-    """All resident warps."""
-    return [warp for block in processor.resident for warp in block.warps]
-
-
-def repeats(processor: Multiprocessor, before: Snapshot) -> int:
+def repeats(processor: Multiprocessor, before: Mark) -> int:
     """How often all warps execute again what they have executed since, and as many blocks start again."""
     found = NEVER
     known: dict[tuple[int, int, int], int] = {}
@@ -175,14 +142,9 @@ def periods_ahead(stream: np.ndarray, at: int, step: int) -> int:
     return max(same - 1, 0) // step
 
 
-def advance(processor: Multiprocessor, warps: list[TimedWarp], before: Snapshot, times: int) -> None:
-    """Count what happened since so many times more. Times stay: all are relative to now."""
-    processor.skipped += times * (processor.now - before.time)
-    waits = np.array(processor.waits, np.int64)
-    processor.waits = (waits + times * (waits - before.waits)).tolist()
-    processor.issued += times * (processor.issued - before.issued)
-    for stage, served in zip(processor.memory.stages, before.served):
-        stage.served += times * (stage.served - served)
+def advance(processor: Multiprocessor, warps: list[TimedWarp], before: Mark, times: int) -> None:
+    """Go on as if what happened since had happened so many times more."""
+    Mark.of(processor, warps).since(before).repeat(processor, times)
     moved: dict[int, int] = {}
     for warp, old, executed in zip(warps, before.at, before.times):
         warp.at += times * (warp.at - old)

@@ -24,6 +24,7 @@ TOLERANCE, MOST_STRETCHES = 0.02, 4
 #: Iterations of the slowest warp in a stretch, if it is not longer than so many issues, and those of each
 #: warp that are left to be run.
 ITERATIONS, LONGEST, LEFT = 2, 40_000, 2
+_SELECTED = REASONS.index("selected")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,16 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where a multiprocessor was: its time, with what was skipped; how far each warp had come; blocks that
-    were started, issues and waits.
+    """Where a multiprocessor was: its time, with what was skipped; how far each warp had come, and how often
+    it had executed what `TimedWarp.times` counts; blocks that were started, in all and at each place; issues
+    and waits.
     """
 
     now: int
     at: tuple[int, ...]
+    times: tuple[dict[int, int], ...]
     blocks: int
+    started: tuple[int, ...]
     issued: int
     waits: np.ndarray
     served: tuple[int, ...]
@@ -56,7 +60,9 @@ class Mark:
         return Mark(
             processor.now + processor.skipped,
             tuple(warp.at for warp in warps),
+            tuple(dict(warp.times) for warp in warps),
             processor.launched.blocks - processor.blocks_left,
+            tuple(block.started for block in processor.resident),
             processor.issued,
             np.array(processor.waits, np.int64),
             tuple(stage.served for stage in processor.memory.stages),
@@ -75,6 +81,20 @@ class Passed:
     cycles: int
     waits: np.ndarray
     served: tuple[int, ...]
+
+    def repeat(self, processor: Multiprocessor, times: float, executed: np.ndarray | None = None) -> None:
+        """Count what happened so many times more. Times stay: all are relative to now.
+
+        executed: instructions, if that is known exactly.
+        """
+        more = np.rint(times * self.waits).astype(np.int64)
+        if executed is not None:
+            more[:, _SELECTED] = executed
+        processor.waits = (np.array(processor.waits, np.int64) + more).tolist()
+        processor.issued += int(more[:, _SELECTED].sum())
+        processor.skipped += round(times * self.cycles)
+        for stage, served in zip(processor.memory.stages, self.served):
+            stage.served += round(times * served)
 
 
 class SteadyState:
@@ -192,7 +212,8 @@ class SteadyState:
                 warp.times[op] += int(counted[op])
             warp.at += count * loop.length
         processor.memory.pending.clear()
-        self._go_on(processor, passed, executed, share)
+        passed.repeat(processor, share, executed)
+        self.has_skipped = True
 
     def _skip_blocks(self, processor: Multiprocessor, count: int, begun: int) -> None:
         launched = processor.launched
@@ -205,18 +226,7 @@ class SteadyState:
                     executed += times * np.bincount(self.op_of[stream], minlength=len(executed))
         processor.blocks_left -= count
         assert self.wave is not None and self.mark is not None  # both are there before blocks are skipped
-        passed = self.mark.since(self.wave)
-        self._go_on(processor, passed, executed, count / begun)
-
-    def _go_on(self, processor: Multiprocessor, passed: Passed, executed: np.ndarray, share: float) -> None:
-        """Count what happened so many times more; `executed`: instructions, exactly."""
-        more = np.rint(share * passed.waits).astype(np.int64)
-        more[:, REASONS.index("selected")] = executed
-        processor.waits = (np.array(processor.waits, np.int64) + more).tolist()
-        processor.issued += int(executed.sum())
-        processor.skipped += round(share * passed.cycles)
-        for stage, served in zip(processor.memory.stages, passed.served):
-            stage.served += round(share * served)
+        self.mark.since(self.wave).repeat(processor, count / begun, executed)
         self.has_skipped = True
 
     def loop_of(self, warp: TimedWarp) -> Loop:

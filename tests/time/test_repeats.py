@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.time.hardware_units import NEVER
-from memsim.time.repeated_states import is_landmark, periods_ahead, processor_warps, run_to_end
+from memsim.time.repeated_states import is_landmark, periods_ahead, run_to_end
 from memsim.time.steady_state import Loop, SteadyState, longest_loop
 from tests.time.conftest import processor, program
 
@@ -38,6 +38,15 @@ def test_a_run_with_steps_over_repetitions_is_the_run_without(
     assert quick.skipped > slow.skipped
     assert (quick.cycles, quick.issued, quick.waits) == (slow.cycles, slow.issued, slow.waits)
     assert [stage.served for stage in quick.memory.stages] == [stage.served for stage in slow.memory.stages]
+
+
+@pytest.mark.parametrize("resident", [1, 2])
+def test_cycles_in_which_no_block_is_there_are_not_repeated(resident: int) -> None:
+    """Between two blocks a multiprocessor that holds one at a time is not active."""
+    quick, slow = (processor(CODE, [looped(1)] * 2, 40, resident) for _ in range(2))
+    assert run_to_end(quick, True, NEVER) and run_to_end(slow, False, NEVER)
+    assert quick.now < slow.now  # whole blocks were gone over
+    assert (quick.cycles, quick.issued, quick.waits) == (slow.cycles, slow.issued, slow.waits)
 
 
 def test_a_long_loop_takes_as_long_as_a_short_one() -> None:
@@ -150,7 +159,7 @@ def test_warps_of_a_block_go_over_as_many_iterations_and_a_pace_is_measured_once
     while made.running:
         warp = made.step()
         if warp is not None and is_landmark(made, warp):
-            steady.consider(made, processor_warps(made), made.issued)
+            steady.consider(made, made.warps, made.issued)
     assert len(seen) >= 2
     assert all(len({times[number] for number in block}) == 1 for times in seen for block in monitored)
     assert 1 <= len(steady.known) < len(seen)
