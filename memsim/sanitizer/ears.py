@@ -97,7 +97,9 @@ class Ears:
                 self._touched[site.index] = touched = touched | arrays
             if len(touched) > 1:
                 self._look_for_strays(site, address, active, touched)
-        return self.races.shared_access(site, address, active)
+        tell = self.races.shared_access(site, address, active)
+        # Of an instruction that touches several arrays, each access is looked at.
+        return tell and (lambda: len(self._touched.get(site.index, ())) < 2 and tell())
 
     def _look_for_strays(self, site: Site, address: Int, active: Mask, touched: frozenset[str]) -> None:
         """Of an instruction that accesses several arrays, one of which is the only one in its line."""

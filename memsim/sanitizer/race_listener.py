@@ -38,15 +38,13 @@ from memsim.sanitizer.shared_races import (
 from memsim.simt.faults import cluster_of
 from memsim.simt.spins import swap_loops
 from memsim.state.launch_memory import Memory
-from memsim.state.parts import Mask, Part
+from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, to_bools
-from memsim.state.registers import plus, to_array
+from memsim.state.registers import content, plus, to_array
 from memsim.state.sums import Int, low_bits
 
 MBARRIER_BYTES = 8
-#: Elements of a part of an address that are compared with those of another one.
-MOST_COMPARED = 1 << 12
 #: The agents and the groups of products of warpgroups.
 PRODUCTS = "products"
 WAYS = {"load": READS, "store": WRITES, "update": UPDATES, "copy": WRITES}
@@ -102,7 +100,7 @@ class RaceListener(ClockListener):
     def run_together(self, mask: Mask) -> None:
         if self._is_used:
             alive, run = self.threads.alive, self._races.run
-            self._later(("run", _content(mask), _content(alive)), lambda: run(mask, alive))
+            self._later(("run", content(mask), content(alive)), lambda: run(mask, alive))
 
     def shared_access(self, site: Site, address: Int, active: Mask) -> Callable[[], bool] | None:
         """Lanes access shared memory; returns what does it again."""
@@ -119,8 +117,7 @@ class RaceListener(ClockListener):
             self._races.clocks.use()
         index, access = site.index // 8, self._races.access
         way = UPDATES if index in self.swapped else WAYS[kind.verb]
-        where = (address,) if isinstance(address, int) else (address.s, *map(_content, address.parts))
-        key = (site.index, _content(active), *where)
+        key = site.index, content(active), content(address)
         lanes = key[1:] if peers is None else None
 
         def make() -> None:
@@ -360,14 +357,6 @@ class RaceListener(ClockListener):
         """The agents of the products of each warpgroup."""
         count = -(-self._races.warps // GROUP)
         return np.arange(count) + self._clocks.agent(PRODUCTS, count)
-
-
-def _content(part: Mask) -> object:
-    """What stands for a part in the key of a phase: a loop may make the same one anew in each turn."""
-    if not isinstance(part, Part):
-        return part
-    rows, columns = part.shape
-    return (rows, part.digest) if rows * columns <= MOST_COMPARED else part.uid
 
 
 def setting_of(executable: Executable, launch: Launch) -> tuple[int, bool, frozenset[int]]:

@@ -120,6 +120,9 @@ class SharedRaces:
         self._left = MOST_EXPANDED
         #: How lanes of diverged warps made these accesses, as numbers of `LaneOrder`.
         self.made: dict[str, np.ndarray] = {}
+        #: All warps of a block know of what its warps accessed before the first age, and of what copies by
+        #: these did before the second one.
+        self._settled = self._settled_of_copies = 1
 
     def _check(self, rows: int) -> None:
         if rows > 1 and rows * self.units * (self.warps + 2) * 8 > MOST_BYTES:
@@ -161,6 +164,10 @@ class SharedRaces:
         here = blocks[self.classes.first]
         self.clocks.pass_barrier(here)
         self.phase += 1
+        self._settled = self._settled_of_copies = int(self.clocks.bases.min())
+        if self.clocks.are_used:
+            of_copies = self.clocks.known[:, : self.warps, COPIES : COPIES + self.warps]
+            self._settled_of_copies = min(self._settled, int(of_copies.min()) + 1)
         if here.all():
             self.lanes = LaneOrder(len(self.classes), self.warps)
 
@@ -227,7 +234,7 @@ class SharedRaces:
         self._put(way, instruction, self._expand(self.unit, columns, None), mode, self.unit)
 
     def _expand(self, width: int, columns: list[np.ndarray], made: np.ndarray | None) -> list[np.ndarray]:
-        """Lanes as columns (class, place, who, holder, agent, thread), once for each of their units."""
+        """Lanes as columns (class, word, who, holder, agent, thread), once for each of their units."""
         columns = [*columns, *([] if made is None else [made])]
         columns[1] = columns[1] // self.unit
         count = len(columns[0])
@@ -238,13 +245,14 @@ class SharedRaces:
         inside = (columns[1] >= 0) & (columns[1] < self.units)
         if not inside.all():
             columns = [column[inside] for column in columns]
+        columns[1] = columns[1] + columns[0] * self.units
         return columns
 
     def _put(self, way: str, instruction: int, columns: list[np.ndarray], mode: int, width: int) -> None:
         """Lanes that are expanded make an access."""
-        rows, units, who, holders, agents, threads = columns[:6]
-        marks = self.clocks.ages[rows] << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
-        words = rows * self.units + units
+        rows, words, who, holders, agents, threads = columns[:6]
+        ages = self.clocks.ages[rows] if len(self.classes) > 1 else self.clocks.ages
+        marks = ages << AGE | (instruction & MOST_INSTRUCTIONS) << INSTRUCTION | who
         more = columns[6] if len(columns) > 6 else None
         self._mark(_Lanes(way, instruction, rows, threads, words, marks, holders, agents, more, mode, width))
 
@@ -288,9 +296,10 @@ class SharedRaces:
 
     def _mark(self, lanes: _Lanes) -> None:
         """Compare an access with those before it, and remember it."""
-        if lanes.way != WRITES:
+        stored = self.stored[lanes.words]
+        if lanes.way != WRITES and not stored.all():
             self._read_unwritten(lanes)
-        self._compare("stored", self.stored[lanes.words], lanes)
+        self._compare("stored", stored, lanes)
         if lanes.way != UPDATES and self.updated is not None:
             self._compare("updated", self.updated[lanes.words], lanes)
         if lanes.way != READS:
@@ -315,7 +324,7 @@ class SharedRaces:
             self.updated = np.zeros_like(self.read)
         marks = self.read if lanes.way == READS else self.updated
         assert marks is not None
-        before = marks[lanes.words, lanes.holders]
+        before = None if lanes.made is None else marks[lanes.words, lanes.holders]
         marks[lanes.words, lanes.holders] = lanes.marks
         self._note("read" if lanes.way == READS else "updated", lanes, before)
 
@@ -323,7 +332,7 @@ class SharedRaces:
         """How lanes of diverged warps made an access; before: the marks of their own warps, if these stay."""
         if lanes.made is None:
             if name in self.made:  # of lanes that had diverged before the last barrier
-                self.made[name][lanes.words if before is None else (lanes.words, lanes.holders)] = 0
+                self.made[name][lanes.words if name == "stored" else (lanes.words, lanes.holders)] = 0
             return
         if name not in self.made:
             self.made[name] = np.zeros((self.stored if name == "stored" else self.read).shape, np.int64)
@@ -338,15 +347,17 @@ class SharedRaces:
 
     def _compare(self, name: str, marks: np.ndarray, lanes: _Lanes) -> None:
         """Report those of the marks [n] or [n, warps] that are not ordered before what lanes [n] do."""
+        clocks, every = self.clocks, int(np.bitwise_or.reduce(marks, axis=None)) & WHO
+        # Mostly all is known to all warps since the last barrier of the block.
+        settled = self._settled if every < COPIED else self._settled_of_copies
+        is_settled = every < AGENTS and int(marks.max(initial=0)) >> AGE < settled
+        if is_settled and lanes.mode != _PROXY and not (lanes.holders == clocks.foreign).any():
+            return
         several = marks.ndim > 1
         rows, holders, own = (
             one[:, None] if several else one for one in (lanes.rows, lanes.holders, lanes.agents)
         )
-        who, age, clocks = marks & WHO, marks >> AGE, self.clocks
-        # All warps know what a warp did before the last barrier of the block: mostly that is all there is.
-        may_be_late = (who >= COPIED).any() or (age >= clocks.bases[rows]).any() or lanes.mode == _PROXY
-        if not may_be_late and not (holders == clocks.foreign).any():
-            return
+        who, age = marks & WHO, marks >> AGE
         agents = np.where(who < COPIED, who // WARP, COPIES + who % COPIED // WARP)
         if (who >= AGENTS).any():
             agents = np.where(who < AGENTS, agents, who - AGENTS + OTHERS)
@@ -428,8 +439,7 @@ class SharedRaces:
         return int(self.blocks[self.classes.first[row]])
 
 
-@dataclass(frozen=True, slots=True)
-class _Lanes:
+class _Lanes(NamedTuple):
     """Lanes of an access as columns, once for each word: their class, thread, word among those of all
     classes, mark, and who they are for the clocks: what they know, and as whom others know them. made: how
     their diverged warps run; None: none ever diverged. mode: 0, or `_ASYNC`, or `_PROXY`. width: bytes.

@@ -51,8 +51,8 @@ class Accesses(Lanes):
     """Lanes that access memory.
 
     allow_out_of_bounds: a load outside of every array is counted, and its value is unknown. again: reports
-    the last access once more. repeats: by instruction, the lanes and the registers with which it made an
-    access, and what reports that again. spinning: by instruction, lanes that go round a loop again. order: is
+    the last access once more. repeats: by instruction, and by the lanes and the registers with which it made
+    an access, what reports that again. spinning: by instruction, lanes that go round a loop again. order: is
     told of what may matter to the order of accesses. collect: as of `Bounds`. reads_idle: as `Warps` of
     isa/lanes.py. loaded: is told what loads read; None: nobody wants to know.
     """
@@ -75,7 +75,7 @@ class Accesses(Lanes):
         self.again: Again | None = None
         self.reads_idle = False
         self.operands_of: dict[int, frozenset[str]] = {}
-        self.repeats: dict[int, tuple[Mask, list[Any], Again | None]] = {}
+        self.repeats: dict[int, dict[tuple[Any, ...], Again]] = {}
         self.spinning: dict[int, Mask] = {}
         self.loaded: NotesLoads | None = None
         self.in_flight = CopiesInFlight()

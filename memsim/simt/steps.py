@@ -19,17 +19,17 @@ from memsim.isa.readers import PredicateReader, Registers
 from memsim.simt.accesses import COUNTED
 from memsim.simt.machine import Machine
 from memsim.state.partial import Partial, covers, known_in, on_known_lanes, where_known
-from memsim.state.parts import Mask
+from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, invert
-from memsim.state.registers import choose
+from memsim.state.registers import Sum, choose, content
 
 Step = Callable[[Machine], None]
 
 #: Accesses without an effect but that they are counted, if their data is not wanted.
 REPEATABLE = {("load", "shared"), ("store", "shared"), ("ldmatrix", "shared"), ("stmatrix", "shared")}
-#: What an instruction has made that was not executed yet.
-NO_ACCESS: tuple[Mask | None, Registers, None] = (None, [], None)
+#: Accesses of an instruction that are kept, as a loop may make several in turn.
+MOST_KEPT = 32
 
 
 def value_step(
@@ -285,24 +285,29 @@ def look_step(op: Op, guard: PredicateReader | None) -> Step:
 def repeating_step(op: Op, access: Step) -> Step:
     """A step whose access depends only on its lanes and on the registers of its address and guard.
 
-    In a loop these often hold the very objects that they held before: then the access is the same, and is
-    neither checked nor looked up again.
+    In a loop these often hold what they held before: then the access is the same, and is neither checked nor
+    looked up again.
     """
     slots = slots_of(op.addresses)
 
     def run(machine: Machine) -> None:
-        registers = machine.slots
-        mask, held, again = machine.repeats.get(op.index, NO_ACCESS)
-        if again is not None and mask is machine.mask:
-            for slot, value in zip(slots, held):
-                if registers[slot] is not value:
-                    break
-            else:
-                if again():
-                    return
+        held = [machine.mask, *[machine.slots[slot] for slot in slots]]
+        key = tuple(map(content, held))
+        made = machine.repeats.setdefault(op.index, {})
+        again = made.get(key)
+        if again is not None and again():
+            return
         machine.again = None
-        held = [registers[slot] for slot in slots]
         access(machine)
-        machine.repeats[op.index] = machine.mask, held, machine.again
+        if machine.again is not None:
+            if len(made) >= MOST_KEPT or not all(map(is_small, held)):
+                made.clear()
+            made[key] = machine.again
 
     return run
+
+
+def is_small(value: Any) -> bool:
+    """Whether a register or mask takes little memory."""
+    parts = value.parts if isinstance(value, Sum) else [value] if isinstance(value, Part) else []
+    return all(part.is_small for part in parts)

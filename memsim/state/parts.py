@@ -15,6 +15,8 @@ from memsim.arch.units import WARP
 EVERY_LANE, NO_LANE = np.uint32(0xFFFFFFFF), np.uint32(0)
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 _next_uid = count(1).__next__
+#: Elements of a part up to which it is compared with others by its content.
+MOST_COMPARED = 1 << 12
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -104,6 +106,19 @@ class Part:
         if self._digest is None:
             self._digest = self.array.tobytes()
         return self._digest
+
+    @property
+    def content(self) -> object:
+        """What stands for it in a key: a loop may make the same one anew in each turn. Of many elements, only
+        the object itself is the same; what stands for it is no bool.
+        """
+        return (self.shape[0], self.digest) if self.is_small else -self.uid
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it has so few elements that they are compared."""
+        rows, columns = self.shape
+        return bool(rows * columns <= MOST_COMPARED)
 
     def derived(self, key: Any, change: Callable[[np.ndarray], np.ndarray]) -> Part:
         """`change` applied to the part; cached, so that a loop gets the same object again."""

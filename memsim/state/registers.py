@@ -86,6 +86,12 @@ class Sum:
                 bits |= part.bits
         return trailing_zeros(bits)
 
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What stands for it in a key, as of a `Part`."""
+        u, v, f = self.u, self.v, self.f
+        return self.s, u and u.content, v and v.content, f and f.content
+
     def shifted(self, by: int) -> Sum:
         """The sum with a constant added. Every access needs one, so its bounds are not worked out anew."""
         found = Sum(self.s + by, self.u, self.v, self.f)
@@ -219,6 +225,14 @@ def ints(value: Any) -> int | Sum:
         signed = _SAME_SIZE[value.dtype.itemsize]
         return from_array(np.ascontiguousarray(value).view(signed).astype(np.int64))
     raise poisoned(value)
+
+
+def content(value: Any) -> Any:
+    """What stands for a register or a mask of lanes in a key: equal if all threads hold the same."""
+    kind = type(value)
+    if kind is Sum or kind is Part:
+        return value.content
+    return content(ints(value)) if isinstance(value, np.ndarray) else value
 
 
 _SAME_SIZE = {8: np.int64, 4: np.int32, 2: np.int16}
