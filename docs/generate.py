@@ -100,6 +100,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "speed of analyze": performance.process_table,
     "speed of the models": performance.model_table,
     "speed of irregular launches": performance.irregular_table,
+    "stages of large kernels": performance.stage_table,
     "speed of the kernels": speed.section,
     **{name: made for module in MODULES for name, made in module.PARTS.items()},
 }

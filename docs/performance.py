@@ -18,6 +18,7 @@ from memsim.views.plain import table
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "docs" / "benchmarks.json"
+STAGES = ROOT / "docs" / "stages.json"
 COMMAND = "python docs/performance.py"
 CHECKS = {
     "cold": "nothing kept",
@@ -120,6 +121,21 @@ def irregular_table() -> str:
             launch = name.split("[")[1][:-1]
             rows.append((launch, f"{requests:,}", f"{rate:.2f} M/s", f"{bench['peak_mib']} MiB"))
     return table(("launch", "requests counted", "requests a second", "peak memory"), rows, "lrrr") + "\n"
+
+
+def stage_table() -> str:
+    """Large kernels: processor time of each stage, as `tests/benchmarks/stages.py` measured it."""
+    launches = json.loads(STAGES.read_text("utf-8"))
+    seconds = [one["seconds"] for one in launches]
+    rows = [
+        ("instructions", *(f"{one['instructions']:,}" for one in launches)),
+        ("blocks", *(f"{one['blocks']:,}" for one in launches)),
+        ("requests counted", *(f"{one['requests']:,}" for one in launches)),
+        *((stage, *(f"{one[stage]:.2f} s" for one in seconds)) for stage in seconds[0]),
+        ("together", *(f"{sum(one.values()):.2f} s" for one in seconds)),
+    ]
+    head = ("", *(f"`{one['kernel']}`" for one in launches))
+    return table(head, rows, "l" + "r" * len(launches)) + "\n"
 
 
 if __name__ == "__main__":

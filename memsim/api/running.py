@@ -151,17 +151,19 @@ def trace_with(
     everything: bool = False,
     memory: Memory | None = None,
     every_branch: bool = False,
-    looks_for_races: bool = True,
+    judges: bool = True,
 ) -> Trace:
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
-    recorder keeps it. `every_branch`: as `PreparedLaunch`. `looks_for_races`: as `run_blocks`.
+    recorder keeps it. `every_branch`: as `PreparedLaunch`. `judges`: say, too, what is not certain of it;
+    otherwise a trace of the whole launch has said so.
 
     Raises:
         MemsimError: as `trace_job`.
     """
     launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
-    heard, races = run_blocks(job, launch, recorder, chosen, progress, looks_for_races=looks_for_races)
-    return trace_of_launch(job, launch, recorder, heard, races)
+    heard, races = run_blocks(job, launch, recorder, chosen, progress, judges=judges)
+    end = trace_of_launch if judges or everything else _recorded_trace
+    return end(job, launch, recorder, heard, races)
 
 
 def prepared_launch(job: Job, **how: Any) -> PreparedLaunch:
@@ -186,10 +188,10 @@ def run_blocks(
     chosen: np.ndarray | None,
     progress: Progress | None = None,
     at_once: int | None = None,
-    looks_for_races: bool = True,
+    judges: bool = True,
 ) -> tuple[Heard, tuple[SeenRace, ...]]:
-    """Run blocks for a recorder; what became known, and the races that their first accesses show, if somebody
-    wants to know.
+    """Run blocks for a recorder; what became known, and the races that their first accesses show. `judges`:
+    find these, and whether order decides a count.
 
     Raises:
         MemsimError: as `trace_job`.
@@ -198,7 +200,7 @@ def run_blocks(
 
     kernel, races = job.loaded, None
     listener: Any = recorder
-    if looks_for_races and not launch.everything and may_race(kernel.executable.program):
+    if judges and not launch.everything and may_race(kernel.executable.program):
         races = FirstRaces(kernel.executable, job.launch)
         listener = Overheard(recorder, races)
     heard = launch.run(
@@ -208,6 +210,7 @@ def run_blocks(
         at_once=at_once,
         allow_out_of_bounds=job.allow_out_of_bounds,
         order=races,
+        judges_order=judges,
     )
     if races is None:
         return heard, ()
@@ -241,7 +244,7 @@ def _counts_the_same_elsewhere(job: Job, launch: PreparedLaunch, here: Trace) ->
         if moved is None:
             return False
         try:
-            heard, _ = run_blocks(job, moved, recorder, blocks_of(job), looks_for_races=False)
+            heard, _ = run_blocks(job, moved, recorder, blocks_of(job), judges=False)
         except MemsimError:  # such as an access outside of its array
             return False
         there = _recorded_trace(job, moved, recorder, heard, ())

@@ -10,6 +10,8 @@ and that of the thread in the block.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import numpy as np
 
 from memsim.access import Stretches
@@ -86,11 +88,15 @@ class GlobalOrder:
 
 
 class GlobalListener(OrderListener):
-    """Tells `GlobalOrder` of accesses. ways: whether an instruction reads, and writes, of those followed."""
+    """Tells `GlobalOrder` of accesses. ways: whether an instruction reads, and writes, of those followed.
+    copies: those that read at any time until their thread waits for them (`cp.async`).
+    """
 
-    def __init__(self, ways: dict[int, tuple[bool, bool]], order: GlobalOrder) -> None:
+    def __init__(
+        self, ways: Mapping[int, tuple[bool, bool]], copies: Collection[int], order: GlobalOrder
+    ) -> None:
         self.order = order
-        self._ways = ways
+        self._ways, self._copies = ways, copies
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
         self._threads = threads
@@ -107,6 +113,8 @@ class GlobalListener(OrderListener):
         who = accesses_by(threads.blocks[:, None], self._barriers[:, None], threads.numbers)
         each = (np.broadcast_to(array, threads.shape) for array in (to_array(address), who))
         where, who = (array.ravel() if active is True else array[threads.full(active)] for array in each)
+        if instruction in self._copies:
+            who = np.full(len(where), SEVERAL)
         self.order.access(where, width, who, *ways)
 
     def maps(self, instruction: int, read: Stretches) -> None:
@@ -142,4 +150,5 @@ def are_unordered(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
         apart = earlier ^ who
         before = (apart >> BLOCK == 0) & (earlier & _BARRIERS < who & _BARRIERS)
         found &= (apart & ~_BARRIERS != 0) & ~before
+    found |= (earlier != 0) & (who == SEVERAL)
     return found

@@ -33,8 +33,16 @@ class Race:
     several: bool
     by_lanes: bool
 
-    def reason(self, stores: str, loads: str, decides: str) -> str:
-        """Why counts are uncertain. stores, loads: the places of both; decides: what the load does."""
+    def reason(self, stores: str, loads: str, decides: str, by_atomic: bool = False) -> str:
+        """Why counts are uncertain. stores, loads: the places of both; decides: what the load does.
+
+        by_atomic: is it an atomic that stores?
+        """
+        if self.several and by_atomic:
+            return (
+                f"the order of atomics in shared memory at {stores} decides what is loaded at {loads},"
+                f" and that decides {decides}"
+            )
         who, other, barrier = "one warp stores", "another loads", "no barrier orders them"
         missing = "__syncthreads"
         if self.several:

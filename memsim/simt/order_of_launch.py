@@ -26,10 +26,10 @@ from memsim.state.launch_memory import Memory
 
 #: Reasons that are given. One missing barrier often leaves many lines unordered.
 MOST_REASONS = 3
-#: Accesses that happen where they stand among those of their thread.
+#: Accesses that happen where they stand among those of their thread, and copies, which do not.
 FOLLOWED = frozenset(
     (
-        *("load", "store", "reduction", "atomic"),
+        *("load", "store", "reduction", "atomic", "cp_async"),
         *("bulk_load", "bulk_multicast", "bulk_store", "bulk_reduction"),
     )
 )
@@ -69,7 +69,7 @@ def reasons_of_races(
         found = (op for op in decided(race.load) if not (by_atomic and op.index in ends))
         for op in islice(found, 1 if len(told) < MOST_REASONS else 0):
             what = f"the {'branch' if op.effect is Effect.CONTROL else 'address'} at {op.where}"
-            reason = race.reason(ops[race.store].where, ops[race.load].where, what)
+            reason = race.reason(ops[race.store].where, ops[race.load].where, what, by_atomic)
             told.add(reason)
             yield reason
 
@@ -124,4 +124,5 @@ def listener_of_global(dataflow: Dataflow, memory: Memory) -> GlobalListener | N
     if not ops or size > MOST_CELLS * cell or not touched <= FOLLOWED:
         return None
     ways = {op.index: (_learns(op), GLOBAL in spaces_written(op)) for op in ops}
-    return GlobalListener(ways, GlobalOrder(GLOBAL_BASE, size, cell))
+    copies = frozenset(op.index for op in ops if ("cp_async", GLOBAL) in op.touches)
+    return GlobalListener(ways, copies, GlobalOrder(GLOBAL_BASE, size, cell))

@@ -255,8 +255,8 @@ class PreparedTime:
         return recorder, self.listen(recorder, numbers, every_branch=True)
 
     def listen(self, recorder: Recorder, blocks: np.ndarray, every_branch: bool = False) -> Trace:
-        """Run blocks once more; whether they race, whoever made the whole trace has heard."""
-        how: dict[str, Any] = {"every_branch": every_branch, "looks_for_races": False}
+        """Run blocks once more; what is not certain, whoever made the whole trace has heard."""
+        how: dict[str, Any] = {"every_branch": every_branch, "judges": False}
         return trace_with(self.job, recorder, blocks, memory=self.memory(), **how)
 
     def memory(self) -> Memory | None:

@@ -7,22 +7,28 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from memsim.order.global_order import GlobalOrder, accesses_by
+from memsim.order.global_order import SEVERAL, GlobalOrder, accesses_by
 
 THREADS = 2
 
 
 @dataclass(frozen=True)
 class Access:
-    """One thread's access to one cell, after so many barriers of its block."""
+    """One thread's access to one cell, after so many barriers of its block.
+
+    is_copy: it is made at any time.
+    """
 
     thread: int
     barriers: int
     cell: int
     writes: bool
+    is_copy: bool = False
 
     def comes_before(self, other: Access) -> bool:
         """Is this one, which was recorded first, ordered with another?"""
+        if self.is_copy or other.is_copy:
+            return False
         of_block = self.thread // THREADS == other.thread // THREADS
         return self.thread == other.thread or (of_block and self.barriers < other.barriers)
 
@@ -48,6 +54,8 @@ def by_pairs(accesses: list[Access]) -> tuple[bool, bool]:
 def may_be_together(one: Access, other: Access) -> bool:
     """May one instruction of several threads make both?"""
     of_block = one.thread // THREADS == other.thread // THREADS
+    if one.is_copy or other.is_copy:
+        return one.is_copy and other.is_copy
     return one.thread != other.thread and (not of_block or one.barriers == other.barriers)
 
 
@@ -67,6 +75,8 @@ def recorded(accesses: list[Access], together: int) -> tuple[bool, bool]:
         barriers = np.array([one.barriers for one in group])
         address = 1024 + 4 * np.array([one.cell for one in group])
         who = accesses_by(thread // THREADS, barriers, thread % THREADS)
+        if first.is_copy:
+            who[:] = SEVERAL
         order.access(address, 4, who, not first.writes, first.writes)
         if order.depends:
             break
@@ -81,7 +91,8 @@ def drawn(rng: np.random.Generator) -> list[Access]:
         thread = int(rng.integers(4 if rng.random() < 0.5 else 2))
         block = thread // THREADS
         barriers[block] += int(rng.random() < 0.4)
-        found.append(Access(thread, barriers[block], int(rng.integers(2)), bool(rng.random() < 0.4)))
+        writes, is_copy = bool(rng.random() < 0.4), bool(rng.random() < 0.1)
+        found.append(Access(thread, barriers[block], int(rng.integers(2)), writes, is_copy))
     return found
 
 
