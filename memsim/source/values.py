@@ -19,7 +19,7 @@ from itertools import accumulate
 from math import prod
 
 from memsim.source.expressions import ELEMENT_BYTES, Formula, Number, evaluate
-from memsim.source.text import CONDITION, lines_by_condition, split, without_comments
+from memsim.source.text import CONDITION, bracket_end, lines_by_condition, split, without_comments
 
 #: `#define NAME value`, `const int a = 1, b = 2;`, `#define NAME(a) ...` and `name(int a) { return ...; }`.
 DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)[ \t]+(.+)$", re.MULTILINE)
@@ -229,6 +229,13 @@ def end_of_block(code: str, start: int) -> int:
         if depth < 0:
             return brace.start()
     return len(code)
+
+
+def body_of(code: str, kernel: str) -> tuple[int, int]:
+    """The span of a kernel's body, from behind its brace on; empty if it is not found."""
+    plain = re.escape(kernel.partition("<")[0].rpartition("::")[2])
+    head = re.search(rf"\b__global__\b[^;{{}}]*\b{plain}\s*\([^;{{}}]*\{{", code)
+    return (0, 0) if head is None else (head.end(), bracket_end(code, head.end(), "{"))
 
 
 def definition(text: str, name: str) -> tuple[int, int] | None:

@@ -10,6 +10,8 @@ from memsim.source.values import value_of
 # Expressions that need no parentheses in a sum.
 _ARITHMETIC = re.compile(r"[\w\s*+()/%-]+")
 _PLUS_NUMBER = re.compile(r"(.*[\w)])\s*\+\s*(\d+)", re.DOTALL)
+#: Expressions with side effects can neither be duplicated nor moved.
+EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 _NAME = re.compile(r"\bblockDim\s*\.\s*[xyz]|(?<![\w.])[A-Za-z_]\w*")
 
 

@@ -4,7 +4,6 @@ by the arrays' parameters, by pointers made of them, and by references to elemen
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,18 +11,21 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis
 from memsim.job import Job
-from memsim.source.expressions import ELEMENT_BYTES, evaluate, open_names
+from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants
 from memsim.suggest.c_text import names_in, plus
-from memsim.suggest.footprints import Footprints, may_be_left_out, parameters_of
+from memsim.suggest.footprints import Footprints, may_be_left_out, outside, parameters_of
 from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.index_math import grows_by_one, substituted
 from memsim.suggest.kernel_tree import KernelTree, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST = 32  # elements of a record
+#: What lets others see, or change, elements while a thread holds them.
+SHARED_BY_OTHERS = re.compile(r"\b(?:asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b")
 #: `T *name = array + i`, of another type perhaps, and `auto name = array + i`.
 _POINTER = re.compile(
     r"(?:\*\s*(?:(?:const|__restrict__)\s+)*|\bauto\s+(?=\w+\s*=\s*\w+\s*[+;]))(\w+)\s*=\s*"
@@ -70,6 +72,22 @@ class ElementUse:
     def op(self) -> str:
         """As sites have it."""
         return "store" if self.stores or self.updates else "load"
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRecord:
+    """Elements of a thread that are moved at once. uses: in order, each with the number of its element.
+    address: of the first one. loaded, stored: how; condition: on which they are loaded, "" for always. call:
+    that gets a pointer to the record.
+    """
+
+    uses: tuple[tuple[int, ElementUse], ...]
+    address: str
+    length: int
+    loaded: bool
+    stored: bool
+    condition: str = ""
+    call: Node | None = None
 
 
 class ElementUses(KernelTree):
@@ -173,21 +191,23 @@ class ElementUses(KernelTree):
         at = _AT.fullmatch(text)
         index = "" if node.type == "identifier" else at[2].strip() if at else index
         span, variable = 1, ("", 0)
-        inner, outer = node, node.parent
-        while outer is not None and not self._is_block(outer, array, index if always and span == 1 else None):
+        inner = node
+        for outer in outside(node):
+            if self._is_block(outer, array, index if always and span == 1 else None):
+                break
             if outer.type in ("function_definition", "lambda_expression"):
                 return None
             branch = alone and outer.type in ("if_statement", "else_clause")
             if branch and inner.type == "expression_statement":
                 break
-            counted = self._counted(outer) if outer.type == "for_statement" and span == 1 else None
+            counted = self._counted(outer) if span == 1 else None
             if counted is not None and always and self._is_along(outer, array, index, counted[0]):
                 name, start, span = counted
-                index, variable = with_value(index, name, start), (name, start)
+                index, variable = substituted(index, {name: str(start)}, 1), (name, start)
             elif counted is None or stores or not self._is_same_in(outer, array, index):
                 always &= not may_be_left_out(outer, inner)
-            inner, outer = outer, outer.parent
-        if outer is None:
+            inner = outer
+        else:
             return None
         ahead = self.code[inner.start_byte : node.start_byte]
         if any(changes(name, ahead) for name in names_in(index)):
@@ -198,7 +218,7 @@ class ElementUses(KernelTree):
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
         if node.type != "compound_statement":
             return False
-        counted = self._counted(node.parent) if node.parent is not None and index is not None else None
+        counted = self._counted(node.parent) if index is not None else None
         if counted is None or node.parent is None or index is None:
             return True
         along = self._is_along(node.parent, array, index, counted[0])
@@ -206,17 +226,18 @@ class ElementUses(KernelTree):
 
     def _is_along(self, loop: Node, array: str, index: str, variable: str) -> bool:
         """Whether each iteration of a loop accesses the next element."""
-        return _grows_by_one(index, variable) and not moves(array, self.tree.text(loop))
+        return grows_by_one(index, variable) and not moves(array, self.tree.text(loop))
 
     def _is_same_in(self, loop: Node, array: str, index: str) -> bool:
         """Whether all iterations of a loop access the same element."""
         code = self.tree.text(loop)
         return not moves(array, code) and not any(changes(name, code) for name in names_in(index))
 
-    def _counted(self, loop: Node) -> tuple[str, int, int] | None:
+    def _counted(self, loop: Node | None) -> tuple[str, int, int] | None:
         """The variable of a loop that counts by one, where it starts, and how often; None without numbers."""
-        name, values = self.here.counted(loop) or ("", range(0))
-        return (name, values.start, len(values)) if 1 < len(values) <= MOST else None
+        name, values = (self.here.counted(loop) if loop is not None else None) or ("", range(0))
+        by_one = values.step == 1 and 1 < len(values) <= MOST
+        return (name, values.start, len(values)) if by_one else None
 
     def names_of(self, use: ElementUse) -> str:
         """All names of the array that a use is of, as a pattern."""
@@ -265,32 +286,3 @@ def _is_one_array(pointer: str, code: str) -> bool:
     """Whether a pointer points into the array that it is initialized with, wherever it moves."""
     assigned = len(re.findall(rf"(?<![\w.])(?<!->){pointer}\s*=(?!=)", code))
     return assigned == 1 and not re.search(rf"(?<!&)&(?!&)\s*{pointer}\b(?!\s*[\[-])", code)
-
-
-def with_value(index: str, name: str, value: int) -> str:
-    """An index where a variable has a value."""
-    return re.sub(rf"(?<![\w.]){name}\b", str(value), index)
-
-
-def _grows_by_one(index: str, name: str) -> bool:
-    """Whether an index is that of the next element where a variable is one more."""
-    return distance(with_value(index, name, 0), with_value(index, name, 1)) == 1
-
-
-def distance(one: str, two: str) -> int | None:
-    """How much larger an index is than another, whatever the names in both are; None if that differs."""
-    if one == two:
-        return 0
-    one, two = (re.sub(r"\b(\w+)\s*(?:\.|->)\s*(\w+)", r"\1_\2", text) for text in (one, two))
-    names = [open_names(text, {}) for text in (one, two)]
-    if names[0] is None or names[1] is None:
-        return None
-    draw, found = random.Random(1), set()
-    for _ in range(3):
-        known = {name: draw.randrange(3, 500) for name in {*names[0], *names[1]}}
-        values = [evaluate(text, known) for text in (one, two)]
-        if values[0] is None or values[1] is None:
-            return None
-        found.add(values[1] - values[0])
-    step = found.pop()
-    return int(step) if not found and step == int(step) else None

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree
 from memsim.source.values import changes, value_of
-from memsim.suggest.kernel_tree import walk
+from memsim.suggest.kernel_tree import arguments_of, body_of, walk
+from memsim.suggest.loops import LEAVES, loop_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -31,12 +32,7 @@ _NOT_ALWAYS = (
     "case_statement",
     "for_range_loop",
 )
-_LEAVES = re.compile(r"\b(?:return|break|continue|goto)\b")
 _BYTES = re.compile(r"(?i)\b(?:char|uchar|u?int8_t|byte|u8)\b")
-_COUNTED = re.compile(
-    r"for\s*\(\s*(?:(?:unsigned\s+int|unsigned|int|size_t|short)\s+)?(?P<name>\w+)\s*=\s*(?P<start>\w+)\s*;"
-    r"\s*(?P<tested>\w+)\s*<\s*(?P<end>\w+)\s*;\s*(?:\+\+\s*(?P<before>\w+)|(?P<after>\w+)\s*\+\+)\s*\)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,23 +76,19 @@ class Footprints:
 
     def of_call(self, call: Node, place: int, depth: int = DEPTH) -> AccessedElements | None:
         """What a call accesses behind the argument at a place; None if that is not known."""
-        name = re.match(r"[\w:]*", self.tree.text(call.children[0]))
-        if name and (name[0], place) in KNOWN:
-            return KNOWN[name[0], place]
-        given = call.child_by_field_name("arguments")
-        count = 0 if given is None else len(given.named_children)
-        fitting = [
-            one for one in self._functions[name[0] if name else ""] if len(parameters_of(one)) == count
-        ]
+        name, count = _named(self.tree.text(call.children[0])), len(arguments_of(call))
+        if (name, place) in KNOWN:
+            return KNOWN[name, place]
+        fitting = [one for one in self._functions[name] if len(parameters_of(one)) == count]
         if len(fitting) != 1 or depth == 0:
             return None
-        function, body = fitting[0], fitting[0].child_by_field_name("body")
-        name_of = _name_in(parameters_of(function)[place])
-        if body is None or name_of is None or changes(self.tree.text(name_of), self.tree.text(body)):
+        function, body = fitting[0], body_of(fitting[0])
+        declared = self.tree.text(parameters_of(function)[place])
+        pointer = re.search(r"(\w+)\s*(?:\[[^][]*\]\s*)?$", declared)
+        if body is None or pointer is None or changes(pointer[1], self.tree.text(body)):
             return None
         inside = self._with(self._template_values(call, function))
-        is_bytes = bool(_BYTES.search(self.tree.text(parameters_of(function)[place])))
-        parts = list(inside._parts(body, self.tree.text(name_of), is_bytes, depth))
+        parts = list(inside._parts(body, pointer[1], bool(_BYTES.search(declared)), depth))
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
             return None
@@ -130,16 +122,16 @@ class Footprints:
         """
         found: set[str] = set()
         for one in walk(node):
-            name = None
+            name = ""
             if one.type == "for_statement":
                 one = one.child_by_field_name("condition") or one
             elif one.type == "call_expression":
                 one = one.children[0]
-                name = re.match(r"[\w:]*", self.tree.text(one))
+                name = _named(self.tree.text(one))
             elif one.type != "subscript_expression":
                 continue
             found |= set(re.findall(r"\w+", self.tree.text(one))) & set(self.known)
-            for function in self._functions.get(name[0], ()) if name and depth else ():
+            for function in self._functions.get(name, ()) if depth else ():
                 found |= self.constants_of(function, depth - 1)
         return found
 
@@ -171,10 +163,10 @@ class Footprints:
 
     def _copied(self, call: Node, place: int) -> AccessedElements | None:
         """The bytes that a `memcpy` of a number of them copies."""
-        given = call.child_by_field_name("arguments")
-        if self.tree.text(call.children[0]) != "memcpy" or given is None or len(given.named_children) != 3:
+        given = arguments_of(call)
+        if self.tree.text(call.children[0]) != "memcpy" or len(given) != 3:
             return None
-        count = value_of(self.tree.text(given.named_children[2]), self.known)
+        count = value_of(self.tree.text(given[2]), self.known)
         if count is None or not 0 < count <= MOST or place > 1:
             return None
         every = frozenset(range(count))
@@ -191,7 +183,8 @@ class Footprints:
         text = self.tree.text(node)
         index = text[text.index("[") + 1 : text.rindex("]")]
         used = re.findall(r"\w+", index)
-        ranges = {name: values for name, values in self._loops(node, body) if name in used}
+        counted = (self.counted(one) for one in outside(node, body))
+        ranges = {one[0]: one[1] for one in counted if one is not None and one[0] in used}
         found = set()
         for values in product(*ranges.values()):
             number = value_of(index, {**self.known, **dict(zip(ranges, values))})
@@ -200,25 +193,11 @@ class Footprints:
             found.add(number)
         return AccessedElements(frozenset(found), frozenset(found), loads, stores)
 
-    def _loops(self, node: Node, body: Node) -> Iterator[tuple[str, range]]:
-        """The variables of the loops around a node, with the values that they take."""
-        outer = node.parent
-        while outer is not None and outer != body:
-            counted = self.counted(outer)
-            if counted is not None:
-                yield counted
-            outer = outer.parent
-
-    def counted(self, loop: Node) -> tuple[str, range] | None:
-        """The variable of a loop that counts by one, and its values; None without numbers."""
-        match = _COUNTED.match(self.tree.text(loop)) if loop.type == "for_statement" else None
-        if match is None or not match["name"] == match["tested"] == (match["before"] or match["after"]):
-            return None
-        start, end = (value_of(match[part], self.known) for part in ("start", "end"))
-        inside = loop.child_by_field_name("body")
-        if start is None or end is None or inside is None or changes(match["name"], self.tree.text(inside)):
-            return None
-        return (match["name"], range(start, end)) if 0 < end - start <= MOST else None
+    def counted(self, node: Node) -> tuple[str, range] | None:
+        """The variable of a loop, and its values; None without numbers."""
+        loop = loop_of(self.tree, node)
+        values = None if loop is None else loop.values(self.known, MOST)
+        return None if loop is None or values is None else (loop.variable, values)
 
     def _is_always(self, node: Node, body: Node) -> bool:
         """Whether each call of a function comes to a node of its body."""
@@ -226,22 +205,33 @@ class Footprints:
         *_, statement = re.split(r"[;{}]", before)
         if re.search(r"\breturn\b", before[: len(before) - len(statement)]):
             return False
-        inner, outer = node, node.parent
-        while outer is not None and inner != body:
-            loop = self.counted(outer)
-            whole = loop is not None and not _LEAVES.search(self.tree.text(outer))
+        inner = node
+        for outer in (*outside(node, body), body):
+            whole = self.counted(outer) is not None and not LEAVES.search(self.tree.text(outer))
             if may_be_left_out(outer, inner) and not whole:
                 return False
-            inner, outer = outer, outer.parent
+            inner = outer
         return True
+
+
+def outside(node: Node, end: Node | None = None) -> Iterator[Node]:
+    """What a node is in, from the inside, before `end`."""
+    while node.parent is not None and node.parent != end:
+        node = node.parent
+        yield node
+
+
+def _named(function: str) -> str:
+    """`f` of `f<4>`."""
+    found = re.match(r"[\w:]*", function)
+    return found[0] if found else ""
 
 
 def function_name(tree: Tree, function: Node) -> str:
     """What a definition is called, with its template or without."""
     function = function.children[-1] if function.type == "template_declaration" else function
     declared = function.child_by_field_name("declarator")
-    name = None if declared is None else re.match(r"[\w:]*", tree.text(declared).lstrip("*& "))
-    return name[0] if name else ""
+    return "" if declared is None else _named(tree.text(declared).lstrip("*& "))
 
 
 def may_be_left_out(node: Node, part: Node) -> bool:
@@ -259,11 +249,3 @@ def parameters_of(function: Node) -> list[Node]:
         if node.type == "parameter_list":
             return [one for one in node.named_children if one.type != "comment"]
     return []
-
-
-def _name_in(declaration: Node) -> Node | None:
-    """What a parameter's declaration declares."""
-    declared = declaration.child_by_field_name("declarator")
-    if declared is None:
-        return None
-    return next((node for node in walk(declared) if node.type == "identifier"), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,8 @@ from memsim.job import Job
 from memsim.source.kernels import parameters
 from memsim.source.syntax import parse
 from memsim.source.text import bracket_end, without_comments
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.prove import source_of
 
 if TYPE_CHECKING:
@@ -44,26 +46,22 @@ class KernelTree:
     def definition(self) -> Node | None:
         """The kernel's definition, with its template."""
         for node in walk(self.tree.root):
-            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
-            if declared is None or not re.search(rf"\b{self.title}\s*[<(]", self.tree.text(declared)):
-                continue
-            if "__global__" in self.tree.text(node)[: declared.end_byte - node.start_byte]:
-                of_template = node.parent is not None and node.parent.type == "template_declaration"
-                return node.parent if of_template else node
+            head = self._head(node)
+            if "__global__" in head and re.search(rf"\b{self.title}\s*[<(]", head):
+                return _with_template(node)
         return None
 
     def called(self, lines: Collection[int]) -> Iterator[Node]:
         """The functions of a device with some of these lines."""
         for node in walk(self.tree.root):
-            declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
-            if (
-                declared is None
-                or "__device__" not in self.tree.text(node)[: declared.end_byte - node.start_byte]
-            ):
-                continue
-            if any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines):
-                whole = node.parent is not None and node.parent.type == "template_declaration"
-                yield node.parent if whole and node.parent is not None else node
+            inside = any(node.start_point[0] < line <= node.end_point[0] + 1 for line in lines)
+            if inside and "__device__" in self._head(node):
+                yield _with_template(node)
+
+    def _head(self, node: Node) -> str:
+        """What a function's definition has before its body, "" of anything else."""
+        declared = node.child_by_field_name("declarator") if node.type == "function_definition" else None
+        return "" if declared is None else self.tree.text(node)[: declared.end_byte - node.start_byte]
 
     @cached_property
     def types(self) -> dict[str, str]:
@@ -88,11 +86,29 @@ class KernelTree:
         found = re.match(r"[ \t]*", self.text[self.text.rfind("\n", 0, place) + 1 : place])
         return found[0] if found else ""
 
+    @property
+    def own_code(self) -> str:
+        """The kernel's definition without comments, "" if it was not found."""
+        return "" if self.definition is None else self.code[slice(*self.definition.byte_range)]
+
     def opening(self, definition: Node) -> int:
         """The place behind the brace that opens a definition's body."""
-        whole = definition.type == "template_declaration"
-        body = (definition.children[-1] if whole else definition).child_by_field_name("body")
+        body = body_of(definition)
         return definition.start_byte if body is None else body.start_byte + 1
+
+    def edit(
+        self, replacements: Iterable[Replacement], names: Iterable[str], *, among_blocks: bool = False
+    ) -> Edit:
+        """An edit of the source, in which conditions are stated where the kernel begins."""
+        place = 0 if self.definition is None else self.opening(self.definition)
+        in_order = tuple(sorted(replacements, key=lambda each: (each.start, each.end)))
+        used = tuple(dict.fromkeys(names))
+        return Edit(self.file, self.text, in_order, names=used, declared=place, among_blocks=among_blocks)
+
+    def wasted(self) -> set[tuple[int, str]]:
+        """The lines of the file that waste sectors, each with what it does: `load`, `store`."""
+        bad = (site for site in self.before.sites if is_badly_coalesced(site))
+        return {(site.line, site.op) for site in bad if site.file == self.file}
 
     def not_of_global_memory(self, definition: Node) -> Iterator[str]:
         """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
@@ -110,6 +126,23 @@ class KernelTree:
             place = around.start_byte if around.type == "linkage_specification" else place
             around = around.parent
         return self.text.rfind("\n", 0, place) + 1
+
+
+def body_of(definition: Node) -> Node | None:
+    """The body of a function's definition, with its template or without."""
+    whole = definition.type == "template_declaration"
+    return (definition.children[-1] if whole else definition).child_by_field_name("body")
+
+
+def arguments_of(call: Node) -> list[Node]:
+    """What a call gives; [] of anything else."""
+    given = call.child_by_field_name("arguments") if call.type == "call_expression" else None
+    return [] if given is None else [one for one in given.named_children if one.type != "comment"]
+
+
+def _with_template(function: Node) -> Node:
+    of_template = function.parent is not None and function.parent.type == "template_declaration"
+    return function.parent if of_template and function.parent is not None else function
 
 
 def _text_of(job: Job) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
 from memsim.analysis import BADLY_COALESCED, Analysis
@@ -21,33 +22,27 @@ from memsim.source.launches import LaunchSource, launches
 from memsim.source.text import without_comments
 from memsim.source.values import definition
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import differing_results, edit_job, integer_arguments, replay_job, source_of
+from memsim.suggest.prove import differing_results, integer_arguments
 from memsim.suggest.ranking import Verdict, verdict
-from memsim.suggest.threads import Remapped, total
+from memsim.suggest.threads import Remapped, replayed, total
 
 MOST = 1024  # threads of a block
 
 
 def other_blocks(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The launch by blocks of another shape, with the same results; those that waste less and do not cost."""
-    source, text = source_of(job), before.trace.sources.get(job.kernel.file, "")
+    text = before.trace.sources.get(job.kernel.file, "")
     whole = before.trace.blocks_replayed == job.launch.blocks
-    if source is None or "<<<" not in text or not whole or job.launch.block[2] > 1:
+    if "<<<" not in text or not whole or job.launch.block[2] > 1:
         return ()
-    found = []
+    found: list[Remapped] = []
     for block in _shapes(before, *job.launch.block[:2]):
         edit, launch = _edited(job, text, block)
-        if edit is None or launch is None:
+        done = replayed(f"blocks of {block[0]} x {block[1]} threads", job, before, edit, launch)
+        if done is None or not _wastes_less(done) or verdict(before, done.analysis) is Verdict.SLOWER:
             continue
-        changed = edit_job(job, edit, launch)
-        name = f"blocks of {block[0]} x {block[1]} threads"
-        try:
-            done = Remapped(name, before, edit, changed, replay_job(changed))
-            helps = _wastes_less(done) and verdict(before, done.analysis) is not Verdict.SLOWER
-            if helps and not differing_results(job, changed):
-                found.append(done)
-        except MemsimError:
-            continue  # a change that does not compile or run is not proposed
+        with suppress(MemsimError):  # a change that does not run is not proposed
+            found += [] if differing_results(job, done.job) else [done]
     return tuple(found)
 
 

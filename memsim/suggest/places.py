@@ -8,7 +8,7 @@ with indices and conditions made of thread indices, parameters and constants.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,14 +17,18 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.text import bracket_end
 from memsim.source.values import changes, initializers
-from memsim.suggest.c_text import names_in
-from memsim.suggest.kernel_tree import KernelTree, walk
+from memsim.suggest.c_text import EFFECT, names_in
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.index_math import NAME, substituted
+from memsim.suggest.kernel_tree import KernelTree, body_of, walk
+from memsim.suggest.loops import LEAVES, LoopHead, loop_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+#: The names of a tile, and of what is accessed in it.
+TILE, COLUMN, ROW = "staged", "staged_column", "staged_row"
 LOADED = re.compile(r"(\w+)\s*\[")
-NAME = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b")
 _BUILT_IN = frozenset(
     ("threadIdx", "blockIdx", "blockDim", "gridDim", "int", "unsigned", "size_t", "float", "double")
 )
@@ -53,8 +57,7 @@ class AssigningPart:
     """Statements that each thread makes if `conditions` hold, at [start, end).
 
     variables: of the loops around that all threads go through alike. returns: spans of those before, to be
-    left out. strides: of loops of a thread that are part of the place, what each variable begins with, where
-    it ends, and its step.
+    left out. strides: loops of a thread that are part of the place, by their variables.
     """
 
     start: int
@@ -63,7 +66,7 @@ class AssigningPart:
     conditions: tuple[str, ...]
     variables: tuple[str, ...]
     returns: tuple[tuple[int, int], ...]
-    strides: Mapping[str, tuple[str, str, str]] = field(default_factory=dict)
+    strides: Mapping[str, LoopHead] = field(default_factory=dict)
 
 
 class Places(KernelTree):
@@ -78,8 +81,7 @@ class Places(KernelTree):
     @cached_property
     def initialized(self) -> dict[str, str]:
         """What the kernel's variables that never change are initialized with, or assigned once."""
-        assert self.definition is not None
-        code = self.code[self.definition.start_byte : self.definition.end_byte]
+        code = self.own_code
         found = dict(initializers(code))
         for name in [name for name, value in found.items() if not value]:
             assigned = re.search(rf"(?<![\w.*]){name}\s*=\s*([^;,=][^;,]*);", code)
@@ -88,12 +90,7 @@ class Places(KernelTree):
 
     def inlined(self, text: str, variables: Sequence[str]) -> str | None:
         """An expression of nothing but parameters, constants, thread indices and such variables."""
-        for _ in range(8):
-            if not any(name in self.initialized for name in NAME.findall(text)):
-                break
-            text = NAME.sub(
-                lambda one: f"({self.initialized[one[0]]})" if one[0] in self.initialized else one[0], text
-            )
+        text = substituted(text, self.initialized)
         known = {*_BUILT_IN, *self.types, *variables}
         if any(name not in known and not name.isupper() for name in NAME.findall(text)):
             return None
@@ -113,9 +110,8 @@ class Places(KernelTree):
         """Whether elements that a thread accesses for another one are stored, or the stored ones read, by
         anything but the statements.
         """
-        assert self.definition is not None
         inside = self.code[place.start : place.end]
-        body = self.code[self.opening(self.definition) : self.definition.end_byte]
+        body = self.own_code.partition("{")[2]
         arrays = {one.array for one in place.statements}
         texts = (*place.conditions, *(text for one in place.statements for text in (one.index, one.value)))
         read = {name for text in texts for name in LOADED.findall(text)}
@@ -129,11 +125,54 @@ class Places(KernelTree):
         held = " && ".join(f"!({self.text[one : bracket_end(self.text, one) - 1]})" for one in openings)
         return f"if ({held}) {text}" if held else text
 
+    def written(
+        self, place: AssigningPart, lines: Iterable[str], used: Iterable[str], *, among_blocks: bool = False
+    ) -> Edit:
+        """An edit with other lines in place of statements, and of the returns before them."""
+        replaced = [Replacement(start, end, "") for start, end in place.returns]
+        new = "\n".join(lines).replace("\n", f"\n{self.indent(place.start)}")
+        replaced.append(Replacement(place.start, place.end, new))
+        parts = (part for one in place.statements for part in (one.index, one.value))
+        names = (name for name in names_in(*place.conditions, *parts, *used) if name in self.types)
+        sizes = [name for name in used if name.startswith("blockDim.")]
+        return self.edit(replaced, (*sizes, *names), among_blocks=among_blocks)
+
+    def steps(
+        self,
+        one: Statement,
+        op: str,
+        elements: tuple[str, str],
+        readers: tuple[Callable[[str], str | None], Callable[[str], str | None]],
+    ) -> tuple[str, str] | None:
+        """What is done before and behind a barrier; None if it cannot be written.
+
+        elements: of the tile, of the thread that has the statement, and of the one that does its badly
+        coalesced part; readers: make expressions those of these threads.
+        """
+        own, other = elements
+        of_own, of_other = readers
+        if EFFECT.search(one.index + one.value):
+            return None
+        if op == "store":
+            value, index = of_own(one.value), of_other(one.index)
+            return (
+                None if None in (value, index) else (f"{own} = {value};", f"{one.array}[{index}] = {other};")
+            )
+        load = LOADED.search(one.value)
+        end = bracket_end(one.value, load.end(), "[") if load else 0
+        if load is None or not end:
+            return None
+        value = of_own(f"{one.value[: load.start()]}STAGED{one.value[end:]}")
+        index, moved = of_own(one.index), of_other(one.value[load.end() : end - 1])
+        if value is None or None in (index, moved):
+            return None
+        kept = f"{one.array}[{index}] = {value.replace('STAGED', own)};"
+        return f"{other} = {load[1]}[{moved}];", kept
+
     def places(self) -> Iterator[AssigningPart]:
         """Where assignments to elements are all that a part of the kernel does."""
-        assert self.definition is not None
         seen = set()
-        for node in walk(self.definition):
+        for node in walk(self.definition) if self.definition is not None else ():
             if node.type != "expression_statement" or node.parent is None:
                 continue
             block = node.parent
@@ -152,13 +191,13 @@ class Places(KernelTree):
         statements = self._statements([part] if part.type == "expression_statement" else part.named_children)
         conditions: list[str] = []
         variables: list[str] = []
-        strides: dict[str, tuple[str, str, str]] = {}
+        strides: dict[str, LoopHead] = {}
         inner, outer = part, part.parent
         while outer is not None:
             stride = self._strides(outer)
             if stride is not None and not strides:
-                strides |= stride
-                conditions += [f"{name} < {end}" for name, (_, end, _) in stride.items()]
+                strides[stride.variable] = stride
+                conditions.append(f"{stride.variable} < {stride.end}")
             elif outer.type == "if_statement":
                 condition = outer.child_by_field_name("condition")
                 if condition is None or outer.child_by_field_name("alternative") is not None:
@@ -186,6 +225,8 @@ class Places(KernelTree):
         if self._leaves(outer, whole, returns, bool(variables)):
             return None
         conditions += [f"!({condition})" for condition, _ in returns]
+        if EFFECT.search(" ".join(conditions)):
+            return None
         return AssigningPart(
             whole.start_byte,
             whole.end_byte,
@@ -212,17 +253,15 @@ class Places(KernelTree):
                 return None
             for left, value in pairs:
                 name = self.tree.text(left)
-                text = NAME.sub(lambda one: local.get(one[0], one[0]), self.tree.text(value))
+                text = substituted(self.tree.text(value), local, 1)
                 if left.type == "subscript_expression" and node.type == "expression_statement":
-                    index = NAME.sub(
-                        lambda one: local.get(one[0], one[0]), name[name.index("[") + 1 : name.rindex("]")]
-                    )
+                    index = substituted(name[name.index("[") + 1 : name.rindex("]")], local, 1)
                     ops = sorted({op for line, op in self.bad if line in lines})
                     array = name[: name.index("[")].strip()
                     found.append(Statement(array, " ".join(index.split()), text, tuple(ops)))
                     lines = set()
-                elif left.type == "identifier" and self._is_set_once(name):
-                    local[name] = text if re.fullmatch(r"[\w.]+", text) else f"({text})"
+                elif left.type == "identifier" and changes(name, self.own_code) == 1:
+                    local[name] = text
                 else:
                     return None
         return found
@@ -238,51 +277,29 @@ class Places(KernelTree):
             if assigned.type == "assignment_expression" and assigned.children[1].type == "=":
                 yield assigned.children[0], assigned.children[2]
 
-    def _is_set_once(self, name: str) -> bool:
-        assert self.definition is not None
-        code = self.code[self.definition.start_byte : self.definition.end_byte]
-        return changes(name, code) == 1
+    def _whole(self, node: Node | None) -> LoopHead | None:
+        """A loop that declares its variable, and that is not left before its end."""
+        loop = loop_of(self.tree, node)
+        whole = loop is not None and loop.type and loop.is_steady and not LEAVES.search(loop.body)
+        return loop if whole else None
 
-    def _strides(self, loop: Node | None) -> dict[str, tuple[str, str, str]] | None:
-        """The variable of a loop in which threads have steps of their own: its beginning, end and step."""
-        if not self.strided or loop is None or loop.type != "for_statement":
+    def _strides(self, node: Node | None) -> LoopHead | None:
+        """A loop in which threads have steps of their own."""
+        loop = self._whole(node) if self.strided else None
+        if loop is None or loop.test != "<" or "threadIdx" not in (self.inlined(loop.start, ()) or ""):
             return None
-        head = self.tree.text(loop)[: loop.children[-1].start_byte - loop.start_byte]
-        found = re.fullmatch(
-            r"for\s*\(\s*(?:const\s+)?(?:unsigned\s+int|unsigned|int|size_t)\s+(\w+)\s*=\s*([^;,]+);\s*"
-            r"\1\s*<\s*([^;,<>]+);\s*\1\s*\+=\s*([^;,]+)\)\s*",
-            head,
-        )
-        if found is None or re.search(r"\b(?:break|continue|return)\b", self.tree.text(loop)):
-            return None
-        return (
-            {found[1]: (found[2], found[3], found[4])}
-            if "threadIdx" in (self.inlined(found[2], ()) or "")
-            else None
-        )
+        return loop
 
-    def uniform(self, loop: Node) -> str | None:
+    def uniform(self, node: Node) -> str | None:
         """The variable of a loop that all threads go through alike; None if they may not."""
-        parts = [loop.child_by_field_name(name) for name in ("initializer", "condition", "update", "body")]
-        if None in parts:
-            return None
-        start, condition, update, body = (self.tree.text(part) for part in parts if part is not None)
-        declared = re.fullmatch(
-            r"(?:const\s+)?(?:unsigned\s+int|unsigned|int|size_t)\s+(\w+)\s*=\s*([^,;]+);?", start
-        )
-        if (
-            declared is None
-            or changes(declared[1], body)
-            or re.search(r"\b(?:break|continue|return)\b", body)
-        ):
-            return None
-        others = [name for name in names_in(declared[2], condition, update) if name != declared[1]]
+        loop = self._whole(node)
+        others = names_in(loop.start, loop.end, loop.step) if loop is not None else []
         known = all(name in self.sizes or name.isupper() or name.startswith("blockDim") for name in others)
-        return declared[1] if known else None
+        return loop.variable if known and loop is not None else None
 
     def _returns(self, function: Node, end: int) -> Iterator[tuple[str, tuple[int, int]]]:
         """The conditions on which threads have returned before a place, each with the statement's span."""
-        body = function.child_by_field_name("body")
+        body = body_of(function)
         for node in [] if body is None else body.named_children:
             if node.type != "if_statement" or node.start_byte >= end:
                 continue

@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
 from memsim.arch.units import WARP
-from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.values import constants
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.kernel_tree import KernelTree, walk
+from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
 from memsim.suggest.proposals import shared_end
-from memsim.suggest.prove import edit_job, replay_job, source_of
-from memsim.suggest.threads import Remapped
+from memsim.suggest.threads import Remapped, replayed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -59,19 +57,10 @@ def privatised(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     sites = [each for each in before.sites if _is_atomic(each) and "|" not in each.array]
     found = []
     for array, space in {(each.array, each.space): None for each in sites}:
-        edit = _Privatised(before, job).edit(array, space) if source_of(job) is not None else None
-        if edit is None:
-            continue
-        changed = edit_job(job, edit, job.launch)
         whose = "each block" if space == "global" else "each lane"
-        try:
-            done = Remapped(
-                f"{array} added up in a copy of {whose}", before, edit, changed, replay_job(changed)
-            )
-        except MemsimError:
-            continue  # a change that does not compile or run is not proposed
-        known = not any(site.unresolved for site in done.analysis.sites)
-        if known and _pays(before, done.analysis, space):
+        edit = _Privatised(before, job).privatised(array, space)
+        done = replayed(f"{array} added up in a copy of {whose}", job, before, edit)
+        if done is not None and done.is_known and _pays(before, done.analysis, space):
             found.append(done)
     return tuple(found)
 
@@ -95,9 +84,9 @@ def _pays(before: Analysis, after: Analysis, space: str) -> bool:
 class _Privatised(KernelTree):
     """A kernel's source, in which additions to an array are looked for."""
 
-    def edit(self, array: str, space: str) -> Edit | None:
+    def privatised(self, array: str, space: str) -> Edit | None:
         """The kernel with copies of an array; None if they cannot be written."""
-        body = None if self.definition is None else self._body(self.definition)
+        body = None if self.definition is None else body_of(self.definition)
         if self.definition is None or body is None or re.search(rf"\b{array}_(?:copy|at)\b", self.code):
             return None
         additions = [one for one in self._additions(body) if one.array == array]
@@ -145,13 +134,7 @@ class _Privatised(KernelTree):
             new = self._lines([f"{{ const auto {bin_} = {one.index}; {own} }}"], start)
             replacements.append(Replacement(one.node.start_byte, one.node.end_byte, new))
         names = [name for name in names_in(bins, *(one.index for one in additions)) if name in self.types]
-        in_order = sorted(replacements, key=lambda each: (each.start, each.end))
-        used = ("blockDim.x", bins, *names)
-        return Edit(self.file, self.text, tuple(in_order), names=used, declared=start)
-
-    def _body(self, definition: Node) -> Node | None:
-        whole = definition.type == "template_declaration"
-        return (definition.children[-1] if whole else definition).child_by_field_name("body")
+        return self.edit(replacements, ("blockDim.x", bins, *names))
 
     def _lines(self, lines: list[str], place: int) -> str:
         """Lines of the kernel's body."""
@@ -171,8 +154,7 @@ class _Privatised(KernelTree):
             call = node.named_children[0]
             if call.type != "call_expression" or self.tree.text(call.children[0]) != "atomicAdd":
                 continue
-            given = call.child_by_field_name("arguments")
-            parts = [] if given is None else [self.tree.text(one) for one in given.named_children]
+            parts = [self.tree.text(one) for one in arguments_of(call)]
             target = _TARGET.fullmatch(parts[0]) if len(parts) == 2 else None
             of_body: Node | None = node
             while of_body is not None and of_body.parent != body:

@@ -13,50 +13,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from memsim.analysis import BADLY_COALESCED, Analysis
+from memsim.analysis import Analysis
 from memsim.arch.units import WARP
-from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.element_uses import MOST, ElementUse, ElementUses, distance, is_bound, moves
-from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.element_uses import MOST, SHARED_BY_OTHERS, ElementUse, MovedRecord, is_bound, moves
+from memsim.suggest.index_math import distance
 from memsim.suggest.kernel_tree import with_pragmas
-from memsim.suggest.passed_records import passed_records
-from memsim.suggest.prove import edit_job, replay_job, source_of
+from memsim.suggest.loops import LEAVES
+from memsim.suggest.passed_records import PassedRecords
 from memsim.suggest.record_text import TEXT
-from memsim.suggest.threads import Remapped, total
+from memsim.suggest.threads import Remapped, replayed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 NAME = "records of threads moved by their warp side by side"
 PREFIX = "record_of_thread"
-#: What lets others see, or change, elements while a thread holds them; or leaves the statements around.
-_INTERRUPTS = re.compile(
-    r"\b(?:return|break|continue|goto|asm|volatile|atomic\w+|__sync\w+|__threadfence\w*)\b"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class _MovedRecord:
-    """Elements of a thread. uses: in order, each with the number of its element. loaded, stored: how."""
-
-    uses: tuple[tuple[int, ElementUse], ...]
-    length: int
-    loaded: bool
-    stored: bool
-
-    @property
-    def first(self) -> ElementUse:
-        """A use of its first element."""
-        return next(use for place, use in self.uses if place == 0)
 
 
 def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
@@ -64,49 +44,38 @@ def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     If that saves a quarter of the needless sectors or more.
     """
-    edit = _Records(job, before).edit() if source_of(job) is not None else None
-    if edit is None:
-        return ()
-    changed = edit_job(job, edit, job.launch)
-    try:
-        done = Remapped(NAME, before, edit, changed, replay_job(changed))
-    except MemsimError:
-        return ()  # a change that does not compile or run is not proposed
-    saved = total(before, "sectors") - total(done.analysis, "sectors")
-    enough = saved >= BADLY_COALESCED * sum(site.needless_sectors for site in before.sites)
-    known = not any(site.unresolved for site in done.analysis.sites)
-    return (done,) if enough and known else ()
+    done = replayed(NAME, job, before, _Records(job, before).moved())
+    return (done,) if done is not None and done.saves else ()
 
 
-class _Records(ElementUses):
+class _Records(PassedRecords):
     """A kernel's source, in which records are looked for."""
 
     def __init__(self, job: Job, before: Analysis) -> None:
         super().__init__(job, before)
         self.warps = -(-job.launch.threads // WARP)
 
-    def edit(self) -> Edit | None:
+    def moved(self) -> Edit | None:
         """The kernel with all its records moved by warps; None if there is none."""
         if self.definition is None or PREFIX in self.text:
             return None
         found: list[Replacement] = []
         names = ["blockDim.x"]
-        passed = list(passed_records(self, self.definition, self.pointers(self.definition), self.footprints))
-        for number, each in enumerate(passed):
-            found += each.moved(self, f"{each.base}_passed{number}", self.warps)
-            call = each.node.parent.parent if each.node.parent is not None else None
-            used = set() if call is None else self.footprints.constants_of(call)
-            used |= set(names_in(self.tree.text(each.node)))
-            names += [one for one in sorted(used) if one not in names]
-        bad = {site.line for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file}
-        functions = [self.definition, *(() if passed else self.called(bad))]
+        passed = list(self.passed(self.definition))
+        for number, one in enumerate(passed):
+            ((_, use),) = one.uses
+            found += self._moved(one, f"{use.array}_passed{number}")
+            used = set() if one.call is None else self.footprints.constants_of(one.call)
+            names += sorted(used | set(names_in(one.address)))
+        functions = [self.definition, *(() if passed else self.called({line for line, _ in self.wasted()}))]
         changed = [self.definition]
         for number, one in enumerate(one for each in functions for one in self._records(each)):
-            found += self._moved(one, f"{one.first.array}_record{number}")
-            changed.append(one.first.function)
-            more = names_in(one.first.index) if one.first.function == self.definition else self.sizes
+            use = one.uses[0][1]
+            found += self._moved(one, f"{use.array}_record{number}")
+            changed.append(use.function)
             used = {each for _, use in one.uses for each in self.footprints.constants_of(use.statement, 0)}
-            names += [each for each in (*more, *sorted(used)) if each not in names]
+            more = names_in(one.address) if use.function == self.definition else self.sizes
+            names += [*more, *sorted(used)]
         if not found:
             return None
         for function in {one.start_byte: one for one in changed[1:]}.values():
@@ -116,23 +85,23 @@ class _Records(ElementUses):
                 found.append(Replacement(at, at, f'\n    static_assert({equal}, "of these records");'))
         head = min(map(self.head, changed))
         found.append(Replacement(head, head, TEXT))
-        in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
-        inside = self.opening(self.definition)
-        return Edit(self.file, self.text, in_order, names=tuple(names), declared=inside)
+        return self.edit(found, names)
 
-    def _moved(self, record: _MovedRecord, name: str) -> list[Replacement]:
+    def _moved(self, record: MovedRecord, name: str) -> list[Replacement]:
         """A record that is loaded before its first use, or stored after its last one."""
-        uses = record.uses
-        of = record.first
-        address = f"&{of.array}[{of.index}]" if of.index else f"&{of.array}"
+        uses, address = record.uses, record.address
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
         lines = f"\n{self.indent(start)}"
-        of_any = "" if of.function == self.definition else ", true"
+        of_any = "" if uses[0][1].function == self.definition else ", true"
         shape = f"<{record.length}, {self.warps}{of_any}>"
-        places = [self._replaced(use, f"{name}[{use.place(number)}]") for number, use in uses]
-        array = of.array if of.index else address
-        how = f"record_at{shape}({address})" if record.loaded else f"record_for{shape}({array})"
-        opening = f"{'' if record.stored else 'const '}auto {name} = {how};{lines}"
+        element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
+        places = [self._replaced(use, element.format(use.place(number))) for number, use in uses]
+        whole = record.loaded and not record.condition
+        changes_it = record.stored or record.condition or record.call is not None
+        how = f"record_{'at' if whole else 'for'}{shape}({address})"
+        opening = f"{'' if changes_it else 'const '}auto {name} = {how};{lines}"
+        if record.condition:
+            opening += f"if ({record.condition}) {name}.load({address});{lines}"
         closing = f"{lines}{name}.store({address});" if record.stored else ""
         block, end = uses[0][1].statement.parent, uses[-1][1].statement.end_byte
         if block is not None and block.type != "compound_statement":  # a statement that is alone in an `if`
@@ -149,7 +118,7 @@ class _Records(ElementUses):
             return Replacement(use.node.start_byte, use.node.children[1].end_byte, f"{new}.")
         return Replacement(*self.span(use.node), new)
 
-    def _records(self, definition: Node) -> Iterator[_MovedRecord]:
+    def _records(self, definition: Node) -> Iterator[MovedRecord]:
         """The records in lines that waste sectors: of blocks, then of statements alone in an `if`."""
         moved: set[int] = set()
         for alone in (False, True):
@@ -185,7 +154,7 @@ class _Records(ElementUses):
                 alike.append((step, use))
         return alike, others
 
-    def _record(self, alike: list[tuple[int, ElementUse]]) -> _MovedRecord | None:
+    def _record(self, alike: list[tuple[int, ElementUse]]) -> MovedRecord | None:
         """The record of uses, in its elements that are accessed always; None if it has one scalar only."""
         if any(use.updates for _, use in alike):
             return self._updated(alike)
@@ -201,11 +170,11 @@ class _Records(ElementUses):
             return None
         between = self.code[first.statement.start_byte : last.statement.end_byte]
         between = between.removeprefix("return ")  # of one statement, with all uses
-        if _INTERRUPTS.search(between) or not any(place == 0 for place, _ in uses):
+        if _interrupts(between) or not any(place == 0 for place, _ in uses):
             return None
         if any(is_bound(use.node) for _, use in uses):  # and read whoever knows when
             between = self.code[first.function.start_byte : first.function.end_byte]
-            if _INTERRUPTS.search(between.replace("return", "")):
+            if _interrupts(between.replace("return", "")):
                 return None
         if first.stores:  # all of it, each once, and nothing else of the array meanwhile
             named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
@@ -213,11 +182,10 @@ class _Records(ElementUses):
             whole = (
                 len(always) == length == each and named == len(uses) and all(use.always for _, use in uses)
             )
-            return _MovedRecord(tuple(uses), length, loaded=False, stored=True) if whole else None
-        stored = self.is_stored(first, between)
-        return None if stored else _MovedRecord(tuple(uses), length, loaded=True, stored=False)
+            return _made(uses, length, loaded=False, stored=True) if whole else None
+        return None if self.is_stored(first, between) else _made(uses, length, loaded=True, stored=False)
 
-    def _updated(self, alike: list[tuple[int, ElementUse]]) -> _MovedRecord | None:
+    def _updated(self, alike: list[tuple[int, ElementUse]]) -> MovedRecord | None:
         """The record of a structure of which fields change: a thread's own, and nobody else's meanwhile."""
         first, last = alike[0][1], alike[-1][1]
         between = self.code[first.statement.start_byte : last.statement.end_byte]
@@ -225,9 +193,9 @@ class _Records(ElementUses):
         one = {place for place, _ in alike} == {0} and all(use.span == 1 for _, use in alike)
         if not one or not first.always or named != len(alike) or self.is_scalar(first):
             return None
-        if _INTERRUPTS.search(between) or not self._is_own(first):
+        if _interrupts(between) or not self._is_own(first):
             return None
-        return _MovedRecord(tuple(alike), 1, loaded=True, stored=True)
+        return _made(alike, 1, loaded=True, stored=True)
 
     def _is_own(self, use: ElementUse) -> bool:
         """Whether each lane stores to an array of the kernel at an address of its own."""
@@ -243,3 +211,14 @@ class _Records(ElementUses):
                 if len(np.unique(lanes)) < len(lanes):
                     return False
         return True
+
+
+def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
+    first = next(use for place, use in uses if place == 0)
+    address = f"&{first.array}[{first.index}]" if first.index else f"&{first.array}"
+    return MovedRecord(tuple(uses), address, length, loaded, stored)
+
+
+def _interrupts(code: str) -> bool:
+    """Whether others may see, or change, elements meanwhile, or threads leave the statements around."""
+    return bool(SHARED_BY_OTHERS.search(code) or LEAVES.search(code))

@@ -14,20 +14,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from memsim.analysis import BADLY_COALESCED, Analysis, SiteCounts
+from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import WARP
-from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.source.text import bracket_end
-from memsim.suggest.c_text import factor, names_in
-from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.c_text import factor
+from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.places import LOADED, AssigningPart, Places, Statement
-from memsim.suggest.prove import edit_job, replay_job, source_of
-from memsim.suggest.threads import Remapped
+from memsim.suggest.places import COLUMN, ROW, TILE, AssigningPart, Places, Statement
+from memsim.suggest.threads import Remapped, replayed
 from memsim.suggest.transposed import padded
 
-TILE, COLUMN, ROW, ELEMENT = "staged", "staged_column", "staged_row", "staged_element"
+ELEMENT = "staged_element"
 _OF_GRID = re.compile(  # of blocks and threads in a row, as a term of a sum
     r"(?<![\w.*/%-])(?:(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x|"
     r"threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x))(?![\w*/%])"
@@ -57,19 +55,12 @@ def retiled(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """The edit that leaves the fewest sectors, replayed; if it saves a quarter of the needless."""
     bad = [site for site in before.sites if is_badly_coalesced(site)]
     every = before.trace.blocks_replayed == job.launch.blocks
-    if source_of(job) is None or not bad or not every:
+    if not bad or not every:
         return ()
-    source, found = _Retiled(job, before, bad), list[Remapped]()
-    for edit in source.edits():
-        changed = edit_job(job, edit, job.launch)
-        try:
-            found.append(Remapped(source.name, before, edit, changed, replay_job(changed)))
-        except MemsimError:
-            continue  # a change that does not compile or run is not proposed
-    best = min(found, key=lambda each: each.sectors[1], default=None)
-    needless = sum(site.needless_sectors for site in bad)
-    enough = best is not None and best.sectors[0] - best.sectors[1] >= BADLY_COALESCED * needless
-    return (best,) if best is not None and enough else ()
+    source = _Retiled(job, before, bad)
+    tried = (replayed(source.name, job, before, edit) for edit in source.edits())
+    found = [one for one in tried if one is not None and one.saves]
+    return tuple(sorted(found, key=lambda each: each.sectors[1])[:1])
 
 
 class _Retiled(Places):
@@ -85,7 +76,7 @@ class _Retiled(Places):
 
     def edits(self) -> Iterator[Edit]:
         """The kernel with one statement's elements in tiles, for each way to divide them."""
-        if self.definition is None or f"{TILE}[" in self.text:
+        if f"{TILE}[" in self.text:
             return
         for place in self.places():
             if len(place.statements) != 1 or self.is_elsewhere(place):
@@ -94,24 +85,10 @@ class _Retiled(Places):
             for op in one.ops:
                 kind = self.kind(one, op)
                 for division in self._divisions(place, one) if kind else ():
-                    lines = self._written(place, one, op, division, str(kind))
+                    lines = self._lines(place, one, op, division, str(kind))
                     if lines is not None:
-                        yield self._edit(place, lines, division)
-
-    def _edit(self, place: AssigningPart, lines: list[str], division: _Division) -> Edit:
-        assert self.definition is not None
-        new = f"\n{self.indent(place.start)}".join(lines)
-        (one,) = place.statements
-        used = names_in(*place.conditions, one.index, one.value, division.wide, division.high)
-        replacements = [Replacement(start, end, "") for start, end in place.returns]
-        return Edit(
-            self.file,
-            self.text,
-            (*replacements, Replacement(place.start, place.end, new)),
-            names=("blockDim.x", *(name for name in used if name in self.types)),
-            declared=self.opening(self.definition),
-            among_blocks=True,
-        )
+                        used = "blockDim.x", division.wide, division.high
+                        yield self.written(place, lines, used, among_blocks=True)
 
     def _plain(self, text: str, place: AssigningPart) -> str | None:
         """An expression of parameters, indices and strides, without blanks, in which the number of a thread
@@ -121,8 +98,8 @@ class _Retiled(Places):
         if inlined is None:
             return None
         text = _OF_GRID.sub(ELEMENT, _without_blanks(inlined))
-        for name, (start, _, step) in place.strides.items():
-            begins, by = (_without_blanks(self.inlined(each, ()) or "") for each in (start, step))
+        for name, loop in place.strides.items():
+            begins, by = (_without_blanks(self.inlined(each, ()) or "") for each in (loop.start, loop.step))
             if _OF_GRID.fullmatch(begins.strip("()")) and by.strip("()") in _IN_GRID:
                 text = re.sub(rf"\b{name}\b", ELEMENT, text)
         while (less := re.sub(rf"(?<!\w)\(({ELEMENT})\)", r"\1", text)) != text:
@@ -138,7 +115,7 @@ class _Retiled(Places):
         stride = next(iter(place.strides.items()), None)
         if ELEMENT in text:
             whole = stride is not None and not re.search(rf"\b{stride[0]}\b", text)
-            most = self._plain(stride[1][1], place) if whole and stride else "gridDim.x * blockDim.x"
+            most = self._plain(stride[1].end, place) if whole and stride else "gridDim.x * blockDim.x"
             divisors = {text[each.start(1) : _end(text, each)] for each in _DIVISOR.finditer(text)}
             for wide in sorted(divisors):
                 if most and not re.search(r"threadIdx|blockIdx", wide + most):
@@ -156,10 +133,10 @@ class _Retiled(Places):
             return
         column, wide, holds = "threadIdx.x", "blockDim.x", ""
         if stride is not None:
-            column, (start, end, step) = stride
-            wide, by = self._plain(end, place) or "threadIdx", self._plain(step, place) or "threadIdx"
+            column, loop = stride
+            wide, by = (self._plain(each, place) or "threadIdx" for each in (loop.end, loop.step))
             holds = "" if by == "blockDim.x" else f" && blockDim.x == {by}"
-            if (self._plain(start, place) or "").strip("()") != "threadIdx.x" or re.search(
+            if (self._plain(loop.start, place) or "").strip("()") != "threadIdx.x" or re.search(
                 r"threadIdx|blockIdx", wide + by
             ):
                 return
@@ -167,7 +144,7 @@ class _Retiled(Places):
             if f"blockIdx.{axis}" in text:
                 yield _Division(wide, f"gridDim.{axis}", column, f"blockIdx.{axis}", axis, holds=holds)
 
-    def _written(
+    def _lines(
         self, place: AssigningPart, one: Statement, op: str, division: _Division, kind: str
     ) -> list[str] | None:
         """The statement through tiles; None if it cannot be written."""
@@ -188,20 +165,12 @@ class _Retiled(Places):
         rows, columns = self.tile
         by_rows = f"{TILE}[threadIdx.x / {columns}][threadIdx.x % {columns}]"
         by_columns = f"{TILE}[threadIdx.x % {rows}][threadIdx.x / {rows}]"
-        load = LOADED.search(one.value) if op == "load" else None
-        end = bracket_end(one.value, load.end(), "[") if load else 0
-        moved = one.value[load.end() : end - 1] if load else "0"
-        value = f"{one.value[: load.start()]}STAGED{one.value[end:]}" if load else one.value
-        texts = [told(each) for each in (one.index, value, moved, *(f"({one})" for one in place.conditions))]
-        if None in texts or any(re.search(r"\+\+|--", each or "") for each in texts):
+        written = self.steps(one, op, (by_rows, by_columns), (told, told))
+        conditions = [told(f"({each})") for each in place.conditions]
+        if written is None or None in conditions:
             return None
-        index, value, moved, *conditions = (each or "" for each in texts)
-        if load is not None:
-            kept = f"{one.array}[{index}] = {value.replace('STAGED', by_rows)};"
-            steps = [(f"{by_columns} = {load[1]}[{moved}];", False), (kept, True)]
-        else:
-            steps = [(f"{by_rows} = {value};", True), (f"{one.array}[{index}] = {by_columns};", False)]
-        inside = [f"{COLUMN} < {TILE}_wide", f"{ROW} < {TILE}_high", *conditions]
+        steps = zip(written, (op == "store", op != "store"))
+        inside = [f"{COLUMN} < {TILE}_wide", f"{ROW} < {TILE}_high", *(each or "" for each in conditions)]
         if division.most and not place.strides:
             inside.append(f"{ELEMENT} < {division.most}")
         number, padding = self._number(), padded(columns, rows)
@@ -245,9 +214,7 @@ class _Retiled(Places):
 
     def _number(self) -> str:
         """The type in which the kernel counts its threads."""
-        assert self.definition is not None
-        code = self.code[self.definition.start_byte : self.definition.end_byte]
-        kinds = [each[1].split() for each in _DECLARED.finditer(code)]
+        kinds = [each[1].split() for each in _DECLARED.finditer(self.own_code)]
         if any("size_t" in one or "long" in one or "int64_t" in one for one in kinds):
             return "long long"
         return "unsigned" if kinds and all({"unsigned", "uint"} & set(one) for one in kinds) else "int"

@@ -30,6 +30,7 @@ from memsim.job import Job
 from memsim.launch import Launch
 from memsim.model.choice import shared_cost
 from memsim.source.text import without_comments
+from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import edit_job, replay_job, source_of
 from memsim.trace.site_records import distinct_rows
@@ -221,12 +222,35 @@ class Remapped:
         return total(self.before, "wavefronts"), total(self.analysis, "wavefronts")
 
     @property
+    def is_known(self) -> bool:
+        """Whether every access could be counted."""
+        return not any(site.unresolved for site in self.analysis.sites)
+
+    @property
     def helps(self) -> bool:
         """Whether it needs less of one and not more of the other."""
-        (sectors, sectors_now), (wavefronts, wavefronts_now) = self.sectors, self.wavefronts
-        less = sectors_now < sectors or wavefronts_now < wavefronts
-        known = not any(site.unresolved for site in self.analysis.sites)
-        return known and less and sectors_now <= sectors and wavefronts_now <= wavefronts
+        pairs = self.sectors, self.wavefronts
+        less = any(now < was for was, now in pairs)
+        return self.is_known and less and all(now <= was for was, now in pairs)
+
+    @property
+    def saves(self) -> bool:
+        """Whether it saves a quarter of the needless sectors or more."""
+        was, now = self.sectors
+        return self.is_known and was - now >= BADLY_COALESCED * total(self.before, "needless_sectors")
+
+
+def replayed(
+    name: str, job: Job, before: Analysis, edit: Edit | None, launch: Launch | None = None
+) -> Remapped | None:
+    """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run."""
+    if edit is None or source_of(job) is None:
+        return None
+    changed = edit_job(job, edit, launch or job.launch)
+    try:
+        return Remapped(name, before, edit, changed, replay_job(changed))
+    except MemsimError:
+        return None  # a change that does not compile or run is not proposed
 
 
 def remap_threads(job: Job, before: Analysis, lanes: Renumbering | None) -> tuple[Remapped, ...]:
@@ -241,7 +265,8 @@ def exchange(job: Job, before: Analysis) -> Remapped | None:
     needless = sectors - total(before, "ideal_sectors")
     if min(block[:2]) == 1 or not sectors or needless < BADLY_COALESCED * sectors:
         return None
-    return _replayed("x and y of the threads exchanged", job, before, EXCHANGED)
+    edit = rewrite_thread_indices(before, job, EXCHANGED)
+    return replayed("x and y of the threads exchanged", job, before, edit)
 
 
 def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
@@ -256,19 +281,7 @@ def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
         f"threadIdx.{axis}": f"({holds} ? {expression} : threadIdx.{axis})"
         for axis, expression in instead.items()
     }
-    return _replayed(lanes.name, job, lanes.before, named)
-
-
-def _replayed(name: str, job: Job, before: Analysis, instead: Mapping[str, str]) -> Remapped | None:
-    """The kernel with other expressions for its thread indices; None if it cannot be built."""
-    edit = rewrite_thread_indices(before, job, instead) if source_of(job) is not None else None
-    if edit is None:
-        return None
-    changed = edit_job(job, edit, job.launch)
-    try:
-        return Remapped(name, before, edit, changed, replay_job(changed))
-    except MemsimError:
-        return None  # a change that does not compile or run is not proposed
+    return replayed(lanes.name, job, lanes.before, rewrite_thread_indices(lanes.before, job, named))
 
 
 def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:
@@ -280,9 +293,9 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     if text is None:
         return None
     code = without_comments(text)
-    body = body_of(code, before.trace.kernel.partition("<")[0].rpartition("::")[2])
+    body = body_of(code, before.trace.kernel)
     places = list(ROLE.finditer(code))
-    if body is None or not places or any(match[1] is None for match in places):
+    if not body[1] or not places or any(match[1] is None for match in places):
         return None
     inside = [match for match in places if body[0] <= match.start() < body[1]]
     alone = len(re.findall(r"\b__global__\b", code)) == 1
@@ -295,21 +308,7 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     )
     axes = "xy" if job.launch.block[1] > 1 else "x"
     names = tuple(f"blockDim.{axis}" for axis in axes)
-    opening = code.index("{", body[0]) + 1
-    return Edit(job.kernel.file, text, new, names=names, declared=opening) if new else None
-
-
-def body_of(code: str, kernel: str) -> tuple[int, int] | None:
-    """The span of a kernel's definition; None if it is not found."""
-    head = re.search(rf"\b__global__\b[^;{{}}]*\b{re.escape(kernel)}\s*\([^;{{}}]*\{{", code)
-    if head is None:
-        return None
-    depth = 1
-    for brace in re.compile(r"[{}]").finditer(code, head.end()):
-        depth += 1 if brace[0] == "{" else -1
-        if depth == 0:
-            return head.start(), brace.end()
-    return None
+    return Edit(job.kernel.file, text, new, names=names, declared=body[0]) if new else None
 
 
 def total(analysis: Analysis, quantity: str) -> int:

@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from memsim.source.text import bracket_end, brackets_at, expression_end, open_parenthesis, split
 from memsim.source.values import MACRO, Declaration, end_of_block, value_of
 from memsim.suggest.array_parts import Parts
+from memsim.suggest.c_text import EFFECT
 
 Span = tuple[int, int]
 
-# Expressions with side effects cannot be duplicated.
-EFFECT = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 # What precedes an element whose address is taken and passed on.
 HANDED_ON = re.compile(r"(?:=|\breturn\b|,|(?P<function>\w+)\s*\()\s*&\s*$")
 # Functions that take the address of an element and access it immediately.

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from memsim.analysis import Analysis
-from memsim.source.text import bracket_end, split, without_comments
-from memsim.source.values import Declaration, constants, declarations
+from memsim.source.text import split, without_comments
+from memsim.source.values import Declaration, body_of, constants, declarations
 from memsim.suggest.array_parts import PartOfArray
+from memsim.suggest.c_text import EFFECT
 from memsim.suggest.tiles import Tile
-from memsim.suggest.uses import EFFECT, ZERO, Finder, Span, Use
+from memsim.suggest.uses import ZERO, Finder, Span, Use
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
             code = without_comments(text)
             local = constants(code[: declaration.name[0]], last=True)
             known = {**(arguments or {}), **constants(code), **local, **tile.constants}
-            body = _body(code, analysis.trace.kernel)
+            body = body_of(code, analysis.trace.kernel)
             finder = Finder(code, tile.name, declaration, tile.types, known, body)
             uses, twins = tuple(finder.uses()), tuple(finder.twins())
             launches = tuple(_launch_bytes(code, analysis.trace.kernel)) if declaration.dynamic else ()
@@ -136,13 +137,6 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
             )
             found.append((inside, made))
     return max(found, key=lambda entry: entry[0])[1] if found else None
-
-
-def _body(code: str, kernel: str) -> Span:
-    """The body of a kernel; empty if it is not found."""
-    plain = re.escape(kernel.partition("<")[0].rpartition("::")[2])
-    head = re.search(rf"\b__global__\b[^;{{}}]*\b{plain}\s*\([^;{{}}]*\{{", code)
-    return (0, 0) if head is None else (head.end(), bracket_end(code, head.end(), "{"))
 
 
 def _launch_bytes(code: str, kernel: str) -> Iterator[Span]:

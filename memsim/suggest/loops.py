@@ -1,0 +1,81 @@
+"""The heads of `for` loops, as every rule reads them: `for (int i = start; i < end; i += step)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.source.syntax import Tree
+from memsim.source.values import changes, value_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+#: What leaves a loop, or an iteration of it, before its end.
+LEAVES = re.compile(r"\b(?:return|break|continue|goto)\b")
+_BEGINS = re.compile(r"(?P<type>(?:[\w:]+\s+)*)(?P<name>\w+)\s*=\s*(?P<value>[^;,=][^;,]*?)\s*;?")
+_STEP = re.compile(
+    r"(?P<sign>\+\+|--)\s*(?P<before>\w+)|(?P<after>\w+)\s*(?P<mark>\+\+|--)"
+    r"|(?P<name>\w+)\s*(?P<more>[-+])=\s*(?P<by>[^,;=]+)|(?P<set>\w+)\s*=\s*(?P=set)\s*(?P<plus>[-+])\s*(?P<of>[\w.]+)"
+)
+_TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+
+
+@dataclass(frozen=True, slots=True)
+class LoopHead:
+    """start: what the variable begins with, "" if it does before the loop; type: "" if it is declared there.
+    step: what is added in each iteration, with a `-` before it if that is subtracted.
+    """
+
+    variable: str
+    type: str
+    start: str
+    test: str
+    end: str
+    step: str
+    body: str
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether the head alone changes the variable."""
+        return not changes(self.variable, self.body)
+
+    def values(self, known: Mapping[str, int], most: int) -> range | None:
+        """The values of the variable, of which there are at least one and `most`; None without numbers."""
+        numbers = [value_of(text, known) for text in (self.start, self.end, self.step)]
+        if None in numbers or not self.is_steady:
+            return None
+        start, end, step = (number or 0 for number in numbers)
+        end += {"<=": 1, ">=": -1}.get(self.test, 0)
+        if step == 0 or (self.test != "!=" and (self.test[0] == "<") != (step > 0)):
+            return None
+        found = range(start, end, step)
+        whole = self.test != "!=" or (end - start) % step == 0
+        return found if 0 < len(found) <= most and whole else None
+
+
+def loop_of(tree: Tree, node: Node | None) -> LoopHead | None:
+    """The loop of a `for` statement with one variable; None of any other statement."""
+    if node is None or node.type != "for_statement":
+        return None
+    parts = [node.child_by_field_name(name) for name in ("initializer", "condition", "update", "body")]
+    start, _, update, body = ("" if part is None else tree.text(part).strip() for part in parts)
+    step, compared = _STEP.fullmatch(update), parts[1]
+    if step is None or compared is None or compared.type != "binary_expression":
+        return None
+    name = step["before"] or step["after"] or step["name"] or step["set"]
+    sign = (step["sign"] or step["mark"] or step["more"] or step["plus"])[0]
+    by = (step["by"] or step["of"] or "1").strip()
+    left, mark, right = (tree.text(part) for part in compared.children)
+    if right == name:
+        left, mark, right = right, _TURNED.get(mark, ""), left
+    begins = _BEGINS.fullmatch(start)
+    if left != name or mark not in _TURNED or (begins is not None and begins["name"] != name):
+        return None
+    if begins is None and start.strip(" ;"):
+        return None
+    kind, value = (begins["type"].strip(), begins["value"]) if begins else ("", "")
+    step_text = by if sign == "+" else f"-{by}" if re.fullmatch(r"\w+", by) else f"-({by})"
+    return LoopHead(name, kind, value, mark, right, step_text, body)
