@@ -6,12 +6,14 @@ is stored, and `close` behind the loop. Both hold for every length and alignment
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memsim.arch.units import WARP
 
 WORD_OF_PADDING = 4  # bytes behind each row of the tile, which the banks of neighbouring rows differ by
 CHUNKS = (64, 48, 32)  # bytes of a row in the tile, the best first
+SHORT = 8  # of rows that are shorter than those
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,19 +27,20 @@ class RowText:
     opening: str
     staged: bool
 
-    def chunk(self, rows: int, warps: int, room: int) -> int | None:
+    def chunk(self, rows: int, warps: int, room: int, chunks: Sequence[int]) -> int | None:
         """How many bytes of each row are held for so many rows in `room` bytes of shared memory; None if
         these are too few.
         """
         of_byte = rows * warps * WARP
-        fitting = (each for each in CHUNKS if of_byte * (each + 2 * WORD_OF_PADDING) <= room)
+        fitting = (each for each in chunks if of_byte * (each + 2 * WORD_OF_PADDING) <= room)
         return next(fitting, None) if self.staged else 16
 
 
-VECTORS = RowText(
-    "rows of threads moved 16 bytes at a time",
+IN_PAIRS = RowText(
+    "rows of threads moved 32 bytes at a time",
     """\
-// A row along which a thread walks, 16 bytes at a time.
+// A row along which a thread walks, 32 bytes at a time: two neighbouring lanes move the halves of both their
+// rows, so that each sector is moved once. Where one of them is elsewhere, the other moves 16 bytes alone.
 template <typename T>
 struct row_of_thread {
     static const int LENGTH = 16 / sizeof(T);
@@ -46,9 +49,14 @@ struct row_of_thread {
         uint4 all;
         T one[LENGTH];
     };
+    uint4 other; // behind what is held of a row that is read, ahead of it of one that is stored
     T last; // that was stored
-    int held;
-    __device__ __forceinline__ row_of_thread(const T *) : all(make_uint4(0, 0, 0, 0)), held(0) {}
+    int held, lane;
+    bool has_other;
+    __device__ __forceinline__ row_of_thread(const T *)
+        : all(make_uint4(0, 0, 0, 0)), other(all), held(0), has_other(false) {
+        lane = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) % 32;
+    }
     __device__ __forceinline__ T shifted(T last) {
         const T first = one[0];
         if (sizeof(T) < 4) {
@@ -64,11 +72,48 @@ struct row_of_thread {
         one[LENGTH - 1] = last;
         return first;
     }
+    // The active lanes of pairs that both have 32 bytes at an address that all can access; 0 in others.
+    __device__ __forceinline__ unsigned pairs(const T *at, bool whole) const {
+        const unsigned ready = __ballot_sync(__activemask(), whole && __isGlobal(at));
+        const unsigned even = ready & ready >> 1 & 0x55555555, lanes = even | even << 1;
+        return lanes >> lane & 1 ? lanes : 0;
+    }
+    // One of two, without a branch.
+    __device__ __forceinline__ uint4 of_odd(uint4 odd, uint4 even) const {
+        const bool is_odd = lane % 2;
+        return make_uint4(is_odd ? odd.x : even.x, is_odd ? odd.y : even.y, is_odd ? odd.z : even.z,
+                          is_odd ? odd.w : even.w);
+    }
+    static __device__ __forceinline__ uint4 exchanged(unsigned lanes, uint4 one) {
+        return make_uint4(__shfl_xor_sync(lanes, one.x, 1), __shfl_xor_sync(lanes, one.y, 1),
+                          __shfl_xor_sync(lanes, one.z, 1), __shfl_xor_sync(lanes, one.w, 1));
+    }
+    // Where the even lane's row and the odd one's have the half that this lane moves.
+    __device__ __forceinline__ void halves(unsigned lanes, const T *at, uint4 *&even, uint4 *&odd) const {
+        const unsigned long long own = (unsigned long long)at, beside = __shfl_xor_sync(lanes, own, 1);
+        even = (uint4 *)(lane % 2 ? beside : own) + lane % 2;
+        odd = (uint4 *)(lane % 2 ? own : beside) + lane % 2;
+    }
     // The element at `at`, which is the one after the last, of a row that has `left` more from there.
     __device__ __forceinline__ T operator()(const T *at, long long left) {
-        if (held == 0) {
+        if (held == 0 && has_other) {
+            all = other;
+            has_other = false;
+            held = LENGTH;
+        } else if (held == 0) {
             if (left < LENGTH || (unsigned long long)at % 16) return *at;
-            all = *(const uint4 *)at;
+            const unsigned lanes = pairs(at, left >= 2 * LENGTH);
+            has_other = lanes != 0;
+            if (has_other) {
+                uint4 *even, *odd;
+                halves(lanes, at, even, odd);
+                const uint4 first = *even, second = *odd;
+                const uint4 given = exchanged(lanes, of_odd(first, second));
+                all = of_odd(given, first);
+                other = of_odd(second, given);
+            } else {
+                all = *(const uint4 *)at;
+            }
             held = LENGTH;
         }
         --held;
@@ -82,13 +127,29 @@ struct row_of_thread {
             return;
         }
         shifted(value);
-        if (++held == LENGTH) {
-            *(uint4 *)(at + 1 - LENGTH) = all;
-            held = 0;
+        if (++held < LENGTH) return;
+        held = 0;
+        has_other = !has_other;
+        if (has_other) {
+            other = all;
+            return;
+        }
+        T *start = at + 1 - 2 * LENGTH;
+        const unsigned lanes = pairs(start, true);
+        if (lanes) {
+            uint4 *even, *odd;
+            halves(lanes, start, even, odd);
+            const uint4 given = exchanged(lanes, of_odd(other, all));
+            *even = of_odd(given, other);
+            *odd = of_odd(all, given);
+        } else {
+            *(uint4 *)start = other;
+            *(uint4 *)(start + LENGTH) = all;
         }
     }
     // Stores what was collected before `end`.
     __device__ __forceinline__ void close(T *end) {
+        if (has_other) *(uint4 *)(end - held - LENGTH) = other;
 #pragma unroll
         for (int back = LENGTH; back > 0; --back)
             if (back <= held) end[-back] = one[LENGTH - back];
@@ -132,9 +193,6 @@ struct row_of_thread {
     static __device__ __forceinline__ bool is_shared(const T *at) {
         return thread() / 32 < WARPS && __isGlobal(at);
     }
-    static __device__ __forceinline__ uint4 quad(const unsigned *at) {
-        return make_uint4(at[0], at[1], at[2], at[3]);
-    }
     // The active lane of a number.
     static __device__ __forceinline__ unsigned active_lane(unsigned lanes, unsigned number) {
         if ((lanes & (lanes + 1)) == 0) return number;
@@ -152,28 +210,6 @@ struct row_of_thread {
         const unsigned lanes = __activemask(), lane = thread() % 32;
         const unsigned active = __popc(lanes), number = __popc(lanes & ((1u << lane) - 1));
         __syncwarp(lanes);
-        const bool whole = BYTES == 64 && count == LENGTH && (unsigned long long)at % 16 == 0;
-        if (lanes == ~0u && __all_sync(lanes, whole)) {
-            uint4 held[4], *memory[4];
-            unsigned *staged[4];
-#pragma unroll
-            for (unsigned one = 0; one < 4; ++one) { // four lanes for each row; rows whose banks differ
-                const unsigned source = one * 4 + lane / 4 % 4 + lane / 16 * 16;
-                memory[one] = (uint4 *)__shfl_sync(lanes, (unsigned long long)at, source) + lane % 4;
-                staged[one] = (unsigned *)(all + source * PITCH) + lane % 4 * 4;
-            }
-#pragma unroll
-            for (unsigned one = 0; one < 4; ++one)
-                held[one] = LOADS ? *memory[one] : quad(staged[one]);
-#pragma unroll
-            for (unsigned one = 0; one < 4; ++one) {
-                if (!LOADS) *memory[one] = held[one];
-                if (LOADS) staged[one][0] = held[one].x, staged[one][1] = held[one].y;
-                if (LOADS) staged[one][2] = held[one].z, staged[one][3] = held[one].w;
-            }
-            __syncwarp(lanes);
-            return;
-        }
 #pragma unroll 1
         for (unsigned first = 0; first < LENGTH; first += AT_ONCE) {
             T held[AT_ONCE], *memory[AT_ONCE], *staged[AT_ONCE];

@@ -12,27 +12,25 @@ every iteration makes the access, and no other access in the loop may concern th
 
 from __future__ import annotations
 
-import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memsim.analysis import BADLY_COALESCED, Analysis
+from memsim.analysis import Analysis
 from memsim.arch.units import WARP, WORD
-from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.source.expressions import evaluate, open_names
 from memsim.source.values import changes, initializers
-from memsim.suggest.c_text import names_in
+from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.footprints import may_be_left_out
+from memsim.suggest.footprints import may_be_left_out, outside
 from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.index_math import grows_by_one, substituted
 from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
+from memsim.suggest.loops import loop_of
 from memsim.suggest.proposals import shared_end
-from memsim.suggest.prove import edit_job, replay_job, source_of
-from memsim.suggest.row_texts import BY_WARPS, VECTORS, RowText
-from memsim.suggest.threads import Remapped, total
+from memsim.suggest.row_texts import BY_WARPS, CHUNKS, IN_PAIRS, SHORT, RowText
+from memsim.suggest.threads import Remapped, replayed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -72,28 +70,20 @@ def rows_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     Those that save a quarter of the needless sectors or more.
     """
-    if source_of(job) is None:
-        return ()
-    return tuple(done for text in (VECTORS, BY_WARPS) if (done := _moved_by(text, job, before)) is not None)
+    return tuple(done for text in (IN_PAIRS, BY_WARPS) if (done := _moved_by(text, job, before)) is not None)
 
 
 def _moved_by(text: RowText, job: Job, before: Analysis) -> Remapped | None:
     tried: list[Edit] = []
-    for least in (min(WIDTHS), WORD):  # where narrow elements cost more than they save, the wide ones alone
-        edit = _Rows(job, before, text, least).edit()
+    every, short = min(WIDTHS), (SHORT,)
+    # Where narrow elements cost more than they save, the wide ones alone; where rows are short, pieces too.
+    for least, chunks in ((every, CHUNKS), (WORD, CHUNKS), (every, short)):
+        edit = _Rows(job, before, text, least, chunks).moved()
         if edit is None or edit in tried:
             continue
         tried.append(edit)
-        changed = edit_job(job, edit, job.launch)
-        try:
-            done = Remapped(text.name, before, edit, changed, replay_job(changed))
-        except MemsimError:
-            continue  # a change that does not compile or run is not proposed
-        saved = total(before, "sectors") - total(done.analysis, "sectors")
-        enough = saved >= BADLY_COALESCED * sum(site.needless_sectors for site in before.sites)
-        known = not any(site.unresolved for site in done.analysis.sites)
-        cheap = text.staged or (done.helps and done.analysis.bound.cycles <= before.bound.cycles)
-        if enough and known and cheap:
+        done = replayed(text.name, job, before, edit)
+        if done is not None and done.saves:
             return done
     return None
 
@@ -101,17 +91,17 @@ def _moved_by(text: RowText, job: Job, before: Analysis) -> Remapped | None:
 class _Rows(KernelTree):
     """A kernel's source, in which such accesses are looked for, of elements of `least` bytes or more."""
 
-    def __init__(self, job: Job, before: Analysis, row: RowText, least: int) -> None:
+    def __init__(self, job: Job, before: Analysis, row: RowText, least: int, chunks: Sequence[int]) -> None:
         super().__init__(before, job)
-        self.row, self.least = row, least
+        self.row, self.least, self.chunks = row, least, chunks
         self.warps = -(-job.launch.threads // WARP)
 
-    def edit(self) -> Edit | None:
+    def moved(self) -> Edit | None:
         """The kernel with all such accesses changed; None if there is none."""
         if self.definition is None or PREFIX in self.text:
             return None
         groups: dict[tuple[int, str, str], list[_Access]] = {}
-        functions = [self.definition, *self.called(self._lines())]
+        functions = [self.definition, *self.called({line for line, _ in self.wasted()})]
         for one in (each for function in functions for each in self._accesses(function)):
             groups.setdefault(one.elements, []).append(one)
         room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
@@ -120,7 +110,7 @@ class _Rows(KernelTree):
             outer = _outermost(some[0].loop) if len(functions) == 1 else 0
             stores = [each for each in some if each.value is not None]
             at_once[outer] = at_once.get(outer, 0) + 1 + bool(stores and _is_loaded(some, stores[0]))
-        size = self.row.chunk(max(at_once.values(), default=0), self.warps, room)
+        size = self.row.chunk(max(at_once.values(), default=0), self.warps, room, self.chunks)
         if size is None:
             return None
         found: list[Replacement] = []
@@ -134,7 +124,7 @@ class _Rows(KernelTree):
             if changed is None:
                 continue
             found += changed
-            names += [each for each in names_in(one.index, one.left) if each not in names]
+            names += names_in(one.index, one.left)
             _, opening, closing = loops.setdefault(one.loop.start_byte, (one.loop, [], []))
             rows = [name] if store is None else [name, *([f"{name}_in"] if _is_loaded(some, store) else [])]
             for each in rows:
@@ -157,16 +147,8 @@ class _Rows(KernelTree):
         head = min(map(self.head, changed_functions))
         found.append(Replacement(head, head, self.row.text))
         if changed_functions != [self.definition]:
-            names += [each for each in self.sizes if each not in names]
-        in_order = tuple(sorted(found, key=lambda each: (each.start, each.end)))
-        inside = self.opening(self.definition)
-        return Edit(self.file, self.text, in_order, names=tuple(names), declared=inside)
-
-    def _lines(self) -> set[int]:
-        """The lines that waste sectors."""
-        return {
-            site.line for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file
-        }
+            names += self.sizes
+        return self.edit(found, names)
 
     def _accesses(self, definition: Node) -> Iterator[_Access]:
         """The accesses along rows, of elements that an access in a line that wastes sectors concerns."""
@@ -214,8 +196,7 @@ class _Rows(KernelTree):
         if counted is None or _SHARED_BY_OTHERS.search(code):
             return None
         variable, left = counted
-        going_on = _LEAVES.sub("", code)
-        if changes(variable, going_on) or not _grows_by_one(index, variable, going_on):
+        if not _is_along(index, variable, _LEAVES.sub("", code)):
             return None
         assigned = node.parent is not None and node.parent.type == "assignment_expression"
         is_target = assigned and node.parent is not None and node.parent.children[0] == node
@@ -230,17 +211,13 @@ class _Rows(KernelTree):
 
     def _counted(self, loop: Node) -> tuple[str, str] | None:
         """The variable that a loop counts by one, and how many iterations there are from its value on."""
-        condition, update = (loop.child_by_field_name(name) for name in ("condition", "update"))
-        if condition is None or update is None or condition.type != "binary_expression":
+        found = loop_of(self.tree, loop)
+        if found is None or found.step != "1" or found.test not in ("<", "<=", "!="):
             return None
-        step = re.fullmatch(r"\s*(?:\+\+\s*(\w+)|(\w+)\s*\+\+|(\w+)\s*\+=\s*1)\s*", self.tree.text(update))
-        left, sign, right = condition.children
-        if step is None or sign.type not in ("<", "<=", "!="):
+        if re.search(rf"\b{found.variable}\b|\(", found.end):
             return None
-        variable, end = step[1] or step[2] or step[3], self.tree.text(right)
-        if self.tree.text(left) != variable or re.search(rf"\b{variable}\b|\(", end):
-            return None
-        return variable, f"(long long)({end}) - {variable}" + (" + 1" if sign.type == "<=" else "")
+        one_more = " + 1" if found.test == "<=" else ""
+        return found.variable, f"(long long)({found.end}) - {found.variable}{one_more}"
 
     def _value(self, node: Node) -> Node | None:
         """The value of a statement `array[index] = value;`, or `+=`."""
@@ -315,11 +292,8 @@ class _Rows(KernelTree):
 
 def _outermost(loop: Node) -> int:
     """Where the outermost loop around a loop begins."""
-    place, around = loop.start_byte, loop.parent
-    while around is not None and around.type != "function_definition":
-        place = around.start_byte if around.type.endswith(("for_statement", *_OTHER_LOOPS)) else place
-        around = around.parent
-    return place
+    loops = (one for one in outside(loop) if one.type.endswith(("for_statement", *_OTHER_LOOPS)))
+    return min((one.start_byte for one in loops), default=loop.start_byte)
 
 
 def _end(store: _Access) -> int:
@@ -339,22 +313,8 @@ def _index(access: str) -> str:
     return access[access.index("[") + 1 : access.rindex("]")].strip()
 
 
-def _grows_by_one(index: str, variable: str, code: str) -> bool:
+def _is_along(index: str, variable: str, code: str) -> bool:
     """Whether an index grows by one with a variable of a loop, whatever the other names in it are."""
-    if re.search(r"\+\+|--|(?<![=!<>])=(?!=)", index):
-        return False
-    inner = initializers(code)
-    for _ in range(4):
-        named = re.compile(r"(?<![\w.])[A-Za-z_]\w*\b(?!\s*[.(\[])")
-        index = named.sub(lambda one: f"({inner[one[0]]})" if one[0] in inner else one[0], index)
-    index = re.sub(r"\b(\w+)\s*(?:\.|->)\s*(\w+)", r"\1_\2", index)
-    names = open_names(index, {})
-    if names is None or variable not in names or any(changes(name, code) for name in names):
-        return False
-    draw = random.Random(1)
-    for _ in range(3):
-        known = {name: draw.randrange(3, 500) for name in names}
-        at, further = (evaluate(index, {**known, variable: known[variable] + step}) for step in (0, 1))
-        if at is None or further is None or further - at != 1:
-            return False
-    return True
+    index = substituted(index, initializers(code))
+    fixed = not any(changes(name, code) for name in names_in(index))
+    return fixed and not EFFECT.search(index) and grows_by_one(index, variable)

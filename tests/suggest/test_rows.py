@@ -14,7 +14,7 @@ from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.other_values import SAME, at_other_values
 from memsim.suggest.prove import differing_results
-from memsim.suggest.row_texts import BY_WARPS, VECTORS
+from memsim.suggest.row_texts import BY_WARPS, IN_PAIRS
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.threads import Remapped
 from tests.suggest.kernels import analyzed
@@ -118,7 +118,7 @@ def cures(
 )
 def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) -> None:
     job, found = cures(tmp_path, body)
-    assert [cure.name for cure in found] == [VECTORS.name, BY_WARPS.name]
+    assert [cure.name for cure in found] == [IN_PAIRS.name, BY_WARPS.name]
     for cure in found:
         assert (len(OPENED.findall(cure.edit.new)), cure.edit.new.count(".put(&")) == (reads, writes)
         before, after = cure.sectors
@@ -128,6 +128,33 @@ def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) 
         assert outcomes
         assert {one.outcome for one in outcomes} <= {SAME, ""}
     assert needless(found[1].analysis) < needless(found[1].before) / 10
+
+
+@pytest.mark.some(1)
+def test_two_lanes_move_each_sector_of_their_rows_once(tmp_path: Path) -> None:
+    """And without shared memory; of the last row, which has no neighbour, half a sector."""
+    job, found = cures(tmp_path, "out[i * m + j] = in[i * m + j] + 1;")
+    pairs = found[0]
+    assert pairs.name == IN_PAIRS.name
+    assert needless(pairs.analysis) == 0
+    assert pairs.analysis.wavefronts == 0
+    assert differing_results(job, pairs.job) == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("long", "helped"), [(2, True), (1, False)])
+def test_short_rows_side_by_side(tmp_path: Path, long: int, helped: bool) -> None:
+    """Two elements of each thread, in the next four bytes of another's; of one nothing is wasted."""
+    (tmp_path / "k.cu").write_text(SUMS.replace("BODY", "sum += in[i * m + j];"))
+    args = [np.arange(ROWS * long, dtype=np.float32), np.zeros(ROWS, np.float32), ROWS, long]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
+    found = rows_of_threads(job, analyzed(job))
+    assert [cure.name for cure in found] == [BY_WARPS.name] * helped
+    for cure in found:
+        assert needless(cure.analysis) == 0
+        assert differing_results(job, cure.job) == ()
+        tried = {one.outcome for one in at_other_values(job, cure) if one.name == "m"}
+        assert SAME in tried and tried <= {SAME, ""}
 
 
 @pytest.mark.slow
@@ -154,14 +181,14 @@ def test_a_loop_keeps_its_pragma(tmp_path: Path) -> None:
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("by_warps", [False, True])
-@pytest.mark.parametrize("long", [19, 3])
+@pytest.mark.parametrize("long", [19, 3, 20])
 def test_rows_that_are_not_aligned(tmp_path: Path, long: int, by_warps: bool) -> None:
     """The edit for 64 elements computes the same with rows of any other length."""
     _, found = cures(tmp_path, "out[i * m + j] = in[i * m + j] + 1;")
     cure = found[by_warps]
     (tmp_path / "k.cu").write_text(cure.edit.new)
     text = cure.edit.text
-    args = [np.arange(ROWS * long, dtype=np.float32), np.zeros(ROWS * long, np.float32), ROWS, long]
+    args = [np.arange(ROWS * long, dtype=np.float32), np.zeros(ROWS * long, np.float32), ROWS - 1, long]
     edited = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (256, 1, 1)), args)
     (tmp_path / "old.cu").write_text(text)
     old = Job(KernelFile(tmp_path, "old.cu", "k"), edited.launch, args)
