@@ -5,7 +5,7 @@ by the arrays' parameters, by pointers made of them, and by references to elemen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants
-from memsim.suggest.c_text import names_in, plus
+from memsim.suggest.c_text import EFFECT, names_in, plus
 from memsim.suggest.footprints import Footprints, may_be_left_out, outside, parameters_of
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.index_math import grows_by_one, substituted
@@ -37,17 +37,20 @@ _REFERENCE = re.compile(r"(?P<const>\bconst\s+)?\b\w+\s*&\s*(?P<name>\w+)\s*=\s*
 _AT = re.compile(r"\*\s*\(\s*(\w+)\s*\+\s*([\w\s*+]+)\)")
 _ELEMENT = "subscript_expression"
 _ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
+_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 _NAMES = ("reference_declarator", "argument_list", "parameter_declaration")
 _PARTS = ("field_expression", "subscript_expression")
 _CHANGES = ("assignment_expression", "update_expression")
+#: What reads memory, or calls a function.
+_READS = re.compile(r"\[|->|\w\s*\(|(?:^|[(&|!<>=,?:+-])\s*\*")
 
 
 @dataclass(frozen=True, slots=True)
 class ElementUse:
     """`array[index]` in a statement of a block. always: whether each way through the block makes it. stores:
     whether it is assigned; updates: whether a field of it is. span: of how many elements, from that of the
-    index on, in a loop over them; variable: the loop's, from how many on. function: the kernel, or one that
-    it calls.
+    index on, in a loop over them; variable: the loop's, from how many on. guard: on what it is read, of the
+    statement's conditions, "" for always. function: the kernel, or one that it calls.
     """
 
     function: Node
@@ -60,6 +63,7 @@ class ElementUse:
     updates: bool = False
     span: int = 1
     variable: tuple[str, int] = ("", 0)
+    guard: str = ""
 
     def place(self, number: int) -> str:
         """Which element of a record it is, where `number` is that of the index."""
@@ -190,7 +194,7 @@ class ElementUses(KernelTree):
         index = text[text.index("[") + 1 : text.rindex("]")].strip() if node.type == _ELEMENT else "0"
         at = _AT.fullmatch(text)
         index = "" if node.type == "identifier" else at[2].strip() if at else index
-        span, variable = 1, ("", 0)
+        span, variable, guards = 1, ("", 0), list[str]()
         inner = node
         for outer in outside(node):
             if self._is_block(outer, array, index if always and span == 1 else None):
@@ -205,14 +209,35 @@ class ElementUses(KernelTree):
                 name, start, span = counted
                 index, variable = substituted(index, {name: str(start)}, 1), (name, start)
             elif counted is None or stores or not self._is_same_in(outer, array, index):
-                always &= not may_be_left_out(outer, inner)
+                guard = "" if stores or updates else self._guard(outer, inner)
+                guards += [guard] if guard else []
+                always &= bool(guard) or not may_be_left_out(outer, inner)
             inner = outer
         else:
             return None
         ahead = self.code[inner.start_byte : node.start_byte]
-        if any(changes(name, ahead) for name in names_in(index)):
+        guard = guards[0] if len(guards) == 1 else " && ".join(f"({one})" for one in reversed(guards))
+        if any(changes(name, ahead) for name in names_in(index, guard)):
             return None
-        return ElementUse(function, node, inner, array, index, always, stores, updates, span, variable)
+        return ElementUse(function, node, inner, array, index, always, stores, updates, span, variable, guard)
+
+    def _guard(self, outer: Node, part: Node) -> str:
+        """What has to hold for a part of an expression to be evaluated, if it may be asked before."""
+        kinds = "binary_expression", "conditional_expression"
+        if outer.type not in kinds or part == outer.children[0] or not may_be_left_out(outer, part):
+            return ""
+        condition, mark = self.tree.text(outer.children[0]), outer.children[1].type
+        if mark == "||" or _READS.search(condition) or EFFECT.search(condition):
+            return ""
+        holds = mark == "&&" or part == outer.child_by_field_name("consequence")
+        return condition if holds else f"!({condition})"
+
+    def held(self, uses: Sequence[ElementUse]) -> str:
+        """The code during which elements that are read are held: to the last use, or the end of a loop."""
+        first, last = uses[0], uses[-1]
+        loops = [one for one in outside(last.node, last.statement.parent) if one.type in _LOOPS]
+        end = loops[-1] if loops else last.node
+        return self.code[first.statement.start_byte : end.end_byte]
 
     def _is_block(self, node: Node, array: str, index: str | None) -> bool:
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""

@@ -88,11 +88,11 @@ struct record_of_thread {
     }
     __device__ __forceinline__ void load(const T *where) {
         unit *at = (unit *)where;
-        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
+        const unsigned lanes = __activemask();
+        if (IS_VECTOR && __all_sync(lanes, (unsigned long long)at % sizeof(vector) == 0)) {
             *(vector *)units = *(const vector *)at;
             return;
         }
-        const unsigned lanes = __activemask();
         if (!together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
@@ -107,12 +107,12 @@ struct record_of_thread {
     }
     __device__ __forceinline__ void store(T *where) const {
         unit *at = (unit *)where;
-        if (IS_VECTOR && (unsigned long long)at % sizeof(vector) == 0) {
+        const unsigned lanes = __activemask();
+        if (IS_VECTOR && __all_sync(lanes, (unsigned long long)at % sizeof(vector) == 0)) {
             if (ANY) *(vector *)at = *(const vector *)units;
             else __stwb((vector *)at, *(const vector *)units); // which the compiler does not split
             return;
         }
-        const unsigned lanes = __activemask();
         if (!together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];

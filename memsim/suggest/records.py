@@ -122,11 +122,12 @@ class _Records(PassedRecords):
         """The records in lines that waste sectors: of blocks, then of statements alone in an `if`."""
         moved: set[int] = set()
         for alone in (False, True):
-            groups: dict[tuple[int, str, bool], list[ElementUse]] = {}
+            groups: dict[tuple[int, str, bool, str], list[ElementUse]] = {}
             for use in self.uses(definition, alone):
                 block = use.statement.parent
                 if block is not None and use.node.start_byte not in moved:
-                    groups.setdefault((block.start_byte, use.array, use.stores), []).append(use)
+                    key = block.start_byte, use.array, use.stores, use.guard
+                    groups.setdefault(key, []).append(use)
             for uses in groups.values():
                 waiting = uses
                 while waiting:
@@ -146,7 +147,7 @@ class _Records(PassedRecords):
         for use in uses[1:]:
             step = distance(first.index, use.index)
             between = self.code[first.statement.end_byte : use.node.start_byte]
-            moved = any(changes(name, between) for name in names_in(use.index, first.index))
+            moved = any(changes(name, between) for name in names_in(use.index, first.index, use.guard))
             moved |= use.node.type != "identifier" and moves(use.array, between)
             if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
                 others.append(use)
@@ -169,6 +170,8 @@ class _Records(PassedRecords):
         if length > MOST or (length == 1 and self.is_scalar(first)):
             return None
         between = self.code[first.statement.start_byte : last.statement.end_byte]
+        if not first.stores:
+            between = self.held([use for _, use in uses])
         between = between.removeprefix("return ")  # of one statement, with all uses
         if _interrupts(between) or not any(place == 0 for place, _ in uses):
             return None
@@ -216,7 +219,7 @@ class _Records(PassedRecords):
 def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
     first = next(use for place, use in uses if place == 0)
     address = f"&{first.array}[{first.index}]" if first.index else f"&{first.array}"
-    return MovedRecord(tuple(uses), address, length, loaded, stored)
+    return MovedRecord(tuple(uses), address, length, loaded, stored, first.guard)
 
 
 def _interrupts(code: str) -> bool:
