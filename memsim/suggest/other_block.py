@@ -2,8 +2,8 @@
 
 `dim3 block(4, 64)` moves 32 bytes for 16, and a tile of 16 columns has two rows in the banks at once. Edited
 are the numbers that the launch in the same file has its block from, and its grid, where that has them as
-numbers too. What the file launches then is read from it as before, compiled, replayed, and run: its results
-have to be the same.
+numbers too. What the file launches then is read from it as before, which shows that its grid follows, also
+where this launch is of other data; it is compiled, replayed, and run: its results have to be the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from memsim.job import Job
 from memsim.launch import Launch, dim3
 from memsim.source.launches import LaunchSource, launches
 from memsim.source.text import without_comments
-from memsim.source.values import definition
+from memsim.source.values import changes, definition
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import differing_results, integer_arguments
 from memsim.suggest.ranking import Verdict, verdict
@@ -93,7 +93,7 @@ def _edited(job: Job, text: str, block: tuple[int, int]) -> tuple[Edit | None, L
     The grid's numbers change where it does not follow from the block by itself.
     """
     now = _launch_of(job, text)
-    if now is None or len(now.block) != 2 or _sizes(now) != (job.launch.grid, job.launch.block):
+    if now is None or len(now.block) != 2 or _sizes(now)[1] != job.launch.block:
         return None, None
     code = without_comments(text)
     of_block = list(_in_block(code, now, block))
@@ -109,10 +109,13 @@ def _edited(job: Job, text: str, block: tuple[int, int]) -> tuple[Edit | None, L
         edit = Edit(job.kernel.file, text, tuple(changes), brings_launch=True, among_blocks=True)
         after = _launch_of(job, edit.new)
         if after is not None and _sizes(after)[1] == (*block, 1):
-            grid = _sizes(after)[0]
+            grids = [_sizes(one)[0] for one in (now, after)]
             if [one for one in launches(edit.new) if one.plain != now.plain] != others:
                 continue
-            if all(map(_covers, job.launch.grid, job.launch.block, grid, (*block, 1))):
+            if all(map(_covers, grids[0], job.launch.block, grids[1], (*block, 1))):
+                old = zip(job.launch.grid, job.launch.block, (*block, 1))
+                whole = dim3(tuple(-(-blocks * threads // new) for blocks, threads, new in old))
+                grid = grids[1] if grids[0] == job.launch.grid else whole  # of other data than the file's
                 return edit, replace(job.launch, grid=grid, block=(*block, 1))
     return None, None
 
@@ -128,11 +131,22 @@ def _in_block(code: str, now: LaunchSource, block: tuple[int, int]) -> Iterator[
     texts = r"\s*,\s*".join(f"({re.escape(size.text)})" for size in now.block)
     made = list(re.finditer(rf"\bdim3\s*\w*\s*(?:=\s*dim3\s*)?[({{]\s*{texts}\s*[)}}]", code))
     for axis, (size, new) in enumerate(zip(now.block, block)):
-        place = definition(code, size.text)
+        place = definition(code, size.text) or _variable(code, size.text, now.line)
         if place is None and size.text.isdecimal() and len(made) == 1:
             place = made[0].span(axis + 1)
         if place is not None:
             yield Replacement(*place, str(new))
+
+
+def _variable(code: str, name: str, line: int) -> tuple[int, int] | None:
+    """The number that a variable of the function around a line has all the time."""
+    at = sum(map(len, code.splitlines(keepends=True)[:line]))
+    start, end = code.rfind("\n}", 0, at), code.find("\n}", at)
+    inside = code[start:end]
+    found = re.search(rf"\b{name}\s*=\s*(\d+)\s*[;,]", inside) if name.isidentifier() else None
+    if found is None or changes(name, inside) != 1:
+        return None
+    return start + found.start(1), start + found.end(1)
 
 
 def _in_grid(code: str, text: str, old: int, new: int) -> Iterator[Replacement]:

@@ -80,9 +80,20 @@ def test_a_tile_grows_with_the_blocks_that_have_its_size(tmp_path: Path) -> None
 
 
 @pytest.mark.slow
+def test_the_block_of_a_launch_of_other_data_is_in_variables(tmp_path: Path) -> None:
+    """The file has 400 columns, and this launch a hundred."""
+    host = "int tx = 4, ty = 64; w = 400; dim3 block(tx, ty); dim3 grid((w + tx - 1) / tx, h / ty + 1);"
+    job = adding(tmp_path, f"{host} {CALL}".replace("w = 400; ", "").replace("(w +", "(4 * w +"))
+    (done,) = other_blocks(job, analyzed(job))
+    assert "int tx = 32, ty = 8;" in done.edit.new
+    assert done.job.launch == Launch((4, 16, 1), (32, 8, 1))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "host",
     [
+        f"int tx = 4; tx += w > 9 ? 0 : 4; dim3 block(tx, 64); dim3 grid((w + 3) / 4, (h + 63) / 64); {CALL}",
         f"{BY_BLOCK} {CALL} other<<<1, block>>>(b);",  # whose block it is, too
         f"dim3 block(4, 64); dim3 grid(25, 2); {CALL}",  # does not follow
         f"dim3 block(4, 64), grid((w + 3) / 4, (h + 63) / 64); block.x = w > 9 ? 4 : 8; {CALL}",
