@@ -291,15 +291,13 @@ def _recorded_trace(
     )
 
 
-def run_job(
-    job: Job, progress: Progress | None = None, memory: Memory | None = None, listener: Deaf | None = None
-) -> None:
-    """Executes all of a job; array arguments are written in place. `memory`: as `PreparedLaunch`.
+def run_job(job: Job, progress: Progress | None = None) -> None:
+    """Executes all of a job; array arguments are written in place.
 
     Raises:
         MemsimError: as `run`.
     """
-    execute_job(job, listener or Deaf(), progress, everything=True, memory=memory)
+    execute_job(job, Deaf(), progress, everything=True)
 
 
 def execute_job(

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,14 +39,14 @@ from memsim.validate.device import (
     on_gpu,
     write_record,
 )
-from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile
+from memsim.validate.profiles import CODE_METRICS, EVERYWHERE, CodeProfile, Column, Counted
 
 SCHEMA = 1
 FOLDER = "code"
 RECORD_ALL = "memsim validate --all --live --record"
 RAGGED = "ragged"
 ODD = (331, 269, 147, 3)  # not a multiple of any tile; K in three parts, if a kernel splits it
-LAUNCHED = ("kernel", "grid", "block")  # stored once, not in each profile
+MOST_INSTRUCTIONS = 1 << 20
 Figure = Natural | None
 
 
@@ -79,7 +80,10 @@ class ResultCheck:
 
 
 class EncodedProfile(msgspec.Struct):
-    """A `CodeProfile` in a file. Columns are run-length encoded; those of accesses refer to `rows`."""
+    """A `CodeProfile` in a file, but for what the launch says.
+
+    Columns are run-length encoded; those of accesses refer to `rows`.
+    """
 
     passes: Positive
     counters: Annotated[dict[str, tuple[int | float, str]], Meta(min_length=1)]
@@ -98,6 +102,76 @@ class EncodedProfile(msgspec.Struct):
         missing = {*self.collected} & {*EVERYWHERE} - {*self.instructions}
         if missing:
             raise ValueError(f"{', '.join(sorted(missing))} missing")
+
+    @classmethod
+    def of(cls, profile: CodeProfile) -> EncodedProfile:
+        """As a file has it: addresses as differences, metrics of accesses only where they have values."""
+        figures, size = profile.figures, len(profile.sass)
+        of_accesses = [column for name, column in figures.items() if name not in EVERYWHERE]
+        rows = [row for row in range(size) if any(column[row] is not None for column in of_accesses)]
+        distances = [b - a for a, b in zip((0, *profile.addresses), profile.addresses, strict=False)]
+        columns = {
+            name: [column[row] for row in rows]
+            for name, column in figures.items()
+            if name not in EVERYWHERE and any(value is not None for value in column)
+        }
+        return cls(
+            profile.passes,
+            {name: (counted.value, counted.unit) for name, counted in profile.counters.items()},
+            _runs(distances),
+            list(profile.sass),
+            list(figures),
+            {name: _runs(figures[name]) for name in EVERYWHERE if name in figures},
+            {"rows": list[Figure](rows), **columns},
+        )
+
+    def decoded(self, launch: CodeLaunchRecord) -> CodeProfile:
+        """The profile of a launch.
+
+        Raises:
+            MemsimError: more instructions than a kernel can have.
+        """
+        figures: dict[str, Column] = {}
+        for name in self.collected:
+            if name in EVERYWHERE:
+                figures[name] = tuple(_unrolled(self.instructions[name]))
+            else:
+                found = dict(zip(self.accesses["rows"], self.accesses.get(name, ()), strict=False))
+                figures[name] = tuple(found.get(row) for row in range(len(self.sass)))
+        return CodeProfile(
+            launch.kernel,
+            launch.grid,
+            launch.block,
+            self.passes,
+            {name: Counted(*pair) for name, pair in self.counters.items()},
+            tuple(accumulate(_unrolled(self.distances))),
+            tuple(self.sass),
+            figures,
+        )
+
+
+def _runs(values: Sequence[int | None]) -> list[Any]:
+    """Run-length encoding: 16 16 16 4 as 3 16 1 4."""
+    runs: list[Any] = []
+    for value in values:
+        if runs and runs[-1] == value:
+            runs[-2] += 1
+        else:
+            runs += [1, value]
+    return runs
+
+
+def _unrolled(runs: Sequence[Any]) -> list[Any]:
+    """The inverse of `_runs`.
+
+    Raises:
+        MemsimError: more instructions than a kernel can have.
+    """
+    each = runs[::2]
+    is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
+    if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
+        raise MemsimError("not a recording: it has more instructions than a kernel can have")
+    return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +208,7 @@ class CodeRecording:
         return {
             "schema": SCHEMA,
             **asdict(replace(self, profiles=())),
-            "profiles": [
-                {name: value for name, value in profile.to_dict().items() if name not in LAUNCHED}
-                for profile in self.profiles
-            ],
+            "profiles": [msgspec.to_builtins(EncodedProfile.of(profile)) for profile in self.profiles],
         }
 
     @staticmethod
@@ -148,12 +219,8 @@ class CodeRecording:
             MemsimError: it does not conform to the schema.
         """
         told = check_record(record, SCHEMA, RecordingFile, file)
-        launched = {name: getattr(told.launch, name) for name in LAUNCHED}
-        profiles = (
-            CodeProfile.from_dict({**launched, **msgspec.structs.asdict(one)}) for one in told.profiles
-        )
         about = (told.name, told.size, told.date, told.ncu, told.device, told.code, told.launch, told.result)
-        return CodeRecording(*about, tuple(profiles))
+        return CodeRecording(*about, tuple(one.decoded(told.launch) for one in told.profiles))
 
     def save(self, path: Path) -> None:
         """Write a new file atomically.

@@ -24,6 +24,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from memsim.boundary import confinement
 from memsim.errors import MemsimError
 from memsim.validate.profiles import CODE_METRICS, CodeProfile, Counted
@@ -185,7 +187,7 @@ def read_code_report(path: Path, *also: str, lines: bool = False) -> list[CodePr
                 + (f": {said[-1]}" if said else ""),
                 hint="pip install ncu-report, or put extras/python of Nsight Compute on PYTHONPATH",
             )
-        return [CodeProfile.from_dict(record) for record in json.loads(result.read_text("utf-8"))]
+        return msgspec.json.decode(result.read_bytes(), type=list[CodeProfile])
 
 
 def main(path: str, result: str, *also: str) -> None:
@@ -193,8 +195,7 @@ def main(path: str, result: str, *also: str) -> None:
     report = load_reader().load_report(path)
     scopes = [report.range_by_idx(number) for number in range(report.num_ranges())]
     actions = [scope.action_by_idx(number) for scope in scopes for number in range(scope.num_actions())]
-    records = [code_profile_of(action, also).to_dict() for action in actions]
-    Path(result).write_text(json.dumps(records), "utf-8")
+    Path(result).write_bytes(msgspec.json.encode([code_profile_of(action, also) for action in actions]))
 
 
 def load_reader() -> Any:

@@ -8,10 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
-from typing import Any
 
-from memsim.errors import MemsimError
 from memsim.model.operations import OPERATIONS
 
 # Columns of a row: ncu's names of the metrics of each instruction in the section SourceCounters.
@@ -28,7 +25,6 @@ SOURCE_METRICS = (
 CODE_METRICS = (*SOURCE_METRICS, "memory_l2_theoretical_sectors_local")
 EVERYWHERE = CODE_METRICS[:2]  # metrics of every instruction; the others are of memory accesses only
 PADDING = ("NOP", "BRA")  # after the last reachable instruction: a jump to itself, and NOPs
-MOST_INSTRUCTIONS = 1 << 20
 Column = tuple[int | None, ...]
 
 WAVEFRONTS = "l1tex__data_pipe_lsu_wavefronts_mem_shared"
@@ -115,85 +111,9 @@ class CodeProfile:
             lines=tuple(self.lines[row] for row in rows) if self.lines else (),
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values in columns: addresses as differences; metrics of accesses only where they
-        have values.
-        """
-        rows = [row for row in range(len(self.sass)) if self._is_access(row)]
-        return {
-            "kernel": self.kernel,
-            "grid": None if self.grid is None else list(self.grid),
-            "block": None if self.block is None else list(self.block),
-            "passes": self.passes,
-            "counters": {name: [counted.value, counted.unit] for name, counted in self.counters.items()},
-            "distances": _runs([b - a for a, b in zip((0, *self.addresses), self.addresses, strict=False)]),
-            "sass": list(self.sass),
-            "collected": list(self.figures),
-            "instructions": {name: _runs(self.figures[name]) for name in EVERYWHERE if name in self.figures},
-            "accesses": {
-                "rows": rows,
-                **{
-                    name: [column[row] for row in rows]
-                    for name, column in self.figures.items()
-                    if name not in EVERYWHERE and any(value is not None for value in column)
-                },
-            },
-            **({"lines": list(self.lines)} if self.lines else {}),
-        }
-
-    def _is_access(self, row: int) -> bool:
-        return any(self.figure(name, row) is not None for name in CODE_METRICS[len(EVERYWHERE) :])
-
-    @staticmethod
-    def from_dict(record: dict[str, Any]) -> CodeProfile:
-        """The inverse of `to_dict`."""
-        rows = record["accesses"]["rows"]
-        figures: dict[str, Column] = {}
-        for name in record["collected"]:
-            if name in EVERYWHERE:
-                figures[name] = tuple(_unrolled(record["instructions"][name]))
-            else:
-                found = dict(zip(rows, record["accesses"].get(name, ()), strict=False))
-                figures[name] = tuple(found.get(row) for row in range(len(record["sass"])))
-        return CodeProfile(
-            kernel=record["kernel"],
-            grid=None if record["grid"] is None else tuple(record["grid"]),
-            block=None if record["block"] is None else tuple(record["block"]),
-            passes=record["passes"],
-            counters={name: Counted(*pair) for name, pair in record["counters"].items()},
-            addresses=tuple(accumulate(_unrolled(record["distances"]))),
-            sass=tuple(record["sass"]),
-            figures=figures,
-            lines=tuple(record.get("lines", ())),
-        )
-
 
 def _base(text: str) -> str:
     return opcode(text).partition(".")[0]
-
-
-def _runs(values: Sequence[int | None]) -> list[int | None]:
-    """Run-length encoding: 16 16 16 4 as 3 16 1 4."""
-    runs: list[int | None] = []
-    for value in values:
-        if runs and runs[-1] == value:
-            runs[-2] += 1  # type: ignore[operator]
-        else:
-            runs += [1, value]
-    return runs
-
-
-def _unrolled(runs: Sequence[Any]) -> list[Any]:
-    """The inverse of `_runs`.
-
-    Raises:
-        MemsimError: more instructions than a kernel can have.
-    """
-    each = runs[::2]
-    is_right = all(type(times) is int and 0 <= times <= MOST_INSTRUCTIONS for times in each)
-    if len(runs) % 2 or not is_right or sum(each) > MOST_INSTRUCTIONS:
-        raise MemsimError("not a recording: it has more instructions than a kernel can have")
-    return [value for times, value in zip(runs[::2], runs[1::2], strict=True) for _ in range(times)]
 
 
 def opcode(sass: str) -> str:

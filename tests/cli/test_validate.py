@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from memsim.api import loading
@@ -237,7 +237,7 @@ def test_a_file_live(memsim: Run, measured: dict[str, Any], scale: Path, tmp_pat
 
 def report(folder: Path, *profiles: CodeProfile, name: str = "run.ncu-rep") -> Path:
     path = folder / name
-    path.write_text(json.dumps([profile.to_dict() for profile in profiles]))
+    path.write_bytes(msgspec.json.encode(profiles))
     return path
 
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from memsim.validate.profiler import PASSES, CodeProfile
 
 DATA = Path(__file__).parent / "data" / "two_transposes.json"
@@ -128,5 +130,5 @@ class ProfileAction(Action):
 
 def load_profiles(path: str) -> Report:
     """A report made of profiles that a test wrote as JSON."""
-    records = json.loads(Path(path).read_text("utf-8"))
-    return Report([ProfileAction(CodeProfile.from_dict(record)) for record in records])
+    profiles = msgspec.json.decode(Path(path).read_bytes(), type=list[CodeProfile])
+    return Report(list(map(ProfileAction, profiles)))

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from memsim.errors import MemsimError
@@ -54,7 +55,7 @@ def test_counters_have_their_units_and_only_sums_are_kept() -> None:
 
 def test_a_profile_survives_the_way_through_json() -> None:
     for profile in profiles():
-        assert CodeProfile.from_dict(json.loads(json.dumps(profile.to_dict()))) == profile
+        assert msgspec.json.decode(msgspec.json.encode(profile), type=CodeProfile) == profile
 
 
 def reader(folder: Path, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
