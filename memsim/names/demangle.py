@@ -16,6 +16,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 
 from memsim.errors import MemsimError
 
@@ -32,7 +33,8 @@ _STANDARD = {
     "Si": "std::istream", "So": "std::ostream", "Sd": "std::iostream",
 }  # fmt: skip
 _QUALIFIERS = {"r": " __restrict", "V": " volatile", "K": " const"}
-_LONG_ARGUMENTS = 40
+_LONG_ARGUMENTS, _MOST_ARGUMENTS = 40, 100
+_NAMESPACES = re.compile(r"(?:\b\w+::|\(anonymous namespace\)::)+(?=\w)")
 _PLAIN_INTEGERS = set("iljmxystno")
 _FLOATS = {"f": ">f", "d": ">d"}
 
@@ -60,26 +62,43 @@ def short_name(symbol: str) -> str:
 
 
 def without_long_arguments(name: str) -> str:
-    """A demangled name for a line of text: template arguments and parameters of more than 40 characters are
-    `...`, as those of PyTorch's kernels have hundreds.
+    """A demangled name for a line of text, as those of PyTorch's kernels have hundreds of characters: of long
+    template arguments or parameters it has the first ones, and no namespaces.
     """
-    return "".join(_brief(name))
+    brief = "".join(_brief(name))
+    return name if brief == name else _NAMESPACES.sub("", brief)
 
 
 def _brief(name: str) -> Iterator[str]:
     depth = start = 0
+    commas: list[int] = []
     for at, sign in enumerate(name):
         if sign in "<(":
             if depth == 0:
                 yield name[start : at + 1]
-                start = at + 1
+                start, commas = at + 1, [at]
             depth += 1
+        elif sign == "," and depth == 1:
+            commas.append(at)
         elif sign in ">)" and depth:
             depth -= 1
             if depth == 0:
-                yield name[start:at] if at - start <= _LONG_ARGUMENTS else "..."
+                yield _first_ones([name[i + 1 : j] for i, j in pairwise([*commas, at])])
                 start = at
     yield name[start:]
+
+
+def _first_ones(arguments: Sequence[str]) -> str:
+    whole = ",".join(arguments)
+    if len(whole) <= _LONG_ARGUMENTS:
+        return whole
+    found = ""
+    for argument in arguments:
+        more = f"{found}{_NAMESPACES.sub('', argument)},"
+        if len(found) > _LONG_ARGUMENTS or len(more) > _MOST_ARGUMENTS:
+            return f"{found}..."
+        found = more
+    return found[:-1]
 
 
 class _Demangler:
