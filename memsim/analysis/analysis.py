@@ -147,6 +147,12 @@ class Analysis:
         """The sectors that would hold the bytes that these accesses need; None if that is not certain."""
         return self._sum("ideal_sectors", "global")
 
+    @property
+    def needless_sectors(self) -> int | None:
+        """The sectors above these; None if that is not certain."""
+        sectors, ideal = self.sectors, self.ideal_sectors
+        return None if sectors is None or ideal is None else sectors - ideal
+
     def _sum(self, field: str, space: str) -> int | None:
         count = total([site.count(field) for site in self.sites if site.space == space])
         return None if isinstance(count, Range) or self.trace.uncertain or self.trace.uncounted else count

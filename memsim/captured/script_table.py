@@ -20,7 +20,6 @@ from memsim.document import Count, Dim3, Document, DocumentPart, Line, plain
 from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime
 from memsim.launch import Natural
-from memsim.time.quick_estimate import estimate
 from memsim.views.labels import count, dim3
 from memsim.views.screen import Column, Row, Screen
 
@@ -43,8 +42,8 @@ COLUMNS = (
 class ScriptLaunch:
     """Launches that are alike. path: where the first one was saved. note: its configuration.
 
-    time: the estimate. rank: among the configurations of its kernel by it, from 1; 0 if there is only one, or
-    one without an estimate.
+    rank: among the configurations of its kernel by the estimated time, from 1; 0 if there is only one, or one
+    without an estimate.
     """
 
     path: Path
@@ -54,7 +53,6 @@ class ScriptLaunch:
     note: str
     times: int = 1
     analysis: Analysis | None = None
-    time: EstimatedTime | None = None
     why_not: str = ""
     rank: int = 0
 
@@ -72,9 +70,19 @@ class ScriptLaunch:
         return bound.cycles if bound is not None and bound.has_instructions else None
 
     @property
+    def time(self) -> EstimatedTime | None:
+        """The estimate; None: there is none."""
+        time = None if self.analysis is None else self.analysis.estimate
+        return None if time is None or time.cycles is None else time
+
+    @property
     def about(self) -> int | None:
         """The estimated cycles; None: there is no estimate."""
         return None if self.time is None else self.time.cycles
+
+    def count(self, name: str) -> int | None:
+        """A count of the analysis, by its name; None: not certain, or not counted."""
+        return None if self.analysis is None else getattr(self.analysis, name)
 
 
 class ScriptLaunches:
@@ -97,9 +105,7 @@ class ScriptLaunches:
         """Counts one after the other; yields the share that is done. Then they are ranked."""
         for number, kind in enumerate(self.kinds.values(), 1):
             try:
-                launched = read_launch(kind.path)
-                kind.analysis = launched.analyze()
-                kind.time = estimate(launched.job(), kind.analysis.trace)
+                kind.analysis = read_launch(kind.path).analyze().timed
             except MemsimError as error:
                 kind.why_not = error.message
             yield number / len(self.kinds)
@@ -157,7 +163,7 @@ def _ordered(kinds: Iterable[ScriptLaunch]) -> list[ScriptLaunch]:
 
 
 def _row(kind: ScriptLaunch) -> Row:
-    conflicts, needless = _share(kind, "conflicts", "wavefronts"), _share(kind, "needless", "sectors")
+    conflicts, needless = _share(kind, "conflicts", "wavefronts"), _share(kind, "needless_sectors", "sectors")
     worst = "-" if kind.worst is None else _place(kind.worst)
     cycles, about = ("?" if each is None else f"{each:,}" for each in (kind.cycles, kind.about))
     cells = (kind.kernel, kind.note, dim3(kind.grid), dim3(kind.block), f"{kind.times:,}", worst)
@@ -167,25 +173,10 @@ def _row(kind: ScriptLaunch) -> Row:
 
 
 def _share(kind: ScriptLaunch, part: str, whole: str) -> str:
-    lost, all_of_them = _counts(kind)[part], _counts(kind)[whole]
+    lost, all_of_them = kind.count(part), kind.count(whole)
     if lost is None or all_of_them is None:
         return "?"
     return percent(lost / all_of_them) if all_of_them else "-"
-
-
-def _counts(kind: ScriptLaunch) -> dict[str, int | None]:
-    """Counts of the launch; None: not certain, or not counted."""
-    found = kind.analysis
-    if found is None:
-        return dict.fromkeys(("wavefronts", "conflicts", "sectors", "needless"))
-    sectors, ideal = found.sectors, found.ideal_sectors
-    needless = None if sectors is None or ideal is None else sectors - ideal
-    return {
-        "wavefronts": found.wavefronts,
-        "conflicts": found.conflicts,
-        "sectors": sectors,
-        "needless": needless,
-    }
 
 
 def _place(site: SiteCounts) -> str:
@@ -229,7 +220,6 @@ def to_dict(kinds: Sequence[ScriptLaunch], answer: str) -> dict[str, Any]:
 
 
 def _kind(kind: ScriptLaunch) -> ScriptKind:
-    counts = _counts(kind)
     return ScriptKind.of(
         kind,
         launch=str(kind.path),
@@ -237,13 +227,13 @@ def _kind(kind: ScriptLaunch) -> ScriptKind:
         launches=kind.times,
         verdict=None if kind.analysis is None else kind.analysis.verdict,
         worst=None if kind.worst is None else _place(kind.worst),
-        wavefronts=counts["wavefronts"],
-        conflicts=counts["conflicts"],
-        sectors=counts["sectors"],
-        needless_sectors=counts["needless"],
+        wavefronts=kind.count("wavefronts"),
+        conflicts=kind.count("conflicts"),
+        sectors=kind.count("sectors"),
+        needless_sectors=kind.count("needless_sectors"),
         cycles_at_least=kind.cycles,
         cycles_about=kind.about,
-        estimate_error=None if kind.time is None or kind.about is None else kind.time.error,
+        estimate_error=None if kind.time is None else kind.time.error,
         rank=kind.rank or None,
         not_counted=kind.why_not,
     )
