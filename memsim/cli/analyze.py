@@ -40,6 +40,7 @@ from memsim.views.analyze.terminal import next_command
     default="cost",
     help="Order of each table's rows: highest cost first (default), most waste first, or by line number.",
 )
+@click.option("--every-row", is_flag=True, help="Show all rows of tables with more than 40.")
 @click.option(
     "--save-trace",
     type=click.Path(path_type=Path),
@@ -63,6 +64,7 @@ def analyze(
     sass: bool,
     metrics: bool,
     sort: terminal.Sort,
+    every_row: bool,
     save_trace: Path | None,
     save_launch: Path | None,
     **launch: Any,
@@ -75,7 +77,8 @@ def analyze(
       scale                   a target in memsim.toml
       scale.cu                a .cu, .ptx or .cubin file, or a program or library with GPU code
       scale.cu:scale          a kernel in such a file
-      run/launch.json         a launch saved by memsim capture or --save-launch
+      run, run/launch.json    a launch saved by memsim capture, exec --record
+                              or --save-launch
       ~/.triton/cache/XYZ     a folder of Triton's cache
       layouts.py:transpose    a Python function that describes the accesses
       v4.npz                  a trace saved by --save-trace
@@ -137,7 +140,7 @@ def analyze(
     if as_json:
         echo_json(analysis.to_dict(sass=sass))
     else:
-        terminal.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort)
+        terminal.write(analysis, sys.stdout, sass=sass, metrics=metrics, sort=sort, every_row=every_row)
         suggestion = next_command(analysis, target, options=is_file(target))
         if suggestion:
             say(suggestion)

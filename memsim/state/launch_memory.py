@@ -5,7 +5,7 @@ Contents are created on first access. A gap between global buffers makes overrun
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
@@ -44,6 +44,12 @@ def _merge_spans(spans: Sequence[Span]) -> list[Span]:
         else:
             regions.append((start, end))
     return regions
+
+
+def _called(names: Iterable[str]) -> str:
+    """What an allocation is called that lies behind several pointers."""
+    first, *others = dict.fromkeys(names)
+    return ", ".join((first, *others)) if len(others) < 3 else f"{first} and {len(others)} others"
 
 
 def _region(regions: Sequence[Span], span: Span) -> Span:

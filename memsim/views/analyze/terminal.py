@@ -14,7 +14,17 @@ from memsim.analysis import Analysis, SiteCounts
 from memsim.analysis.verdict import phrases_in
 from memsim.arch.units import WORD
 from memsim.views.analyze.costs import COST, cost, count_or_limits, heading, limits_of_totals
-from memsim.views.labels import access, at_all_places, dim3, each, file_names, lanes_of_warp_0, number, share
+from memsim.views.labels import (
+    access,
+    at_all_places,
+    count,
+    dim3,
+    each,
+    file_names,
+    lanes_of_warp_0,
+    number,
+    share,
+)
 from memsim.views.screen import Column, Row, Screen, text_of
 
 Sort = Literal["cost", "waste", "line"]
@@ -43,6 +53,8 @@ CONSTANT = (
 )
 COLUMNS = {"shared": SHARED, "global": GLOBAL, "local": GLOBAL, "constant": CONSTANT, "texture": GLOBAL}
 INDENT = "  "
+#: Rows of a table that are shown at once.
+LONG_TABLE = 40
 
 LEFT_OUT = ("arbitration between warps", "caches")
 MIPMAPS = "mipmaps: a texture has one level"
@@ -61,11 +73,13 @@ def write(
     sass: bool = False,
     metrics: bool = False,
     sort: Sort = "cost",
+    every_row: bool = False,
 ) -> None:
     """Prints the report on `stream`.
 
     colours: None where it is a terminal. sass: below each row its machine instructions. metrics: totals under
     the names of ncu's metrics, too. sort: the first row costs most, wastes most, or has the lowest line.
+    every_row: of a long table, too, whose rows are else those that cost and those that waste most.
     """
     screen = Screen(stream, colours=colours)
     said = phrases_in(analysis.verdict, analysis.trace.kernel)
@@ -80,7 +94,10 @@ def write(
         rows = [row for row, site in enumerate(analysis.sites) if site.space == space]
         if rows:
             screen.say(heading([analysis.sites[row] for row in rows], _only_file(analysis)))
-            _write_table(screen, analysis, _sorted(rows, analysis, sort), sass)
+            shown = rows if every_row else _most(rows, analysis)
+            _write_table(screen, analysis, _sorted(shown, analysis, sort), sass)
+            if len(shown) < len(rows):
+                screen.say(_left_out(sorted({*rows} - {*shown}), rows, analysis))
             screen.say()
     if metrics:
         screen.table((Column("ncu metric"), Column("predicted", right=True)), _total_rows(analysis))
@@ -103,12 +120,34 @@ def _sorted(rows: Sequence[int], analysis: Analysis, sort: Sort) -> Sequence[int
     return rows if sort == "line" else sorted(rows, key=keys[sort], reverse=True)  # type: ignore[arg-type]
 
 
+def _most(rows: Sequence[int], analysis: Analysis) -> Sequence[int]:
+    """The rows that are shown of a table: all, or those that cost most and those that waste most."""
+    if len(rows) <= LONG_TABLE:
+        return rows
+    wasteful = [row for row in rows if _style(analysis.sites[row])]
+    most = _sorted(wasteful, analysis, "waste")[: LONG_TABLE // 2]
+    others = _sorted([row for row in rows if row not in most], analysis, "cost")
+    return sorted((*most, *others[: LONG_TABLE - len(most)]))
+
+
+def _left_out(left: Sequence[int], rows: Sequence[int], analysis: Analysis) -> str:
+    """`and 150 more rows, all ideal, with 32.9 % of the wavefronts (--every-row shows them)`."""
+    sites = [analysis.sites[row] for row in left]
+    wasteful, total = (
+        sum(bool(_style(site)) for site in sites),
+        sum(cost(analysis.sites[row]) for row in rows),
+    )
+    also = f"{wasteful:,} of them not ideal" if wasteful else "all ideal"
+    part = f"{share(sum(map(cost, sites)), total)} of the {COST[sites[0].space]}"
+    return f"and {count(len(sites), 'more row')}, {also}, with {part} (--every-row shows them)"
+
+
 def _write_table(screen: Screen, analysis: Analysis, rows: Sequence[int], sass: bool) -> None:
     """A row for each access to one memory space; of a single file the lines' numbers are enough."""
     sites = [analysis.sites[row] for row in rows]
     files = file_names(site.file for site in analysis.sites)
     one_file = bool(_only_file(analysis))
-    total = sum(map(cost, sites))
+    total = sum(cost(site) for site in analysis.sites if site.space == sites[0].space)
     made = []
     for row, site in zip(rows, sites, strict=True):
         where = str(site.line) if one_file else f"{files[site.file]}:{site.line}"

@@ -242,3 +242,20 @@ def test_spills_local_arrays_and_constants_have_tables_of_their_own() -> None:
     heading = ["line", "code", "access", "instructions", "requests", "requests/instr", "share"]
     assert report[3].split() == heading
     assert re.split(r"  +", report[4].strip())[2:] == ["load 4 B", "3", "24", "8", "100 %"]
+
+
+def test_of_a_long_table_the_rows_that_cost_and_that_waste_most() -> None:
+    """Row 100 costs least and has the only conflict; what is left out is counted."""
+    clean = [(site(line=n), [Request(range(0, 128, 4), count=200 - n)]) for n in range(1, 100)]
+    analysis = analyze_trace(make_trace(*clean, (site(line=100), [Request(range(0, 256, 8))])))
+    told = text.render(analysis).splitlines()
+    shown = [line.split()[0] for line in told if line.strip()[:1].isdigit()]
+    assert shown == [*map(str, range(1, 40)), "100"]
+    left, total = sum(range(101, 161)), sum(range(101, 200)) + 2
+    part = f"{left / total:.1%}".replace("%", " %")
+    assert f"and 60 more rows, all ideal, with {part} of the wavefronts (--every-row shows them)" in told
+    stream = io.StringIO()
+    text.write(analysis, stream, colours=False, every_row=True)
+    every = stream.getvalue().splitlines()
+    assert len([line for line in every if line.strip()[:1].isdigit()]) == 100
+    assert not any("more row" in line for line in every)
