@@ -77,6 +77,7 @@ class LaneOrder:
     def ordered(self, rows: np.ndarray, warps: np.ndarray, lanes: np.ndarray, made: np.ndarray) -> np.ndarray:
         """Whether accesses that were `made` so by a warp [n] come before what a lane of it [n] does now."""
         when, several, by = made >> WHEN, made & SEVERAL != 0, made & LANES
+        warps = warps % self.shape[1]  # a row may be one warp of its block
         times, groups = self._times[:, rows, warps], self._groups[:, rows, warps]
         since = (times >= when) & (groups >> lanes & 1 != 0)
         met = np.where(several, by & ~groups == 0, by & groups != 0)

@@ -43,6 +43,7 @@ class Engine:
 
     budget: instructions that a chunk may execute. allow_out_of_bounds: a load outside of every array is
     counted, its value unknown. apart: rows of a chunk if each warp is one (prepared_launch.py), or 0.
+    divides: whether those that run for long may leave the others.
     """
 
     def __init__(
@@ -55,9 +56,10 @@ class Engine:
         budget: int,
         allow_out_of_bounds: bool = False,
         apart: int = 0,
+        divides: bool = True,
     ) -> None:
         self.code = code
-        self.apart = apart
+        self.apart, self.divides = apart, divides and apart > 0
         self.aside = Aside(apart)
         self.more_to_come = True
         self.recent: np.ndarray = np.zeros(0, bool)
@@ -143,7 +145,7 @@ class Engine:
         """
         machine, mask = self.machine, group.mask
         total = len(machine.rows)
-        if total < 2 * FEWEST or not self.apart or machine.memory.local is not None:
+        if total < 2 * FEWEST or not self.divides or machine.memory.local is not None:
             return group
         whole = not isinstance(mask, Part) or mask.shape[0] != total
         self.recent |= True if whole else machine.warps_of(mask)[:, 0]

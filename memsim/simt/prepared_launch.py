@@ -281,10 +281,11 @@ class PreparedLaunch:
             report, needed = heard.races.setdefault, code.needed or ()
             of_shared = listener_of_shared(self.kernel.program, code.dataflow, needed, report)
         size = at_once or self.blocks_at_once(count, chunk_threads, blocks is None)
-        rows = size * self.launch.warps if self._apart else 0
+        rows, divides = size * self.launch.warps if self._apart else 0, order is None
         np.empty(KEPT_HEAP, np.uint8)
         engine = Engine(
-            code, self.memory, self.origins, self.launch, listener, self.max_steps, allow_out_of_bounds, rows
+            *(code, self.memory, self.origins, self.launch, listener, self.max_steps, allow_out_of_bounds),
+            *(rows, divides),  # who hears the order of accesses knows warps by their rows
         )
         engine.machine.tell_order(*filter(None, (of_global, of_shared, order)))
         engine.machine.reads_idle = everything

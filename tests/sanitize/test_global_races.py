@@ -10,6 +10,7 @@ import pytest
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
 from memsim.sanitizer.hazards import RACE, Sanitized, read_allowance
+from memsim.simt import engine
 from tests.simt.cuda import machine_kernel
 
 
@@ -286,3 +287,19 @@ while (!done)
   }"""
     assert not sanitized(text, 1, 32).errors
     assert not sanitized(text, 2, 64).errors
+
+
+def test_warps_that_run_for_long_do_not_leave_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no warp waits for another one, each is a row of its own; what is known of them goes by rows."""
+    monkeypatch.setattr(engine, "FEWEST", 2)
+    monkeypatch.setattr(engine, "WINDOW", 4)
+    text = """__global__ void k(int *o, const int *n) { int t = threadIdx.x + blockIdx.x * blockDim.x;
+for (int i = 0; i < n[t / 32]; ++i) if (t >> (i & 3) & 1) o[{0}] += i; }"""
+    turns = np.where(np.arange(64) % 8, 2, 90).astype(np.int32)
+
+    def found(index: str) -> Sanitized:
+        kernel = machine_kernel(text.replace("{0}", index))
+        return sanitize_job(job_of(kernel, 32, 64, [np.zeros(2048, np.int32), turns]), tools=(RACE,))
+
+    assert found("t").exit_code == 0
+    assert {one.count > 0 for one in found("t / 64").errors} == {True}
