@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import SiteAccess
+from memsim.access import SiteAccess, Stretches
 from memsim.api.running import Deaf, execute_job
 from memsim.arch.units import WARP
 from memsim.isa.mbarrier import INITIALIZES
@@ -73,6 +73,7 @@ def _of_warps(job: Job, op: Op) -> str:
     """Why no lanes of a warp have to meet at a WARPSYNC."""
     parts = Parts(op.index)
     execute_job(job, parts, None, everything=False, order=parts, judges_order=False)
+    parts.finish()
     if not parts.are_there:
         return TOGETHER
     behind = [*_ways(job, op, ("BAR",), True)]
@@ -81,19 +82,41 @@ def _of_warps(job: Job, op: Op) -> str:
 
 
 class Parts(Deaf, OrderListener):
-    """Whether only a part of a warp's lanes that have not exited comes to an instruction at once."""
+    """Whether only a part of the lanes of a warp that are to meet at an instruction come there at once: of
+    those that its mask names, or of all, and have not exited.
+    """
 
     def __init__(self, index: int) -> None:
         self.index, self.are_there = index, False
+        self._here: Mask = False
 
     def start_chunk(self, threads: Any, memory: Any = None) -> None:
         if memory is not None:
+            self.finish()
             self._threads: Threads = threads
 
     def executed(self, start: int, stop: int, mask: Mask) -> None:
-        if start <= self.index < stop and mask is not True:
-            here, alive = (self._threads.full(one).reshape(-1, WARP) for one in (mask, self._threads.alive))
-            self.are_there |= bool((here.any(1) & (here != alive).any(1)).any())
+        self.finish()
+        if start <= self.index < stop:
+            self._here = mask
+
+    def name_lanes(self, instruction: int, named: np.ndarray, mask: Mask) -> None:
+        if instruction == self.index:
+            bits = np.broadcast_to(named, self._threads.shape).reshape(-1, WARP)
+            here = self._threads.full(mask).reshape(-1, WARP)
+            words = np.bitwise_or.reduce(np.where(here, bits, 0), axis=1)
+            self._come(mask, words[:, None] >> np.arange(WARP) & 1 == 1)
+            self._here = False
+
+    def finish(self) -> None:
+        """Those that came last have named no lanes: all are to meet."""
+        if self._here is not False:
+            self._come(self._here, True)
+            self._here = False
+
+    def _come(self, mask: Mask, wanted: Any) -> None:
+        here, alive = (self._threads.full(one).reshape(-1, WARP) for one in (mask, self._threads.alive))
+        self.are_there |= bool((here.any(1) & (wanted & alive & ~here).any(1)).any())
 
 
 # --- on the ways that warps take ---------------------------------------------------------------
@@ -242,7 +265,7 @@ class Graph(Deaf, OrderListener):
 
     # --- events --------------------------------------------------------------------------------
 
-    def start_chunk(self, threads: Any, memory: Any = None) -> None:  # type: ignore[override]
+    def start_chunk(self, threads: Any, memory: Any = None) -> None:
         if memory is None:  # as a listener to accesses
             return
         self._threads: Threads = threads
@@ -294,14 +317,11 @@ class Graph(Deaf, OrderListener):
         for row, warp, block in () if is_async else zip(*(one.tolist() for one in (rows, warps, blocks))):
             self.visits.append((self._step((row, warp)), block))
 
-    def async_store(
-        self, instruction: int, rows: Any, start: Any, width: int, warps: Any, columns: Any, updates: bool
-    ) -> None:
-        for row, column, first in zip(rows.tolist(), columns.tolist(), start.tolist()):
+    def async_store(self, instruction: int, written: Stretches, columns: np.ndarray, updates: bool) -> None:
+        does = "updates" if updates else "writes"
+        for (row, first, size, _), column in zip(_each(written), columns.tolist()):
             node, where = self._node(), (SHARED, int(self._threads.blocks[row]))
-            self._note(
-                node, instruction, "updates" if updates else "writes", where, first - self._base, width
-            )
+            self._note(node, instruction, does, where, first - self._base, size)
             self.visits.append((node, row))
             self._held[row, column].append(node)
 
@@ -348,36 +368,22 @@ class Graph(Deaf, OrderListener):
         for row, warp, column in {*zip(*(one.tolist() for one in (rows, warps, columns)))}:
             self._step((row, warp), *self._held["over", row, column])
 
-    def bulk_store(
-        self, instruction: int, rows: Any, start: Any, length: Any, warps: Any, columns: Any
-    ) -> None:
-        for row, first, size, warp, column in zip(
-            *(one.tolist() for one in (rows, start, length, warps, columns))
-        ):
+    def bulk_store(self, instruction: int, written: Stretches, columns: np.ndarray) -> None:
+        for (row, first, size, warp), column in zip(_each(written), columns.tolist()):
             node = self._node(*([self._step((row, warp))] if warp >= 0 else []))
-            self._note(
-                node,
-                instruction,
-                "writes",
-                (SHARED, int(self._threads.blocks[row])),
-                first - self._base,
-                size,
-            )
+            where = SHARED, int(self._threads.blocks[row])
+            self._note(node, instruction, "writes", where, first - self._base, size)
             self._held[row, column].append(node)
 
-    def bulk_load(self, instruction: int, rows: Any, start: Any, length: Any, warps: Any) -> None:
-        for row, first, size, warp in zip(*(one.tolist() for one in (rows, start, length, warps))):
-            node = self._node(self._step((row, warp)))
-            self._note(
-                node, instruction, "reads", (SHARED, int(self._threads.blocks[row])), first - self._base, size
-            )
+    def bulk_load(self, instruction: int, read: Stretches) -> None:
+        for row, first, size, warp in _each(read):
+            node, where = self._node(self._step((row, warp))), (SHARED, int(self._threads.blocks[row]))
+            self._note(node, instruction, "reads", where, first - self._base, size)
             self._begun[row, warp].append(node)
 
-    def bulk_global(
-        self, instruction: int, access: str, start: Any, length: Any, rows: Any, warps: Any
-    ) -> None:
+    def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         does = {"store": "writes", "update": "updates"}.get(operation(GLOBAL, access).verb, "reads")
-        for first, size, row, warp in zip(*(one.tolist() for one in (start, length, rows, warps))):
+        for row, first, size, warp in _each(made):
             node = self._node(self._step((row, warp)))
             self._note(node, instruction, does, (GLOBAL,), first, size)
 
@@ -391,6 +397,11 @@ class Graph(Deaf, OrderListener):
             done = max(0, len(groups) - left)
             self._step(place, *(node for group in groups[:done] for node in group))
             self._groups[place] = groups[done:]
+
+
+def _each(made: Stretches) -> Iterator[tuple[int, ...]]:
+    """(row, first byte, bytes, warp) of each."""
+    return zip(*(one.tolist() for one in (made.rows, made.start, made.length, made.warps)))
 
 
 def _warps(threads: Threads, mask: Mask) -> list[Place]:

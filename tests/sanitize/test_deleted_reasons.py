@@ -94,3 +94,14 @@ def test_a_fence_is_missed_unless_the_launch_has_one_block() -> None:
     assert {*reasons(two, "MEMBAR")} == {UNCHECKED}
     one = replace(two, launch=replace(two.launch, grid=(1, 1, 1)))
     assert {*reasons(one, "MEMBAR")} == {ONE_BLOCK}
+
+
+@pytest.mark.parametrize("mask", ["0xffffu", "~0u"])
+def test_lanes_that_a_mask_names_need_not_meet_where_they_come_together(mask: str) -> None:
+    lanes, unknown = 32 if mask == "~0u" else 16, f"({mask} << (o[t] > 4))"
+    body = f"if (t % 32 < {lanes}) {{ s[t] = 1; __syncwarp({unknown}); o[t] = s[t ^ 3]; }}"
+    apart = f"if (t % 2) {{ {body} }} else {{ __syncwarp({unknown}); atomicAdd(p + t, s[t ^ 1]); }}"
+    for code, found in ((body, TOGETHER), (f"if (t % 32 >= {lanes}) return;\n{apart}", UNCHECKED)):
+        one = job(f"__shared__ int s[64]; float *p = o + 64; s[t] = t;\n{code}")
+        syncs = [op for op in ordering(one.loaded, ("WARPSYNC",)) if op.form.operands]
+        assert syncs and {reason(one, op) for op in syncs} == {found}
