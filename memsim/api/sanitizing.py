@@ -88,7 +88,7 @@ def sanitize_job(
         found += [said.unwritten_register(*one) for one in ears.unset.found.items()]
     if BOUNDS in tools:
         found += [said.wrong(fault, lanes, sum(counts)) for fault, lanes, counts in faults[BOUNDS]]
-        found += [said.strayed(*place, stray) for place, stray in ears.strayed.items()]
+        found += [said.strayed(*one) for one in ears.strayed]
     if SYNC in tools:
         met = [said.meeting(pair, one) for pair, one in races.met.items()]
         found += filter(None, [*met, *(said.skipped(*one) for one in ears.skipped.found.items())])

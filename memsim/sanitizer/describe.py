@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from memsim.access import Site
 from memsim.arch.units import WARP, WORD
 from memsim.isa.mbarrier import INITIALIZES
 from memsim.isa.memory_access import bytes_of_piece, register_count
@@ -214,8 +215,9 @@ class Description:
         where = _whole_array(lanes.space, name, offset, lanes.width)
         return Hazard(BOUNDS, kind, access, count, cure + hint, **where)
 
-    def strayed(self, op: Op, named: str, hit: str, stray: Stray) -> Hazard:
+    def strayed(self, site: Site, named: str, hit: str, stray: Stray) -> Hazard:
         """An access to another shared array than the one that its line names."""
+        op = self.ops[site.index // 8]
         buffer = next(one for one in self.layout.buffers if one.name == named)
         offset, size = stray.byte + self.layout.base - buffer.start, buffer.end - buffer.start
         name = short_name(named)
@@ -226,7 +228,7 @@ class Description:
         )
         kind = f"{where} {name}, which has {size:,} bytes: in {short_name(hit)}"
         access = FoundAccess(op, _does(op), stray.block, stray.thread)
-        doubt = "it is known by the name in the source line, and by the instruction's other accesses to it"
+        doubt = "it is known by the name in the source line only"
         array = _whole_array(SHARED, name, offset, _width(op))
         return Hazard(BOUNDS, kind, access, stray.count, "a check of the index", doubt=doubt, **array)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -11,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from memsim.access import Chunk, Site, SiteAccess
+from memsim.instruction import Place
 from memsim.isa import tensor_memory
-from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op
+from memsim.isa.program import GLOBAL, LOCAL, SHARED
 from memsim.names.demangle import short_name
 from memsim.sanitizer.global_cells import LaneAccess, lanes_of
 from memsim.sanitizer.global_races import GlobalRaces
@@ -44,8 +46,7 @@ class Stray:
 class Ears:
     """A listener to accesses.
 
-    faults: of accesses outside of every array, or misaligned, by instruction and kind. strayed: accesses to
-    another shared array (by name) than the only one that the source line names. unjudged: in words.
+    faults: of accesses outside of every array, or misaligned, by instruction and kind. unjudged: in words.
     registers: of products. masks: of lanes. unset: registers that nobody wrote. skipped: barriers.
     """
 
@@ -66,10 +67,11 @@ class Ears:
         self.registers, self.masks, self.unset, self.skipped = registers, masks, unset, skipped
         self.unjudged: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
-        self.strayed: dict[tuple[Op, str, str], Stray] = {}
+        self._strayed: dict[tuple[Site, str, str], Stray] = {}
         self.deadlock: Deadlock | None = None
         self.started = False
-        self._touched: dict[int, frozenset[str]] = {}
+        self._touched = defaultdict[int, frozenset[str]](frozenset)
+        self._of_line = defaultdict[Place | None, set[str]](set)
         self._named: dict[int, str | None] = {}
 
     def take(self, fault: KernelFault) -> None:
@@ -92,22 +94,32 @@ class Ears:
                 self._hear(site, partial(lanes_of, address, active, self._chunk))
             return None
         if active is not False and arrays:
-            touched = self._touched.get(site.index, frozenset())
-            if not arrays <= touched:
-                self._touched[site.index] = touched = touched | arrays
-            if len(touched) > 1:
-                self._look_for_strays(site, address, active, touched)
+            if not arrays <= self._touched[site.index]:
+                self._touched[site.index] |= arrays
+                self._of_line[site.instruction.source] |= arrays
+            if self._may_stray(site):
+                self._look_for_strays(site, address, active)
         tell = self.races.shared_access(site, address, active)
-        # Of an instruction that touches several arrays, each access is looked at.
-        return tell and (lambda: len(self._touched.get(site.index, ())) < 2 and tell())
+        # Of an instruction that may leave its array, each access is looked at.
+        return tell and (lambda: not self._may_stray(site) and tell())
 
-    def _look_for_strays(self, site: Site, address: Int, active: Mask, touched: frozenset[str]) -> None:
-        """Of an instruction that accesses several arrays, one of which is the only one in its line."""
-        op = site.instruction
-        assert isinstance(op, Op)
-        named = self._only_array(op, touched)
-        if named is None:
-            return
+    @property
+    def strayed(self) -> Iterator[tuple[Site, str, str, Stray]]:
+        """Accesses to another shared array (by name) than the only one that the source line names, which the
+        instruction accesses, too, or nothing in this line does.
+        """
+        for (site, named, hit), stray in self._strayed.items():
+            if named in self._touched[site.index] or named not in self._of_line[site.instruction.source]:
+                yield site, named, hit, stray
+
+    def _may_stray(self, site: Site) -> bool:
+        """Whether an instruction accesses another array than the only one in its line."""
+        named = self._only_array(site)
+        return named is not None and not self._touched[site.index] <= {named}
+
+    def _look_for_strays(self, site: Site, address: Int, active: Mask) -> None:
+        named = self._only_array(site)
+        assert named is not None
         layout, chunk = self.races.layout, self._chunk
         lanes = np.broadcast_to(to_bools(active), (len(chunk.blocks), chunk.threads))
         places = np.broadcast_to(to_array(address), lanes.shape)
@@ -118,19 +130,17 @@ class Ears:
                 continue
             row, thread = (int(one) for one in np.unravel_index(int(wrong.argmax()), wrong.shape))
             first = Stray(int(chunk.blocks[row]), thread, int(places[row, thread]))
-            self.strayed.setdefault((op, named, buffer.name), first).count += int(wrong.sum())
+            self._strayed.setdefault((site, named, buffer.name), first).count += int(wrong.sum())
 
-    def _only_array(self, op: Op, touched: frozenset[str]) -> str | None:
+    def _only_array(self, site: Site) -> str | None:
         """The only shared array that the source line of an instruction names; None if there are others."""
-        if op.index not in self._named:
-            text = (
-                "" if op.source is None else code_line(self.sources.get(op.source.file, ""), op.source.line)
-            )
+        if site.index not in self._named:
+            place = site.instruction.source
+            text = "" if place is None else code_line(self.sources.get(place.file, ""), place.line)
             words = set(re.findall(r"\w+", text))
             named = [one.name for one in self.races.layout.buffers if short_name(one.name) in words]
-            self._named[op.index] = named[0] if len(named) == 1 else None
-        only = self._named[op.index]
-        return only if only in touched else None
+            self._named[site.index] = named[0] if len(named) == 1 else None
+        return self._named[site.index]
 
     def scattered(
         self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]

@@ -54,6 +54,10 @@ def test_a_shared_array_has_its_own_extent() -> None:
     one = found.findings[0]
     assert one.doubt and one.array in ("s", "q") and one.count == 8
     assert not sanitized(body + "s[t] = 2;\n__syncthreads();\no[t] = s[t] + q[t];", BOUNDS).findings
+    beyond = sanitized(body + "o[t] = s[t + 64];\no[t] += q[t];", BOUNDS).findings
+    assert [(one.array, one.count, bool(one.doubt)) for one in beyond] == [("s", 64, True)]
+    pointer = "float *at = q - 64;\no[t] = s[t] * at[t + 64];\no[t] += q[t];"
+    assert not sanitized(body + pointer, BOUNDS).findings
 
 
 @pytest.mark.slow
