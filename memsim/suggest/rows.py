@@ -48,6 +48,7 @@ _LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
 class _Access:
     """`array[index]` in a loop. value: what it is assigned, None for a load; left: how many elements the row
     has from there on, in C. always: whether each iteration makes it. operator: of `array[index] += value`.
+    branch: of the only `if` on which it is made, and where that begins; None without one.
     """
 
     node: Node
@@ -58,6 +59,12 @@ class _Access:
     left: str
     always: bool
     operator: str = ""
+    branch: tuple[int, str] | None = None
+
+    @property
+    def end(self) -> int:
+        """Where it ends, or the value that it stores."""
+        return self.node.end_byte if self.value is None else self.value.end_byte
 
     @property
     def elements(self) -> tuple[int, str, str]:
@@ -108,8 +115,7 @@ class _Rows(KernelTree):
         at_once: dict[int, int] = {}  # rows of a loop and those in it; others take the same tiles
         for some in groups.values():
             outer = _outermost(some[0].loop) if len(functions) == 1 else 0
-            stores = [each for each in some if each.value is not None]
-            at_once[outer] = at_once.get(outer, 0) + 1 + bool(stores and _is_loaded(some, stores[0]))
+            at_once[outer] = at_once.get(outer, 0) + 1 + _is_loaded(some)
         size = self.row.chunk(max(at_once.values(), default=0), self.warps, room, self.chunks)
         if size is None:
             return None
@@ -119,20 +125,19 @@ class _Rows(KernelTree):
         taken: dict[int, int] = {}
         for number, some in enumerate(groups.values()):
             one, name = some[0], f"{some[0].array}_row{number}"
-            store = next((each for each in some if each.value is not None), None)
-            changed = self._changed(some, store, name)
+            stores = _stores(some)
+            changed = self._changed(some, name)
             if changed is None:
                 continue
             found += changed
             names += names_in(one.index, one.left)
             _, opening, closing = loops.setdefault(one.loop.start_byte, (one.loop, [], []))
-            rows = [name] if store is None else [name, *([f"{name}_in"] if _is_loaded(some, store) else [])]
-            for each in rows:
+            for each in (name, f"{name}_in")[: 1 + _is_loaded(some)]:
                 outer = _outermost(one.loop) if len(functions) == 1 else 0
                 taken[outer] = place = taken.get(outer, -1) + 1
                 row = self.row.opening.format(array=one.array, number=place, warps=self.warps, bytes=size)
                 opening.append(f"auto {each} = {row};")
-            if store is not None:
+            if stores:
                 opening.append(f"auto {name}_end = {one.array};")
                 closing.append(f"{name}.close({name}_end);")
         if not found:
@@ -183,11 +188,12 @@ class _Rows(KernelTree):
 
     def _access(self, node: Node) -> _Access | None:
         array, index = self.tree.text(node.children[0]), _index(self.tree.text(node))
-        inner, loop, always = node, node.parent, True
+        inner, loop = node, node.parent
+        skipped: list[tuple[Node, Node]] = []
         while loop is not None and loop.type != "for_statement":
             if loop.type in (*_OTHER_LOOPS, "function_definition"):
                 return None
-            always &= not may_be_left_out(loop, inner)
+            skipped += [(loop, inner)] if may_be_left_out(loop, inner) else []
             inner, loop = loop, loop.parent
         inside = None if loop is None else loop.child_by_field_name("body")
         if loop is None or inside is None or node.start_byte < inside.start_byte:
@@ -206,8 +212,11 @@ class _Rows(KernelTree):
         operator = (
             "" if value is None or node.parent is None else self.tree.text(node.parent.children[1])[:-1]
         )
-        always &= not re.search(r"\bcontinue\b", self.text[inside.start_byte : node.start_byte])
-        return _Access(node, loop, array, index, value, left, always, operator)
+        ahead = self.text[inside.start_byte : node.start_byte]
+        always, branch = not skipped and not re.search(r"\bcontinue\b", ahead), None
+        if len(skipped) == 1 and skipped[0][0].type == "if_statement" and "continue" not in ahead:
+            branch = skipped[0][0].start_byte, skipped[0][1].type
+        return _Access(node, loop, array, index, value, left, always, operator, branch)
 
     def _counted(self, loop: Node) -> tuple[str, str] | None:
         """The variable that a loop counts by one, and how many iterations there are from its value on."""
@@ -228,8 +237,8 @@ class _Rows(KernelTree):
         return parent.children[2] if alone and parent is not None else None
 
     def _alone(self, inside: Node, array: str, index: str) -> bool:
-        """Whether nothing else in a loop may concern the elements: more than one store, other elements of an
-        array that is stored to.
+        """Whether nothing else in a loop may concern the elements: more stores than those of two branches,
+        other elements of an array that is stored to.
         """
         targets, others = 0, False
         for use in walk(inside):
@@ -243,7 +252,7 @@ class _Rows(KernelTree):
                 return False
             targets += around.type == "assignment_expression" and around.children[0] == node
             others |= "".join(_index(self.tree.text(node)).split()) != "".join(index.split())
-        return targets == 0 or (targets == 1 and not others)
+        return targets == 0 or (targets <= 2 and not others)
 
     def _is_stored(self, one: _Access) -> bool:
         """Whether a loop stores to the array."""
@@ -254,31 +263,32 @@ class _Rows(KernelTree):
             for node in walk(one.loop)
         )
 
-    def _changed(self, some: list[_Access], store: _Access | None, name: str) -> list[Replacement] | None:
+    def _changed(self, some: list[_Access], name: str) -> list[Replacement] | None:
         """The accesses to one element of an iteration, which is read and stored once."""
-        one, address = some[0], f"&{some[0].array}[{some[0].index}]"
-        if not any(each.always for each in some) or (store is None and self._is_stored(one)):
+        one, stores, address = some[0], _stores(some), f"&{some[0].array}[{some[0].index}]"
+        if stores and not _is_stored_once(stores):
             return None
-        if store is None and len(some) == 1:
+        if not stores and (self._is_stored(one) or not any(each.always for each in some)):
+            return None
+        if len(some) == 1 and not stores:
             return [Replacement(*self.span(one.node), f"{name}({address}, {one.left})")]
-        found, loads = [], name
-        if store is not None:
-            if not store.always or store.value is None:
-                return None
-            loads, start, value = f"{name}_in", store.node.start_byte, store.value
-            old = f"{name}_value {store.operator} (" if store.operator else ""
+        found, loads = [], f"{name}_in" if stores else name
+        for each in some:
+            if each.value is None:
+                behind = _is_behind(each, stores)
+                if behind is None:
+                    return None
+                found.append(
+                    Replacement(*self.span(each.node), f"{name}.last" if behind else f"{name}_value")
+                )
+                continue
+            old = f"{name}_value {each.operator} (" if each.operator else ""
             put = f"{name}_end = {address} + 1, {name}.put({address}, {old}"
             found += [
-                Replacement(start, value.start_byte, put),
-                Replacement(value.end_byte, value.end_byte, ")" * (2 if old else 1)),
+                Replacement(each.node.start_byte, each.value.start_byte, put),
+                Replacement(each.end, each.end, ")" * (2 if old else 1)),
             ]
-        for each in some:
-            if each is not store:
-                stored = store is not None and store.node.start_byte < each.node.start_byte
-                inside = store is not None and each.node.end_byte <= _end(store)
-                new = f"{name}.last" if stored and not inside else f"{name}_value"
-                found.append(Replacement(*self.span(each.node), new))
-        if store is not None and not _is_loaded(some, store):
+        if stores and not _is_loaded(some):
             return found
         body = one.loop.child_by_field_name("body")
         if body is None or set(re.findall(r"\w+", one.index)) & set(initializers(self.tree.text(body))):
@@ -296,16 +306,30 @@ def _outermost(loop: Node) -> int:
     return min((one.start_byte for one in loops), default=loop.start_byte)
 
 
-def _end(store: _Access) -> int:
-    """Where the value of a store ends."""
-    return store.node.end_byte if store.value is None else store.value.end_byte
+def _stores(some: list[_Access]) -> list[_Access]:
+    return [each for each in some if each.value is not None]
 
 
-def _is_loaded(some: list[_Access], store: _Access) -> bool:
-    """Whether an element is read before it is stored."""
-    return bool(store.operator) or any(
-        each is not store and each.node.end_byte <= _end(store) for each in some
-    )
+def _is_stored_once(stores: list[_Access]) -> bool:
+    """Whether each iteration makes one of these stores: always, or in each branch of an `if`."""
+    branches = {each.branch for each in stores}
+    both = len(stores) == 2 == len(branches) and None not in branches
+    return stores[0].always if len(stores) == 1 else both and len({each[0] for each in branches if each}) == 1
+
+
+def _is_behind(read: _Access, stores: list[_Access]) -> bool | None:
+    """Whether an element is read after it was stored; None if that depends on a branch."""
+    if any(store.node.start_byte < read.node.start_byte < store.end for store in stores):
+        return False
+    behind = {store.end < read.node.start_byte for store in stores}
+    return None if len(behind) > 1 else True in behind
+
+
+def _is_loaded(some: list[_Access]) -> bool:
+    """Whether an element that is stored is read before."""
+    stores = _stores(some)
+    reads = (_is_behind(each, stores) is False for each in some if each.value is None)
+    return bool(stores) and (any(store.operator for store in stores) or any(reads))
 
 
 def _index(access: str) -> str:

@@ -114,6 +114,7 @@ def cures(
         ("if (in[i * m + j] > sum) sum = __ldg(&in[i * m + j]);", 1, 0),
         ("{ const float x = in[i * m + j]; if (x < 9.f) continue; sum += x; }", 1, 0),
         ("{ float x = in[i * m + j] + 1; out[i * m + j] = x; if (x < 0.f) break; }", 1, 1),
+        ("{ if ((i + j) & 1) { out[i * m + j] += j; } else out[i * m + j] = 3; }", 0, 2),
     ],
 )
 def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) -> None:
@@ -256,6 +257,9 @@ def test_segments_of_other_lengths(tmp_path: Path) -> None:
         "{ out[i * m + j] = out[i * m + j + 1] + 1; }",  # what is stored is read by others of the loop
         "{ out[i * m + j] = 1; out[i * m + j] += in[j]; }",  # stored twice
         "{ if (j & 1) out[i * m + j] = j; sum += out[i * m + j]; }",
+        "{ if (j & 1) out[i * m + j] = j; if (j & 3) out[i * m + j] = 1; }",
+        "{ if (j & 1) out[i * m + j] = j; else sum += out[i * m + j]; }",
+        "{ if (j & 1) out[i * m + j] = j; else { sum += out[i * m + j]; out[i * m + j] = 1; } }",
         "{ const volatile float *now = in; sum += now[i * m + j]; }",
         "{ sum += in[i * m + j]; __syncthreads(); }",
         "{ sum += in[i * m + j]; if (sum > 9.f) { j += 1; } }",
