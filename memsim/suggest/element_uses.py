@@ -304,7 +304,7 @@ def is_bound(node: Node) -> bool:
 
 def moves(pointer: str, code: str) -> bool:
     """Whether code may change a pointer; `&pointer[i]` does not."""
-    return changes(pointer, re.sub(rf"&\s*(?={pointer}\s*(?:\[|->))", "", code)) > 0
+    return changes(pointer, re.sub(rf"(?<!&)&(?!&)\s*(?={pointer}\s*(?:\[|->))", "", code)) > 0
 
 
 def _is_one_array(pointer: str, code: str) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -119,13 +120,16 @@ class _Records(PassedRecords):
         return Replacement(*self.span(use.node), new)
 
     def _records(self, definition: Node) -> Iterator[MovedRecord]:
-        """The records in lines that waste sectors: of blocks, then of statements alone in an `if`."""
+        """The records in lines that waste sectors: of blocks, then of statements alone in an `if`; of each,
+        where some elements are read anyway, then where they are on a condition.
+        """
         moved: set[int] = set()
-        for alone in (False, True):
+        for alone, guarded in product((False, True), repeat=2):
             groups: dict[tuple[int, str, bool, str], list[ElementUse]] = {}
             for use in self.uses(definition, alone):
                 block = use.statement.parent
                 if block is not None and use.node.start_byte not in moved:
+                    use = use if guarded or not use.guard else replace(use, guard="", always=False)
                     key = block.start_byte, use.array, use.stores, use.guard
                     groups.setdefault(key, []).append(use)
             for uses in groups.values():

@@ -56,6 +56,7 @@ CONSTANT = AS + "const point &q = p[i]; out[i] = q.x * q.y + q.z;"
 AT = AS + "point q = *(p + i); out[i] = q.x * q.y + q.z;"
 MOVING = AS + "p += i; const point q = *p; out[i] = q.x * q.y + q.z;"
 GUARDED = AS + "out[i] = i + 1 < n && p[i].x * p[i].y > 0.1f * p[i].z ? 2 : 1;"
+ANYWAY = "float x = in[3 * i]; bool y = i > 9 && in[3 * i + 1] > 0.5f; out[i] = y + x * in[3 * i + 2];"
 BYTES = "rgb *p = (rgb *)out; p[i + 1] = colours[i];"
 
 
@@ -95,6 +96,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (AT, "record_at<1, 7>(&p[i]);"),
         (MOVING, "record_at<1, 7>(&p[0]);"),
         (BYTES, "p_record0.store(&p[i + 1]);"),
+        (ANYWAY, "bool y = i > 9 && in_record0[1] > 0.5f;"),
         (GUARDED, "if (i + 1 < n) p_record0.load(&p[i]);"),
     ],
 )
