@@ -11,6 +11,7 @@ from memsim.job import Job
 from memsim.order.order_listener import Listeners
 from memsim.sanitizer.bulk_copies import UnfinishedCopies
 from memsim.sanitizer.describe import Description
+from memsim.sanitizer.doubts import StoredValues
 from memsim.sanitizer.ears import Ears
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.global_races import GlobalRaces
@@ -32,7 +33,6 @@ from memsim.sanitizer.product_registers import ProductRegisters
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
 from memsim.sanitizer.skipped_barriers import SkippedBarriers
-from memsim.sanitizer.stored_values import StoredValues
 from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
 from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault

@@ -32,6 +32,7 @@ from memsim.state.address_spaces import (
     SHARED_WINDOW,
     WINDOW_SIZE,
 )
+from memsim.state.poison import Poison
 from memsim.state.registers import to_array
 
 #: The libraries that `memsim.driver.native_build` makes of native/interpreter.c; one is for x86-64 only.
@@ -265,10 +266,9 @@ def _structure(launch: PreparedLaunch, kernel: LoweredKernel) -> tuple[Structure
     tables = np.zeros((max(1, len(kernel.of_threads)), threads), np.uint32)
     for row, name in zip(tables, kernel.of_threads):
         value = special_register(name, lanes, memory.shared_bytes)
-        try:
-            row[:] = np.broadcast_to(to_array(value), (1, threads))[0].astype(np.uint32)
-        except (AssertionError, AttributeError):
-            raise NotLowered(f"{name} is not known") from None
+        if isinstance(value, Poison):
+            raise NotLowered(f"{name} is not known")
+        row[:] = np.broadcast_to(to_array(value), (1, threads))[0].astype(np.uint32)
     at = code.program.at
     places = np.full(max(at, default=0) // 16 + 1, -1, np.int32)
     for address, index in at.items():

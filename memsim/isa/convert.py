@@ -9,7 +9,6 @@ import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, define, executes
 from memsim.isa.floats import MODES, flush_singles, mode_of
-from memsim.isa.machine_protocol import Value
 from memsim.isa.number_formats import (
     NAN,
     fields,
@@ -24,6 +23,7 @@ from memsim.isa.number_formats import (
 )
 from memsim.isa.op import Form, Register, Trait, require
 from memsim.isa.readers import FloatReader, IntReader, Registers
+from memsim.state.partial import Value
 from memsim.state.registers import fit, from_array, to_array, unsigned
 from memsim.state.rounding import Array, integer_sum, narrow, round_directed, to_odd
 from memsim.state.sums import Int, low_bits, s64, u64

@@ -12,10 +12,10 @@ import numpy as np
 
 from memsim.isa.comparisons import COMBINE, Combined
 from memsim.isa.definitions import BoundForm, Compute, define, executes
-from memsim.isa.machine_protocol import Value
 from memsim.isa.number_formats import from_double
 from memsim.isa.op import Constant, Form, Operand, Register, Trait, Unsupported, require
 from memsim.isa.readers import FloatReader, PredicateReader, Registers
+from memsim.state.partial import Value
 from memsim.state.parts import Part
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.registers import from_array, from_floats

@@ -15,10 +15,10 @@ import numpy as np
 from memsim.isa.comparisons import COMBINE
 from memsim.isa.definitions import BoundForm, Compute, executes
 from memsim.isa.floats import COMPARED, ordering, pick, with_signs, without_absolute
-from memsim.isa.machine_protocol import Value
 from memsim.isa.number_formats import NAN, pack_fields, to_bits
 from memsim.isa.op import require
 from memsim.isa.readers import PredicateReader, Registers
+from memsim.state.partial import Value
 from memsim.state.predicates import from_bools, to_bools
 from memsim.state.rounding import Array, narrow, odd_sum
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.machine_protocol import Value, Warps
+from memsim.isa.machine_protocol import Warps
 from memsim.isa.op import Effect, Predicate, Register, Trait, require
 from memsim.isa.readers import IntReader, PredicateReader, Registers
-from memsim.state.partial import Partial, known_in, merge_lanes
+from memsim.state.partial import Partial, Value, known_in, merge_lanes
 from memsim.state.parts import EVERY_LANE, NO_LANE, Part
 from memsim.state.poison import Poison, poisoned
 from memsim.state.predicates import either, from_bools, to_bools

@@ -17,16 +17,12 @@ from memsim.isa.program import Op
 from memsim.order.order_listener import OrderListener
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import Mbarriers
-from memsim.state.partial import Partial
-from memsim.state.parts import Mask, Part
+from memsim.state.partial import Value
+from memsim.state.parts import Mask
 from memsim.state.poison import Poison
 from memsim.state.registers import Sum
 from memsim.state.space_bytes import SpaceBytes
 from memsim.state.sums import Int
-
-#: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
-#: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
-Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
 
 
 class Warps(Protocol):
@@ -43,13 +39,13 @@ class Warps(Protocol):
     def active(self) -> np.ndarray:
         """The executing lanes, bool (rows, warps, 32)."""
 
-    def special(self, name: str) -> Any:
+    def special(self, name: str) -> int | Sum | Poison:
         """The value of a special register."""
 
-    def barrier_members(self, slot: int) -> Any:
+    def barrier_members(self, slot: int) -> Value:
         """The lanes in a convergence barrier register, as a mask in each lane."""
 
-    def barrier_result(self) -> tuple[Any, Any]:
+    def barrier_result(self) -> tuple[Value, Value]:
         """Of the last block barrier with a reduction: a count, and whether it is not zero."""
 
 
@@ -155,7 +151,7 @@ class MemoryMachine(Warps, Protocol):
         gives where these lie. commits: the product ends a group.
         """
 
-    def texture(self, handle: Any, active: Mask) -> Texture:
+    def texture(self, handle: Int, active: Mask) -> Texture:
         """The texture object of a handle in the active lanes."""
 
     def fetch(self, op: Op, access: str, texture: Texture, places: Int, active: Mask) -> None:

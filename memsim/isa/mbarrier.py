@@ -32,11 +32,12 @@ import numpy as np
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.isa.definitions import BoundForm, Build, define, executes
-from memsim.isa.machine_protocol import MemoryMachine, Value
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import Run
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import Op
 from memsim.state.mbarriers import Mbarriers, upper_word
+from memsim.state.partial import Value
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import from_bools

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from memsim.isa.definitions import BoundForm, Compute, executes
-from memsim.isa.machine_protocol import MemoryMachine, Value
+from memsim.isa.machine_protocol import MemoryMachine
 from memsim.isa.memory_access import (
     SPACES,
     Move,
@@ -29,7 +29,7 @@ from memsim.isa.program import Op
 from memsim.isa.readers import IntReader
 from memsim.isa.stack import load_spilled, store_spilled
 from memsim.state.address_spaces import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
-from memsim.state.partial import Partial, or_zero
+from memsim.state.partial import Partial, Value, or_zero
 from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, from_bools, invert

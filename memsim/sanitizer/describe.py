@@ -15,6 +15,7 @@ from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
 from memsim.sanitizer.block_lifetimes import Outside
+from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
@@ -24,8 +25,6 @@ from memsim.sanitizer.product_registers import EarlyAccess
 from memsim.sanitizer.race_listener import MixedBarriers
 from memsim.sanitizer.shared_races import Example, Pair, Unwritten
 from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
-from memsim.sanitizer.stored_values import StoredConstants, StoredValues, StorePair
-from memsim.sanitizer.unused_loads import may_be_unused
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph, reached_from
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes

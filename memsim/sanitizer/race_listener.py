@@ -36,7 +36,7 @@ from memsim.sanitizer.shared_races import (
     Unwritten,
 )
 from memsim.simt.faults import cluster_of
-from memsim.simt.spins import swap_loops
+from memsim.simt.stores_of_others import swap_loops
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned

@@ -17,7 +17,7 @@ from memsim.isa.memory_access import own_shared
 from memsim.isa.program import Op
 from memsim.launch import Launch
 from memsim.order.order_listener import Listeners, OrderListener
-from memsim.simt.active_lanes import Lanes, special_register
+from memsim.simt.active_lanes import Lanes, rank_in_cluster
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import KernelFault, WrongLanes, place_in_source
@@ -228,7 +228,7 @@ class Accesses(Lanes):
         )
         if inside is False:
             return None
-        own = from_bools((array - SHARED_WINDOW) >> 24 == to_array(special_register("SR_CgaCtaId", self, 0)))
+        own = from_bools((array - SHARED_WINDOW) >> 24 == to_array(rank_in_cluster(self)))
         ways = [
             ("shared", own_shared(address), both(inside, own)),
             ("elsewhere", address, both(inside, invert(own))),

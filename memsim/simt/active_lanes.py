@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -223,7 +223,7 @@ _LANE_MASKS = {
 }
 
 
-def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
+def special_register(name: str, lanes: Lanes, shared_bytes: int) -> int | Sum | Poison:
     """The value of a special register in the running blocks. shared_bytes: shared memory per block."""
     launch, cluster = lanes.launch, lanes.cluster
     base, _, axis = name.partition(".")
@@ -256,8 +256,7 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
     if name == "SR_LANEID":
         return of_threads(lanes, lambda thread: thread % WARP)
     if name == "SR_CgaCtaId":
-        i, j, k = (coordinates(lanes.blocks[:, None], launch.grid, at) % cluster[at] for at in range(3))
-        return compact(i + cluster[0] * (j + cluster[1] * k))
+        return rank_in_cluster(lanes)
     if name == "SR_CgaSize":
         return cluster[0] * cluster[1] * cluster[2]
     if name == "SR_SMEMSZ":
@@ -265,6 +264,13 @@ def special_register(name: str, lanes: Lanes, shared_bytes: int) -> Any:
     if name in ("SR_SWINHI", "SR_SWINLO"):
         return SHARED_WINDOW >> 32 if name.endswith("HI") else 0
     return Poison(f"{name} is not known before the kernel runs on a chip", None)
+
+
+def rank_in_cluster(lanes: Lanes) -> int | Sum:
+    """The numbers of blocks in their clusters."""
+    blocks, grid, cluster = lanes.blocks[:, None], lanes.launch.grid, lanes.cluster
+    i, j, k = (coordinates(blocks, grid, at) % cluster[at] for at in range(3))
+    return compact(i + cluster[0] * (j + cluster[1] * k))
 
 
 def of_threads(lanes: Lanes, value: Callable[[np.ndarray], np.ndarray]) -> int | Sum:

@@ -7,22 +7,23 @@ count. Source: PTX ISA, `bar` and `barrier`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from memsim.arch.units import WARP
 from memsim.isa.op import Trait
 from memsim.isa.program import Op
+from memsim.isa.readers import IntReader
 from memsim.simt.code import Code
 from memsim.simt.faults import Deadlock, refused_instruction, unknown_branch
 from memsim.simt.groups import Groups, Waiting, WaitingLanes
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT, Machine
-from memsim.state.partial import merge_lanes
+from memsim.state.partial import Value, merge_lanes
 from memsim.state.parts import Mask
 from memsim.state.poison import Poisoned
 from memsim.state.predicates import both, from_bools, invert
 from memsim.state.registers import from_array, to_array
+from memsim.state.sums import Int
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
             parts.append((one, count if asked is not None else None, lanes))
         return parts
 
-    def read(self, op: Op, operand: Any) -> Any:
+    def read(self, op: Op, operand: IntReader | None) -> Int | None:
         """A barrier's number or count; None if the instruction has none."""
         if operand is None:
             return None
@@ -98,7 +99,7 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
         except Poisoned as unknown:
             raise unknown_branch(op, unknown.poison) from None
 
-    def of_warps(self, op: Op, value: Any, here: np.ndarray) -> np.ndarray:
+    def of_warps(self, op: Op, value: Int | None, here: np.ndarray) -> np.ndarray:
         """An operand as int (B, T), 0 if there is none.
 
         Raises:
@@ -189,8 +190,8 @@ class BlockBarriers(WaitingLanes[WaitingAtBarrier]):
         """Store the result of the reduction for the lanes `where`."""
         yes = votes & present
         if Trait.COUNTS in op.traits:
-            count: Any = from_array(yes.sum(1, keepdims=True).astype(np.int64))
-            answer: Any = from_bools(yes.any(1, keepdims=True))
+            count: Value = from_array(yes.sum(1, keepdims=True).astype(np.int64))
+            answer: Value = from_bools(yes.any(1, keepdims=True))
         else:
             every = (votes | ~present).all(1, keepdims=True)
             found = every if Trait.ALL_OF in op.traits else yes.any(1, keepdims=True)

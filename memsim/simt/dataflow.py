@@ -18,8 +18,7 @@ from memsim.simt.decided_by import AccessedPlaces, Places, decided_by, is_atomic
 from memsim.simt.exact_functions import begins_exact_division, begins_exact_root
 from memsim.simt.harmless_branches import PassedBranch, branches_to_pass, ways_past
 from memsim.simt.pointer_roots import ANYWHERE, roots_of_accesses
-from memsim.simt.spins import spinning_loads, swap_loops
-from memsim.simt.stores_behind import StoresBehind
+from memsim.simt.stores_of_others import StoresBehind, spinning_loads, swap_loops
 
 #: A predicate's slot, and whether the guard holds where it is false.
 Guard = tuple[int, bool]

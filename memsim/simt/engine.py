@@ -76,8 +76,8 @@ class Engine:
         self.phases = PhaseWaits(self.machine, code, self.groups)
         self.clusters = ClusterBarriers(self.machine, code, self.groups)
         self.grid = GridBarrier(self.machine, code, self.groups)
-        self.groups.waits = [self.convergence, self.barriers, self.phases, self.clusters, self.grid]
         waits = self.convergence, self.barriers, self.phases, self.clusters, self.grid
+        self.groups.waits = [*waits]
         self.control = Control(self.machine, code, self.groups, *waits)
 
     def run(self, blocks: np.ndarray) -> None:
@@ -90,11 +90,8 @@ class Engine:
         machine.start(blocks, self.apart > 0)
         self.recent, self.window = np.zeros(len(machine.rows), bool), WINDOW
         self.steps_left = self.budget
-        self.convergence.start()
-        self.barriers.start()
-        self.phases.start()
-        self.clusters.start()
-        self.grid.start()
+        for waits in self.groups.waits:
+            waits.start()
         machine.listener.start_chunk(machine.chunk)
         self.groups.start()
         self.run_chunk()

@@ -45,6 +45,9 @@ class Waits(Protocol):
     def waiting(self) -> Sized:
         """The waiting lanes."""
 
+    def start(self) -> None:
+        """Reset for new blocks."""
+
     def live(self) -> int:
         """Slots that waiting lanes will read."""
 

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from memsim.argument_types import Texture
 from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS, slots_of
 from memsim.isa.program import GLOBAL, Op
@@ -24,11 +25,12 @@ from memsim.simt.faults import MBARRIER, KernelFault, place_in_source
 from memsim.simt.listener import Listener
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import MbarrierError, Mbarriers
-from memsim.state.partial import Partial, merge_lanes, on_known_lanes
+from memsim.state.partial import Partial, Value, merge_lanes, on_known_lanes
 from memsim.state.parts import Mask, Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, to_bools
-from memsim.state.registers import fit, from_array, to_array
+from memsim.state.registers import Sum, fit, from_array, ints, to_array
+from memsim.state.sums import Int
 
 #: Slots after the registers: the result of the last block barrier with a reduction.
 COUNT_SLOT, ANSWER_SLOT = SLOTS, SLOTS + 1
@@ -75,7 +77,7 @@ class Machine(Accesses):
         super().__init__(launch, cluster, memory, origins, listener, allow_out_of_bounds)
         self.slots: list[Any] = [None] * slots
         self.protected = 0
-        self.before: dict[int, Any] | None = None
+        self.before: dict[int, Value] | None = None
         self.own = 0
         self.mbarriers = Mbarriers(0)
         self.margins = Margins()
@@ -99,7 +101,7 @@ class Machine(Accesses):
         self.rows, self.repeats = rows, {}
         self.memory.go_on(*self.shape)
 
-    def write(self, slot: int, value: Any, active: Mask) -> None:
+    def write(self, slot: int, value: Value, active: Mask) -> None:
         """Write a register in the running lanes for which `active` holds."""
         registers = self.slots
         whole = active is True or active is self.mask
@@ -116,16 +118,16 @@ class Machine(Accesses):
             self.slots[slot] = merge_lanes(self.mask, self.slots[slot], held)
         self.before = None
 
-    def special(self, name: str) -> Any:
+    def special(self, name: str) -> int | Sum | Poison:
         """The value of a special register."""
         clock = self.memory.clock(name)
         return clock if clock is not None else special_register(name, self, self.memory.shared_bytes)
 
-    def barrier_result(self) -> tuple[Any, Any]:
+    def barrier_result(self) -> tuple[Value, Value]:
         """The result of the last block barrier with a reduction."""
         return self.slots[COUNT_SLOT], self.slots[ANSWER_SLOT]
 
-    def barrier_members(self, slot: int) -> Any:
+    def barrier_members(self, slot: int) -> Value:
         """The lanes in a convergence barrier register."""
         value = self.slots[slot]
         return 0 if value is None else value
@@ -141,7 +143,8 @@ class Machine(Accesses):
             raise MemsimError(
                 f"cannot go on: the lanes of a convergence barrier are unknown: {value.story()}"
             )
-        return self.lane_words(value.value if isinstance(value, Partial) else value or 0)
+        held = value.value if isinstance(value, Partial) else value
+        return self.lane_words(0 if held is None else ints(held))
 
     def set_members(self, slot: int, members: np.ndarray) -> None:
         """Write a convergence barrier register."""
@@ -154,7 +157,7 @@ class Machine(Accesses):
         kind = MBARRIER if isinstance(error, MbarrierError) else fault.kind if fault else "address"
         return KernelFault(error.message, kind, by, hint=error.hint, **place_in_source(op))
 
-    def texture(self, handle: Any, active: Mask) -> Any:
+    def texture(self, handle: Int, active: Mask) -> Texture:
         """The texture object of a handle in the active lanes; any one if there are none.
 
         What the others have is not looked at: compilers load a handle under the predicate of its fetch.

@@ -20,7 +20,7 @@ from memsim.order.order_listener import Race
 from memsim.order.shared_listener import SharedListener
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.decided_by import AccessedPlaces, Places, decided_by, is_atomic
-from memsim.simt.spins import swap_loops
+from memsim.simt.stores_of_others import swap_loops
 from memsim.state.address_spaces import GLOBAL_BASE
 from memsim.state.launch_memory import Memory
 

@@ -13,7 +13,7 @@ import numpy as np
 from memsim.state.parts import Part
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import both, either, invert, to_bools
-from memsim.state.registers import choose, ints, to_array
+from memsim.state.registers import Sum, choose, ints, to_array
 
 NEVER_WRITTEN = Poison("read of a register that was never written", None)
 
@@ -23,13 +23,18 @@ class Partial:
 
     __slots__ = ("known", "poison", "value")
 
-    def __init__(self, value: Any, known: Part, poison: Poison) -> None:
+    def __init__(self, value: Value, known: Part, poison: Poison) -> None:
         self.value = value
         self.known = known
         self.poison = poison
 
 
-def or_zero(value: Any) -> Any:
+#: What a register holds for all lanes of a chunk of blocks (`memsim.state.registers`): one number, parts by
+#: block and thread, an array [B or 1, T or 1], truths, what is unknown and why, or nothing: never written.
+Value = int | bool | Sum | Part | np.ndarray | Poison | Partial | None
+
+
+def or_zero(value: Value) -> Value:
     """A register's value, with 0 in lanes that never wrote it: for uses that cannot affect a result."""
     if value is None:
         return 0
@@ -47,7 +52,7 @@ def covers(known: bool | Part, lanes: bool | Part) -> bool:
     return not (to_bools(lanes) & ~to_bools(known)).any()
 
 
-def merge_lanes(where: bool | Part, new: Any, old: Any) -> Any:
+def merge_lanes(where: bool | Part, new: Value, old: Value) -> Value:
     """A register with `new` in the lanes `where` and `old` in the others."""
     if where is True:
         return new
@@ -55,8 +60,10 @@ def merge_lanes(where: bool | Part, new: Any, old: Any) -> Any:
         return old
     new_value, new_known, new_poison = split(new)
     old_value, old_known, old_poison = split(old)
+    value: Value
     if new_known is True and old_known is True:
-        return choose(where, new_value, old_value)
+        value = choose(where, new_value, old_value)
+        return value
     known = either(both(where, new_known), both(invert(where), old_known))
     if new_known is False:
         value = old_value
@@ -67,14 +74,14 @@ def merge_lanes(where: bool | Part, new: Any, old: Any) -> Any:
     return known_in(known, value, new_poison or old_poison or NEVER_WRITTEN)
 
 
-def known_in(known: bool | Part, value: Any, poison: Poison) -> Any:
+def known_in(known: bool | Part, value: Value, poison: Poison) -> Value:
     """A register with `value` in the lanes `known`, unknown in the others."""
     if known is True:
         return value
     return poison if known is False else Partial(value, known, poison)
 
 
-def split(value: Any) -> tuple[Any, bool | Part, Poison | None]:
+def split(value: Value) -> tuple[Value, bool | Part, Poison | None]:
     """(a register's value, where it is known, why it is unknown elsewhere)."""
     if isinstance(value, Partial):
         return value.value, value.known, value.poison
@@ -85,7 +92,7 @@ def split(value: Any) -> tuple[Any, bool | Part, Poison | None]:
     return value, True, None
 
 
-def known_bits(value: Any, lanes: bool | Part) -> np.ndarray | None:
+def known_bits(value: Value, lanes: bool | Part) -> np.ndarray | None:
     """A register read as an integer in some lanes, in its smallest shape; None if it is unknown in one."""
     value, known, _ = split(value)
     return to_array(ints(value)) if covers(known, lanes) and value is not None else None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from memsim.instruction import Instruction
 
 
@@ -45,7 +43,7 @@ class Poisoned(Exception):
         self.poison = poison
 
 
-def poisoned(value: Any) -> Poisoned:
+def poisoned(value: object) -> Poisoned:
     """The exception for an operand that is neither a number nor a predicate.
 
     A register that is known in some lanes only (`memsim.state.partial`) has the reason for the others.

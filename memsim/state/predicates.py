@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from memsim.state.parts import EVERY_LANE, NO_LANE, Part, warp_words
 from memsim.state.poison import poisoned
 
 
-def predicate(value: Any) -> bool | Part:
+def predicate(value: object) -> bool | Part:
     """A register read as a predicate.
 
     Raises:
