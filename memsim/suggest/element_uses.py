@@ -13,11 +13,11 @@ from memsim.analysis import Analysis
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
-from memsim.source.values import changes, constants
+from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, names_in, plus
 from memsim.suggest.footprints import Footprints, may_be_left_out, outside, parameters_of
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.index_math import grows_by_one, substituted
+from memsim.suggest.index_math import distance, grows_by_one, substituted
 from memsim.suggest.kernel_tree import KernelTree, walk
 
 if TYPE_CHECKING:
@@ -263,6 +263,18 @@ class ElementUses(KernelTree):
         name, values = (self.here.counted(loop) if loop is not None else None) or ("", range(0))
         by_one = values.step == 1 and 1 < len(values) <= MOST
         return (name, values.start, len(values)) if by_one else None
+
+    def apart(self, one: ElementUse, two: ElementUse) -> int | None:
+        """How many elements a use is behind another; None if that is not always the same."""
+        found = distance(one.index, two.index)
+        return distance(self._resolved(one), self._resolved(two)) if found is None else found
+
+    def _resolved(self, use: ElementUse) -> str:
+        """The index of a use in terms of what its variables are made of, if that never changes."""
+        code = self.code[slice(*use.function.byte_range)]
+        index, known = substituted(use.index, initializers(code)), names_in(use.index)
+        fixed = all(changes(name, code) <= 1 for name in names_in(index) if name not in known)
+        return index if fixed else use.index
 
     def names_of(self, use: ElementUse) -> str:
         """All names of the array that a use is of, as a pattern."""

@@ -26,7 +26,6 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.element_uses import MOST, SHARED_BY_OTHERS, ElementUse, MovedRecord, is_bound, moves
-from memsim.suggest.index_math import distance
 from memsim.suggest.kernel_tree import with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
@@ -149,7 +148,7 @@ class _Records(PassedRecords):
         alike, others, first = [(0, uses[0])], [], uses[0]
         block = first.statement.parent
         for use in uses[1:]:
-            step = distance(first.index, use.index)
+            step = self.apart(first, use)
             between = self.code[first.statement.end_byte : use.node.start_byte]
             moved = any(changes(name, between) for name in names_in(use.index, first.index, use.guard))
             moved |= use.node.type != "identifier" and moves(use.array, between)

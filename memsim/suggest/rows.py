@@ -1,10 +1,10 @@
 """A row for each thread, moved in pieces: an edit of loops in which threads walk along rows.
 
-`sum += in[row * n + k];` with a row for each thread moves 32 sectors for 32 elements. The edit holds a piece
-of the row: `sum += in_row0(&in[row * n + k], n - k);` loads it, 16 bytes by each thread where the address is
-aligned and the row has so many more, or more bytes by the threads of a warp side by side: each sector once,
-of rows of every length. Elements that are stored are collected alike. Such loops may be in the kernel, or in
-a function of its file that it calls.
+`sum += in[row * n + k];` with a row for each thread moves 32 sectors for 32 elements. The edit holds a
+piece of the row: `sum += in_row0(&in[row * n + k], n - k);` loads it, 32 bytes by two neighbouring threads
+where the address is aligned and both rows have so many more, or more bytes by the threads of a warp side by
+side: each sector once, of rows of every length. Elements that are stored are collected alike. Such loops
+may be in the kernel, or in a function of its file that it calls.
 
 Such a loop counts a variable by one, the index grows by one with it (tried with numbers for all names in it),
 every iteration makes the access, and no other access in the loop may concern the elements.

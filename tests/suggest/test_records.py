@@ -57,6 +57,7 @@ AT = AS + "point q = *(p + i); out[i] = q.x * q.y + q.z;"
 MOVING = AS + "p += i; const point q = *p; out[i] = q.x * q.y + q.z;"
 GUARDED = AS + "out[i] = i + 1 < n && p[i].x * p[i].y > 0.1f * p[i].z ? 2 : 1;"
 ANYWAY = "float x = in[3 * i]; bool y = i > 9 && in[3 * i + 1] > 0.5f; out[i] = y + x * in[3 * i + 2];"
+HELPERS = "const int a = 3 * i; int b = a + 1; out[i] = in[a] * in[b] + in[3 * i + 2];"
 BYTES = "rgb *p = (rgb *)out; p[i + 1] = colours[i];"
 
 
@@ -96,6 +97,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (AT, "record_at<1, 7>(&p[i]);"),
         (MOVING, "record_at<1, 7>(&p[0]);"),
         (BYTES, "p_record0.store(&p[i + 1]);"),
+        (HELPERS, "in_record0[0] * in_record0[1] + in_record0[2];"),
         (ANYWAY, "bool y = i > 9 && in_record0[1] > 0.5f;"),
         (GUARDED, "if (i + 1 < n) p_record0.load(&p[i]);"),
     ],
@@ -135,6 +137,7 @@ def test_other_blocks_compute_the_same(tmp_path: Path) -> None:
         "out[3 * i] = 1; out[3 * i + 2] = 2;",  # not the whole of it
         "out[3 * i] = 1; if (i & 1) out[3 * i + 1] = 2;",
         "out[3 * i] = in[i]; float x = out[3 * i]; out[3 * i + 1] = x;",  # read meanwhile
+        "int k = 3 * i; int a = k; k += 6; int b = k - 5; out[i] = in[a] + in[b];",
         "int at = 3 * i; float x = in[at]; at += 100; out[i] = x + in[at + 1 - 100];",
         "for (int c = 0; c < n / 70; c++) out[3 * i + c] = in[3 * i + c];",  # who knows how many
         "for (int c = 0; c < 3; c++) { if (c == 1) break; out[3 * i + c] = 1; }",
