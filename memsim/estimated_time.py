@@ -28,7 +28,7 @@ REASONS = {
     "wait": "for results of fixed latency",
     "not_selected": "for other warps to be issued",
     "dispatch_stall": "for operands from register banks",
-    "no_instruction": "for machine code",
+    "no_instruction": "for instructions to be fetched",
     "branch_resolving": "for branches",
     "membar": "at fences",
     "gmma": "for tensor cores",
