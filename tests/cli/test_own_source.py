@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -467,12 +468,17 @@ def test_an_instance_of_a_dispatched_template_is_named_and_has_the_launch(file: 
 
 def test_names_in_an_anonymous_namespace_change_with_each_compilation() -> None:
     def compiled(digest: str, *kernels: str) -> Module:
-        machines = {f"_ZN10_GLOBAL__{digest}{kernel}": cast("MachineKernel", kernel) for kernel in kernels}
+        machines = {
+            f"_ZN10_GLOBAL__{digest}{kernel}": cast(
+                "MachineKernel", SimpleNamespace(name=kernel, own_source={})
+            )
+            for kernel in kernels
+        }
         instance = partial(compiled, digest[::-1], "5otherEPf", "5twiceIdEEvPT_i")
         return Module(machines, {"k.cu": DISPATCHED}, lambda _: instance())
 
     found = compiled("N12", "5otherEPf")["twice<double>"]
-    assert str(found.machine).startswith("5twice")
+    assert found.machine.name.startswith("5twice")
     with pytest.raises(MemsimError, match="no kernel 'thrice<double>'"):
         compiled("N12", "5otherEPf")["thrice<double>"]
 
