@@ -18,7 +18,7 @@ LEAVES = re.compile(r"\b(?:return|break|continue|goto)\b")
 _BEGINS = re.compile(r"(?P<type>(?:[\w:]+\s+)*)(?P<name>\w+)\s*=\s*(?P<value>[^;,=][^;,]*?)\s*;?")
 _STEP = re.compile(
     r"(?P<sign>\+\+|--)\s*(?P<before>\w+)|(?P<after>\w+)\s*(?P<mark>\+\+|--)"
-    r"|(?P<name>\w+)\s*(?P<more>[-+])=\s*(?P<by>[^,;=]+)|(?P<set>\w+)\s*=\s*(?P=set)\s*(?P<plus>[-+])\s*(?P<of>[\w.]+)"
+    r"|(?P<name>\w+)\s*(?P<more>[-+*/]|<<|>>)=\s*(?P<by>[^,;=]+)|(?P<set>\w+)\s*=\s*(?P=set)\s*(?P<plus>[-+])\s*(?P<of>[\w.]+)"
 )
 _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 
@@ -26,7 +26,7 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 @dataclass(frozen=True, slots=True)
 class LoopHead:
     """start: what the variable begins with, "" if it does before the loop; type: "" if it is declared there.
-    step: what is added in each iteration, with a `-` before it if that is subtracted.
+    step: what is added in each iteration, with another operator's sign before it if it is not.
     """
 
     variable: str
@@ -66,7 +66,7 @@ def loop_of(tree: Tree, node: Node | None) -> LoopHead | None:
     if step is None or compared is None or compared.type != "binary_expression":
         return None
     name = step["before"] or step["after"] or step["name"] or step["set"]
-    sign = (step["sign"] or step["mark"] or step["more"] or step["plus"])[0]
+    sign = step["more"] or (step["sign"] or step["mark"] or step["plus"])[0]
     by = (step["by"] or step["of"] or "1").strip()
     left, mark, right = (tree.text(part) for part in compared.children)
     if right == name:
@@ -77,5 +77,5 @@ def loop_of(tree: Tree, node: Node | None) -> LoopHead | None:
     if begins is None and start.strip(" ;"):
         return None
     kind, value = (begins["type"].strip(), begins["value"]) if begins else ("", "")
-    step_text = by if sign == "+" else f"-{by}" if re.fullmatch(r"\w+", by) else f"-({by})"
+    step_text = by if sign == "+" else f"{sign}{by}" if re.fullmatch(r"\w+", by) else f"{sign}({by})"
     return LoopHead(name, kind, value, mark, right, step_text, body)
