@@ -1,7 +1,10 @@
-"""An access on its way from the emulator to the trace: its site, its sides, its requests as columns."""
+"""An access on its way from the emulator to the trace: its site, its sides, its requests as columns; and who
+listens to a launch.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +13,8 @@ import numpy as np
 from memsim.arch.units import LINE, WARP
 from memsim.instruction import Instruction
 from memsim.state.parts import Mask, select
+from memsim.state.poison import Poison
+from memsim.state.predicates import ScatteredLanes
 from memsim.state.sums import Int
 
 #: The model is invariant if all addresses of a request move by this many bytes.
@@ -206,3 +211,51 @@ class LaneRequests:
 
 #: Of one site; of warps that diverge, most requests are of one lane or two, and held lane by lane.
 Requests = SiteRequests | LaneRequests
+
+
+# --- listeners --------------------------------------------------------------------------------
+
+#: Tells a listener that the threads which made an access make it again, in the same chunk. False: it has to
+#: be told anew.
+Again = Callable[[], bool]
+
+
+class Listener:
+    """Receives the accesses of a launch. Here nothing is done; a listener has the events that it needs."""
+
+    def start_chunk(self, chunk: Chunk) -> None:
+        """A new chunk of blocks starts."""
+
+    def access(self, made: SiteAccess) -> Again | None:
+        """A site was executed."""
+
+    def scattered(
+        self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
+    ) -> None:
+        """`site` was executed by `warps` warps; `lanes` accessed `address` (bytes) [n]."""
+
+    def stretches(self, site: Site, arrays: frozenset[str], made: Stretches) -> None:
+        """Warps copy stretches of bytes."""
+
+    def issued(self, site: Site, lanes: int) -> None:
+        """So many lanes executed a copy by TMA."""
+
+    def unknown(self, site: Site, poison: Poison, mask: Mask, active: Mask) -> None:
+        """`site` was executed, but its addresses are unknown."""
+
+    def uncounted(self, what: str, active: Mask) -> None:
+        """Threads `active` made an access whose cost is unknown; `what` is its name in the singular."""
+
+    def noted(self, what: str, active: Mask) -> None:
+        """Threads `active` made requests that waste nothing and that no counter of ours has."""
+
+    def executed(self, start: int, stop: int, mask: Mask) -> None:
+        """The threads in `mask` execute the instructions from number `start` up to `stop`."""
+
+    def passed_by(self, where: str, writes: int, mask: Mask) -> None:
+        """A branch at `where` decides no access; which lanes in `mask` take it is unknown or was not worked
+        out, and of the instructions behind it only some are counted. writes: slots that these may write.
+        """
+
+    def uncertain(self, what: str) -> None:
+        """Requests may depend on a choice of the compiler or the chip, described by `what`."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from memsim.access import Listener
 from memsim.api.loading import Module, choice_of
 from memsim.arch import arch_of_code
 from memsim.errors import MemsimError
@@ -297,7 +298,7 @@ def run_job(job: Job, progress: Progress | None = None) -> None:
     Raises:
         MemsimError: as `run`.
     """
-    execute_job(job, Deaf(), progress, everything=True)
+    execute_job(job, Listener(), progress, everything=True)
 
 
 def execute_job(
@@ -331,16 +332,6 @@ def blocks_of(job: Job) -> np.ndarray | None:
     if job.blocks is None or job.blocks >= blocks:
         return None
     return np.unique(np.linspace(0, blocks - 1, job.blocks).round().astype(np.int64))
-
-
-class Deaf:
-    """A listener for those who want results only."""
-
-    def ignore(self, *event: Any) -> None:
-        """Nothing to do."""
-
-    start_chunk = access = scattered = stretches = issued = ignore
-    unknown = uncounted = noted = uncertain = passed_by = executed = ignore
 
 
 def _kernel_of(kernel: object) -> Kernel:

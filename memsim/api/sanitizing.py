@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from memsim.api.running import Deaf, blocks_of, execute_job
+from memsim.access import Listener
+from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.order.order_listener import Listeners
@@ -118,7 +119,7 @@ def _listened(
     how: dict[str, Any] = {"everything": False, "blocks": chosen, "judges_order": False}
     how |= {"looked_at": values.looked_at, "memory": None if new_memory is None else new_memory()}
     try:
-        execute_job(job, Deaf(), None, order=values, collect=lambda _: None, chunk_threads=limit, **how)
+        execute_job(job, Listener(), None, order=values, collect=lambda _: None, chunk_threads=limit, **how)
     except MemsimError:
         return None
     return values

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import SiteAccess
-from memsim.api.running import Deaf
+from memsim.access import Listener, SiteAccess
 from memsim.driver.program_memory import ALIGNMENT, CLOCKS, ProgramMemory
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.op import Flow
@@ -34,7 +33,7 @@ PIECE = 1 << 19
 EFFECTS = frozenset({"vprintf", "malloc", "free"})
 
 
-class AllocationListener(Deaf):
+class AllocationListener(Listener):
     """Listens which allocations a launch accesses, and writes, by their names. is_whole: it may be any."""
 
     def __init__(self) -> None:
@@ -56,7 +55,10 @@ class AllocationListener(Deaf):
         """Accesses to places that are not known, and copies by TMA, whose description may be in memory."""
         self.is_whole = True
 
-    scattered = stretches = unknown = uncounted = any_memory
+    scattered: Callable[..., None] = any_memory
+    stretches: Callable[..., None] = any_memory
+    unknown: Callable[..., None] = any_memory
+    uncounted: Callable[..., None] = any_memory
 
     def allocations(self, memory: ProgramMemory) -> list[Buffer]:
         """What it accessed of a program's memory."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from memsim.access import Listener
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
@@ -21,7 +22,6 @@ from memsim.isa.op import Constant, Flow, Immediate, Trait
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.code import Code
 from memsim.simt.faults import KernelFault, endless, place_in_source
-from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import is_cooperative
 from memsim.simt.prepared_launch import PreparedLaunch
 from memsim.state.address_spaces import (

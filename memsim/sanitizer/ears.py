@@ -7,11 +7,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from memsim.access import Chunk, Site, SiteAccess
+from memsim.access import Chunk, Listener, Site, SiteAccess
 from memsim.instruction import Place
 from memsim.isa import tensor_memory
 from memsim.isa.program import GLOBAL, LOCAL, SHARED
@@ -43,8 +42,8 @@ class Stray:
     count: int = 0
 
 
-class Ears:
-    """A listener to accesses.
+class Ears(Listener):
+    """A listener to accesses. Copies in bulk are events of order.
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. unjudged: in words.
     registers: of products. masks: of lanes. unset: registers that nobody wrote. skipped: barriers.
@@ -178,9 +177,3 @@ class Ears:
         """Lanes do what nobody counts."""
         if what == tensor_memory.NAME:
             self.unjudged.add("operations on tensor memory, and what they read in shared memory")
-
-    def ignore(self, *event: Any) -> None:
-        """Nothing to hear."""
-
-    #: Copies in bulk are events of order.
-    stretches = issued = noted = uncertain = ignore

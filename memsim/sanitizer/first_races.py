@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from memsim.access import Site, SiteAccess
+from memsim.access import Again, Listener, Site, SiteAccess
 from memsim.isa.program import SHARED, Executable, Program, spaces_read, spaces_written
 from memsim.launch import Launch
 from memsim.order.order_listener import OrderListener
@@ -18,7 +18,6 @@ from memsim.sanitizer.describe import Description
 from memsim.sanitizer.hazards import Hazard, by_lines
 from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses
-from memsim.simt.listener import Again, Listener
 from memsim.source.text import code_line
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
@@ -96,7 +95,7 @@ class FirstRaces(OrderListener):
         return tuple(_seen(one, sources) for one in hazards if not one.doubt)
 
 
-class Overheard:
+class Overheard(Listener):
     """A listener to a launch, whose accesses to shared memory `FirstRaces` hears, too."""
 
     def __init__(self, listener: Listener, races: FirstRaces) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
@@ -9,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import AccessSide, SiteAccess, Stretches
+from memsim.access import AccessSide, Again, Listener, Site, SiteAccess, Stretches
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.argument_types import Texture
 from memsim.isa.machine_protocol import NotesLoads
@@ -21,7 +22,6 @@ from memsim.simt.active_lanes import Lanes, rank_in_cluster
 from memsim.simt.bounds import Bounds, Origins, resolve_generic
 from memsim.simt.copies_in_flight import CopiesInFlight
 from memsim.simt.faults import KernelFault, WrongLanes, place_in_source
-from memsim.simt.listener import Again, Listener, Sites
 from memsim.state.address_spaces import SHARED_BASE, SHARED_WINDOW, WINDOW_SIZE, align
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
@@ -45,6 +45,28 @@ def only_reads(access: str, space: str) -> bool:
 def has_generic_address(op: Op) -> bool:
     """Is the state space known only by the address?"""
     return any(declared == "generic" for _, declared in op.touches)
+
+
+class Sites:
+    """The access sites of a program, created on first use."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, str, str], Site] = {}
+        self._count: Counter[int] = Counter()
+
+    def site(self, op: Op, access: str, space: str, width: int) -> Site:
+        """The access site of an instruction in a state space; of one that fetches from textures of several
+        texel sizes, one for each.
+        """
+        key = (op.index, f"{access} {width}" if space == "texture" else access, space)
+        if key not in self.known:
+            self.known[key] = Site(op.index * 8 + self._count[op.index], op, access, space, width)
+            self._count[op.index] += 1
+        return self.known[key]
+
+    def of(self, op: Op) -> list[Site]:
+        """The known sites of an instruction."""
+        return [site for (index, _, _), site in self.known.items() if index == op.index]
 
 
 class Accesses(Lanes):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from memsim.access import Listener
 from memsim.isa.op import Flow
 from memsim.launch import Launch
 from memsim.simt.block_barriers import BlockBarriers
@@ -20,7 +21,6 @@ from memsim.simt.convergence import Convergence
 from memsim.simt.faults import Deadlock, endless, together
 from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
-from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.waits import ClusterBarriers, GridBarrier, PhaseWaits
 from memsim.simt.warp_rows import Aside, WarpRows, take_rows

@@ -13,10 +13,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from memsim.access import Site, SiteAccess
+from memsim.access import Listener, Site, SiteAccess
 from memsim.isa.op import slots_of
 from memsim.simt.active_lanes import Rows
-from memsim.simt.listener import Listener
 from memsim.simt.machine import Machine
 from memsim.simt.steps import Step
 from memsim.state.partial import Partial, known_in, merge_lanes

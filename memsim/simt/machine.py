@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from memsim.access import Listener
 from memsim.argument_types import Texture
 from memsim.errors import MemsimError
 from memsim.isa.op import PREDICATE, SLOTS, slots_of
@@ -22,7 +23,6 @@ from memsim.simt.accesses import Accesses
 from memsim.simt.active_lanes import Rows, special_register
 from memsim.simt.bounds import Origins
 from memsim.simt.faults import MBARRIER, KernelFault, place_in_source
-from memsim.simt.listener import Listener
 from memsim.state.launch_memory import Memory
 from memsim.state.mbarriers import MbarrierError, Mbarriers
 from memsim.state.partial import Partial, Value, merge_lanes, on_known_lanes

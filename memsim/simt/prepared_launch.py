@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import SiteAccess
+from memsim.access import Listener, SiteAccess
 from memsim.arch import Arch
 from memsim.arch.units import WARP
 from memsim.argument_types.launch_arguments import check_arguments
@@ -28,7 +28,6 @@ from memsim.simt.engine import Engine
 from memsim.simt.faults import KernelFault, check_chip, check_launch, check_shared
 from memsim.simt.launch_code import code_of_launch
 from memsim.simt.launch_places import LoadedValues, reasons_of_places
-from memsim.simt.listener import Listener
 from memsim.simt.memory_layout import check_grid, is_cooperative, memory_of
 from memsim.simt.order_of_launch import listener_of_global, listener_of_shared, reasons_of_races
 from memsim.simt.waits import whole_clusters
@@ -62,7 +61,7 @@ def _two(number: int, end: int) -> np.ndarray:
     return np.unique((0, min(1, number - 1)) if end == 0 else (max(0, number - 2), number - 1))
 
 
-class RegularAccesses:
+class RegularAccesses(Listener):
     """A listener for the blocks.
 
     are_regular: every address was a sum of a block's part and a thread's part, and which lanes executed an
@@ -87,11 +86,8 @@ class RegularAccesses:
         """Accesses of single lanes, and copies that are known warp by warp."""
         self.are_regular = False
 
-    def ignore(self, *event: Any) -> None:
-        """Nothing to see."""
-
-    scattered = stretches = irregular
-    start_chunk = issued = unknown = uncounted = noted = uncertain = passed_by = ignore
+    scattered: Callable[..., None] = irregular
+    stretches: Callable[..., None] = irregular
 
 
 def _is_of_each_thread(lanes: Mask) -> bool:

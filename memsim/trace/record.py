@@ -16,7 +16,17 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import PERIOD, Chunk, LaneRequests, Requests, Site, SiteAccess, SiteRequests, Stretches
+from memsim.access import (
+    PERIOD,
+    Chunk,
+    LaneRequests,
+    Listener,
+    Requests,
+    Site,
+    SiteAccess,
+    SiteRequests,
+    Stretches,
+)
 from memsim.arch.texel_places import NUMBERS
 from memsim.arch.units import WARP
 from memsim.state.parts import Mask
@@ -56,7 +66,7 @@ MOST_REMEMBERED = 1 << 26
 BATCH, BYTES_OF_REQUEST = 1 << 13, 500
 
 
-class Recorder:
+class Recorder(Listener):
     """A listener that stores what the model needs, without duplicates.
 
     alike: the equivalence of requests that cost the same; if there are too many, only one of each kind is

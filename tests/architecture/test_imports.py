@@ -30,7 +30,7 @@ LINT = (
 # The module that gets an import, what breaks a contract, its good twin, and how the fault is told.
 FAULTS = (
     (
-        "simt/listener",
+        "simt/groups",
         "from memsim.views import labels",
         "from memsim.names import demangle",
         "-> memsim.views",

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from memsim.access import Listener
 from memsim.api.loading import load
-from memsim.api.running import Deaf, job_of, prepared_launch
+from memsim.api.running import job_of, prepared_launch
 from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
 from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
@@ -61,9 +62,9 @@ def seconds(job: Job, interpreter: NativeInterpreter | None) -> float:
     launch.memory.space("global")
     began = time.process_time()
     if interpreter is None:
-        launch.run(Deaf())
+        launch.run(Listener())
     else:
-        interpreter.run(launch, Deaf(), TouchedAllocations(set(), set()))
+        interpreter.run(launch, Listener(), TouchedAllocations(set(), set()))
     return time.process_time() - began
 
 

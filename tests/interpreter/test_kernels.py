@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from memsim.access import Listener
 from memsim.api.loading import from_text, load
-from memsim.api.running import Deaf, job_of, prepared_launch
+from memsim.api.running import job_of, prepared_launch
 from memsim.driver.native_build import libraries
 from memsim.errors import MemsimError
 from memsim.interpreter import native_launch
@@ -36,9 +37,9 @@ def memory_after(job: Any, interpreter: NativeInterpreter | None) -> np.ndarray:
     """Global memory after a launch."""
     launch = prepared_launch(job, everything=True)
     if interpreter is None:
-        launch.run(Deaf())
+        launch.run(Listener())
     else:
-        interpreter.run(launch, Deaf(), TouchedAllocations(set(), set()))
+        interpreter.run(launch, Listener(), TouchedAllocations(set(), set()))
     found: np.ndarray = launch.memory.space("global").data
     return found
 
@@ -174,7 +175,7 @@ def test_what_was_accessed_is_known_of_a_launch_that_fails(interpreter: NativeIn
     kernel, y = load(HERE / "wrong.cu")["misaligned"], np.zeros(4096, np.int32)
     accessed = TouchedAllocations(set(), set())
     with pytest.raises(MemsimError, match="misaligned"):
-        interpreter.run(prepared_launch(job_of(kernel, 1, 64, [y]), everything=True), Deaf(), accessed)
+        interpreter.run(prepared_launch(job_of(kernel, 1, 64, [y]), everything=True), Listener(), accessed)
     assert accessed == ({"y"}, {"y"})
 
 

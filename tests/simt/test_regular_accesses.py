@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import memsim
+from memsim.access import Listener
 from memsim.simt import prepared_launch
 from memsim.simt.engine import Engine
-from memsim.simt.listener import Listener
 from memsim.state.address_spaces import CLEAR, GLOBAL_BASE, WRAP, SpaceLayout
 from tests.simt.cuda import kernels_of
 
