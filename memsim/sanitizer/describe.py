@@ -169,13 +169,15 @@ class Description:
         """A read of shared memory that nobody wrote."""
         op = self.ops[read.instruction]
         access, cure = self.access(read.instruction, example), f"a store before {op.where}, in every block"
-        doubt = PARTLY if read.partly and _width(op) > WORD else ""
-        if not doubt and may_be_unused(self.graph, op):
-            doubt = UNUSED
+        doubt = self.doubt_of_read(op, read.partly and _width(op) > WORD)
         where = self.element(example.place, min(_width(op), WORD))
         return Hazard(
             INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, barriers=example.phase, **where
         )
+
+    def doubt_of_read(self, op: Op, partly: bool) -> str:
+        """Why it need not matter that a part of what is loaded, or all of it, is not written."""
+        return PARTLY if partly else UNUSED if may_be_unused(self.graph, op) else ""
 
     def never_written(self, read: NeverWritten, example: Example) -> Hazard:
         """A read of local memory that its thread has not written, or of global memory that nobody has."""
@@ -183,7 +185,10 @@ class Description:
         where = _global_element(read.array, example.place, _width(op))
         if read.space == LOCAL:
             where |= {"space": LOCAL, "element": f"byte {example.place} of {read.array}"}
-        access, doubt = self.access(read.instruction, example, read.space), PARTLY if read.partly else ""
+        access, doubt = (
+            self.access(read.instruction, example, read.space),
+            self.doubt_of_read(op, read.partly),
+        )
         cure = f"a store before {op.where}"
         return Hazard(INIT, NOT_WRITTEN, access, example.count, cure, doubt=doubt, **where)
 

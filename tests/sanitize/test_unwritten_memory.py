@@ -17,8 +17,8 @@ for (int i = 0; i < n; i++) a[(i + p[t]) & 7] = i;
 o[t] = a[p[t + 63] & 7];"""
 
 
-def sanitized(body: str, *unwritten: str, n: int = 8) -> Sanitized:
-    text = f"__global__ void k(int *o, int *p, int n) {{ int t = threadIdx.x;\n{body}\n}}"
+def sanitized(body: str, *unwritten: str, n: int = 8, head: str = "") -> Sanitized:
+    text = f"{head}\n__global__ void k(int *o, int *p, int n) {{ int t = threadIdx.x;\n{body}\n}}"
     args = [np.zeros(256, np.int32), np.arange(256, dtype=np.int32), np.int32(n)]
     return sanitize_job(job_of(machine_kernel(text), 2, 64, args), tools=(INIT,), unwritten=unwritten)
 
@@ -28,6 +28,15 @@ def test_a_place_of_a_local_array_that_its_thread_has_not_written() -> None:
     (one,) = sanitized(LOCAL, n=7).errors
     assert (one.space, one.count, one.doubt) == ("local", 128, "")
     assert one.first.does == "loads" and one.second is None and one.element.startswith("byte 28 of ")
+
+
+@pytest.mark.parametrize(("stored", "is_certain"), [("there ? v : -1", False), ("v + there", True)])
+def test_a_local_value_that_is_chosen_behind_its_load(stored: str, is_certain: bool) -> None:
+    head = "__device__ __noinline__ bool pop(int *to, int of, int n) { if (of < n) *to = of; return of < n; }"
+    body = f"int v;\nbool there = pop(&v, p[t], n);\no[t] = {stored};"
+    (one,) = sanitized(body, head=head).errors
+    assert (one.space, one.count, not one.doubt) == ("local", 2 * 56, is_certain)
+    assert not sanitized(body, head=head, n=64).findings
 
 
 def test_global_memory_counts_as_written_unless_the_caller_says_that_it_is_not() -> None:
