@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -92,11 +93,13 @@ class StreamRecorder(Recorder):
         found: np.ndarray = self.rows[np.broadcast_to(to_words(mask), self.rows.shape) != 0]
         return found
 
-    def access(self, made: SiteAccess) -> None:
+    def access(self, made: SiteAccess) -> Callable[[], bool] | None:
         """Keep the requests of an access to global or local memory; a copy from there is told as one, too."""
-        super().access(made)
-        if made.site.space in KEPT:
-            self.keep(made.site, made.mask, made.address, made.active)
+        again = super().access(made)
+        if made.site.space not in KEPT:
+            return again
+        self.keep(made.site, made.mask, made.address, made.active)
+        return None
 
     def keep(self, site: Site, mask: Mask, address: Int, active: Mask) -> None:
         """Keep the requests of the warps in a mask."""

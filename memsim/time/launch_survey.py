@@ -89,18 +89,19 @@ class LaunchSurvey(Recorder):
         if mask is not False:
             self.work[self.blocks] += (stop - start) * self.progress.executed(stop - start, mask).sum(1)
 
-    def access(self, made: SiteAccess) -> None:
+    def access(self, made: SiteAccess) -> Callable[[], bool] | None:
         """An access of some warps."""
         if made.site.space != "global":
-            return
+            return lambda: True
         if self.surveyed > MOST_SURVEYED or not (self.blocks < self.wave).any():
             self.is_whole &= self.surveyed <= MOST_SURVEYED
-            return
+            return None
         shape = self.progress.done.shape
         whole = (shape[0], shape[1] * WARP)
         lanes = np.broadcast_to(to_bools(made.active), whole) & (self.blocks < self.wave)[:, None]
         places = np.broadcast_to(to_array(made.address), whole)[lanes] >> PART_BITS
         self.keep(places, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes])
+        return None
 
     def scattered(
         self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]

@@ -119,7 +119,7 @@ class Recorder(Listener):
         self.marks.start_chunk()
         self.swapped.start_chunk(chunk.first)
 
-    def access(self, made: SiteAccess) -> Again | None:
+    def access(self, made: SiteAccess) -> Callable[[], bool] | None:
         """Count one execution of a site; returns what counts the same one again."""
         site, address, mask, active, arrays, other = made
         record = self.record(site)
