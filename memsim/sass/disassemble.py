@@ -1,11 +1,14 @@
 """Disassembly of a cubin by NVIDIA's `nvdisasm`, with labels, source lines and inlining.
 
 nvdisasm takes about half a second, so listings are cached in the user's store (`memsim.store`) by cubin and
-tool version. Parsing is in `memsim.sass.listing`.
+tool version. A quarter of that is an analysis of the data flow, which only says of some instructions to where
+they branch, and which are spills: code without any of these is not analyzed. Parsing is in
+`memsim.sass.listing`.
 """
 
 from __future__ import annotations
 
+import re
 import tempfile
 import zlib
 from collections.abc import Sequence
@@ -21,6 +24,9 @@ from memsim.store import Store, cache_folder
 WHEEL = "nvidia-cuda-nvdisasm"
 OPTIONS = ("-c", "-gi")
 PTX_LINES = "-gp"
+UNANALYZED = "-ndf"
+#: What the analysis says more of: indexed branches, calls of what a register holds, accesses to the stack.
+_ANALYZED = re.compile(r"\b(?:BRXU?|JMXU?|LDL|STL|CALL[\w.]* +U?R\d+)\b")
 
 
 def disassemble(
@@ -41,7 +47,9 @@ def disassemble(
     kept = store.get(key)
     if kept is not None:
         return zlib.decompress(kept).decode()
-    text = _run(tool, cubin, file, options)
+    text = _run(tool, cubin, file, (*options, UNANALYZED))
+    if _ANALYZED.search(text):
+        text = _run(tool, cubin, file, options)
     store.put(key, zlib.compress(text.encode(), 3))
     return text
 

@@ -38,11 +38,11 @@ def main() -> None:
         os.environ["MEMSIM_CACHE_DIR"] = folder
         os.chdir(folder)
         Path("turn.cu").write_text(NAIVE)
-        padded = NAIVE.replace("[32][32]", "[32][33]")
+        padded, wrong = NAIVE.replace("[32][32]", "[32][33]"), NAIVE.replace("= tile[x][y]", "= oops")
         serve.judge("turn.cu", new(NAIVE, 0), OPTIONS)  # the file itself is analyzed, and all is imported
         measured("judge, 32-way conflict", lambda: serve.judge("turn.cu", new(NAIVE, 1), OPTIONS))
         measured("judge, no conflict", lambda: serve.judge("turn.cu", new(padded, 2), OPTIONS))
-        measured("judge, does not compile", lambda: serve.judge("turn.cu", NAIVE + "oops", OPTIONS))
+        measured("judge, does not compile", lambda: serve.judge("turn.cu", wrong, OPTIONS))
         texts = {str(number): new(padded, number) for number in range(10, 10 + TEXTS)}
         measured(f"compare_texts, {TEXTS} texts", lambda: serve.compare_texts("turn.cu", texts, OPTIONS))
 

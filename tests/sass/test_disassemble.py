@@ -15,6 +15,14 @@ SOURCE = """\
 __device__ inline float twice(const float *x) { return *x * 2.0f; }
 extern "C" __global__ void scale(float *x) { x[threadIdx.x] = twice(x + 1); }
 """
+#: An array whose elements are chosen by data is in local memory.
+ON_THE_STACK = """\
+extern "C" __global__ void count(int *x) {
+    int own[64] = {};
+    for (int k = 0; k < 64; k++) own[x[k] & 63] += k;
+    x[threadIdx.x] = own[threadIdx.x];
+}
+"""
 
 try:
     CUBIN = compile_cubin(SOURCE, name="scale.cu").cubin
@@ -91,3 +99,20 @@ def test_without_nvdisasm_it_says_what_to_install(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(MemsimError, match=r"nvdisasm.*not installed") as caught:
         disassemble(CUBIN)
     assert caught.value.hint is not None and "pip install nvidia-cuda-nvdisasm" in caught.value.hint
+
+
+@pytest.mark.parametrize(("source", "runs"), [(SOURCE, 1), (ON_THE_STACK, 2)])
+def test_its_data_flow_is_analyzed_where_that_says_more(
+    source: str, runs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cubin, ran, run = compile_cubin(source, name="k.cu").cubin, [], module._run
+    whole = run(module._tool(), cubin, None, module.OPTIONS)
+    monkeypatch.setattr(module, "_run", lambda *how: ran.append(how) or run(*how))
+    assert disassemble(cubin) == whole
+    assert len(ran) == runs
+
+
+@pytest.mark.parametrize("text", ["BRX R2 -0x10 ;", "CALL.REL.NOINC R4 ;", "JMX UR4 ;", "STL.64 [R1], R2 ;"])
+def test_what_the_analysis_says_more_of(text: str) -> None:
+    assert module._ANALYZED.search(text)
+    assert not module._ANALYZED.search("CALL.REL.NOINC `($slow_path) ;\n BRA `(.L_x_1) ; LDG.E R2, [R4] ;")
