@@ -25,7 +25,6 @@ from memsim.arch.units import WARP
 from memsim.isa.program import GLOBAL, Program
 from memsim.order.global_order import accesses_by
 from memsim.order.order_listener import OrderListener, Threads, warps_in
-from memsim.sanitizer.block_order import BlockOrder
 from memsim.sanitizer.global_cells import Cells
 from memsim.sanitizer.shared_races import Example
 from memsim.state.launch_memory import Memory
@@ -151,10 +150,9 @@ class BulkReads:
         for phase in {*zip(rows.tolist(), columns.tolist())} if begun == instruction else ():
             self._running[phase] |= {one for one in issued if phase[0] in peers[one[0]]}
 
-    def end(self, order: BlockOrder, phase: Phase) -> None:
-        """A phase is over: who waits for it knows of the copies."""
-        for row, warp in self._running.pop(phase, ()):
-            order.hear(("over", *phase), row, COPIES + warp)
+    def end(self, phase: Phase) -> set[Place]:
+        """A phase is over: of whose copies those know who wait for it."""
+        return self._running.pop(phase, set())
 
 
 class UnfinishedCopies(OrderListener):

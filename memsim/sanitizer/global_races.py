@@ -27,8 +27,7 @@ from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
 from memsim.order.order_listener import Threads
 from memsim.order.word_marks import LaneOrder
-from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN
-from memsim.sanitizer.block_order_listener import BlockOrderListener
+from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
 from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair, LaneAccess
 from memsim.sanitizer.shared_races import Example

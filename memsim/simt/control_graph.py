@@ -208,7 +208,7 @@ class ControlGraph:
     @cached_property
     def previous_basic_blocks(self) -> dict[int, list[int]]:
         """Those that lead to each basic block, by first instruction."""
-        return _turned(self.next_basic_blocks)
+        return turned(self.next_basic_blocks)
 
     def following(self, start: int, callers: Callers) -> list[Where]:
         """Where a basic block may lead, with the callers there."""
@@ -248,7 +248,7 @@ class ControlGraph:
         """
         following = self.next_basic_blocks if following is None else following
         at = dict.fromkeys(following, nothing)
-        before = _turned(following)
+        before = turned(following)
         work = sorted(at)
         waiting = set(work)
         while work:
@@ -264,8 +264,9 @@ class ControlGraph:
         return at
 
 
-def _turned(ways: Mapping[int, Iterable[int]]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {start: [] for start in ways}
+def turned(ways: Mapping[Node, Iterable[Node]]) -> dict[Node, list[Node]]:
+    """The nodes from which ways lead to each node."""
+    found: dict[Node, list[Node]] = {start: [] for start in ways}
     for start, following in ways.items():
         for one in following:
             found[one].append(start)

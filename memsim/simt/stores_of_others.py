@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from memsim.isa.op import Effect, Flow, Trait
 from memsim.isa.program import SHARED, Op, spaces_read
-from memsim.simt.control_graph import ControlGraph, Where, reached_from
+from memsim.simt.control_graph import ControlGraph, Where, reached_from, turned
 
 #: Where a block's warps wait for each other: what is loaded behind it was stored before it.
 _ORDERS = (Flow.BLOCK_BARRIER, Flow.WAIT_CLUSTER, Flow.WAIT_PHASE)
@@ -45,19 +45,13 @@ class _Loops:
     def __init__(self, graph: ControlGraph) -> None:
         self.graph = graph
         self.predicates = graph.program.predicates
-        self.ahead: dict[Where, list[Where]] = {}
-        work: list[Where] = [(0, ())]
-        while work:
-            place = work.pop()
-            if place not in self.ahead and place[0] in graph.basic_blocks:
-                ordered = self.last(place).flow in _ORDERS
-                ways = graph.following(*place)
-                work += ways
-                self.ahead[place] = [] if ordered else [way for way in ways if way[0] in graph.basic_blocks]
-        self.behind: dict[Where, list[Where]] = {place: [] for place in self.ahead}
-        for place, ways in self.ahead.items():
-            for way in ways:
-                self.behind[way].append(place)
+
+        def ways(place: Where) -> list[Where]:
+            return [way for way in graph.following(*place) if way[0] in graph.basic_blocks]
+
+        places: set[Where] = reached_from([(0, ())], ways)
+        self.ahead = {one: [] if self.last(one).flow in _ORDERS else ways(one) for one in places}
+        self.behind = turned(self.ahead)
         self.around: dict[Where, set[Where]] = {}
 
     def last(self, place: Where) -> Op:
