@@ -66,10 +66,6 @@ ISSUES_FOR_PACE = 20_000
 MOST_ISSUES, MOST_WHOLE = 3_000_000, 1_200_000
 
 
-class TooLongError(MemsimError):
-    """There is an estimate, but it takes more steps than were allowed."""
-
-
 @dataclass(frozen=True, slots=True)
 class InstructionTime:
     """One instruction. pipe: as `pipes.pipe_of` names it, or "memory". executed: by all its warps.
@@ -334,8 +330,8 @@ class PreparedTime:
         most_issues: int = MOST_ISSUES,
         most_whole: int = MOST_WHOLE,
     ) -> LaunchTime:
-        """As `predict_time`. watched: cycles of which all issues are kept. most_issues: after which it gives
-        up, without those that are skipped. most_whole: up to which nothing is extrapolated.
+        """As `predict_time`. watched: cycles of which all issues are kept. most_issues: after which what is
+        left is extrapolated, without those that are skipped. most_whole: up to which nothing else is.
         """
         if l2 not in (COLD, WARM):
             raise MemsimError(f"l2 must be {COLD} or {WARM}, not {l2!r}")
@@ -371,7 +367,7 @@ class PreparedTime:
         is_long = launched.issues > most_whole
         steady = SteadyState(np.array([one.index for one in made]), is_long) if skips else None
         if not run_to_end(processor, skips, most_issues, steady):
-            raise TooLongError("the launch is too long to be followed in time", hint="give a smaller one")
+            raise MemsimError("the launch is too long to be followed in time", hint="give a smaller one")
         active, rates = processor.cycles, self.chip.memory
         return LaunchTime(
             kernel=self.whole.kernel,

@@ -1,7 +1,8 @@
 """The estimate of a launch's time that other verbs tell in a line, in a bounded number of steps.
 
-A launch in which a state comes back soon takes a fraction of a second; one that does not is not estimated
-here, so that no report waits long for a line of it. `memsim time` goes on.
+A launch in which a state comes back soon takes a fraction of a second. Of one that does not, what is left
+then is extrapolated, and one that takes long to prepare is not estimated here, so that no report waits long
+for a line of it. `memsim time` goes on.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from memsim.estimated_time import Effort, EstimatedTime, StallShare
 from memsim.job import Job
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import WARM
-from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime, TooLongError
+from memsim.time.predict_time import PROJECTS_ERROR, LaunchTime, PreparedTime
 from memsim.trace.trace import Trace, TraceSource
 
-#: Instructions that are issued one after the other before a line is given up: about half a second.
+#: Instructions that are issued one after the other before the rest is extrapolated: about half a second.
 MOST_ISSUES = 130_000
 #: Lines of L1 that the replayed blocks ask for, of which each is looked up in turn: about as long.
 MOST_LINES = 200_000
@@ -48,8 +49,6 @@ def estimate(
         if sum(site.lines or 0 for site in prepared.analysis.sites) > MOST_LINES:
             return EstimatedTime(unknown=TAKES_LONG)
         return told(prepared.predict(most_issues=MOST_ISSUES, most_whole=0))
-    except TooLongError as error:
-        return EstimatedTime(unknown=TAKES_LONG if effort == "quick" else error.message)
     except MemsimError as error:
         return EstimatedTime(unknown=error.message)
 

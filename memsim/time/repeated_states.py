@@ -20,14 +20,15 @@ REMEMBERED = 128
 
 
 def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: SteadyState | None = None) -> bool:
-    """Run all blocks; False if that takes more than `most` issues, without those that are skipped. steady:
-    goes over what repeats nearly.
+    """Run all blocks; after `most` issues, without those that are skipped, what is left is not run. steady:
+    goes over what repeats nearly, and over what is left. False if there is something left, and it is None.
 
     Raises:
         MemsimError: nobody can go on.
     """
     seen: dict[object, Mark] = {}
     warps = processor.warps
+    middle = Mark.of(processor, warps)
     issued, first, watched = 0, processor.schedulers[0], processor.watched.stop
     while processor.running:
         warp = processor.step()
@@ -38,8 +39,12 @@ def run_to_end(processor: Multiprocessor, skips: bool, most: int, steady: Steady
                 )
             continue
         issued += 1
+        if issued == most // 2:
+            middle = Mark.of(processor, warps)
         if issued > most:
-            return False
+            if steady is not None:
+                steady.go_over_the_rest(processor, Mark.of(processor, warps).since(middle))
+            return steady is not None
         if skips and warp.scheduler is first and processor.now >= watched and is_landmark(processor, warp):
             if steady is None or not steady.is_impatient(issued):
                 skip_repeats(processor, warps, seen)

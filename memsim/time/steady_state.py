@@ -229,6 +229,18 @@ class SteadyState:
         self.mark.since(self.wave).repeat(processor, count / begun, executed)
         self.has_skipped = True
 
+    def go_over_the_rest(self, processor: Multiprocessor, passed: Passed) -> None:
+        """Count all that is left, at the pace of what passed."""
+        launched = processor.launched
+        left = -np.array(processor.waits, np.int64)[:, _SELECTED]
+        places = np.bincount([launched.place(number) for number in range(launched.blocks)])
+        for place, times in enumerate(places.tolist()):
+            for stream in launched.known[place] if times else ():
+                left += times * np.bincount(self.op_of[stream], minlength=len(left))
+        passed.repeat(processor, left.sum() / passed.waits[:, _SELECTED].sum(), left)
+        processor.end = processor.now
+        self.has_skipped = True
+
     def loop_of(self, warp: TimedWarp) -> Loop:
         """The longest loop of a warp's stream."""
         key = id(warp.array)

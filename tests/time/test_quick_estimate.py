@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memsim.arch import get_arch
+from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime, StallShare, duration, rounded, time_change
 from memsim.targets.cache import time_of, trace_of
 from memsim.targets.target import catalogue_job, read_job
@@ -91,13 +92,24 @@ def test_a_change_within_the_error_says_so() -> None:
 
 def test_what_takes_long_is_left_to_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
     trace = trace_of(JOB, None)
-    for name, few in (("MOST_ISSUES", 100), ("MOST_LINES", 10), ("MOST_EXECUTED", 1000)):
+    for name, few in (("MOST_LINES", 10), ("MOST_EXECUTED", 1000)):
         with monkeypatch.context() as patched:
             patched.setattr(quick_estimate, name, few)
             assert estimate(JOB, trace) == EstimatedTime(unknown=TAKES_LONG)
             whole = estimate(JOB, trace, "whole")
             assert whole is not None and whole.cycles
     assert estimate(JOB, trace) == whole
+
+
+def test_a_launch_that_is_not_run_to_its_end_is_estimated_nearly() -> None:
+    launch = PreparedTime(catalogue_job("opt_3_shared", {"size": "256,256,512"}))
+    whole, part = launch.predict(), launch.predict(most_issues=10_000, most_whole=0)
+    assert whole.is_whole and not part.is_whole
+    assert part.cycles == pytest.approx(whole.cycles, rel=0.1)
+    assert part.issued == whole.issued
+    assert [one.executed for one in part.instructions] == [one.executed for one in whole.instructions]
+    with pytest.raises(MemsimError, match="too long to be followed"):
+        launch.predict(skips=False, most_issues=10_000)
 
 
 def test_a_chip_that_nobody_measured_and_code_that_is_none() -> None:

@@ -56,6 +56,23 @@ def test_a_long_loop_takes_as_long_as_a_short_one() -> None:
     assert not run_to_end(processor(CODE, [looped(200_000)] * 2), False, 5_000)
 
 
+@pytest.mark.parametrize(("blocks", "resident"), [(1, 1), (10, 2)])
+def test_what_is_left_after_enough_issues_is_counted_at_their_pace(blocks: int, resident: int) -> None:
+    """The instructions exactly, the cycles nearly."""
+    whole, part = (processor(CODE, [looped(300)] * 3, blocks, resident) for _ in range(2))
+    assert run_to_end(whole, False, NEVER)
+    steady = SteadyState(np.arange(len(CODE)), skips=False)
+    assert run_to_end(part, False, 1_000, steady) and steady.has_skipped
+    assert part.issued == whole.issued
+    assert [waits[0] for waits in part.waits] == [waits[0] for waits in whole.waits]
+    assert part.cycles == pytest.approx(whole.cycles, rel=0.05)
+    assert np.sum(part.waits) == pytest.approx(np.sum(whole.waits), rel=0.05)
+    enough = SteadyState(np.arange(len(CODE)), skips=False)
+    again = processor(CODE, [looped(300)] * 3, blocks, resident)
+    assert run_to_end(again, False, NEVER, enough) and not enough.has_skipped
+    assert again.cycles == whole.cycles
+
+
 def test_how_often_a_period_follows() -> None:
     stream = np.array([9, 1, 2, 1, 2, 1, 2, 1, 2, 1, 3])
     assert periods_ahead(stream, 3, 2) == 3  # up to, and with, the last 1
