@@ -16,7 +16,6 @@ from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, names_in, plus
 from memsim.suggest.footprints import Footprints, may_be_left_out, outside, parameters_of
-from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.index_math import distance, grows_by_one, substituted
 from memsim.suggest.kernel_tree import KernelTree, walk
 
@@ -106,7 +105,6 @@ class ElementUses(KernelTree):
         """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
         alone in an `if`.
         """
-        bad = [site for site in self.before.sites if is_badly_coalesced(site) and site.file == self.file]
         self.here = self.footprints.inside(definition)
         known, references = self.pointers(definition), self._references(definition)
         found, wasted = [], set()
@@ -119,7 +117,7 @@ class ElementUses(KernelTree):
                 continue
             found.append(use)
             first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
-            for site in bad:
+            for site in self.wasting:
                 named = not known[use.array] or known[use.array] in site.array.split("|")
                 if first <= site.line <= last and site.op == use.op and named:
                     wasted.add((use.array, use.op))
@@ -178,12 +176,7 @@ class ElementUses(KernelTree):
                 return None
         elif around.type == "field_expression":
             part = around  # `p[i].v.x`, `p[i].at[0]`
-            while part.parent is not None and part.parent.type in (
-                "field_expression",
-                "subscript_expression",
-            ):
-                if part.parent.children[0] != part:
-                    break
+            while part.parent is not None and part.parent.type in _PARTS and part.parent.children[0] == part:
                 part = part.parent
             if part.parent is None or part.parent.type == "pointer_expression":
                 return None

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, SiteCounts
 from memsim.files import read_text
 from memsim.job import Job
 from memsim.source.kernels import parameters
@@ -105,10 +105,10 @@ class KernelTree:
         used = tuple(dict.fromkeys(names))
         return Edit(self.file, self.text, in_order, names=used, declared=place, among_blocks=among_blocks)
 
-    def wasted(self) -> set[tuple[int, str]]:
-        """The lines of the file that waste sectors, each with what it does: `load`, `store`."""
-        bad = (site for site in self.before.sites if is_badly_coalesced(site))
-        return {(site.line, site.op) for site in bad if site.file == self.file}
+    @cached_property
+    def wasting(self) -> list[SiteCounts]:
+        """The accesses of the file that waste sectors."""
+        return [one for one in self.before.sites if one.file == self.file and is_badly_coalesced(one)]
 
     def not_of_global_memory(self, definition: Node) -> Iterator[str]:
         """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
@@ -138,6 +138,13 @@ def arguments_of(call: Node) -> list[Node]:
     """What a call gives; [] of anything else."""
     given = call.child_by_field_name("arguments") if call.type == "call_expression" else None
     return [] if given is None else [one for one in given.named_children if one.type != "comment"]
+
+
+def assignment_to(node: Node) -> Node | None:
+    """The assignment, by `=` or another operator, whose target a node is."""
+    around = node.parent
+    assigns = around is not None and around.type == "assignment_expression" and around.children[0] == node
+    return around if assigns else None
 
 
 def _with_template(function: Node) -> Node:

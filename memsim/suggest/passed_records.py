@@ -14,7 +14,6 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.element_uses import SHARED_BY_OTHERS, ElementUse, ElementUses, MovedRecord
 from memsim.suggest.footprints import AccessedElements, may_be_left_out
-from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.kernel_tree import arguments_of, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
@@ -55,8 +54,7 @@ class PassedRecords(ElementUses):
 
     def _wastes(self, array: str, stores: bool) -> bool:
         op = "store" if stores else "load"
-        bad = (site for site in self.before.sites if site.op == op and is_badly_coalesced(site))
-        return any(array in site.array.split("|") for site in bad)
+        return any(one.op == op and array in one.array.split("|") for one in self.wasting)
 
     def _placed(self, node: Node, call: Node, stores: bool) -> tuple[Node, str] | None:
         """The statement before or behind which elements are moved, and the condition on which."""

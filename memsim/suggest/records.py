@@ -67,7 +67,7 @@ class _Records(PassedRecords):
             found += self._moved(one, f"{use.array}_passed{number}")
             used = set() if one.call is None else self.footprints.constants_of(one.call)
             names += sorted(used | set(names_in(one.address)))
-        functions = [self.definition, *(() if passed else self.called({line for line, _ in self.wasted()}))]
+        functions = [self.definition, *(() if passed else self.called({one.line for one in self.wasting}))]
         changed = [self.definition]
         for number, one in enumerate(one for each in functions for one in self._records(each)):
             use = one.uses[0][1]

@@ -24,9 +24,8 @@ from memsim.source.values import changes, initializers
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.footprints import may_be_left_out, outside
-from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.index_math import grows_by_one, substituted
-from memsim.suggest.kernel_tree import KernelTree, walk, with_pragmas
+from memsim.suggest.kernel_tree import KernelTree, assignment_to, walk, with_pragmas
 from memsim.suggest.loops import loop_of
 from memsim.suggest.proposals import shared_end
 from memsim.suggest.row_texts import BY_WARPS, CHUNKS, IN_PAIRS, SHORT, RowText
@@ -108,7 +107,7 @@ class _Rows(KernelTree):
         if self.definition is None or PREFIX in self.text:
             return None
         groups: dict[tuple[int, str, str], list[_Access]] = {}
-        functions = [self.definition, *self.called({line for line, _ in self.wasted()})]
+        functions = [self.definition, *self.called({one.line for one in self.wasting})]
         for one in (each for function in functions for each in self._accesses(function)):
             groups.setdefault(one.elements, []).append(one)
         room = self.before.arch.static_shared_bytes - shared_end(self.before.trace)
@@ -182,8 +181,7 @@ class _Rows(KernelTree):
             and first <= site.line <= last
             and site.op == op
             and self.least <= site.width <= max(WIDTHS)
-            for site in self.before.sites
-            if site.file == self.file and is_badly_coalesced(site)
+            for site in self.wasting
         )
 
     def _access(self, node: Node) -> _Access | None:
@@ -204,14 +202,12 @@ class _Rows(KernelTree):
         variable, left = counted
         if not _is_along(index, variable, _LEAVES.sub("", code)):
             return None
-        assigned = node.parent is not None and node.parent.type == "assignment_expression"
-        is_target = assigned and node.parent is not None and node.parent.children[0] == node
-        value = self._value(node) if is_target else None
-        if (is_target and value is None) or not self._alone(inside, array, index):
+        assigned = assignment_to(node)
+        is_part = assigned is not None and assigned.parent and assigned.parent.type != "expression_statement"
+        if is_part or not self._alone(inside, array, index):
             return None
-        operator = (
-            "" if value is None or node.parent is None else self.tree.text(node.parent.children[1])[:-1]
-        )
+        value = None if assigned is None else assigned.children[2]
+        operator = "" if assigned is None else self.tree.text(assigned.children[1])[:-1]
         ahead = self.text[inside.start_byte : node.start_byte]
         always, branch = not skipped and not re.search(r"\bcontinue\b", ahead), None
         if len(skipped) == 1 and skipped[0][0].type == "if_statement" and "continue" not in ahead:
@@ -228,14 +224,6 @@ class _Rows(KernelTree):
         one_more = " + 1" if found.test == "<=" else ""
         return found.variable, f"(long long)({found.end}) - {found.variable}{one_more}"
 
-    def _value(self, node: Node) -> Node | None:
-        """The value of a statement `array[index] = value;`, or `+=`."""
-        parent = node.parent
-        alone = (
-            parent is not None and parent.parent is not None and parent.parent.type == "expression_statement"
-        )
-        return parent.children[2] if alone and parent is not None else None
-
     def _alone(self, inside: Node, array: str, index: str) -> bool:
         """Whether nothing else in a loop may concern the elements: more stores than those of two branches,
         other elements of an array that is stored to.
@@ -250,18 +238,14 @@ class _Rows(KernelTree):
             around = node.parent
             if around is None or around.type in ("pointer_expression", "update_expression"):
                 return False
-            targets += around.type == "assignment_expression" and around.children[0] == node
+            targets += assignment_to(node) is not None
             others |= "".join(_index(self.tree.text(node)).split()) != "".join(index.split())
         return targets == 0 or (targets <= 2 and not others)
 
     def _is_stored(self, one: _Access) -> bool:
         """Whether a loop stores to the array."""
-        return any(
-            node.type == "assignment_expression"
-            and node.children[0].type == "subscript_expression"
-            and self.tree.text(node.children[0].children[0]) == one.array
-            for node in walk(one.loop)
-        )
+        elements = (node for node in walk(one.loop) if node.type == "subscript_expression")
+        return any(assignment_to(node) and self.tree.text(node.children[0]) == one.array for node in elements)
 
     def _changed(self, some: list[_Access], name: str) -> list[Replacement] | None:
         """The accesses to one element of an iteration, which is read and stored once."""
