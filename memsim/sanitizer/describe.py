@@ -18,6 +18,7 @@ from memsim.sanitizer.block_lifetimes import Outside
 from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
 from memsim.sanitizer.ears import Stray
 from memsim.sanitizer.global_cells import GlobalPair
+from memsim.sanitizer.global_races import STRONG, is_of_block
 from memsim.sanitizer.hazards import BOUNDS, INIT, RACE, SYNC, FoundAccess, Hazard
 from memsim.sanitizer.lane_masks import AbsentLanes
 from memsim.sanitizer.launch_before import TooEarly
@@ -115,6 +116,9 @@ class Description:
         if pair.unfenced:
             kind = "a copy by TMA is not ordered with an access by the generic proxy"
             cure = f"fence.proxy.async between {earlier.where} and {later.where}"
+        elif (narrow := _of_narrow_scope(earlier, later)) and not pair.same_block:
+            kind = "an atomic of the scope of a block is not one for threads of other blocks"
+            cure = f"the scope of the device at {narrow.where}"
         elif pair.seen:
             cure = f"__threadfence() between what has seen it and {later.where}"
         elif pair.together:
@@ -387,6 +391,12 @@ OTHER_LAUNCH = "the launch before may not access it, or the launch may have no s
 PARTIAL = "the launch has more fences and flags than are followed"
 #: What orders accesses by different blocks.
 FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
+
+
+def _of_narrow_scope(*ops: Op) -> Op | None:
+    """The first of strong accesses whose scope is only that of a block; None if not all are strong."""
+    are_strong = all(not STRONG.isdisjoint(op.form.modifiers) for op in ops)
+    return next(filter(is_of_block, ops), None) if are_strong else None
 
 
 def _does(op: Op, space: str = SHARED) -> str:

@@ -61,7 +61,7 @@ class GlobalRaces(BlockOrderListener):
         self._writers = [
             op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
         ]
-        self._of_block = np.array([_is_of_block(op) for op in program.ops], np.bool_)
+        self._of_block = np.array([is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
         self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
 
@@ -353,6 +353,6 @@ def _are_of_warp(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
     return found
 
 
-def _is_of_block(op: Op) -> bool:
+def is_of_block(op: Op) -> bool:
     """Whether a strong access is so for threads of its block only (PTX ISA 8.5, scope)."""
     return not {"SM", "CTA"}.isdisjoint(op.form.modifiers)

@@ -97,6 +97,11 @@ def test_atomics_of_a_block_race_with_those_of_others() -> None:
     assert not sanitized("atomicAdd(p, 1.f);").errors
     (one,) = sanitized("atomicAdd_block(p, 1.f);").errors
     assert one.element == "p[0]" and one.first.block != one.second.block
+    assert "of the scope of a block" in one.kind and "the scope of the device" in one.cure
+    found = sanitized("if (b) atomicAdd_block(p, 1.f);\nif (b == 0) o[t] = p[0];").errors
+    assert {one.kind for one in found if "loads" in (one.first.does, one.second and one.second.does)} == {
+        "nothing orders the two accesses"
+    }
     assert not sanitized("atomicAdd_block(p + b, 1.f);").errors
 
 
