@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from memsim.interpreter.alike_instructions import renamed, with_registers
 from memsim.interpreter.control_operations import lower_control
 from memsim.interpreter.lane_operations import lower_lanes
 from memsim.interpreter.lowered_op import Goto, LoweredOp, NotLowered, OfThreads
@@ -26,7 +27,7 @@ from memsim.interpreter.vector_operations import (
 )
 from memsim.isa.op import Effect, Unsupported
 from memsim.isa.program import Op
-from memsim.isa.readers import Answers
+from memsim.isa.readers import Answers, Binder
 from memsim.simt.code import NEVER, Code
 from memsim.simt.dataflow import Dataflow
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
@@ -136,6 +137,12 @@ class KnownInstructions:
         self.refused: tuple[Answers, str] | None = None
 
 
+#: The lowered instructions of all kernels by their text with new registers, and whether there is a clock.
+_ALIKE: dict[tuple[str, bool], list[tuple[Answers, LoweredInstruction]]] = {}
+#: Texts that are kept.
+MOST_ALIKE = 1 << 15
+
+
 @lru_cache(maxsize=256)
 def known_of(dataflow: Dataflow) -> KnownInstructions:
     """What is known of all launches of a kernel; nothing yet."""
@@ -167,19 +174,43 @@ class LoweredKernel:
 
     def _lowered(self, op: Op, known: KnownInstructions, has_clock: bool) -> LoweredInstruction:
         """That of a launch before if all that it was told is the same."""
-        code = self.code
         found = known.lowered.get(op.index)
-        if found is not None and code.binder.agrees(found[0]):
+        if found is not None and self.code.binder.agrees(found[0]):
             return found[1]
-        binder = code.binder.anew()
+        made = self._as_alike(op, has_clock)
+        if made is None:
+            binder = self.code.binder.anew()
+            try:
+                made = binder.asked, self._made(op, binder, has_clock)
+            except NotLowered as why:
+                known.refused = binder.asked, str(why)
+                raise
+        known.lowered[op.index] = made
+        return made[1]
+
+    def _as_alike(self, op: Op, has_clock: bool) -> tuple[Answers, LoweredInstruction] | None:
+        """As one of any kernel that differs in its registers alone; None if none is of use."""
+        other = renamed(op)
+        if other is None:
+            return None
+        if len(_ALIKE) > MOST_ALIKE:
+            _ALIKE.clear()
+        known = _ALIKE.setdefault((other.op.text, has_clock), [])
+        found = next((one for one in known if self.code.binder.agrees(one[0])), None)
         try:
-            made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, has_clock))
-            both = LoweredInstruction(packed(made), packed(without_copies(made, self.names.words)))
-        except NotLowered as why:
-            known.refused = binder.asked, str(why)
-            raise
-        known.lowered[op.index] = binder.asked, both
-        return both
+            if found is None:
+                binder = self.code.binder.anew()
+                found = binder.asked, self._made(other.op, binder, has_clock)
+                known.append(found)
+            asked, made = found
+            return asked, LoweredInstruction(*([*with_registers(each, other.back)] for each in made))
+        except (NotLowered, KeyError):
+            return None
+
+    def _made(self, op: Op, binder: Binder, has_clock: bool) -> LoweredInstruction:
+        code = self.code
+        made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, has_clock))
+        return LoweredInstruction(packed(made), packed(without_copies(made, self.names.words)))
 
     def _assemble(self, instructions: list[LoweredInstruction]) -> None:
         ends = self.code.dataflow.basic_blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,19 +11,22 @@ import numpy as np
 SCRATCH = 256
 
 
-class RegisterPlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RegisterPlace:
     """A register of the warp."""
 
     slot: int
 
 
-class ScratchPlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ScratchPlace:
     """An intermediate result."""
 
     number: int
 
 
-class ConstantPlace(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ConstantPlace:
     """The same number in each lane: its bits in words of this many bytes."""
 
     bits: int
