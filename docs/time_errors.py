@@ -28,6 +28,7 @@ from memsim.views.plain import table
 
 ACTIVE, ELAPSED = "sm__cycles_active.max", "sm__cycles_elapsed.max"
 L1_HITS, L2_HITS = "l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct"
+L2_SECTORS, DRAM_READ = "lts__t_sectors_srcunit_tex.sum", "dram__bytes_read.sum"
 #: The GPU on which constants were chosen, on every second kernel by name.
 CHOSEN_ON = "NVIDIA H200"
 #: Kernels whose ablations are quick: one block a multiprocessor, or a few thousand cycles.
@@ -50,8 +51,9 @@ LADDERS = (
     ("permuted_write", "permuted_write_fixed"),
 )  # fmt: skip
 VALIDATION = Path(__file__).parent / "validation"
-#: Percentage points by which a hit rate may be off, and lines of which one has most of ncu's samples.
-POINTS, FIRST_LINES = 3.0, 2
+#: Percentage points by which a hit rate may be off, the share by which sectors may, and lines of which one
+#: has most of ncu's samples.
+POINTS, SHARE, FIRST_LINES = 3.0, 0.1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,17 @@ class TimedKernel:
         return (
             100 * self.times[product, COLD].hit_rates[cache] - self.measured[product, COLD].counters[metric]
         )
+
+    def share_off(self, product: str, metric: str) -> float:
+        """By which share of the measured what L2 is asked for, or DRAM delivers, is off."""
+        time = self.times[product, COLD]
+        estimate = time.l2_sectors if metric == L2_SECTORS else time.dram_bytes
+        return estimate / self.measured[product, COLD].counters[metric] - 1
+
+    def boards_apart(self, metric: str) -> float:
+        """By how much a hit rate differs between the boards, in percentage points."""
+        rates = [self.measured[product, COLD].counters[metric] for product in products()]
+        return max(rates) - min(rates)
 
     def rank_of_line(self, product: str) -> int:
         """Which of the estimate's lines, by time, the one is that has most of ncu's samples, from 1 on."""
@@ -188,9 +201,20 @@ def agreement_table() -> str:
             rows.append(
                 [told, product, f"{near} of {len(kernels)}", f"{median(off):.1f} points off (median)"]
             )
+        for what, metric in (("sectors that L2 is asked for", L2_SECTORS), ("bytes from DRAM", DRAM_READ)):
+            off = [abs(one.share_off(product, metric)) for one in kernels]
+            near = sum(share <= SHARE for share in off)
+            told = f"{what} within {100 * SHARE:g} %"
+            rows.append(
+                [told, product, f"{near} of {len(kernels)}", f"{100 * median(off):.1f} % off (median)"]
+            )
         first = sum(one.rank_of_line(product) <= FIRST_LINES for one in kernels)
         told = "the line with most of ncu's samples is the first or second"
         rows.append([told, product, f"{first} of {len(kernels)}", ""])
+    apart = [one.boards_apart(L2_HITS) for one in kernels]
+    told = f"measured hit rates of L2 within {POINTS:g} points of each other"
+    near = sum(points <= POINTS for points in apart)
+    rows.append([told, "both", f"{near} of {len(kernels)}", f"{median(apart):.1f} points apart (median)"])
     return table(["what", "board", "kernels", ""], rows, "llrl") + "\n"
 
 

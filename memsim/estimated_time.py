@@ -35,6 +35,8 @@ REASONS = {
 }
 #: Reasons that the line tells, at most, and of which share of the warps' time.
 MOST_REASONS, WORTH_A_WORD = 2, 0.1
+#: What an estimate is without a unit.
+NOT_MODELLED = "not modelled, so it may be far off, mostly too short, by how much nobody measured"
 #: A line that has less of a reason's cycles than this is only where warps wait longest.
 MAINLY = 0.9
 Share = Annotated[float, Meta(ge=0, le=1)]
@@ -97,7 +99,7 @@ class EstimatedTime:
             f"{self.clock / 1e6:,.0f} MHz (an estimate, typically within {percent(self.error)})"
         )
         if self.lacks:
-            yield f"not modelled, so it may be far off: {', '.join(self.lacks)}"
+            yield f"{NOT_MODELLED}: {', '.join(self.lacks)}"
         told = [one for one in self.waiting[:MOST_REASONS] if one.share >= WORTH_A_WORD]
         shares = [f"{percent(one.share)}{'' if at else ' of warp time waits'}" for at, one in enumerate(told)]
         if told:

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from memsim.bound import percent
 from memsim.document import Document, Texts, plain
+from memsim.estimated_time import NOT_MODELLED
 from memsim.files import writing
 from memsim.launch import Natural
 from memsim.time.multiprocessor import REASONS, IssuedInstruction
@@ -98,7 +99,7 @@ def footer(time: LaunchTime) -> Iterator[str]:
     if not time.is_whole:
         yield "Some blocks and iterations were run, and the rest is extrapolated from them."
     if time.lacks:
-        yield f"Not modelled, so it may be far off: {'; '.join(time.lacks)}."
+        yield f"{NOT_MODELLED.capitalize()}: {'; '.join(time.lacks)}."
     if time.off:
         yield f"Left out: {', '.join(time.off)}."
 

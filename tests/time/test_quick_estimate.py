@@ -10,7 +10,7 @@ import pytest
 
 from memsim.arch import get_arch
 from memsim.errors import MemsimError
-from memsim.estimated_time import EstimatedTime, StallShare, duration, rounded, time_change
+from memsim.estimated_time import NOT_MODELLED, EstimatedTime, StallShare, duration, rounded, time_change
 from memsim.targets.cache import time_of, trace_of
 from memsim.targets.target import catalogue_job, read_job
 from memsim.time import quick_estimate
@@ -65,8 +65,7 @@ def test_what_the_line_says() -> None:
         waiting=(StallShare("wait", 0.5, 0, 1.0), StallShare("new", 0.05, 1, 1)),
     )
     assert lacking.verdict.endswith(
-        "; not modelled, so it may be far off: texture units; "
-        "50 % of warp time waits for results of fixed latency"
+        f"; {NOT_MODELLED}: texture units; 50 % of warp time waits for results of fixed latency"
     )
     assert EstimatedTime(unknown="no rates").verdict == "not estimated: no rates"
 
