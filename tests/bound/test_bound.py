@@ -16,7 +16,7 @@ import memsim
 from lab.experiments import RATES
 from memsim.analysis import analyze_trace
 from memsim.api import loading, running
-from memsim.arch import ARCHS, SM_90, get_arch
+from memsim.arch import SM_90, get_arch
 from memsim.bound import DRAM, DRAM_BY_SHEET, L1_DATA, bound_of, percent
 from memsim.cli import cli
 from memsim.data import data_folder
@@ -145,11 +145,11 @@ def test_rates_of_memory_that_were_not_measured_are_marked() -> None:
         assert ("l2" in units) is (chip == "sm_90")
 
 
-def test_what_dram_of_a_slower_product_takes_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_dram_of_a_slower_product_takes_is_said() -> None:
     assert SM_90.memory is not None
     slower = replace(SM_90.memory, product="NVIDIA H20", dram=SM_90.memory.dram / 2)
-    monkeypatch.setitem(ARCHS, "sm_90", replace(SM_90, boards=(slower, SM_90.memory)))
-    found = analysis_of("transpose_naive")
+    job = replace(catalog()["transpose_naive"].job(), arch=replace(SM_90, boards=(slower, SM_90.memory)))
+    found = analyze_trace(running.trace_job(job), job.arch)
     written = io.StringIO()
     bound_text.write(found, written)
     cycles = ceil(4 * 2**20 / (slower.dram / SM_90.sheet.clock))
