@@ -213,8 +213,11 @@ SELECTS = ("SEL", "USEL", "FSEL")
 
 def may_be_unused(graph: ControlGraph, load: Op) -> bool:
     """Whether on some way behind a load nothing depends on it. What is computed of it on the way counts as
-    used; a choice by something else, and a write under a guard, as one of something else.
+    used; a choice by something else, and a write under a guard, as one of something else. What a copy
+    moves to memory is used.
     """
+    if not load.writes:
+        return False
     ends, start = graph.basic_blocks, graph.block_of(load.index)
     work = [(load.index + 1, ends[start], start, load.writes, 0)]
     seen = set[tuple[int, int, int]]()

@@ -244,7 +244,7 @@ sys.exit(code)
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("script", ["", "import memsim.captured.session"])
+@pytest.mark.parametrize("script", ["", "import memsim.cli.capture"])
 def test_libraries_of_a_script_do_not_hide_its_last_lines(script: str) -> None:
     """What Python's end makes them write is left out; what the script itself writes then is not."""
     done = subprocess.run(
