@@ -28,7 +28,7 @@ from memsim.views.plain import print_constant_text, wrapped
 INTERRUPTED = 130
 #: Objects that are made before cycles among them are looked for: 700 is Python's own choice, and what a verb
 #: imports, reads and decodes is looked through again and again, and stays.
-BEFORE_COLLECTION = 50_000
+BEFORE_COLLECTION = 100_000
 
 
 #: Verbs whose answers may be given again (`memsim.cli.answered`).

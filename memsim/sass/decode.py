@@ -256,9 +256,12 @@ def meaning_of_text(text: str) -> Meaning:
 
 def parse_form(text: str) -> Form:
     """Opcode, modifiers and operands from an instruction's text."""
-    listed = _TARGETS.search(text)
-    targets = [Label(name.strip(), None) for name in listed[1].split(",")] if listed else []
-    text = _REMARK.sub("", text).strip()
+    targets: list[Label] = []
+    if "(*" in text:
+        if listed := _TARGETS.search(text):
+            targets = [Label(name.strip(), None) for name in listed[1].split(",")]
+        text = _REMARK.sub("", text)
+    text = text.strip()
     name, _, rest = text.partition(" ")
     opcode, *modifiers = name.split(".")
     rest = rest.strip()

@@ -117,7 +117,7 @@ def read_listing(
                 labels.update(dict.fromkeys(pending, address))
                 pending = []
             lines.append(ListingLine(address, match["guard"], match["text"], here))
-        elif match := _PTX.search(row):
+        elif ".nv_debug_ptx_txt" in row and (match := _PTX.search(row)):
             ptx_line = int(match[1])
         elif match := _PLACE.match(row):
             if fresh:

@@ -108,13 +108,12 @@ def write(trace: TraceData, file: BinaryIO) -> None:
     """Writes `trace` into an open file."""
     header = np.frombuffer(json.dumps(_header(trace)).encode("ascii"), np.uint8)
     columns = {name: getattr(trace, name).astype(dtype) for name, (dtype, _) in COLUMNS.items()}
-    np.savez_compressed(
-        file,
-        header=header,
-        writers=trace.writers.astype(np.int32),
-        executed=trace.executed.astype(np.int64),
-        **columns,
-    )
+    columns |= {"header": header, "writers": trace.writers.astype(np.int32)}
+    columns["executed"] = trace.executed.astype(np.int64)
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:  # quick
+        for name, column in columns.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, column, allow_pickle=False)
 
 
 def load(path: str | Path) -> TraceData:
