@@ -7,6 +7,7 @@ import io
 import json
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 import pytest
@@ -251,14 +252,14 @@ def test_a_missing_file_or_folder_is_an_error(tmp_path: Path) -> None:
 def test_a_failed_save_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def half(file: io.BufferedWriter, **columns: np.ndarray) -> None:
+    def half(file: IO[bytes], column: np.ndarray, **how: object) -> None:
         file.write(b"half")
         raise OSError(28, "No space left on device")
 
     path = tmp_path / "trace.npz"
     TRACE.save(path)
     before = path.read_bytes()
-    monkeypatch.setattr(storage.np, "savez_compressed", half)
+    monkeypatch.setattr(storage.np.lib.format, "write_array", half)
     with pytest.raises(MemsimError, match="No space left"):
         TRACE.save(path)
     assert path.read_bytes() == before
