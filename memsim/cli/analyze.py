@@ -40,7 +40,9 @@ from memsim.views.analyze.terminal import next_command
     default="cost",
     help="Order of each table's rows: highest cost first (default), most waste first, or by line number.",
 )
-@click.option("--every-row", is_flag=True, help="Show all rows of tables with more than 40.")
+@click.option(
+    "--every-row", is_flag=True, help=f"Show all rows of tables with more than {terminal.LONG_TABLE}."
+)
 @click.option(
     "--save-trace",
     type=click.Path(path_type=Path),

@@ -134,9 +134,7 @@ class Memory:
                 continue
             region = _region(regions, span)
             if region not in starts:
-                starts[region] = reserve(
-                    ", ".join(dict.fromkeys(names[region].values())), region[1] - region[0]
-                )
+                starts[region] = reserve(_called(names[region].values()), region[1] - region[0])
             self._arguments.append((starts[region] + _first(array) - region[0], array))
         self._fill_tables()
 

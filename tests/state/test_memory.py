@@ -43,6 +43,17 @@ def test_multiples() -> None:
     assert [align(value, 16) for value in (0, 1, 16, 17)] == [0, 16, 16, 32]
 
 
+@pytest.mark.parametrize(
+    ("pointers", "name"),
+    [("a", "a"), ("aa", "a"), ("abc", "a, b, c"), ("abcde", "a and 4 others")],
+)
+def test_an_allocation_is_called_by_the_pointers_to_it(pointers: str, name: str) -> None:
+    """As of a tensor library, whose arrays lie in one: each starts an element further on."""
+    whole = np.zeros(8, np.uint32)
+    memory = Memory([(one, whole[at:]) for at, one in enumerate(pointers)])
+    assert [buffer.name for buffer in memory.layouts["global"].buffers] == [name]
+
+
 def test_buffers_are_found_by_their_bytes() -> None:
     layout = SpaceLayout("shared", 0x400)
     assert [layout.place("a", 10, 16), layout.place("b", 4, 16), layout.place("c", 4, 1, gap=8)] == [

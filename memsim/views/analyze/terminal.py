@@ -133,10 +133,8 @@ def _most(rows: Sequence[int], analysis: Analysis) -> Sequence[int]:
 def _left_out(left: Sequence[int], rows: Sequence[int], analysis: Analysis) -> str:
     """`and 150 more rows, all ideal, with 32.9 % of the wavefronts (--every-row shows them)`."""
     sites = [analysis.sites[row] for row in left]
-    wasteful, total = (
-        sum(bool(_style(site)) for site in sites),
-        sum(cost(analysis.sites[row]) for row in rows),
-    )
+    wasteful = sum(bool(_style(site)) for site in sites)
+    total = sum(cost(analysis.sites[row]) for row in rows)
     also = f"{wasteful:,} of them not ideal" if wasteful else "all ideal"
     part = f"{share(sum(map(cost, sites)), total)} of the {COST[sites[0].space]}"
     return f"and {count(len(sites), 'more row')}, {also}, with {part} (--every-row shows them)"
