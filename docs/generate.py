@@ -6,8 +6,8 @@
 
 `python docs/generate.py` writes them, the pictures (`docs/pictures.py`), the schema of launch.json and
 those of what `--json` prints. With `--check` it only says what is stale, and exits 1. With names,
-`python docs/generate.py README.md docs/ci.md`, it writes only the parts of these documents, and with
-`--part kernels` only the parts of that name.
+`python docs/generate.py README.md docs/ci.md`, it writes only the parts and pictures of these documents, and
+with `--part kernels` only the parts of that name.
 """
 
 from __future__ import annotations
@@ -145,8 +145,10 @@ def main(arguments: list[str]) -> int:
     if unknown := {*chosen.part} - {*PARTS}:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     some = chosen.files or chosen.part
-    texts = stale_texts(ROOT, chosen.files or FILES, chosen.part)
-    old = [] if some else pictures.stale_pictures(ROOT)
+    documents = chosen.files or FILES
+    texts = stale_texts(ROOT, documents, chosen.part)
+    shown = pictures.shown_by((ROOT / name).read_text("utf-8") for name in documents)
+    old = [] if chosen.part else pictures.stale_pictures(ROOT, shown)
     outdated = not some and notebook.is_stale(ROOT)
     names = [path.relative_to(ROOT).as_posix() for path in (*texts, *old)] + [notebook.NOTEBOOK] * outdated
     if chosen.check:

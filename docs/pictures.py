@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent
 FOLDER = Path("docs/pictures")
 DRAWN = "drawn.json"
+IN_TEXT = re.compile(r"\((?:docs/)?pictures/(\w+)\.png\)")
 DPI = 72
 COLOURS = 96
 
@@ -196,13 +198,25 @@ SHOWN = [name for name in PICTURES if name not in OF_PARTS]
 PARTS = {f"picture {name}": (lambda name=name: markdown(name)) for name in SHOWN}
 
 
-def stale_pictures(root: Path) -> list[Path]:
-    """The pictures below `root` that are missing, or whose numbers have changed since they were drawn."""
+def shown_by(texts: Iterable[str]) -> list[str]:
+    """The names of the pictures that stand in these documents."""
+    shown = {name for text in texts for name in IN_TEXT.findall(text)}
+    return [name for name in PICTURES if name in shown]
+
+
+def drawn_of(root: Path) -> dict[str, str]:
+    """The digests of what the pictures below `root` were drawn of."""
     try:
-        drawn = json.loads((root / FOLDER / DRAWN).read_text("utf-8"))
+        digests: dict[str, str] = json.loads((root / FOLDER / DRAWN).read_text("utf-8"))
     except FileNotFoundError:
-        drawn = {}
-    paths = {name: root / FOLDER / f"{name}.png" for name in PICTURES}
+        return {}
+    return digests
+
+
+def stale_pictures(root: Path, names: Iterable[str] = tuple(PICTURES)) -> list[Path]:
+    """Those of these pictures below `root` that are missing, or were drawn of other numbers."""
+    drawn = drawn_of(root)
+    paths = {name: root / FOLDER / f"{name}.png" for name in names}
     return [
         path for name, path in paths.items() if not path.is_file() or drawn.get(name) != PICTURES[name].digest
     ]
@@ -219,5 +233,6 @@ def write_pictures(paths: list[Path], root: Path) -> None:
         if not isinstance(drawn, bytes):
             drawn.savefig(file, dpi=DPI)
         Image.open(file).convert("RGB").quantize(COLOURS).save(path, optimize=True)
-    digests = {name: picture.digest for name, picture in PICTURES.items()}
+    drawn_now = drawn_of(root) | {path.stem: PICTURES[path.stem].digest for path in paths}
+    digests = {name: drawn_now[name] for name in PICTURES if name in drawn_now}
     (root / FOLDER / DRAWN).write_text(json.dumps(digests, indent=1) + "\n", "utf-8")

@@ -31,7 +31,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for part in generate.PARTS:
         monkeypatch.setitem(generate.PARTS, part, lambda part=part: f"{part}\n")
     monkeypatch.setattr(generate, "ROOT", tmp_path)
-    monkeypatch.setattr(generate.pictures, "stale_pictures", lambda root: [])
+    monkeypatch.setattr(generate.pictures, "stale_pictures", lambda root, names: [])
     monkeypatch.setattr(generate.notebook, "is_stale", lambda root: False)
     for name in generate.FILES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from pathlib import Path
 
@@ -42,6 +41,23 @@ def test_other_numbers_and_a_missing_file_are_found(copy: Path, monkeypatch: pyt
 
 
 @pytest.mark.slow
+def test_a_picture_is_fresh_only_if_it_was_drawn(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy / pictures.FOLDER
+    for name in ("patterns", "wide"):
+        other = pictures.heatmap(lambda: pictures.kernel("transpose_xor"))
+        monkeypatch.setitem(pictures.PICTURES, name, other)
+    assert pictures.stale_pictures(copy, ["wide", "flow"]) == [folder / "wide.png"]
+    pictures.write_pictures([folder / "wide.png"], copy)
+    assert pictures.stale_pictures(copy) == [folder / "patterns.png"]
+
+
+def test_the_pictures_of_a_document_are_known() -> None:
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert pictures.shown_by([readme]) == ["transpose", "report"]
+    assert pictures.shown_by(["![a](pictures/flow.png) ![b](pictures/nothing.png)"]) == ["flow"]
+
+
+@pytest.mark.slow
 def test_a_stale_picture_is_drawn_anew(copy: Path) -> None:
     folder = copy / pictures.FOLDER
     before = (folder / pictures.DRAWN).read_text("utf-8")
@@ -58,7 +74,7 @@ def test_pictures_are_small_and_all_of_them_are_shown() -> None:
     files = {path.name for path in (ROOT / pictures.FOLDER).iterdir()} - {pictures.DRAWN}
     assert (
         files
-        == set(re.findall(r"\((?:docs/)?pictures/(\w+\.png)\)", text))
+        == {f"{name}.png" for name in pictures.shown_by([text])}
         == {f"{name}.png" for name in pictures.PICTURES}
     )
     assert sum((ROOT / pictures.FOLDER / name).stat().st_size for name in files) < 600_000
