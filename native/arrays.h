@@ -73,7 +73,7 @@ static CUresult copy_box(const CUDA_MEMCPY3D *c) {
   for (size_t z = 0; z < c->Depth; z++)
     for (size_t y = 0; y < c->Height; y++)
       memmove(to.at + z * to.slice + y * to.pitch, from.at + z * from.slice + y * from.pitch, c->WidthInBytes);
-  has_written(to.at);
+  if (c->Depth && c->Height) has_written(to.at, (c->Depth - 1) * to.slice + (c->Height - 1) * to.pitch + c->WidthInBytes);
   return OK;
 }
 // Bytes of an array one after the other, whatever its rows.

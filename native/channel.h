@@ -43,9 +43,13 @@ struct function_info {
   int32_t attributes[FUNCTION_ATTRIBUTES];
 };
 
+struct stretch { uint64_t start, end; };  // of addresses
+
+#define WRITTEN 4
+
 struct launch {
   uint32_t function, grid[3], block[3], shared, cluster[3], cooperative;
-  uint32_t writes;  // of the program so far, by calls, to the memory of the device
+  struct stretch written[WRITTEN];  // of the device's memory, by calls, since the launch before; empty ones are zeros
 };
 
 enum texture_kind { ARRAY_TEXTURE = 0, LINEAR_TEXTURE = 1, PITCHED_TEXTURE = 2, ARRAY_SURFACE = 3 };

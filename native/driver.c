@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define API __attribute__((visibility("default"))) CUresult
 #define OK CUDA_SUCCESS
@@ -20,7 +22,8 @@
 
 static int is_initialized;
 static CUresult broken;  // after a fault in a kernel every call fails, as on a GPU
-static uint32_t writes;  // to the memory of the device, by calls
+static struct stretch written[WRITTEN];  // of the device's memory, by calls, since a launch was sent
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER, launching = PTHREAD_MUTEX_INITIALIZER;
 static char the_context, the_pool;
 static __thread int is_current;
 
@@ -269,16 +272,37 @@ API cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUde
 API cuMemHostRegister(void *host, size_t bytes, unsigned flags) { READY; return host && bytes ? OK : CUDA_ERROR_INVALID_VALUE; }
 API cuMemHostUnregister(void *host) { READY; return host ? OK : CUDA_ERROR_INVALID_VALUE; }
 
-// Device memory is written by these calls and by kernels alone, so memsim need not look whether it has changed.
-static void has_written(const void *to) {
+// Device memory is written by these calls and by kernels alone, so memsim need not look what has changed. Where there are
+// more ranges than are told, the last one is all of the others.
+static void has_written(const void *to, size_t bytes) {
   const struct hello *device = memsim_device();
-  if ((uint64_t)to - device->base < device->bytes) __atomic_add_fetch(&writes, 1, __ATOMIC_SEQ_CST);
+  uint64_t start = (uint64_t)to, end = start + bytes;
+  if (!bytes || start - device->base >= device->bytes) return;
+  pthread_mutex_lock(&writing);
+  struct stretch *one = written;
+  while (one < written + WRITTEN - 1 && one->end && (end < one->start || one->end < start)) one++;
+  if (!one->end || start < one->start) one->start = start;
+  if (end > one->end) one->end = end;
+  pthread_mutex_unlock(&writing);
+}
+// Whole pages of zeros are given back to the system: programs clear the L2 cache by large arrays, which nobody reads.
+static void fill_bytes(char *at, unsigned char value, size_t bytes) {
+  const struct hello *device = memsim_device();
+  size_t page = (size_t)sysconf(_SC_PAGESIZE), before = -(uintptr_t)at % page;
+  if (!value && bytes >= 1 << 20 && (uint64_t)at - device->base < device->bytes) {
+    size_t inside = (bytes - before) / page * page;
+    if (!madvise(at + before, inside, MADV_REMOVE)) {
+      memset(at, 0, before);
+      at += before + inside, bytes -= before + inside;
+    }
+  }
+  memset(at, value, bytes);
 }
 static CUresult copy(void *to, const void *from, size_t bytes) {
   READY;
   if (bytes && (!to || !from)) return CUDA_ERROR_INVALID_VALUE;
   if (bytes) memmove(to, from, bytes);
-  has_written(to);
+  has_written(to, bytes);
   return OK;
 }
 static CUresult copy_on(void *to, const void *from, size_t bytes, CUstream stream) {
@@ -329,9 +353,9 @@ API cuMemcpy3DAsync(const CUDA_MEMCPY3D *c, CUstream stream) { return copy_box_o
 #define FILL(suffix, type) \
   static CUresult fill_##suffix(CUdeviceptr at, type value, size_t count) { \
     READY; \
-    if (sizeof value == 1) memset(HOST(at), value, count); \
+    if (sizeof value == 1 || !value) fill_bytes(HOST(at), (unsigned char)value, count * sizeof value); \
     else for (size_t i = 0; i < count; i++) ((type *)HOST(at))[i] = value; \
-    has_written(HOST(at)); \
+    has_written(HOST(at), count * sizeof value); \
     return OK; \
   } \
   API cuMemset##suffix(CUdeviceptr at, type value, size_t count) { return fill_##suffix(at, value, count); } \

@@ -215,9 +215,14 @@ static CUresult pack_launch(struct launch *how, struct function *f, void **value
 }
 static CUresult send_launch(const struct launch *how, struct function *f, const char *bytes) {
   struct launch now = *how;
-  now.writes = __atomic_load_n(&writes, __ATOMIC_SEQ_CST);
   fflush(stdout);  // what a kernel prints comes after what the program has printed
+  pthread_mutex_lock(&launching);  // what was written comes with the first launch after it
+  pthread_mutex_lock(&writing);
+  memcpy(now.written, written, sizeof written);
+  memset(written, 0, sizeof written);
+  pthread_mutex_unlock(&writing);
   CUresult result = (CUresult)memsim_ask(OP_LAUNCH, &now, sizeof now, bytes, f->info.bytes, NULL, 0, NULL);
+  pthread_mutex_unlock(&launching);
   if (result >= CUDA_ERROR_ILLEGAL_ADDRESS && result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES &&
       result != CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE && result <= CUDA_ERROR_LAUNCH_FAILED)
     broken = result;

@@ -52,7 +52,7 @@ static CUresult map_memory(CUdeviceptr at, size_t bytes, struct physical *memory
   memory->next = mapped;
   mapped = memory;
   memory->holders++;
-  has_written(HOST(at));
+  has_written(HOST(at), bytes);
   return OK;
 }
 static CUresult unmap_memory(CUdeviceptr at, size_t bytes) {

@@ -182,6 +182,12 @@ class ProgramMemory:
             if names is None or (buffer is not None and buffer.name in names):
                 self.contents[start] = object()
 
+    def lose_range(self, start: int, end: int) -> None:
+        """Bytes between two addresses have changed."""
+        for one in self.layout.between(start, end):
+            if one.start in self.contents:
+                self.contents[one.start] = object()
+
     def find(self, address: int) -> Buffer | None:
         """The allocation that an address is in."""
         return self.layout.find(address, address + 1)
@@ -376,7 +382,7 @@ class VirtualMemory:
 
     def _inside(self, start: int, end: int) -> list[Buffer]:
         """What is mapped, in part at least, between two addresses."""
-        return [one for one in self.memory.layout.buffers if one.start < end and start < one.end]
+        return self.memory.layout.between(start, end)
 
     def _add(self, start: int, end: int) -> None:
         self.memory.add(start, end - start)

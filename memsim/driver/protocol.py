@@ -29,7 +29,7 @@ from memsim.state.address_spaces import GLOBAL_BASE, align
 INVALID_VALUE, OUT_OF_MEMORY, INVALID_IMAGE, NO_BINARY, INVALID_HANDLE, NOT_FOUND = 1, 2, 200, 209, 400, 500
 NOT_SUPPORTED = 801
 HEAD, ANSWER = struct.Struct("<II"), struct.Struct("<iI")
-HELLO, LAUNCH = struct.Struct("<QQ64sII"), struct.Struct("<13I")
+HELLO, LAUNCH = struct.Struct("<QQ64sII"), struct.Struct("<12I8Q")
 #: The largest question: the fat binary of a large library.
 MOST_BYTES = 1 << 31
 MOST_NAME = 1 << 16
@@ -53,7 +53,7 @@ class Client:
         self.modules: dict[int, ProgramModule] = {}
         self.functions: dict[int, tuple[ProgramModule, Kernel]] = {}
         self.refused: dict[str, None] = {}
-        self._made = self._writes = 0
+        self._made = 0
         self._answers: dict[int, Callable[[bytes], Answer]] = dict(
             enumerate(
                 (
@@ -234,9 +234,8 @@ class Client:
         if 0 in grid or 0 in block:
             return INVALID_VALUE, b""
         shape = LaunchShape(grid, block, numbers[6], cluster if all(cluster) else None, bool(numbers[10]))
-        if numbers[11] != self._writes:
-            self._writes = numbers[11]
-            self.memory.lose()
+        for start, end in zip(numbers[11::2], numbers[12::2]):
+            self.memory.lose_range(start, end)
         return self.launches.launch(module, kernel, shape, parameters, self.memory), b""
 
     def _occupancy(self, data: bytes) -> Answer:

@@ -21,7 +21,8 @@ from memsim.simt.accesses import only_reads
 from memsim.simt.memory_layout import WORKSPACE
 from memsim.state.address_spaces import Buffer, align
 
-#: Bytes that a launch accesses, in whole allocations, up to which it is remembered.
+#: Bytes that a launch accesses, in whole allocations, up to which it is remembered; what it only reads does
+#: not count if the calls and kernels that write it are known.
 MOST_MEMORY = 1 << 28
 #: Bytes that are kept in all; what was not used for the longest time goes first.
 MOST_KEPT = 1 << 30
@@ -55,6 +56,10 @@ class AllocationListener(Listener):
         """Accesses to places that are not known, and copies by TMA, whose description may be in memory."""
         self.is_whole = True
 
+    def may_write(self, buffer: Buffer) -> bool:
+        """Whether it may have written an allocation."""
+        return self.is_whole or buffer.name in self.written
+
     scattered: Callable[..., None] = any_memory
     stretches: Callable[..., None] = any_memory
     unknown: Callable[..., None] = any_memory
@@ -74,12 +79,12 @@ class AllocationEffect:
     """An allocation that a launch accesses: its bytes before, the places of those that it changed, in units
     of ALIGNMENT, and these after it.
 
-    was, becomes: what `ProgramMemory.contents` has for it before and after.
+    was, becomes: what `ProgramMemory.contents` has for it before and after; before: None if that is enough.
     """
 
     start: int
     end: int
-    before: np.ndarray
+    before: np.ndarray | None
     changed: np.ndarray
     after: np.ndarray
     was: object | None
@@ -91,7 +96,7 @@ class AllocationEffect:
         if contents is not None and contents is self.was:
             return True
         there = memory.layout.at(self.start)
-        if there is None or there.end != self.end:
+        if self.before is None or there is None or there.end != self.end:
             return False
         now = whole(memory, there)
         is_same = all(
@@ -105,7 +110,7 @@ class AllocationEffect:
     def restore(self, memory: ProgramMemory) -> None:
         """Changes it as the launch did."""
         if len(self.changed):
-            units(memory.view(self.start, self.before.size))[self.changed] = self.after
+            units(whole(memory, self))[self.changed] = self.after
             if self.becomes is not None:
                 memory.contents[self.start] = self.becomes
 
@@ -121,7 +126,8 @@ class Known:
     @property
     def kept(self) -> int:
         """Bytes of it."""
-        return sum(part.before.size + part.after.size for effect in self.effects for part in effect)
+        arrays = (one for effect in self.effects for part in effect for one in (part.before, part.after))
+        return sum(one.size for one in arrays if one is not None)
 
 
 class RememberedLaunches:
@@ -159,15 +165,25 @@ class RememberedLaunches:
                 known.misses = 0
                 return True
         buffers = known.accessed.allocations(memory)
-        if known.misses > PATIENCE or sum(one.end - one.start for one in buffers) > MOST_MEMORY:
+        copied = buffers
+        if size_of(buffers) > MOST_MEMORY:
+            copied = [
+                one for one in buffers if known.accessed.may_write(one) or one.start not in memory.contents
+            ]
+        if known.misses > PATIENCE or size_of(copied) > MOST_MEMORY:
             self._kept -= known.kept
             known.effects = []
             execute(run, memory)
             return False
         known.misses += 1
-        before = [(one, whole(memory, one).copy(), memory.contents.get(one.start)) for one in buffers]
+        starts = {one.start for one in copied}
+        before = [
+            (one, whole(memory, one).copy() if one.start in starts else None, memory.contents.get(one.start))
+            for one in buffers
+        ]
         accessed = execute(run, memory)
-        if set(accessed.allocations(memory)) <= set(buffers):
+        is_kept = all(one.start in starts for one in buffers if accessed.may_write(one))
+        if is_kept and set(accessed.allocations(memory)) <= set(buffers):
             self._keep(known, tuple(changed(memory, accessed, *one) for one in before))
         known.accessed = accessed
         return False
@@ -194,7 +210,12 @@ def execute(run: Callable[[AllocationListener], None], memory: ProgramMemory) ->
     return accessed
 
 
-def whole(memory: ProgramMemory, buffer: Buffer) -> np.ndarray:
+def size_of(buffers: list[Buffer]) -> int:
+    """Bytes of allocations."""
+    return sum(one.end - one.start for one in buffers)
+
+
+def whole(memory: ProgramMemory, buffer: Buffer | AllocationEffect) -> np.ndarray:
     """An allocation's bytes in place, up to the next one's alignment, uint8."""
     return memory.view(buffer.start, align(buffer.end - buffer.start, ALIGNMENT))
 
@@ -208,12 +229,12 @@ def changed(
     memory: ProgramMemory,
     accessed: AllocationListener,
     buffer: Buffer,
-    before: np.ndarray,
+    before: np.ndarray | None,
     was: object | None,
 ) -> AllocationEffect:
     """What a launch did to an allocation that had these bytes before."""
     after, places = units(whole(memory, buffer)), np.zeros(0, np.int64)
-    if accessed.is_whole or buffer.name in accessed.written:
+    if before is not None and accessed.may_write(buffer):
         places = (after.view(np.uint64) != units(before).view(np.uint64)).any(axis=1).nonzero()[0]
     if not len(places) and was is not None:
         memory.contents[buffer.start] = was

@@ -159,6 +159,12 @@ class SpaceLayout:
             return self.buffers[i]
         return None
 
+    def between(self, lo: int, end: int) -> list[Buffer]:
+        """The buffers that have bytes of `lo` .. `end - 1`."""
+        first = max(0, bisect.bisect_right(self.starts, lo) - 1)
+        last = bisect.bisect_left(self.starts, end)
+        return [one for one in self.buffers[first:last] if lo < one.end and one.start < end]
+
     def at(self, start: int) -> Buffer | None:
         """The buffer that starts at an address, if any."""
         i = bisect.bisect_left(self.starts, start)

@@ -235,7 +235,10 @@ __global__ void grow(float *a, long long *when) {
   a[threadIdx.x] += 1;
   if (when) *when = clock64();
 }
+// Of an array that is too large to be copied: its first, its last and elements between.
+__global__ void pick(float *out, const float *in, long count) { out[threadIdx.x] = in[threadIdx.x * (count - 1) / 31]; }
 static int repeated() {
+  const size_t LARGE = 4 << 20;
   float *a;
   CHECK(cudaMallocManaged(&a, 128));
   for (int k = 0; k < 9; k++) {
@@ -256,6 +259,29 @@ static int repeated() {
     fill<<<1, 32>>>(device, 5);
     CHECK(cudaMemcpy(back, device, 128, cudaMemcpyDeviceToHost));
     if (back[31] != 5) return 3;
+  }
+  float *large, *rows;  // many writes, and zeros that are whole pages
+  CHECK(cudaMalloc(&large, LARGE));
+  CHECK(cudaMalloc(&rows, 64 * 128));
+  CHECK(cudaMalloc(&other, 128));
+  for (int k = 0; k < 6; k++) {
+    CHECK(cudaMemset(rows, k, 128));
+    for (int row = 63; row > 0; row -= 2) CHECK(cudaMemset(rows + 32 * row, k, 128));
+    pick<<<1, 32>>>(device, large, LARGE / 4);
+    CHECK(cudaMemcpy(back, device, 128, cudaMemcpyDeviceToHost));
+    if (back[1] != (k < 4 ? 0 : 1)) return 4;
+    pick<<<1, 32>>>(other, rows, 64 * 32);
+    CHECK(cudaMemcpy(back, other, 128, cudaMemcpyDeviceToHost));
+    if (*(char *)back != k || *((char *)(back + 31) + 3) != k) return 5;
+    if (k == 3) {
+      std::vector<float> ones(LARGE / 4, 1);
+      CHECK(cudaMemcpy(large, ones.data(), LARGE, cudaMemcpyHostToDevice));
+      CHECK(cudaMemset(large + 1, 0, LARGE - 8));
+      pick<<<1, 32>>>(device, large, LARGE / 4);
+      CHECK(cudaMemcpy(back, device, 128, cudaMemcpyDeviceToHost));
+      if (back[0] != 1 || back[1] != 0 || back[30] != 0 || back[31] != 1) return 6;
+      CHECK(cudaMemcpy(large, ones.data(), LARGE, cudaMemcpyHostToDevice));
+    }
   }
   return a[5] == 3 && a[31] == 3 ? 0 : 2;
 }

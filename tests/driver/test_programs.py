@@ -18,7 +18,7 @@ from memsim.arch import SM_90
 from memsim.argument_types import Texture
 from memsim.captured.saved_launch import read_launch
 from memsim.cli import main
-from memsim.driver import launch_table
+from memsim.driver import launch_table, remembered_launches
 from memsim.driver.execute_launches import Launches, LaunchKind
 from memsim.driver.native_build import libraries
 from memsim.driver.run_program import run_program
@@ -114,11 +114,13 @@ def test_textures_are_fetched_and_what_is_none_is_told(programs: Path) -> None:
     assert len(done.said) == 1 and "is in no allocation" in done.said[0]
 
 
-def test_launches_made_before_are_remembered(programs: Path) -> None:
-    """Those that find other memory are not; what they do not access may change."""
+def test_launches_made_before_are_remembered(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that find other memory are not; what they do not access may change, what they read be large."""
+    monkeypatch.setattr(remembered_launches, "MOST_MEMORY", 1 << 20)
     done = Ran(programs, "repeated")
     assert done.code == 0
-    fill, grow = sorted(done.kinds, key=lambda kind: kind.kernel)
+    fill, grow, pick = sorted(done.kinds, key=lambda kind: kind.kernel)
+    assert (pick.kernel, pick.times, pick.remembered) == ("pick", 13, 2)
     assert (fill.kernel, fill.times) == ("fill", 23) and fill.remembered == 14
     assert (grow.kernel, grow.times, grow.remembered) == ("grow", 9, 0)
 

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="exec is for Lin
 
 (HELLO_OP, MODULE, UNLOAD, FUNCTION, VARIABLE, ALLOCATE, FREE, RANGE) = range(1, 9)
 (LAUNCH_OP, OCCUPANCY, REFUSED, MEMORY, PRODUCT, TEXTURE, FORGET, VIRTUAL) = range(9, 17)
+NOTHING_WRITTEN = (0,) * 8
 OPERATIONS = (
     UNLOAD,
     FUNCTION,
@@ -109,7 +110,7 @@ def test_a_module_of_ptx_is_launched(asking: Asking) -> None:
     place = asking.ask(ALLOCATE, struct.pack("<QII", 128, 0, 0))
     assert place is not None
     (address,) = struct.unpack("<Q", place[1])
-    shape = (number, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0)
+    shape = (number, 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, *NOTHING_WRITTEN)
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + struct.pack("<QI", address, 7)) == (0, b"")
     assert (asking.memory.view(address, 128).view(np.uint32) == 7).all()
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + struct.pack("<QI", address + 4, 7)) == (700, b"")
@@ -130,7 +131,7 @@ def test_the_static_runtime_is_no_excuse_for_a_program_that_launches(asking: Ask
     found = asking.ask(FUNCTION, module[1] + b"store")
     place = asking.ask(ALLOCATE, struct.pack("<QII", 128, 0, 0))
     assert found is not None and place is not None
-    shape = (*struct.unpack_from("<I", found[1]), 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, 0)
+    shape = (*struct.unpack_from("<I", found[1]), 1, 1, 1, 32, 1, 1, 0, 0, 0, 0, 0, *NOTHING_WRITTEN)
     assert asking.ask(LAUNCH_OP, LAUNCH.pack(*shape) + place[1][:8] + struct.pack("<I", 7)) == (0, b"")
     assert launches.why_nothing(0) == "" and launches.why_nothing(1).startswith("a library that the program")
 
