@@ -51,6 +51,8 @@ LADDERS = (
     ("permuted_write", "permuted_write_fixed"),
 )  # fmt: skip
 VALIDATION = Path(__file__).parent / "validation"
+#: Launches of public programs, measured and estimated by `tools/time_beside_ncu.py`.
+PROGRAMS = VALIDATION / "program_times.json"
 #: Percentage points by which a hit rate may be off, the share by which sectors may, and lines of which one
 #: has most of ncu's samples.
 POINTS, SHARE, FIRST_LINES = 3.0, 0.1, 2
