@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
 from statistics import mean, median
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ LADDERS = (
 )  # fmt: skip
 VALIDATION = Path(__file__).parent / "validation"
 #: Launches of public programs, measured and estimated by `tools/time_beside_ncu.py`.
-PROGRAMS = VALIDATION / "program_times.json"
+PROGRAM_CYCLES, PROGRAM_ESTIMATES = (VALIDATION / f"program_{what}.json" for what in ("cycles", "estimates"))
 #: Percentage points by which a hit rate may be off, the share by which sectors may, and lines of which one
 #: has most of ncu's samples.
 POINTS, SHARE, FIRST_LINES = 3.0, 0.1, 2
@@ -272,6 +273,11 @@ def projects_table() -> str:
         "rank correlation",
     ]
     return table(head, rows, "ll" + "r" * 6) + "\n"
+
+
+def program_launch(one: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells a launch of a program from others."""
+    return (*(one[name] for name in ("suite", "program", "kernel")), *map(tuple, (one["grid"], one["block"])))
 
 
 def ablation_table() -> str:

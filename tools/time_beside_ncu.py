@@ -6,9 +6,9 @@
 
 PROGRAMS is a folder `SUITE/NAME` of what `tools/exec_suites.py --keep PROGRAMS` built; each runs with the
 arguments that docs/exec_programs.json has. `record` writes the first launch of each kernel that a program
-makes to LAUNCHES, by `memsim exec`, and needs no GPU; `measure` profiles it on one with ncu, with a cold L2.
-`estimate` estimates those of the measured that are recorded. Both write docs/validation/program_times.json, of
-which docs/time.md has its table.
+makes to LAUNCHES, by `memsim exec`, and needs no GPU; `measure` profiles it on one with ncu, with a cold L2
+(docs/validation/program_cycles.json). `estimate` estimates those that are recorded (program_estimates.json
+beside it). docs/time.md has the table of both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ from docs.time_errors import (  # noqa: E402
     L1_HITS,
     L2_HITS,
     L2_SECTORS,
-    PROGRAMS,
+    PROGRAM_CYCLES,
+    PROGRAM_ESTIMATES,
+    program_launch,
 )
 from memsim.captured.saved_launch import read_launch  # noqa: E402
 from memsim.targets.target import launched_job  # noqa: E402
@@ -99,6 +101,8 @@ def record_all(given: Any) -> None:
 
 def _record(launches: Path, one: tuple[Program, Path]) -> str:
     program, made = one
+    if (launches / program.suite / program.name).exists():
+        return f"{program.name}: recorded before"
     with tempfile.TemporaryDirectory() as scratch:
         record(program, made, Path(scratch), RECORDED)
         seen = set()
@@ -116,7 +120,7 @@ def measure_all(given: Any) -> None:
     for program, made in built(given.programs, given.only):
         launches = measured(program, made)
         print(program.name, len(launches), flush=True)
-        _write(about, launches)  # time on a GPU is short
+        _add(PROGRAM_CYCLES, about, launches)  # time on a GPU is short
 
 
 def measured(program: Program, made: Path) -> list[Record]:
@@ -152,36 +156,33 @@ def estimate_all(given: Any) -> None:
     """Estimates the launches that are measured and recorded."""
     asked = [
         (launch, path)
-        for launch in _known()["launches"]
+        for launch in _read(PROGRAM_CYCLES)["launches"]
         if given.only in launch["program"] and (path := _recorded(given.launches, launch))
     ]
 
     def told(one: tuple[Record, Path]) -> None:
         launch, path = one
-        launch["estimated"] = in_a_process(partial(_estimated, path), ESTIMATED)
-        _write({}, [launch])
+        estimated = in_a_process(partial(_estimated, path), ESTIMATED)
+        what = {name: value for name, value in launch.items() if name != "measured"}
+        _add(PROGRAM_ESTIMATES, {}, [{**what, "estimated": estimated}])
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         deque(pool.map(told, asked), 0)
 
 
-def _known() -> Record:
-    known: Record = json.loads(PROGRAMS.read_text("utf-8")) if PROGRAMS.exists() else {"launches": []}
+def _read(path: Path) -> Record:
+    known: Record = json.loads(path.read_text("utf-8")) if path.exists() else {"launches": []}
     return known
 
 
-def _write(about: Record, launches: list[Record]) -> None:
-    """Adds launches, in place of the same ones from before."""
+def _add(path: Path, about: Record, launches: list[Record]) -> None:
+    """Adds launches to a file, in place of the same ones from before."""
     with LOCK:
-        known = _known()
-        every = {_key(one): one for one in (*known.pop("launches"), *launches)}
-        head = json.dumps(known | about).removesuffix("}")
+        known = _read(path)
+        every = {program_launch(one): one for one in (*known.pop("launches"), *launches)}
+        head = json.dumps(known | about).removesuffix("}") + ", " * bool(known | about)
         lines = ",\n".join(json.dumps(every[key]) for key in sorted(every))
-        PROGRAMS.write_text(f'{head}, "launches": [\n{lines}\n]}}\n', "utf-8")
-
-
-def _key(one: Record) -> str:
-    return json.dumps([one["suite"], one["program"], one["kernel"], *map(list, (one["grid"], one["block"]))])
+        path.write_text(f'{head}"launches": [\n{lines}\n]}}\n', "utf-8")
 
 
 def _recorded(launches: Path, launch: Record) -> Path | None:
