@@ -12,7 +12,7 @@ from memsim.job import Job
 from memsim.order.order_listener import Listeners
 from memsim.sanitizer.bulk_copies import UnfinishedCopies
 from memsim.sanitizer.describe import Description
-from memsim.sanitizer.doubts import StoredValues
+from memsim.sanitizer.doubts import AllDiffer, StoredValues
 from memsim.sanitizer.ears import Ears
 from memsim.sanitizer.global_cells import GlobalPair
 from memsim.sanitizer.global_races import GlobalRaces
@@ -120,6 +120,8 @@ def _listened(
     how |= {"looked_at": values.looked_at, "memory": None if new_memory is None else new_memory()}
     try:
         execute_job(job, Listener(), None, order=values, collect=lambda _: None, chunk_threads=limit, **how)
+    except AllDiffer:
+        pass
     except MemsimError:
         return None
     return values

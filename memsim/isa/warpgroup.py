@@ -35,7 +35,7 @@ from memsim.state.parts import Mask
 from memsim.state.poison import Poison, Poisoned
 from memsim.state.predicates import to_bools
 from memsim.state.rounding import Array
-from memsim.state.tensors import Descriptor, descriptor_of
+from memsim.state.tensors import descriptor_of
 
 #: Types of A and B that are named after that of the result.
 _NAMED = ("BF16", "TF32", "E4M3", "E5M2", "S8", "U8")
@@ -48,6 +48,8 @@ PRODUCTS = frozenset(("HGMMA", "QGMMA", "IGMMA", "BGMMA"))
 _ROWS = 16
 #: Bytes that lie side by side in every layout of a matrix.
 CHUNK = 16
+#: Warps whose products are computed at once.
+AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +168,28 @@ def operand_stretches(form: BoundForm, shape: MmaShape, machine: MemoryMachine, 
     matrices = "B" if isinstance(form.sources[0], Register) else "AB"
     slots = list(range(first if matrices == "AB" else first + 2, first + 4))
     issue = issue_of_warps(machine, active, slots, form.binder)
+    columns = issue.block, issue.warp, *issue.words
+    return _stretches(shape, matrices, described.name, *(tuple(one.tolist()) for one in columns))
+
+
+@lru_cache(maxsize=1 << 8)
+def _stretches(
+    shape: MmaShape,
+    matrices: str,
+    described: str,
+    blocks: tuple[int, ...],
+    warps: tuple[int, ...],
+    *words: tuple[int, ...],
+) -> Stretches:
+    """The same of warps [m] of blocks [m] with these words of descriptors [m], two for each matrix."""
     found = []
-    for name, low, high in zip(matrices, issue.words[::2], issue.words[1::2]):
-        lies_across = f"tnsp{name}" in described.name
-        for at, word in enumerate((low | high << 32).tolist()):
-            begin = _ROWS * (int(issue.warp[at]) % 4) if name == "A" else 0
-            starts = _chunks(word, begin, _ROWS if name == "A" else shape.columns, shape, lies_across)
-            whose = np.full((2, len(starts)), ((issue.block[at],), (issue.warp[at],)))
+    for name, low, high in zip(matrices, words[::2], words[1::2]):
+        lies_across = f"tnsp{name}" in described
+        for block, warp, *word in zip(blocks, warps, low, high):
+            begin = _ROWS * (warp % 4) if name == "A" else 0
+            count = _ROWS if name == "A" else shape.columns
+            starts = _chunks(word[0] | word[1] << 32, begin, count, shape, lies_across)
+            whose = np.full((2, len(starts)), ((block,), (warp,)))
             found.append((whose[0], starts, np.full(len(starts), CHUNK), whose[1]))
     return Stretches(*map(np.concatenate, zip(*found)))
 
@@ -180,9 +197,15 @@ def operand_stretches(form: BoundForm, shape: MmaShape, machine: MemoryMachine, 
 @lru_cache(maxsize=1 << 12)
 def _chunks(word: int, first: int, count: int, shape: MmaShape, side_by_side: bool) -> np.ndarray:
     """The addresses of the chunks with rows of a matrix, by its descriptor."""
-    rows = np.arange(first, first + count)
-    places = descriptor_of(word).places(rows, shape.k, shape.bits // 8, side_by_side)
-    return np.unique(places // CHUNK) * CHUNK
+    return np.unique(_places(word, first, count, shape, side_by_side) // CHUNK) * CHUNK
+
+
+@lru_cache(maxsize=1 << 8)
+def _places(word: int, first: int, count: int, shape: MmaShape, side_by_side: bool) -> np.ndarray:
+    """The addresses of the bytes of rows of a matrix [rows, k * bytes per element]."""
+    size, rows = shape.bits // 8, np.arange(first, first + count)
+    elements = descriptor_of(word).places(rows, shape.k, size, side_by_side)
+    return (elements[..., None] + np.arange(size)).reshape(count, -1)
 
 
 class Product:
@@ -234,15 +257,19 @@ class Product:
             addends[:, row, column] = found[issue.block, issue.warp]
             addends[~adds] = 0
         first = self._first(machine, op, issue)
-        results = np.zeros((blocks, warps, 32, shape.columns // 2))
         known: dict[tuple[int, int], Array] = {}
-        for at, (block, warp) in enumerate(zip(issue.block.tolist(), issue.warp.tolist())):
+        left, right = [], []
+        for at, block in enumerate(issue.block.tolist()):
             word = int(issue.words[-2][at]) | int(issue.words[-1][at]) << 32
             if (block, word) not in known:
-                columns = np.arange(shape.columns)
-                known[block, word] = self._matrix(machine, op, block, word, columns, "B")
-            sums = self._sums(first(at), known[block, word], addends[at])
-            results[block, warp] = sums[row, column]
+                known[block, word] = self._matrix(machine, op, block, word, shape.columns, "B")
+            left.append(first(at))
+            right.append(known[block, word])
+        results = np.zeros((blocks, warps, 32, shape.columns // 2))
+        for start in range(0, len(left), AT_ONCE):
+            some = slice(start, start + AT_ONCE)
+            sums = self._sums(np.stack(left[some]), np.stack(right[some]), addends[some])
+            results[issue.block[some], issue.warp[some]] = sums[:, row, column]
         return written(results, shape.result)
 
     def _first(self, machine: MemoryMachine, op: Op, issue: Issue) -> Callable[[int], Array]:
@@ -252,20 +279,22 @@ class Product:
             whole = np.broadcast_to(whole, (machine.shape[0], *whole.shape[1:]))
             return lambda at: np.asarray(whole[issue.block[at], issue.warp[at]])
 
+        known: dict[tuple[int, int], Array] = {}
+
         def read(at: int) -> Array:
-            word = int(issue.words[0][at]) | int(issue.words[1][at]) << 32
-            rows = _ROWS * (int(issue.warp[at]) % 4) + np.arange(_ROWS)
-            return self._matrix(machine, op, int(issue.block[at]), word, rows, "A")
+            block, word = int(issue.block[at]), int(issue.words[0][at]) | int(issue.words[1][at]) << 32
+            if (block, word) not in known:
+                known[block, word] = self._matrix(machine, op, block, word, 4 * _ROWS, "A")
+            first = _ROWS * (int(issue.warp[at]) % 4)
+            return known[block, word][first : first + _ROWS]
 
         return read
 
-    def _matrix(
-        self, machine: MemoryMachine, op: Op, block: int, word: int, rows: np.ndarray, name: str
-    ) -> Array:
-        """Rows of a matrix in shared memory, float64 [rows, k]."""
-        shape, described = self.shape, descriptor_of(word)
-        found = shared_bytes(machine, op, block, described, rows, shape, f"tnsp{name}" in self.said)
-        numbers = numbers_of(found, shape.a if name == "A" else shape.b)
+    def _matrix(self, machine: MemoryMachine, op: Op, block: int, word: int, rows: int, name: str) -> Array:
+        """A matrix in shared memory, float64 [rows, k]."""
+        shape = self.shape
+        places = _places(word, 0, rows, shape, f"tnsp{name}" in self.said)
+        numbers = numbers_of(shared_bytes(machine, op, block, places), shape.a if name == "A" else shape.b)
         return -numbers if f"neg{name}" in self.said else numbers
 
     def _sums(self, a: Array, b: Array, c: Array) -> Array:
@@ -280,23 +309,13 @@ class Product:
         return total.astype(np.float16).astype(np.float64) + 0.0  # a result rounded to zero is +0
 
 
-def shared_bytes(
-    machine: MemoryMachine,
-    op: Op,
-    block: int,
-    described: Descriptor,
-    rows: np.ndarray,
-    shape: MmaShape,
-    side_by_side: bool,
-) -> np.ndarray:
-    """The bytes of elements [rows, k] in a block's shared memory, uint8 [rows, k * bytes per element].
+def shared_bytes(machine: MemoryMachine, op: Op, block: int, places: np.ndarray) -> np.ndarray:
+    """The bytes at addresses [rows, n] in a block's shared memory, uint8 [rows, n].
 
     Raises:
         Poisoned: they are unknown.
         MemsimError: they are outside of shared memory.
     """
-    size = shape.bits // 8
-    places = described.places(rows, shape.k, size, side_by_side)[..., None] + np.arange(size)
     store = machine.memory.space("shared")
     if int(places.min()) < store.base or int(places.max()) >= store.base + store.data.shape[1]:
         raise MemsimError(
@@ -305,7 +324,7 @@ def shared_bytes(
     found, lost = store.get(block, places.reshape(-1))
     if lost is not None:
         raise Poisoned(lost[1])
-    return np.asarray(found.reshape(len(rows), -1))
+    return found.reshape(places.shape)
 
 
 def result_places(columns: int) -> tuple[np.ndarray, np.ndarray]:

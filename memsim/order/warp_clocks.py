@@ -28,7 +28,7 @@ class WarpClocks:
     ages: int64 [B], of accesses that are made now. bases [B]: all warps of the block know of all that its
     warps accessed before this age. told: int64 [proxies, B, holders, agents]; holders are warps, then those
     of other blocks together, then whatever knowledge is told to. is_full: some agents share a number, so that
-    what is known of one proves nothing.
+    what is known of one proves nothing. learned: how often anything was learned.
     """
 
     def __init__(self, blocks: int, warps: int, proxies: int = 1) -> None:
@@ -38,6 +38,7 @@ class WarpClocks:
         self.bases: np.ndarray = np.ones(blocks, np.int64)
         self.told: np.ndarray = np.zeros((proxies, blocks, 0, 0), np.int64)
         self.is_full = False
+        self.learned = 0
         self._holders: dict[Hashable, int] = {}
         self._agents: dict[Hashable, int] = {}
         self._commits: dict[Hashable, np.ndarray] = {}
@@ -128,6 +129,7 @@ class WarpClocks:
 
     def learn(self, rows: np.ndarray, warps: np.ndarray, holder: int) -> None:
         """Warps [n] of blocks [n] learn what was told."""
+        self.learned += 1
         told = self.told
         told[:, rows, warps] = np.maximum(told[:, rows, warps], told[:, rows, holder])
 
@@ -166,6 +168,7 @@ class WarpClocks:
         """Warps [n] wait until at most `left` of their groups are in flight. agents: that execute these, by
         warp; None: `COPIES` of each.
         """
+        self.learned += 1
         if kind in self._commits and left < COMMITS:
             done = rows, warps, COPIES + warps if agents is None else agents
             self.known[done] = np.maximum(self.known[done], self._commits[kind][left, rows, warps])

@@ -38,10 +38,15 @@ class StorePair(NamedTuple):
     together: bool
 
 
+class AllDiffer(Exception):
+    """Each pair of stores stores different values: nothing is left to find out."""
+
+
 class StoredValues(OrderListener):
-    """Compares them, of these pairs."""
+    """Compares them, of these pairs; raises `AllDiffer`."""
 
     def __init__(self, program: Program, pairs: Collection[StorePair]) -> None:
+        self._pairs = frozenset(pairs)
         self._earlier: dict[int, list[int]] = defaultdict(list)
         for pair in pairs:
             if not pair.together:
@@ -138,6 +143,8 @@ class StoredValues(OrderListener):
             self._compared.add(pair)
         if differ:
             self._differ.add(pair)
+            if self._differ >= self._pairs:
+                raise AllDiffer
 
 
 # --- what the machine code shows --------------------------------------------------------------

@@ -15,7 +15,7 @@ from memsim.instruction import Place
 from memsim.isa import tensor_memory
 from memsim.isa.program import GLOBAL, LOCAL, SHARED
 from memsim.names.demangle import short_name
-from memsim.sanitizer.global_cells import LaneAccess, lanes_of
+from memsim.sanitizer.global_cells import LaneAccess, lanes_of, places_of
 from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.launch_before import LaunchBefore
@@ -90,7 +90,10 @@ class Ears(Listener):
         site, address, _, active, arrays, _ = made
         if site.space != SHARED:
             if active is not False:
-                self._hear(site, partial(lanes_of, address, active, self._chunk))
+                lanes = address, active, self._chunk
+                self._hear(
+                    LaneAccess(site, self._chunk, partial(lanes_of, *lanes), partial(places_of, *lanes))
+                )
             return None
         if active is not False and arrays:
             if not arrays <= self._touched[site.index]:
@@ -145,12 +148,12 @@ class Ears(Listener):
         self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
     ) -> None:
         """Some lanes access memory."""
-        self._hear(site, lambda: (*np.divmod(lanes.lanes, self._chunk.threads), address))
+        threads = self._chunk.threads
+        self._hear(LaneAccess(site, self._chunk, lambda: (*np.divmod(lanes.lanes, threads), address)))
 
-    def _hear(self, site: Site, find: Callable[[], tuple[np.ndarray, ...]]) -> None:
-        """Lanes access memory that is not shared. find: as of `LaneAccess`."""
-        made = LaneAccess(site, self._chunk, find)
-        if site.space == GLOBAL:
+    def _hear(self, made: LaneAccess) -> None:
+        """Lanes access memory that is not shared."""
+        if made.site.space == GLOBAL:
             self.of_global.hear(made)
             self.before.hear(made)
         self.unwritten.hear(made)

@@ -13,6 +13,7 @@ from memsim.access import Chunk, Site
 from memsim.arch.units import WARP
 from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS
+from memsim.state.address_spaces import Buffer
 from memsim.state.parts import Mask
 from memsim.state.predicates import to_bools
 from memsim.state.registers import to_array
@@ -25,22 +26,32 @@ THREAD = (1 << BARRIERS) - 1
 class LaneAccess:
     """Lanes of the running blocks access a site.
 
-    find: gives them as columns [n]: row of the chunk, thread of the row, address. It is asked once, if
-    anybody wants to know.
+    find: gives them as columns [n]: row of the chunk, thread of the row, address. find_places: the addresses
+    alone, which takes less time. Each is asked once, if anybody wants to know.
     """
 
-    def __init__(self, site: Site, chunk: Chunk, find: Callable[[], tuple[np.ndarray, ...]]) -> None:
-        self.site, self.chunk, self._find = site, chunk, find
+    def __init__(
+        self,
+        site: Site,
+        chunk: Chunk,
+        find: Callable[[], tuple[np.ndarray, ...]],
+        find_places: Callable[[], np.ndarray] | None = None,
+    ) -> None:
+        self.site, self.chunk, self._find, self._find_places = site, chunk, find, find_places
 
     @cached_property
     def lanes(self) -> tuple[np.ndarray, ...]:
         """(row, column, address) [n]."""
         return self._find()
 
-    @property
-    def verb(self) -> str:
-        """What they do, as of an `Operation`."""
-        return operation(self.site.space, self.site.access).verb
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The addresses [n]."""
+        return self.lanes[2] if self._find_places is None else self._find_places()
+
+    def anew(self) -> LaneAccess:
+        """The same, which holds none of its lanes."""
+        return LaneAccess(self.site, self.chunk, self._find, self._find_places)
 
     @property
     def threads(self) -> np.ndarray:
@@ -48,6 +59,19 @@ class LaneAccess:
         rows, columns, _ = self.lanes
         found: np.ndarray = self.chunk.first[rows, 0] + columns
         return found
+
+    @property
+    def verb(self) -> str:
+        """What they do, as of an `Operation`."""
+        return operation(self.site.space, self.site.access).verb
+
+
+def places_of(address: Int, active: Mask, chunk: Chunk) -> np.ndarray:
+    """The addresses of active lanes [n]."""
+    lanes = to_bools(active)
+    places = np.broadcast_to(to_array(address), (len(chunk.blocks), chunk.threads))
+    found: np.ndarray = places.ravel() if lanes.all() else places[np.broadcast_to(lanes, places.shape)]
+    return found
 
 
 def lanes_of(address: Int, active: Mask, chunk: Chunk) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,6 +124,46 @@ class Cells:
             self.made = np.zeros(len(self.who), np.int64)
         if self.made is not None:
             self.made[cells] = 0 if made is None else made
+
+
+class Moment(NamedTuple):
+    """When running blocks make an access: block barriers behind them [B, 1], ages [B], and how their warps
+    run, as numbers of `LaneOrder`; None: whole.
+    """
+
+    barriers: np.ndarray
+    ages: np.ndarray
+    made: np.ndarray | None
+
+
+class FirstTouches:
+    """The accesses to an array while one instruction makes all of them, and none to a place that it has
+    accessed before: nothing is to be compared. kept: what they were, for when something is.
+    """
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.kept: list[tuple[LaneAccess, Moment]] = []
+        self._buffer = buffer
+        self._touched: np.ndarray = np.zeros(0, np.bool_)
+
+    def add(self, made: LaneAccess, now: Moment) -> bool:
+        """Whether an access is one of them; it is kept then."""
+        width, start = made.site.width, self._buffer.start
+        if self.kept and self.kept[0][0].site is not made.site:
+            return False
+        if not len(self._touched):
+            self._touched = np.zeros((self._buffer.end - start) // width, np.bool_)
+        places = (made.places - start) // width
+        if not len(places):
+            return True
+        if places.min() < 0 or places.max() >= len(self._touched) or self._touched[places].any():
+            return False
+        before = np.count_nonzero(self._touched)
+        self._touched[places] = True
+        if np.count_nonzero(self._touched) - before < len(places):
+            return False
+        self.kept.append((made.anew(), now))
+        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from memsim.arch.units import WARP
 from memsim.instruction import Instruction
 from memsim.isa.memory_access import bytes_of_piece
 from memsim.isa.op import Trait
-from memsim.isa.program import Op, Program
+from memsim.isa.program import GLOBAL, Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
@@ -29,7 +29,15 @@ from memsim.order.order_listener import Threads
 from memsim.order.word_marks import LaneOrder
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
-from memsim.sanitizer.global_cells import THREAD, CellLanes, Cells, GlobalPair, LaneAccess
+from memsim.sanitizer.global_cells import (
+    THREAD,
+    CellLanes,
+    Cells,
+    FirstTouches,
+    GlobalPair,
+    LaneAccess,
+    Moment,
+)
 from memsim.sanitizer.shared_races import Example
 from memsim.simt.accesses import Accesses
 from memsim.state.address_spaces import Buffer
@@ -61,8 +69,10 @@ class GlobalRaces(BlockOrderListener):
         self._writers = [
             op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
         ]
+        self._strong = {op.index for op in self._ops if _is_strong(op)}
         self._of_block = np.array([is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
+        self._touched_once: dict[str, FirstTouches] = {}
         self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
@@ -79,8 +89,23 @@ class GlobalRaces(BlockOrderListener):
 
     def hear(self, made: LaneAccess) -> None:
         """Lanes access global memory."""
-        if self._left >= 0 and self._is_followed(made.site) and self._has_left(len(made.lanes[0])):
-            self._compare_lanes(made)
+        if self._left < 0 or not self._is_followed(made.site) or not self._has_left(len(made.places)):
+            return
+        op = made.site.instruction
+        assert isinstance(op, Op)
+        now = Moment(self._barriers, self._order.ages.copy(), self._lane_order.made)
+        origins = self._origins(op)
+        touches = self._touched_once.get(origins[0].name) if len(origins) == 1 else None
+        if touches is None or op.index in self._strong or not touches.add(made, now):
+            self._compare_kept(origins)
+            self._compare_lanes(made, now)
+
+    def _compare_kept(self, arrays: Sequence[Buffer]) -> None:
+        """Places of these arrays, or of any if there are none, may be accessed twice."""
+        for name in [one.name for one in arrays] or [*self._touched_once]:
+            touches = self._touched_once.pop(name, None)
+            for made, then in touches.kept if touches is not None else ():
+                self._compare_lanes(made, then)
 
     def bulk_global(self, instruction: int, access: str, made: Stretches) -> None:
         if self._left < 0 or not self._followed:
@@ -88,6 +113,7 @@ class GlobalRaces(BlockOrderListener):
         whose, cells = made.units(self.unit)
         if not self._has_left(len(cells)):
             return
+        self._compare_kept(())
         rows, warps = made.rows[whose], made.warps[whose]
         who = accesses_by(self._threads.blocks[rows], self._barriers[rows, 0], warps * WARP)
         verb, age = operation("global", access).verb, self._bulk.new_age()
@@ -135,6 +161,7 @@ class GlobalRaces(BlockOrderListener):
         if self._cells is None:
             self._cells = {one.name: self._new(one) for one in self._written()}
             self._is_ordered = self._are_shared([*self._cells])
+            self._touched_once = {name: FirstTouches(buffer) for name, (buffer, _) in self._cells.items()}
         return self._cells
 
     def _is_followed(self, site: Site) -> bool:
@@ -175,15 +202,15 @@ class GlobalRaces(BlockOrderListener):
         count = -(-(buffer.end - buffer.start) // self.unit)
         return buffer, tuple(Cells(count) for _ in range(4))
 
-    def _compare_lanes(self, access: LaneAccess) -> None:
+    def _compare_lanes(self, access: LaneAccess, now: Moment) -> None:
         op, chunk, verb = access.site.instruction, access.chunk, access.verb
         assert isinstance(op, Op) and self._cells is not None
         rows, columns, places = access.lanes
-        are_blocks = len(self._barriers) == len(chunk.blocks)
-        barriers = self._barriers[rows, 0] if are_blocks else np.zeros_like(rows)
-        ages = self._order.ages[rows] if are_blocks else np.zeros_like(rows)
-        who = accesses_by(chunk.blocks[rows], barriers, access.threads)
-        made = self._lane_order.made if are_blocks else None
+        are_blocks = len(now.barriers) == len(chunk.blocks)
+        barriers = now.barriers[:, 0] if are_blocks else np.zeros_like(chunk.blocks)
+        ages = now.ages[rows] if are_blocks else np.zeros_like(rows)
+        who = accesses_by(chunk.blocks, barriers, chunk.first[:, 0])[rows] + columns
+        made = now.made if are_blocks else None
         if made is not None:
             made = made[rows if len(made) > 1 else 0, columns // WARP]
         each = max(1, access.site.width // self.unit)
@@ -192,7 +219,7 @@ class GlobalRaces(BlockOrderListener):
             cells = (cells[:, None] + np.arange(each)).ravel()
             who, rows, ages = (np.repeat(one, each) for one in (who, rows, ages))
             made = None if made is None else np.repeat(made, each)
-        is_strong = verb == "update" or not STRONG.isdisjoint(op.form.modifiers)
+        is_strong = op.index in self._strong
         for buffer, marks, lanes in self._by_array(cells, rows, who, ages, made):
             self._of_array(buffer, marks, op.index, verb, is_strong, lanes)
             if is_strong and are_blocks and not self._of_block[op.index]:
@@ -351,6 +378,13 @@ def _are_of_warp(earlier: np.ndarray, who: np.ndarray) -> np.ndarray:
     """Where there was an access by the same warp, and no block barrier since."""
     found: np.ndarray = (earlier ^ who) & ~np.int64(_LANE) == 0
     return found
+
+
+def _is_strong(op: Op) -> bool:
+    """Whether it is an atomic, or another strong access."""
+    ways = (way for way, space in op.touches if space in (GLOBAL, "generic"))
+    updates = any(operation(GLOBAL, way).verb == "update" for way in ways)
+    return updates or not STRONG.isdisjoint(op.form.modifiers)
 
 
 def is_of_block(op: Op) -> bool:

@@ -60,9 +60,13 @@ class ProductRegisters:
         """Blocks start."""
         self._threads = threads
         self._now = np.zeros(threads.warps_of(True).shape, np.int64)
+        #: The states that warps have.
+        self._present = {0}
 
     def executed(self, start: int, stop: int, mask: Mask) -> None:
         """Lanes execute the instructions from `start` up to `stop`."""
+        if all(self._next.get((number, start)) == (number, ()) for number in self._present):
+            return
         here: np.ndarray = self._threads.warps_of(mask)
         rows = len(self._threads.blocks)
         if len(here) != len(self._now):
@@ -79,6 +83,8 @@ class ProductRegisters:
                 self.found.setdefault(one, first).count += int(at.sum())
             if after != number:
                 self._now[at] = after
+                self._present.add(after)
+        self._present &= {*np.unique(self._now).tolist()}
 
     def _after(self, number: int, start: int, stop: int) -> tuple[int, tuple[EarlyAccess, ...]]:
         state, found = self._states[number], list[EarlyAccess]()

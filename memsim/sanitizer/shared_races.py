@@ -8,7 +8,7 @@ the epochs of FastTrack (Flanagan and Freund, PLDI 2009), for warps. Addresses s
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -87,6 +87,38 @@ class Example:
 Found = dict[Pair | Unwritten, Example]
 
 
+class Repeats:
+    """Accesses that are made again and again while nothing orders any: those that have been made twice, with
+    no other one since, find what they found the last time.
+    """
+
+    def __init__(self, clocks: WarpClocks, found: Found) -> None:
+        self._clocks, self._found = clocks, found
+        self._times: dict[Hashable, int] = {}
+        self._counts: dict[Hashable, list[tuple[Pair | Unwritten, int]]] = {}
+        self._when = -1, b"", b""
+
+    def end(self) -> None:
+        """Something else is accessed."""
+        self._times.clear()
+
+    def make(self, access: Hashable, act: Callable[[], None]) -> None:
+        """Make an access, or count what it found once more."""
+        clocks = self._clocks
+        when = clocks.learned, clocks.ages.tobytes(), clocks.bases.tobytes()
+        if when != self._when or access not in self._times:
+            self._when, self._times = when, dict.fromkeys(self._times, 0) if when == self._when else {}
+        times = self._times[access] = self._times.get(access, 0) + 1
+        if times > 2:
+            for pair, count in self._counts[access]:
+                self._found[pair].count += count
+            return
+        before = {pair: one.count for pair, one in self._found.items()}
+        act()
+        more = ((pair, one.count - before.get(pair, 0)) for pair, one in self._found.items())
+        self._counts[access] = [(pair, count) for pair, count in more if count]
+
+
 class SharedRaces:
     """The accesses to the shared memory of the running blocks, and the races among them.
 
@@ -118,6 +150,7 @@ class SharedRaces:
         #: Lanes of accesses that may come again, and how many more are kept.
         self._expanded: dict[Hashable, list[np.ndarray]] = {}
         self._left = MOST_EXPANDED
+        self._repeats = Repeats(self.clocks, found)
         #: How lanes of diverged warps made these accesses, as numbers of `LaneOrder`.
         self.made: dict[str, np.ndarray] = {}
         #: All warps of a block know of what its warps accessed before the first age, and of what copies by
@@ -191,8 +224,10 @@ class SharedRaces:
         self.tell_apart(self.classes.split_by(address, active))
         key = None if key is None or self.lanes.have_parted else (key, width, copies)
         if key in self._expanded:
-            self._put(way, instruction, self._expanded[key], 0, width)
+            columns = self._expanded[key]
+            self._repeats.make((instruction, key), lambda: self._put(way, instruction, columns, 0, width))
             return
+        self._repeats.end()
         rows, threads = self.classes.lanes(active, self.threads)
         if not len(rows):
             return
@@ -231,6 +266,7 @@ class SharedRaces:
         threads = np.maximum(made.warps, 0)[whose] * WARP
         columns = [made.rows[whose], units * self.unit, copies[whose], holders, agents[whose], threads]
         mode = _PROXY if proxy else _ASYNC
+        self._repeats.end()
         self._put(way, instruction, self._expand(self.unit, columns, None), mode, self.unit)
 
     def _expand(self, width: int, columns: list[np.ndarray], made: np.ndarray | None) -> list[np.ndarray]:

@@ -60,6 +60,15 @@ def test_atomics_race_with_plain_accesses_only() -> None:
     assert sanitized("p[t % 4] += 1;").findings
 
 
+@pytest.mark.parametrize(("barrier", "count"), [("", 64), ("__syncthreads();", 0)], ids=["none", "barrier"])
+def test_a_loop_comes_back_to_places_that_others_have_stored_to(barrier: str, count: int) -> None:
+    """Only then is there anything to compare, with what was before that, too."""
+    body = f"for (int n = 0; n < 3; n++) {{ o[t + n * 128] = n;\n{barrier}\no[(t + 32 * (n == 2)) % 64] = n; }}"
+    found = sanitized(body, grid=1).findings
+    assert sum(one.count for one in found) == count
+    assert all(one.first.thread // 32 != one.second.thread // 32 for one in found if one.second is not None)
+
+
 LAST = """p[i] = 1;
 /*fence*/ __threadfence();
 /*barrier*/ __syncthreads();
