@@ -12,26 +12,27 @@ says whether it decides anything.
                     and lanes of a warp that diverged (`word_marks.py`, `shared_order.py`)
     global memory   `GlobalListener`: the thread, and the block barriers that its block has passed
 
-The terms are those of PTX ISA 9, chapter 8, "Memory Consistency Model". Followed in shared memory:
+The terms are those of PTX ISA, "Memory Consistency Model", by the titles of its sections, whose numbers
+change. Followed in shared memory:
 
-- 8.7.1, conflicts and races, by words, or by smaller elements as soon as a kernel accesses such.
-- 8.9.1, program order. Of lanes: they are ordered if they execute together, as the chip does, or have met
-  since; in PTX only `bar.warp.sync` does that, and a warp is no scope (8.5).
-- 8.9.1.1, asynchronous operations: a copy is after what its thread did before, and before those that wait
+- Conflict and Data-races, by words, or by smaller elements as soon as a kernel accesses such.
+- Program Order. Of lanes: they are ordered if they execute together, as the chip does, or have met
+  since; in PTX only `bar.warp.sync` does that, and a warp is no scope.
+- Asynchronous operations: a copy is after what its thread did before, and before those that wait
   for it: its own warp by `cp.async.wait_group`, or all that wait for the phase of the mbarrier where it
   completes. Its completion tells nothing else of the thread that made it.
-- 8.9.4, synchronization: `bar.sync` and `bar.red` with those that wait or arrive at the same barrier,
+- Memory synchronization: `bar.sync` and `bar.red` with those that wait or arrive at the same barrier,
   `barrier.cluster.arrive` with `.wait`. An arrival at an mbarrier is a release pattern, and a wait for its
-  phase an acquire pattern (8.8).
-- 8.9.5, causality is transitive: who waits learns all that was told there.
+  phase an acquire pattern.
+- Causality Order is transitive: who waits learns all that was told there.
 
 Beyond the model: stores of the same value, and atomics that may change places, leave the same in any
 order. They are no races. Lanes of one instruction that store different values to one place are.
 
-Not followed. Fences (8.9.3) and release and acquire patterns by loads, stores and atomics (8.8): a flag in
-memory orders nothing, so what it protects is a race. Scopes (8.5) and moral strength (8.7): volatile
-accesses are as others, and a wait counts for all that it names. Proxies (8.6): no `fence.proxy.async` is
+Not followed. Fences and release and acquire patterns by loads, stores and atomics: a flag in
+memory orders nothing, so what it protects is a race. Scopes and moral strength: volatile
+accesses are as others, and a wait counts for all that it names. Proxies: no `fence.proxy.async` is
 asked for, and a copy that *reads* shared memory is done at once. Races of overlapping elements of several
-sizes (8.7.2) are those of their smallest parts. Lanes of a warp arrive and wait as one. In global memory
+sizes are those of their smallest parts. Lanes of a warp arrive and wait as one. In global memory
 only program order and block barriers order anything; not `grid.sync()`, mbarriers or named barriers.
 """

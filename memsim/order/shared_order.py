@@ -240,8 +240,8 @@ class SharedOrder:
             return
         self._split()
         words = row * self._columns + places // self._unit
-        # The copy comes after what its warp did before (PTX ISA 8.9.1.1), so loads are late only by others;
-        # from then on it is an access by its agent, which the mbarrier tells of.
+        # The copy comes after what its warp did before (PTX ISA, Asynchronous operations), so loads are late
+        # only by others; from then on it is an access by its agent, which the mbarrier tells of.
         of_row, warp, agent = self._sender
         mark = int(self.clocks.ages[row]) << AGE | (self.now & MOST_INSTRUCTIONS) << INSTRUCTION
         if of_row == row:

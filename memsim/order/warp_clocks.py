@@ -53,8 +53,8 @@ class WarpClocks:
         """Up to which age these are behind a `fence.proxy.async`, too.
 
         A generic access happens before one by the async proxy only if such a fence lies on the way from one
-        to the other (PTX ISA 8.9.5, proxy-preserved base causality order): by who made the access, by who
-        issues the copy, or by whoever passes knowledge on between the two.
+        to the other (PTX ISA, Causality Order; `fence.proxy.async`): by who made the access, by who issues
+        the copy, or by whoever passes knowledge on between the two.
         """
         return np.asarray(self.told[1])
 

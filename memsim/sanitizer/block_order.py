@@ -4,10 +4,10 @@ Knowledge is a graph: a node knows what those before it know, and perhaps what a
 block accessed before a barrier of its own, and what the warp itself accessed before it told. Only a node that
 is asked for is worked out, so memory grows with what warps tell, not with its square.
 
-Flags carry knowledge from block to block (PTX ISA 8.8, release and acquire patterns; 8.9.4): a fence, then a
-strong write; a strong read that sees that write, or one that an atomic made of it, then a fence. What is
-known at a fence passes barriers of the block on its way to the write, and what was seen passes them on its
-way to the fence: `__threadfence()` is fence.sc, and the order of these (8.9.3) leaves no other way.
+Flags carry knowledge from block to block (PTX ISA, Release and Acquire Patterns): a fence, then a strong
+write; a strong read that sees that write, or one that an atomic made of it, then a fence. What is known at a
+fence passes barriers of the block on its way to the write, and what was seen passes them on its way to the
+fence: `__threadfence()` is fence.sc, and the order of these (Fence-SC order) leaves no other way.
 """
 
 from __future__ import annotations

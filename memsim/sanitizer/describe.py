@@ -14,6 +14,7 @@ from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, T
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
+from memsim.sanitizer.access_sizes import are_mixed
 from memsim.sanitizer.block_lifetimes import Outside
 from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
 from memsim.sanitizer.ears import Stray
@@ -29,6 +30,7 @@ from memsim.sanitizer.skipped_barriers import SkippedBarrier, is_syncthreads
 from memsim.sanitizer.unwritten import NeverWritten, UnwrittenRegister
 from memsim.simt.control_graph import ControlGraph, reached_from
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
+from memsim.source.text import code_line
 from memsim.source.values import ArrayShape, array_shape
 from memsim.state.address_spaces import SpaceLayout
 
@@ -84,6 +86,11 @@ class Description:
             kind = f"lanes store {self._different(pair)}to one place at once"
         doubt = self.doubt_of_values(pair.earlier, pair.later, pair.together)
         cure, where = self.cure(pair, follows), self.element(example.place, width)
+        if _are_atomics(*(op for op, *_ in accesses)):
+            kind, doubt = MIXED, _doubt_of_sizes(*(op for op, *_ in accesses))
+            cure = ONE_SIZE
+        elif not doubt and all(map(self.is_volatile, (op for op, *_ in accesses))):
+            doubt = VOLATILE
         return Hazard(
             RACE, kind, found[0], example.count, cure, found[1], doubt=doubt, barriers=example.phase, **where
         )
@@ -119,6 +126,8 @@ class Description:
         elif (narrow := _of_narrow_scope(earlier, later)) and not pair.same_block:
             kind = "an atomic of the scope of a block is not one for threads of other blocks"
             cure = f"the scope of the device at {narrow.where}"
+        elif _are_strong(earlier, later):
+            kind, doubt, cure = MIXED, doubt or _doubt_of_sizes(earlier, later), ONE_SIZE
         elif pair.seen:
             cure = f"__threadfence() between what has seen it and {later.where}"
         elif pair.together:
@@ -372,7 +381,23 @@ class Description:
         ways = self.graph.next_basic_blocks
         return (start == end and earlier < later) or end in reached_from(ways[start], ways.__getitem__)
 
+    def is_volatile(self, op: Op) -> bool:
+        """Whether the source line of an access names what is declared volatile, or says so itself."""
+        place = op.source
+        text = "" if place is None else self.sources.get(place.file, "")
+        line = "" if place is None else code_line(text, place.line)
+        declared = re.findall(r"\bvolatile\b[^;(){}=]*?(\w+)\s*[\[=;,)]", text)
+        return "volatile" in line or not {*declared}.isdisjoint(re.findall(r"\w+", line))
 
+
+MIXED = "nothing orders strong accesses of different sizes"
+ONE_SIZE = "accesses of one size"
+#: Why a race of two atomics need not matter (PTX ISA, Limitations on Mixed-size Data-races).
+WHOLE = "each atomic is performed as a whole, but no other rule of the memory model holds"
+#: Why they may be of one size.
+MAYBE_VECTOR = "one of both may be a vector, whose elements are accesses of their own"
+#: Why accesses to shared memory need not be plain ones.
+VOLATILE = "both lines name what is volatile; machine code does not show which accesses are"
 NOT_WRITTEN = "nobody has written it"
 #: Why it need not matter that some words are not written.
 PARTLY = "the other words that the instruction loads are written; the code may use only these"
@@ -393,10 +418,21 @@ PARTIAL = "the launch has more fences and flags than are followed"
 FLAG = "__threadfence() and an atomic behind the first, an atomic and __threadfence() before the second"
 
 
+def _are_strong(*ops: Op) -> bool:
+    return all(not STRONG.isdisjoint(op.form.modifiers) for op in ops)
+
+
+def _are_atomics(*ops: Op) -> bool:
+    return all(op.form.opcode.startswith(("ATOM", "RED")) for op in ops)
+
+
+def _doubt_of_sizes(one: Op, other: Op) -> str:
+    return WHOLE if _are_atomics(one, other) else MAYBE_VECTOR if are_mixed(one, other) is None else ""
+
+
 def _of_narrow_scope(*ops: Op) -> Op | None:
     """The first of strong accesses whose scope is only that of a block; None if not all are strong."""
-    are_strong = all(not STRONG.isdisjoint(op.form.modifiers) for op in ops)
-    return next(filter(is_of_block, ops), None) if are_strong else None
+    return next(filter(is_of_block, ops), None) if _are_strong(*ops) else None
 
 
 def _does(op: Op, space: str = SHARED) -> str:

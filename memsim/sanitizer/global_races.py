@@ -27,6 +27,7 @@ from memsim.model.operations import operation
 from memsim.order.global_order import BARRIERS, BLOCK, accesses_by, are_unordered
 from memsim.order.order_listener import Threads
 from memsim.order.word_marks import LaneOrder
+from memsim.sanitizer.access_sizes import mixed_with
 from memsim.sanitizer.block_order import KNOWN, PROXIED, SEEN, BlockOrderListener
 from memsim.sanitizer.bulk_copies import Write, copies_of
 from memsim.sanitizer.global_cells import (
@@ -49,7 +50,7 @@ from memsim.state.tensors import Tensor
 MOST_LANES, MOST_BYTES = 1 << 23, 1 << 29
 #: Bits of a number for the thread in its warp, and for the thread and the barriers in the block.
 _LANE, _NUMBER, _IN_BLOCK = WARP - 1, (1 << 10) - 1, (1 << BLOCK) - 1
-#: What makes a load or a store strong (PTX ISA 8.4).
+#: What makes a load or a store strong (PTX ISA, Operation types).
 STRONG = frozenset(("STRONG", "RELAXED", "ACQUIRE", "RELEASE", "MMIO"))
 #: In global memory `cp.async` only reads.
 WRITES = frozenset(("store", "update"))
@@ -69,7 +70,10 @@ class GlobalRaces(BlockOrderListener):
         self._writers = [
             op for op in self._ops if any(operation("global", way).verb in WRITES for way, _ in op.touches)
         ]
-        self._strong = {op.index for op in self._ops if _is_strong(op)}
+        strong = [op for op in self._ops if _is_strong(op)]
+        self._strong = {op.index for op in strong}
+        #: By a strong access, those of other sizes.
+        self._mixed = {op.index: [*others] for op in strong if (others := mixed_with(op, strong))}
         self._of_block = np.array([is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
         self._touched_once: dict[str, FirstTouches] = {}
@@ -139,7 +143,7 @@ class GlobalRaces(BlockOrderListener):
     def _ask_for_proxy_fences(
         self, buffer: Buffer, marks: Sequence[Cells], op: int, lanes: CellLanes
     ) -> None:
-        """Report what threads wrote before a copy and no proxy fence orders with it (PTX ISA 8.9.5)."""
+        """Report what threads wrote before a copy and no proxy fence orders with it (PTX ISA, Proxies)."""
         for one in () if self._order.is_full else marks:
             by = one.by[lanes.cells]
             unfenced = (one.who[lanes.cells] != 0) & (by >= 0) & ~self._is_copy[np.maximum(by, 0)]
@@ -259,8 +263,10 @@ class GlobalRaces(BlockOrderListener):
                 if not writes:
                     late &= one.by[cells] >= 0  # strong loads are marked so
                 if is_strong:  # in the scope of each other, unless it is only that of a block
-                    narrow = self._of_block[op] | self._of_block[np.maximum(one.by[cells], ~one.by[cells])]
-                    late &= narrow & (one.who[cells] >> BLOCK != who >> BLOCK)
+                    by = np.maximum(one.by[cells], ~one.by[cells])
+                    narrow = self._of_block[op] | self._of_block[by]
+                    is_weak = narrow & (one.who[cells] >> BLOCK != who >> BLOCK)
+                    late &= is_weak | np.isin(by, self._mixed.get(op, ()))
             if late.any():
                 at = np.flatnonzero(late)
                 self._report(buffer, op, one, lanes[at])
@@ -388,5 +394,5 @@ def _is_strong(op: Op) -> bool:
 
 
 def is_of_block(op: Op) -> bool:
-    """Whether a strong access is so for threads of its block only (PTX ISA 8.5, scope)."""
+    """Whether a strong access is so for threads of its block only (PTX ISA, Scope)."""
     return not {"SM", "CTA"}.isdisjoint(op.form.modifiers)

@@ -8,7 +8,7 @@ else orders accesses (copies, named barriers, mbarriers, clusters), each is look
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from memsim.launch import Launch
 from memsim.model.operations import operation
 from memsim.order.order_listener import Threads
 from memsim.order.warp_clocks import COPIES, ClockListener, WarpClocks
+from memsim.sanitizer.access_sizes import mixed_with
 from memsim.sanitizer.block_lifetimes import BlockLifetimes, Outside
 from memsim.sanitizer.shared_races import (
     GROUP,
@@ -63,12 +64,15 @@ class RaceListener(ClockListener):
     threads that wait at different instructions. unknown: products of unknown operands,
     by instruction, with the reason.
 
-    unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped:
-    loads, by instruction, that are a part of an atomic made of a loop.
+    unit: bytes of the smallest access to shared memory. apart: blocks access each other's memory. swapped: by
+    loads that are a part of an atomic made of a loop, its compare-and-swap, which they count as. mixed: by an
+    atomic, those of other sizes.
     """
 
-    def __init__(self, unit: int, apart: bool, swapped: frozenset[int]) -> None:
-        self.unit, self.apart, self.swapped = unit, apart, swapped
+    def __init__(
+        self, unit: int, apart: bool, swapped: Mapping[int, int], mixed: Mapping[int, frozenset[int]]
+    ) -> None:
+        self.unit, self.apart, self.swapped, self.mixed = unit, apart, swapped, mixed
         self.found: Found = {}
         self._pending: list[Callable[[], None]] = []
         self._key: list[object] = []
@@ -85,6 +89,7 @@ class RaceListener(ClockListener):
         self._is_used, self._base = memory.shared_bytes > 0, self.layout.base
         blocks, of_block, size = threads.blocks, threads.shape[1], memory.shared_size
         self._races = SharedRaces(blocks, of_block, size, self.unit, self.apart, self.found)
+        self._races.mixed = self.mixed
         self._races.written_before = memory.system_shared
         self._lifetimes = BlockLifetimes(blocks, self.outlived)
         self._is_kept = True
@@ -115,8 +120,9 @@ class RaceListener(ClockListener):
         peers = self.threads.peers if kind.remote else None
         if peers is not None:
             self._races.clocks.use()
-        index, access = site.index // 8, self._races.access
-        way = UPDATES if index in self.swapped else WAYS[kind.verb]
+        made, access = site.index // 8, self._races.access
+        way = UPDATES if made in self.swapped else WAYS[kind.verb]
+        index = self.swapped.get(made, made)
         key = site.index, content(active), content(address)
         lanes = key[1:] if peers is None else None
 
@@ -359,13 +365,17 @@ class RaceListener(ClockListener):
         return np.arange(count) + self._clocks.agent(PRODUCTS, count)
 
 
-def setting_of(executable: Executable, launch: Launch) -> tuple[int, bool, frozenset[int]]:
-    """Bytes of the smallest access to shared memory, whether blocks access that of others, and the loads
-    that are a part of an atomic made of a loop.
+def setting_of(
+    executable: Executable, launch: Launch
+) -> tuple[int, bool, dict[int, int], dict[int, frozenset[int]]]:
+    """Bytes of the smallest access to shared memory, whether blocks access that of others, the atomic of each
+    load that is a part of one made of a loop, and by each atomic those of other sizes.
     """
     program = executable.program
     shared = [op for op in program.ops if any(space in (SHARED, "generic") for _, space in op.touches)]
     unit = min((bytes_of_piece(op.form) for op in shared), default=4)
-    loads = frozenset(loop.load.index for loop in swap_loops(program.ops))
+    loads = {loop.load.index: loop.swap.index for loop in swap_loops(program.ops)}
     met = any(op.flow in (Flow.ARRIVE_CLUSTER, Flow.WAIT_CLUSTER) for op in program.ops)
-    return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads
+    atomics = [op for op in shared if any(operation(SHARED, way).verb == "update" for way, _ in op.touches)]
+    mixed = {op.index: others for op in atomics if (others := mixed_with(op, atomics))}
+    return unit, met or cluster_of(executable, launch) not in (None, (1, 1, 1)), loads, mixed

@@ -1,14 +1,15 @@
 """Races in the shared memory of a block: each access is compared with those before it that nothing orders.
 
 Two accesses race if they overlap, at least one writes, they are not both atomic, and neither happens before
-the other (PTX ISA 9, 8.7.1 and 8.9). For each word it is known who wrote it last, and when each warp read it
-last, or changed it atomically; what each warp knows of the others is in `memsim.order.warp_clocks`. These are
-the epochs of FastTrack (Flanagan and Freund, PLDI 2009), for warps. Addresses suffice: no value is needed.
+the other (PTX ISA, Conflict and Data-races). For each word it is known who wrote it last, and when each warp
+read it last, or changed it atomically; what each warp knows of the others is in `memsim.order.warp_clocks`.
+These are the epochs of FastTrack (Flanagan and Freund, PLDI 2009), for warps. Addresses suffice: no value is
+needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -139,6 +140,8 @@ class SharedRaces:
         self.lanes = LaneOrder(rows, self.warps)
         self._check(rows)
         self.stored: np.ndarray = np.zeros(rows * self.units, np.int64)
+        #: By instruction of an atomic, those of other sizes.
+        self.mixed: Mapping[int, frozenset[int]] = {}
         self.written_before = 0  # bytes at the start that the system has written
         #: By each warp, and by warps of other blocks.
         self.read: np.ndarray = np.zeros((rows * self.units, self.warps + 1), np.int64)
@@ -336,8 +339,12 @@ class SharedRaces:
         if lanes.way != WRITES and not stored.all():
             self._read_unwritten(lanes)
         self._compare("stored", stored, lanes)
-        if lanes.way != UPDATES and self.updated is not None:
-            self._compare("updated", self.updated[lanes.words], lanes)
+        if self.updated is not None and (lanes.way != UPDATES or lanes.instruction in self.mixed):
+            updated = self.updated[lanes.words]
+            if lanes.way == UPDATES:
+                by = updated >> INSTRUCTION & MOST_INSTRUCTIONS
+                updated = np.where(np.isin(by, [*self.mixed[lanes.instruction]]), updated, 0)
+            self._compare("updated", updated, lanes)
         if lanes.way != READS:
             self._compare("read", self.read[lanes.words], lanes)
             if self.drained is not None:
@@ -398,7 +405,7 @@ class SharedRaces:
         if (who >= AGENTS).any():
             agents = np.where(who < AGENTS, agents, who - AGENTS + OTHERS)
         exists = marks != 0
-        # A copy comes after what its warp did before it was issued (8.9.1.1).
+        # A copy comes after what its warp did before it was issued (PTX ISA, Asynchronous operations).
         late = exists & (agents != (holders if lanes.mode else own))
         at = rows, holders, agents
         if clocks.are_used:

@@ -5,7 +5,7 @@ and arguments whose contents do not count are followed by the smallest unit that
 word that is read at once, unwritten bytes beside written ones are the padding of a struct.
 
 A register that nobody wrote is a variable without a value: only those in constant and global memory begin
-with one (PTX ISA 5.4.4, "Initializers"). Only registers are followed that some way through the program reads
+with one (PTX ISA, Initializers). Only registers are followed that some way through the program reads
 first; in many programs there are none. A write under a guard counts as one, as does each on the ways of a
 branch that is passed by. Which lanes make a read under a guard, the launch is asked to work out.
 """

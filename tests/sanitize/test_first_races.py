@@ -22,8 +22,8 @@ s[t] = t;
 o[t] = t >= 32 ? s[t - 32] : s[t]; }"""
 #: The race is behind more accesses than are looked at.
 LATE = """
-__global__ void k(int *o, int n) { __shared__ volatile int s[64]; int t = threadIdx.x;
-for (int i = 0; i < n; i++) { s[t] = i; o[t] = s[t]; }
+__global__ void k(int *o, int n) { __shared__ int s[64]; int t = threadIdx.x;
+for (int i = 0; i < n; i++) { *(volatile int *)(s + t) = i; o[t] = *(volatile int *)(s + t); }
 o[t] = s[t ^ 32]; }"""
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
+from memsim.sanitizer.describe import MAYBE_VECTOR, MIXED, WHOLE
 from memsim.sanitizer.hazards import RACE, Sanitized, read_allowance
 from memsim.simt import engine
 from tests.simt.cuda import machine_kernel
@@ -60,10 +61,30 @@ def test_atomics_race_with_plain_accesses_only() -> None:
     assert sanitized("p[t % 4] += 1;").findings
 
 
+WIDE = "atomicAdd((unsigned long long *)p, 1ull);"
+
+
+@pytest.mark.parametrize(
+    ("body", "doubts"),
+    [
+        (f"atomicAdd((int *)p + t % 2, 1); {WIDE}", {WHOLE}),
+        (f"atomicAdd((int *)p + 2 + t % 2, 1); {WIDE}", set()),
+        (f"{WIDE} o[i] = *(volatile int *)p;", {""}),
+        (f"{WIDE} o[i] = *(volatile long long *)p;", set()),
+        ("atomicAdd((int *)p, 1); o[i] = *(volatile long long *)p;", {MAYBE_VECTOR}),
+    ],
+)
+def test_atomics_of_different_sizes_race_where_they_overlap(body: str, doubts: set[str]) -> None:
+    found = sanitized(body).findings
+    assert {one.doubt for one in found} == doubts and {one.kind for one in found} <= {MIXED}
+
+
 @pytest.mark.parametrize(("barrier", "count"), [("", 64), ("__syncthreads();", 0)], ids=["none", "barrier"])
 def test_a_loop_comes_back_to_places_that_others_have_stored_to(barrier: str, count: int) -> None:
     """Only then is there anything to compare, with what was before that, too."""
-    body = f"for (int n = 0; n < 3; n++) {{ o[t + n * 128] = n;\n{barrier}\no[(t + 32 * (n == 2)) % 64] = n; }}"
+    body = (
+        f"for (int n = 0; n < 3; n++) {{ o[t + n * 128] = n;\n{barrier}\no[(t + 32 * (n == 2)) % 64] = n; }}"
+    )
     found = sanitized(body, grid=1).findings
     assert sum(one.count for one in found) == count
     assert all(one.first.thread // 32 != one.second.thread // 32 for one in found if one.second is not None)

@@ -65,7 +65,7 @@ def test_a_product_of_what_is_ordered_has_no_finding() -> None:
 
 
 def test_a_product_reads_what_threads_wrote_behind_a_proxy_fence() -> None:
-    """PTX ISA 8.6: `wgmma` reads shared memory by the async proxy."""
+    """PTX ISA, Proxies: `wgmma` reads shared memory by the async proxy."""
     (one,) = sanitized(without(kernel(), *(op.address for op in ordering(kernel(), ("FENCE",))))).findings[:1]
     assert one.kind.startswith("a product by wgmma") and one.cure.startswith("fence.proxy.async behind")
     assert one.first.does == "stores" and one.second is not None and one.second.does == "multiplies"

@@ -31,7 +31,7 @@ class PublicBug(NamedTuple):
 BUGS = (
     PublicBug(
         "ORNL/HeCBench#254: one thread stores a total that all threads load",
-        """__shared__ volatile float total[32];
+        """__shared__ float total[32];
         if (t == 0) total[31] = p[0];
         FIX
         o[t] = total[31];""",

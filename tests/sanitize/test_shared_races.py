@@ -11,6 +11,7 @@ import pytest
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
 from memsim.kernels import catalog
+from memsim.sanitizer.describe import MIXED, VOLATILE, WHOLE
 from memsim.sanitizer.hazards import RACE, Hazard, Sanitized
 from memsim.targets.target import read_job
 from tests.sanitize.deleted import job_without, ordering
@@ -42,6 +43,35 @@ def lines(found: Sanitized) -> list[tuple[int, int]]:
     text = found.sources[first.file] if first else ""
     head = text.split("threadIdx.x;")[0].count("\n")
     return [(one.places[0][1] - head - 1, one.places[1][1] - head - 1) for one in found.findings]
+
+
+WIDE = """__shared__ unsigned long long s[2]; if (t < 2) s[t] = 0;
+__syncthreads();
+atomicAdd((int *)s + t % 2, 1); atomicAdd(s + {0}, 1ull);
+__syncthreads();
+o[t] = s[0];"""
+
+
+def test_atomics_of_different_sizes_race_where_they_overlap() -> None:
+    (one,) = sanitized(WIDE.format(0)).findings
+    assert (one.kind, one.doubt, one.first.does, one.second.does) == (MIXED, WHOLE, "updates", "updates")
+    assert not sanitized(WIDE.format(1)).findings
+
+
+@pytest.mark.parametrize(
+    ("store", "load", "is_certain"),
+    [
+        ("s[t]", "s[t ^ 32]", False),
+        ("d[t]", "d[t ^ 32]", True),
+        ("d[t]", "((volatile int *)d)[t ^ 32]", True),
+    ],
+)
+def test_machine_code_does_not_show_what_is_volatile_in_shared_memory(
+    store: str, load: str, is_certain: bool
+) -> None:
+    head = "__shared__ volatile int s[64]; __shared__ int d[64];"
+    (one,) = sanitized(f"{head}\n{store} = t;\no[t] = {load};").findings
+    assert one.doubt == ("" if is_certain else VOLATILE)
 
 
 PLAIN = "__global__ void k(float *o) { int t = threadIdx.x;\n{0}\n}"

@@ -1,0 +1,56 @@
+"""Whether two strong accesses that overlap are of one size: those that overlap only in part race with each
+other, even if both are atomics (PTX ISA, Morally strong operations).
+
+An atomic has the size of its element. What machine code loads or stores at once may be a vector, whose
+elements count as accesses of their own (Vector Data-types).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from memsim.arch.units import WORD
+from memsim.isa.atomics import atomic_shape
+from memsim.isa.memory_access import bytes_of_piece, register_count
+from memsim.isa.op import Unsupported
+from memsim.isa.program import Op
+
+
+class Sizes(NamedTuple):
+    """Bytes of the smallest and the largest access that an instruction may be for the memory model; 0: not
+    known.
+    """
+
+    least: int
+    most: int
+
+
+def sizes_of(op: Op) -> Sizes:
+    """Of a lane's load, store or atomic."""
+    if op.form.opcode.startswith(("ATOM", "RED")):
+        try:
+            _, shape = atomic_shape(op.form)
+        except Unsupported:
+            return Sizes(0, 0)
+        size = np.dtype(shape.element).itemsize
+        return Sizes(*[16 if "128" in op.form.modifiers else size] * 2)
+    if op.form.opcode.startswith(("LD", "ST")):
+        most = bytes_of_piece(op.form) * register_count(op.form)
+        return Sizes(min(most, WORD), most)
+    return Sizes(0, 0)
+
+
+def are_mixed(one: Op, other: Op) -> bool | None:
+    """Whether they are of different sizes; None if they may be."""
+    first, second = sizes_of(one), sizes_of(other)
+    if first.most == second.most or 0 in (first.most, second.most):
+        return False
+    return True if first.most < second.least or second.most < first.least else None
+
+
+def mixed_with(op: Op, others: Iterable[Op]) -> frozenset[int]:
+    """Those, by index, that are or may be of another size."""
+    return frozenset(other.index for other in others if are_mixed(op, other) is not False)
