@@ -242,10 +242,19 @@ EXPORT void *memsim_begin(Launch *launch) {
   return run;
 }
 
+// Whether a block has to run: none before it has failed.
+static int counts(Turns *turns, int64_t number) { return number < __atomic_load_n(&turns->end, __ATOMIC_RELAXED); }
+
 // The number of the block that begins next; -1 if all have begun.
-static int64_t take_block(Launch *launch) {
-  int64_t found = __atomic_fetch_add(launch->next, 1, __ATOMIC_RELAXED);
-  return found < launch->blocks ? found : -1;
+static int64_t take_block(Turns *turns) {
+  int64_t found = __atomic_fetch_add(&turns->next, 1, __ATOMIC_RELAXED);
+  return counts(turns, found) ? found : -1;
+}
+
+// Blocks from this one on do not run any more.
+static void end_at(Turns *turns, int64_t number) {
+  int64_t end = turns->end;
+  while (number < end && !__atomic_compare_exchange_n(&turns->end, &end, number, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
 
 static double seconds(void) {
@@ -254,33 +263,39 @@ static double seconds(void) {
   return now.tv_sec + 1e-9 * now.tv_nsec;
 }
 
-// Goes on for about so long; whether there is more to do.
+// Goes on for about so long; whether there is more to do. A fault is that of the first block that has one: those before
+// it run to their ends, unless they may wait for it.
 EXPORT int memsim_go_on(BlockRun *it, double limit) {
   Launch *launch = it->machine.launch;
+  Turns *turns = launch->turns;
   limit += seconds();
-  while (!launch->fault) {
+  for (;;) {
     if (!it->count || (it->count < MOST_BLOCKS && it->running[it->count - 1]->rounds > ROUNDS)) {
-      int64_t number = take_block(launch);
+      int64_t number = take_block(turns);
       if (number < 0 && !it->count) return 0;
       if (number >= 0) {
-        if (!(it->running[it->count] = new_block(launch, number, it->spare))) { launch->fault = NO_MEMORY; break; }
+        if (!(it->running[it->count] = new_block(launch, number, it->spare))) {
+          launch->fault = NO_MEMORY, launch->faulty_block = number;
+          end_at(turns, 0);
+          return 0;
+        }
         it->spare = 0, it->count++;
       }
     }
     for (int i = 0; i < it->count; i++) {
-      it->running[i]->rounds++;
-      int how = turn_of_block(&it->machine, it->running[i]);
-      if (how < 0) break;
+      Block *block = it->running[i];
+      block->rounds++;
+      int how = counts(turns, block->number) ? turn_of_block(&it->machine, block) : 1;
+      if (how < 0) end_at(turns, launch->waits ? 0 : block->number);
       if (how) {
         free_block(it->spare);
-        it->spare = it->running[i];
+        it->spare = block;
         memmove(it->running + i, it->running + i + 1, sizeof *it->running * (--it->count - i));
         i--;
       }
     }
-    if (seconds() > limit) return !launch->fault;
+    if (seconds() > limit) return 1;
   }
-  return 0;
 }
 
 // Bytes of the structures that Python makes: of an operation, an access, a launch.

@@ -34,6 +34,10 @@ typedef struct {  // an access to memory; registers: places, -1 for none
 
 enum { DONE, OUTSIDE, MISALIGNED, DEADLOCK, TRAP, ENDLESS, LOST, NO_MEMORY };
 
+typedef struct {  // of a launch's blocks, for all threads that run them
+  int64_t next, end;  // the block that begins next, and the one that does not run any more: there is none, or one before it failed
+} Turns;
+
 typedef struct {
   const Operation *operations;
   const char *constants;
@@ -55,5 +59,6 @@ typedef struct {
   int32_t count_place, answer_place;  // results of block barriers
   int32_t fault, instruction;         // what went wrong, and where
   int64_t faulty_block;
-  int64_t *next, blocks;  // the block that begins next, of all; several threads may count it
+  Turns *turns;
+  int32_t waits, has_others;  // whether a block may wait for another; whether other threads run blocks, too
 } Launch;

@@ -245,6 +245,15 @@ static uint64_t operand(Warp *warp, const Access *access, int which, int l) {
   return found;
 }
 
+// Updates an integer that other threads update, too, by an operation whose order does not matter.
+static void update_shared(const Access *access, uint8_t *at, uint64_t b) {
+#define UPDATE(word) { \
+  word *place = (word *)at, old = __atomic_load_n(place, __ATOMIC_RELAXED); \
+  while (!__atomic_compare_exchange_n(place, &old, (word)changed(access->operation, access->type, old, b, 0), 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED)); }
+  if (access->size == 4) UPDATE(uint32_t) else UPDATE(uint64_t)
+#undef UPDATE
+}
+
 // access->answer: -1, or a register of truths: whether the atomic was performed; is_signed: a compare-and-swap
 // that tells whether it has swapped, and is tried by the first lane of each bank.
 static int atomic(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t active) {
@@ -264,8 +273,16 @@ static int atomic(Machine *machine, Warp *warp, const Access *access, const Vect
     if (address->W[l] & (width * access->count - 1)) { launch->fault = MISALIGNED; return 0; }
     uint8_t *at = locate(machine, warp, access->space, address->W[l], width, l, 3);
     if (!at) return 0;
-    memcpy(&old[l], at, width);
     uint64_t b = operand(warp, access, 0, l);
+    if (launch->has_others && access->space != SHARED && !is_shared) {  // lanes side by side with one place do it at once
+      for (uint32_t rest = left & (left - 1); rest && address->W[__builtin_ctz(rest)] == address->W[l]; rest &= rest - 1) {
+        b = changed(access->operation, access->type, b, operand(warp, access, 0, __builtin_ctz(rest)), 0);
+        left ^= rest & -rest;
+      }
+      update_shared(access, at, b);
+      continue;
+    }
+    memcpy(&old[l], at, width);
     uint64_t now = changed(access->operation, access->type, old[l], b, operand(warp, access, 1, l));
     memcpy(at, &now, width);
     if (!access->is_signed || old[l] == b) done |= 1u << l;

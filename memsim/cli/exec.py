@@ -10,7 +10,7 @@ import click
 
 from memsim.arch import ARCHS, SM_90, get_arch
 from memsim.boundary import confinement
-from memsim.cli.options import file_option
+from memsim.cli.options import file_option, jobs_option
 from memsim.cli.output import json_text, say_all
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
@@ -38,6 +38,7 @@ from memsim.files import write_text
 @click.option(
     "--max-steps", type=click.IntRange(min=1), help="Instructions after which a kernel counts as endless."
 )
+@jobs_option("one per CPU core", of="threads that execute the blocks of a launch")
 @file_option("--output", "-o", help="Write the table to FILE as JSON.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
@@ -47,6 +48,7 @@ def exec_(
     record: Path | None,
     arch: str,
     max_steps: int | None,
+    jobs: int | None,
     output: Path | None,
     command: tuple[str, ...],
 ) -> int:
@@ -68,7 +70,7 @@ def exec_(
     if confinement() is not None:
         raise MemsimError("--untrusted runs no program", file=command[0])
     how: dict[str, Any] = {"analyze": analyze, "time": time, "sanitize": sanitize}
-    launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, **how)
+    launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, jobs=jobs, **how)
     try:
         code = run_program(command, launches)
     except KeyboardInterrupt:

@@ -139,13 +139,13 @@ UNTRUSTED = click.option(
 NO_CACHE = click.option("--no-cache", is_flag=True, help="Neither read nor write the cache.")
 
 
-def jobs_option(default: str) -> Option:
-    """`--jobs`; default: what it is, in words."""
+def jobs_option(default: str, of: str = "processes") -> Option:
+    """`--jobs`; default, of: what it is, in words."""
     return click.option(
         *("--jobs", "-j"),
         type=click.IntRange(1),
         metavar="N",
-        help=f"Number of processes. Default: {default}.",
+        help=f"Number of {of}. Default: {default}.",
     )
 
 

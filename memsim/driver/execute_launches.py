@@ -111,8 +111,8 @@ class ProgramRun(NamedTuple):
 class Launches:
     """Executes launches. analyze, sanitize: the first one of each kind is counted, or looked at for errors,
     too. time: it is counted, and its time estimated, with this effort. record: it is written below this
-    folder. say: tells people something at once. asked_for_tables: the program has asked for what only
-    NVIDIA's driver has.
+    folder. jobs: threads that execute one launch; None: one per processor. say: tells people something at
+    once. asked_for_tables: the program has asked for what only NVIDIA's driver has.
     """
 
     def __init__(
@@ -126,12 +126,13 @@ class Launches:
         effort: Effort = "quick",
         record: Path | None = None,
         max_steps: int | None = None,
+        jobs: int | None = None,
     ) -> None:
         self.chip, self.say = chip, say
         self.write: Callable[[bytes], object] = partial(os.write, 1)
         self.analyze, self.sanitize, self.time = analyze or time, sanitize, time
         self.effort: Effort = effort
-        self.max_steps = max_steps
+        self.max_steps, self.jobs = max_steps, jobs
         self.recorder = None if record is None else LaunchRecorder(record)
         self.interpreter: NativeInterpreter | None = None
         self.asked_for_tables = False
@@ -143,7 +144,7 @@ class Launches:
     def use_machine_code(self, libraries: Path) -> None:
         """Executes launches by the libraries in a folder, as far as they can."""
         use_processor(libraries)
-        self.interpreter = NativeInterpreter(libraries)
+        self.interpreter = NativeInterpreter(libraries, self.jobs)
 
     def why_nothing(self, exit_code: int) -> str:
         """What is told of a program with NVIDIA's own runtime, which found no device; "" of others."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from memsim.driver.program_textures import ProgramTextures
 from memsim.errors import MemsimError
+from memsim.interpreter.lane_operations import CLOCKS
 from memsim.simt.memory_layout import WORKSPACE
 from memsim.state.address_spaces import GLOBAL_BASE, Buffer, SpaceLayout, align
 from memsim.state.launch_memory import Memory
@@ -28,8 +29,6 @@ from memsim.state.poison import Poison, Poisoned
 ALIGNMENT = 512
 #: CUDA's default size of the heap of kernels (cudaLimitMallocHeapSize), in bytes, and its alignment.
 HEAP, HEAP_ALIGNMENT = 8 << 20, 16
-#: Special registers that are clocks, by the beginning of their names.
-CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 #: From so many bytes on, what is freed is given back to the system.
 WORTH_GIVING_BACK = 1 << 20
 #: Addresses for each byte of the device, because programs reserve more than they map; at most so many.

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from memsim.access import Listener, SiteAccess
-from memsim.driver.program_memory import ALIGNMENT, CLOCKS, ProgramMemory
+from memsim.driver.program_memory import ALIGNMENT, ProgramMemory
+from memsim.interpreter.seen_order import reads_clock
 from memsim.isa.control import DRIVER_FUNCTIONS
 from memsim.isa.op import Flow
 from memsim.job import Job
@@ -255,4 +256,4 @@ def is_function_of_memory(kernel: Kernel) -> bool:
     """Whether what a kernel does is decided by its parameters and memory, and is all in memory."""
     if called_by(kernel) & EFFECTS:
         return False
-    return not any(clock in op.text for op in kernel.executable.program.ops for clock in CLOCKS)
+    return not reads_clock(kernel.executable.program.ops)

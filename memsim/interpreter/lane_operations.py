@@ -18,6 +18,7 @@ from memsim.isa.op import Barrier, Predicate, Register, Special, operand_of_kind
 from memsim.simt.machine import ANSWER_SLOT, COUNT_SLOT
 from memsim.state.registers import to_array
 
+#: Special registers that are clocks, by the beginning of their names.
 CLOCKS = ("SR_CLOCK", "SR_GLOBALTIMER")
 AXES = {"X": 0, "Y": 1, "Z": 2}
 

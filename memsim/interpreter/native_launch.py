@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-import os
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,8 +16,9 @@ from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
 from memsim.interpreter.lowered_op import NotLowered
+from memsim.interpreter.seen_order import sees_order
 from memsim.isa.control import ASSERTION
-from memsim.isa.op import Constant, Flow, Immediate, Trait
+from memsim.isa.op import Constant, Flow, Immediate
 from memsim.simt.active_lanes import Lanes, special_register
 from memsim.simt.code import Code
 from memsim.simt.faults import KernelFault, endless, place_in_source
@@ -34,17 +34,14 @@ from memsim.state.address_spaces import (
 )
 from memsim.state.poison import Poison
 from memsim.state.registers import to_array
+from memsim.workers import processors
 
 #: The libraries that `memsim.driver.native_build` makes of native/interpreter.c; one is for x86-64 only.
 PLAIN, WITH_AVX2 = "libmemsim_interpreter.so", "libmemsim_interpreter_avx2.so"
-#: Seconds after which Python looks for signals.
-SLICE = 0.1
-#: Atomics that blocks see of each other.
-TELLS_OTHERS = frozenset(("ATOM", "ATOMG", "RED", "REDG"))
+#: Seconds after which Python looks for signals, and after which a launch is worth more threads than one.
+SLICE, ALONE = 0.1, 0.004
 #: Threads of one launch.
 MOST_THREADS = 32
-#: In place of the block that begins next: none does, and those that run are left.
-ENDED = 1 << 62
 #: Instructions of a kernel's code beyond which addresses are not looked up in a table.
 MOST_CODE = 1 << 20
 #: Faults by number, and what a launch's error says of them if the emulator finds none.
@@ -94,8 +91,8 @@ class Structure(ctypes.Structure):
         ("block", ctypes.c_uint32 * 3),
         *((name, ctypes.c_int32) for name in ("count_place", "answer_place", "fault", "instruction")),
         ("faulty_block", ctypes.c_int64),
-        ("next", ctypes.c_void_p),
-        ("blocks", ctypes.c_int64),
+        ("turns", ctypes.c_void_p),
+        *((name, ctypes.c_int32) for name in ("waits", "has_others")),
     ]
 
 
@@ -106,10 +103,31 @@ class TouchedAllocations(NamedTuple):
     written: set[str]
 
 
-class NativeInterpreter:
-    """Runs launches whose kernels have operations for all that they do, by a library in a folder."""
+class _Part(NamedTuple):
+    """A launch for one thread that runs blocks of it, and what that thread changes."""
 
-    def __init__(self, folder: Path) -> None:
+    structure: Structure
+    accesses: np.ndarray
+    touched: np.ndarray
+
+    @classmethod
+    def of(cls, made: Structure, kernel: LoweredKernel, allocations: int) -> _Part:
+        """With nothing accessed yet."""
+        part = cls(
+            Structure.from_buffer_copy(made), kernel.accesses.copy(), np.zeros(allocations + 1, np.uint8)
+        )
+        part.structure.accesses, part.structure.touched = part.accesses.ctypes.data, part.touched.ctypes.data
+        return part
+
+
+class NativeInterpreter:
+    """Runs launches whose kernels have operations for all that they do, by a library in a folder.
+
+    threads: that run the blocks of one launch, if their order does not matter; None: one per processor.
+    """
+
+    def __init__(self, folder: Path, threads: int | None = None) -> None:
+        self.threads = min(threads or processors(), MOST_THREADS)
         self._library = ctypes.CDLL(str(folder / PLAIN))
         if self._library.memsim_has_avx2() and (folder / WITH_AVX2).exists():
             self._library = ctypes.CDLL(str(folder / WITH_AVX2))
@@ -138,62 +156,64 @@ class NativeInterpreter:
         memory = launch.memory
         kernel = LoweredKernel(launch.code, self.names, memory.clock("SR_CLOCKLO") is not None)
         buffers = memory.layouts["global"].buffers
-        touched = np.zeros((threads_of(launch), len(buffers) + 1), np.uint8)
         made, kept = _structure(launch, kernel)
-        parts = []
-        for flags in touched:
-            accesses = kernel.accesses.copy()
-            kept.append(accesses)
-            part = Structure.from_buffer_copy(made)
-            part.touched, part.accesses = flags.ctypes.data, accesses.ctypes.data
-            parts.append(part)
+        made.waits = sees_order(launch.code.dataflow)
+        blocks = launch.launch.blocks
+        threads = 1 if made.waits else min(self.threads, blocks)
+        parts: list[_Part] = []
+
+        def structures() -> Iterator[Structure]:
+            for _ in range(threads):
+                parts.append(_Part.of(made, kernel, len(buffers)))
+                yield parts[-1].structure
+
         try:
-            self.execute(parts, launch.launch.blocks)
+            self.execute(structures(), blocks)
         finally:
             del kept
-            for one, flags in zip(buffers, np.bitwise_or.reduce(touched)):
+            for one, flags in zip(buffers, np.bitwise_or.reduce([part.touched for part in parts])):
                 if flags:
                     accessed.names.add(one.name)
                 if flags & _WRITTEN:
                     accessed.written.add(one.name)
-        for part in parts:
-            if part.fault:
-                raise _told(launch, part, listener)
+        if faulty := [part.structure for part in parts if part.structure.fault]:
+            raise _told(launch, min(faulty, key=lambda made: made.faulty_block), listener)
 
-    def execute(self, parts: Sequence[Structure], blocks: int) -> None:
-        """Runs so many blocks, each by the thread that comes to it, until one has a fault.
+    def execute(self, parts: Iterable[Structure], blocks: int) -> None:
+        """Runs so many blocks, each by the thread that comes to it, up to the first one that has a fault.
 
         parts: the launch for each thread. The first one begins alone: most launches need no other.
 
         Raises:
             MemsimError: there is no memory for it.
         """
-        counter: np.ndarray = np.zeros(1, np.int64)
-        for part in parts:
-            part.next, part.blocks = counter.ctypes.data, blocks
-        first, *others = parts
+        turns = np.array([0, blocks], np.int64)
+        made = iter(parts)
+        first = next(made)
+        first.turns = turns.ctypes.data
         with self._begun(first) as run:
-            if not self._library.memsim_go_on(run, SLICE):
+            if not self._library.memsim_go_on(run, ALONE):
                 return
+            others = list(made)
+            first.has_others = bool(others)
             with ThreadPoolExecutor(max(1, len(others))) as pool:
-                waiting = [pool.submit(self._run_all, part, counter) for part in others]
                 try:
-                    self._go_on(run, first, counter)
-                except BaseException:  # such as Ctrl-C: the other threads are not to begin more blocks
-                    counter[0] = ENDED
+                    waiting = [pool.submit(self._run_all, part, turns) for part in others]
+                    while self._library.memsim_go_on(run, SLICE):
+                        pass
+                    while wait(waiting, SLICE).not_done:
+                        pass
+                    for one in waiting:
+                        one.result()
+                except BaseException:  # such as Ctrl-C: no thread is to go on
+                    turns[1] = 0
                     raise
-                for one in waiting:
-                    one.result()
 
-    def _go_on(self, run: int, part: Structure, counter: np.ndarray) -> None:
-        while self._library.memsim_go_on(run, SLICE) and counter[0] < ENDED:
-            pass
-        if part.fault:
-            counter[0] = ENDED
-
-    def _run_all(self, part: Structure, counter: np.ndarray) -> None:
+    def _run_all(self, part: Structure, turns: np.ndarray) -> None:
+        part.turns, part.has_others = turns.ctypes.data, True
         with self._begun(part) as run:
-            self._go_on(run, part, counter)
+            while self._library.memsim_go_on(run, SLICE):
+                pass
 
     @contextmanager
     def _begun(self, part: Structure) -> Iterator[int]:
@@ -205,17 +225,6 @@ class NativeInterpreter:
             yield run
         finally:
             self._library.memsim_end(run)
-
-
-def threads_of(launch: PreparedLaunch) -> int:
-    """How many threads may run its blocks: one if they may tell each other something, by atomics or fences,
-    as their results are then to be the same each time.
-    """
-    ops = launch.code.program.ops
-    if any(Trait.FENCES in op.traits or op.form.opcode in TELLS_OTHERS for op in ops):
-        return 1
-    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(processors, MOST_THREADS, launch.launch.blocks))
 
 
 def _check(launch: PreparedLaunch) -> None:

@@ -24,6 +24,8 @@ from memsim.driver.native_build import libraries
 from memsim.driver.run_program import run_program
 from memsim.errors import MemsimError
 from memsim.estimated_time import duration
+from memsim.interpreter.native_launch import MOST_THREADS
+from memsim.workers import processors
 from tests.schema import validate
 
 SOURCE = Path(__file__).with_name("programs.cu")
@@ -149,6 +151,18 @@ def test_the_exit_code_is_the_programs(programs: Path) -> None:
     assert Ran("sh", "-c", "kill -9 $$").code == 128 + 9
     with pytest.raises(MemsimError, match="cannot run"):
         Ran("/no/such/program")
+
+
+@pytest.mark.parametrize(("options", "threads"), [((), processors()), (("--jobs", "1"), 1), (("-j3",), 3)])
+def test_jobs_are_threads_of_a_launch(
+    options: tuple[str, ...], threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Launches] = []
+    monkeypatch.setattr("memsim.cli.exec.run_program", lambda command, launches: asked.append(launches) or 0)
+    assert main(["exec", *options, "--", "true"]) == 0
+    asked[0].use_machine_code(libraries())
+    assert asked[0].interpreter is not None
+    assert asked[0].interpreter.threads == min(threads, MOST_THREADS)
 
 
 def test_analyze_counts_the_first_launch_of_a_kind_and_changes_nothing(

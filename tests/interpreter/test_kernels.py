@@ -17,7 +17,7 @@ from memsim.driver.native_build import libraries
 from memsim.errors import MemsimError
 from memsim.interpreter import native_launch
 from memsim.interpreter.lowered_op import NotLowered
-from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations, threads_of
+from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
 from memsim.kernels import compiled_kernels
 from memsim.simt.faults import KernelFault
 from tests.random_values.expressions import PRELUDE
@@ -152,22 +152,12 @@ def test_the_catalogue(name: str, interpreter: NativeInterpreter) -> None:
         assert_same(job, interpreter)
 
 
-def test_blocks_in_several_threads(
-    kernels: Any, interpreter: NativeInterpreter, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_in_several_threads(kernels: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """From the first moment on, on however many processors there are."""
-    monkeypatch.setattr(native_launch, "SLICE", 0.0)
-    monkeypatch.setattr(native_launch, "threads_of", lambda launch: 3)
+    monkeypatch.setattr(native_launch, "ALONE", 0.0)
+    interpreter = NativeInterpreter(libraries(), 3)
     for name in ("diverging", "barriers", "local_memory", "floats"):
         assert_same(job_for(kernels, name, 40, 64), interpreter)
-
-
-def test_atomics_are_executed_in_one_order(kernels: Any) -> None:
-    def threads(name: str) -> int:
-        return threads_of(prepared_launch(job_for(kernels, name, 64, 64), everything=True))
-
-    assert threads("atomics") == threads("waits") == 1
-    assert threads("barriers") >= 1
 
 
 def test_what_was_accessed_is_known_of_a_launch_that_fails(interpreter: NativeInterpreter) -> None:
@@ -177,14 +167,6 @@ def test_what_was_accessed_is_known_of_a_launch_that_fails(interpreter: NativeIn
     with pytest.raises(MemsimError, match="misaligned"):
         interpreter.run(prepared_launch(job_of(kernel, 1, 64, [y]), everything=True), Listener(), accessed)
     assert accessed == ({"y"}, {"y"})
-
-
-def test_a_fault_ends_all_threads(interpreter: NativeInterpreter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_launch, "SLICE", 0.0)
-    monkeypatch.setattr(native_launch, "threads_of", lambda launch: 3)
-    kernel = load(HERE / "wrong.cu")["outside"]
-    with pytest.raises(MemsimError, match=r"out-of-bounds|outside"):
-        memory_after(job_of(kernel, 500, 64, [np.zeros(4096, np.int32)]), interpreter)
 
 
 def test_what_calls_the_driver_is_left_to_the_emulator(kernels: Any, interpreter: NativeInterpreter) -> None:
