@@ -238,6 +238,9 @@ def slots_used(results: Matched, sources: Matched) -> tuple[int, int, int]:
         reads |= token.slots(operand) if token.both else 0
     for token, operand in sources:
         slots = token.slots(operand)
+        mask = sources[-1][1]
+        if token.kind == "Q" and isinstance(mask, Immediate) and isinstance(mask.value, int):
+            slots &= mask.value * (slots & -slots)  # of all predicates, those in the mask
         reads |= slots
         writes |= slots if token.both else 0
         if isinstance(operand, (Address, Constant, Predicate)) or token.kind in "gh":

@@ -21,7 +21,7 @@ from memsim.access import Chunk, Stretches
 from memsim.arch.units import WARP, WORD
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import bytes_of_piece
-from memsim.isa.op import PREDICATE, SLOTS, UNIFORM_PREDICATE, Effect, Flow, Immediate, Trait, slots_of
+from memsim.isa.op import SLOTS, Effect, Flow, Trait, slots_of
 from memsim.isa.program import GLOBAL, LOCAL, Op, Program
 from memsim.launch import Launch
 from memsim.model.operations import operation
@@ -169,8 +169,6 @@ def _may_find(op: Op) -> bool:
 MOST_WARPS = 1 << 26
 #: The result of a function without code, such as `malloc`, by the calling convention.
 RESULT = 1 << 4 | 1 << 5
-#: What packs predicates, from this slot on.
-PACKS = {"P2R": PREDICATE, "UP2UR": UNIFORM_PREDICATE}
 
 
 class UnwrittenRegister(NamedTuple):
@@ -296,18 +294,14 @@ def _written_by(op: Op) -> int:
 
 def _used(op: Op, program: Program) -> int:
     """The slots whose values an instruction uses, as bits: not what the compiler keeps on the stack, nor
-    lanes that wait; of the predicates that it packs in a word, those that it is asked for. What it keeps of
-    the register that it writes need not be used: beside a variable in a half, or unless a condition holds.
+    lanes that wait. What it keeps of the register that it writes need not be used: beside a variable in a
+    half, or unless a condition holds.
     """
     if op.effect is Effect.CONTROL and op.guard is not None:
         return 0
     used = op.reads & ~program.barriers & (1 << SLOTS) - 1
     if not {Trait.PICKS_BYTES, Trait.SELECTS}.isdisjoint(op.traits):
         used &= ~op.writes
-    if op.form.opcode in PACKS:
-        mask = op.form.operands[-1]
-        chosen = int(mask.value) if isinstance(mask, Immediate) else 0
-        used &= ~program.predicates | chosen << PACKS[op.form.opcode]
     if op.guard is not None and op.guard.slot is not None:
         used &= ~(1 << op.guard.slot)
     return used

@@ -171,11 +171,16 @@ def test_a_form_reads_what_it_declares(text: str) -> None:
     assert found <= set(slots_of(op.reads | op.addresses))
 
 
-def test_all_predicates_of_a_kind_are_read_by_their_name() -> None:
-    """A register of predicates is made of those in the mask, so what computes them is needed."""
-    uniform, of_lanes = op_of("UP2UR UR44, UPR, URZ, 0x1"), op_of("P2R R0, PR, RZ, 0x40")
-    assert set(slots_of(uniform.reads)) == set(range(UNIFORM_PREDICATE, UNIFORM_PREDICATE + 7))
-    assert set(slots_of(of_lanes.reads)) == set(range(PREDICATE, PREDICATE + 7))
+def test_predicates_in_the_mask_are_read_by_the_name_of_all() -> None:
+    """A register of predicates is made of those in the mask, so what computes them is needed, and no more."""
+    uniform, of_lanes = op_of("UP2UR UR44, UPR, URZ, 0x1"), op_of("P2R.B1 R0, PR, R2, 0x25")
+    assert slots_of(uniform.reads) == [UNIFORM_PREDICATE]
+    assert slots_of(of_lanes.reads) == [2, PREDICATE, PREDICATE + 2, PREDICATE + 5]
+
+
+def test_of_an_unknown_mask_all_predicates_are_read() -> None:
+    of_lanes = op_of("P2R R0, PR, RZ, R3")
+    assert set(slots_of(of_lanes.reads)) >= set(range(PREDICATE, PREDICATE + 7))
 
 
 def test_an_address_of_shared_memory_is_one_register() -> None:
