@@ -6,7 +6,8 @@ header of the user's has code; that of the source itself in a folder of no meani
 do not depend on the folder.
 
 The compiler is NVRTC, then NVRTC with host code removed, then nvcc: the first that succeeds. If none does,
-the most helpful error is raised.
+the most helpful error is raised. NVRTC refuses host code that launches a kernel, so of a source with a launch
+only the device code is tried, and the whole source for its error.
 
 The text for launches is the file's own, as the options for the compiler make it, and behind it the headers
 that define the kernels which it launches, and what those include; `#line` names each. Of the other headers of
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -43,6 +44,7 @@ from memsim.files import read_bytes
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 from memsim.source.syntax import macros
+from memsim.source.text import without_comments
 from memsim.source.values import with_header_constants, with_kernel_heads, with_macros
 
 
@@ -163,9 +165,9 @@ def build(
     kept, ignored = for_nvrtc(options)
     path = source.neutral_name
     names = Names(((path, source.name), (source.true_name, source.name)))
-    first = run_nvrtc(source.text, path, kept, arch, instances=instances)
-    if first.ptx is not None:
-        return _nvrtc_output(first, arch, names, ignored, "")
+    as_it_is = cache(partial(run_nvrtc, source.text, path, kept, arch, instances=instances))
+    if not _launches(source.text) and as_it_is().ptx is not None:
+        return _nvrtc_output(as_it_is(), arch, names, ignored, "")
     device, second, notes = _set_aside(source, path, kept, arch, instances)
     refused = _false_assertions(source, path, kept, arch) if second.ptx is not None and device.asserts else ""
     if second.ptx is not None and not refused:
@@ -175,11 +177,16 @@ def build(
             return run_nvcc(nvcc, source, options, arch, instances)
         except MemsimError:
             pass  # NVRTC's error about the device code is more useful
-    own = first if not needs_host(source.text, first.log) else second
+    own = as_it_is() if not needs_host(source.text, as_it_is().log) else second
     missing = {name: (names.name_of(file), line) for name, (file, line) in device.missing.items()}
     log = shown_log(refused or own.log, source, options, (path, source.true_name))
     text = shown_source(source, options)
     raise compile_error(text, names.renamed(log), source.name, missing, instances)
+
+
+def _launches(text: str) -> bool:
+    """Whether a source has a launch that NVRTC sees, too: `__CUDACC_RTC__` may hide it from it."""
+    return "__CUDACC_RTC__" not in text and "<<<" in without_comments(text)
 
 
 def _nvrtc_output(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:
