@@ -98,7 +98,8 @@ class Operands:
         return self.single(name, targets[inside])
 
     def single(self, name: str, target: Job) -> Side:
-        (measured,) = analyze_all((target,), self.cache, self.jobs, time="quick")
+        # What would help is asked next, as `memsim serve` does.
+        (measured,) = analyze_all((target,), self.cache, self.jobs, time="quick", apart=True)
         return side_of(name, measured.result())
 
     def analyzed(self, name: str, targets: tuple[Job, ...]) -> dict[str, Side]:

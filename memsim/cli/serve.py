@@ -8,9 +8,10 @@ line with its JSON document as the answer; nothing is worked out here. Nobody li
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from io import StringIO
@@ -24,6 +25,7 @@ from memsim.cli.ask import ask
 from memsim.cli.options import UNTRUSTED
 from memsim.errors import MemsimError
 from memsim.targets.analyze_targets import shared_out
+from memsim.targets.target import file_of
 from memsim.version import __version__
 from memsim.workers import processors
 
@@ -83,32 +85,42 @@ def compare_texts(file: str, texts: Mapping[str, str], options: str = "") -> dic
 
 
 def _compared(file: str, options: str, text: str) -> dict[str, Any]:
-    with _unsaved(file, text) as (changed, beside):
-        return compare(file, changed, f"{options} {beside}")
+    with _unsaved(file, text, options) as answer:
+        return answer("compare", file)
 
 
-def judge(file: str, text: str, options: str = "") -> dict[str, dict[str, Any]]:
-    """A changed text of a source file, unsaved: costs and time beside the file's, errors, what would help."""
-    with _unsaved(file, text) as (changed, beside):
-        same = f"{options} {beside}"
-        compared = compare(file, changed, same)
+def judge(file: str, text: str, options: str = "", cures: bool = True) -> dict[str, dict[str, Any]]:
+    """A changed text of a source file, unsaved: costs and time beside the file's, errors, what would help.
+
+    cures: false leaves out what would help, which takes longest: each change is compiled and replayed.
+    """
+    with _unsaved(file, text, options) as answer:
+        compared = answer("compare", file)
+        verbs = ("sanitize", "suggest") if cures else ("sanitize",)
         if "document" not in compared:  # such as a text that does not compile: the others would not either
-            return dict.fromkeys(("compare", "sanitize", "suggest"), compared)
-        return {
-            "compare": compared,
-            "sanitize": sanitize(changed, same),
-            "suggest": suggest(changed, same),
-        }
+            return dict.fromkeys(("compare", *verbs), compared)
+        return {"compare": compared, **{verb: answer(verb) for verb in verbs}}
 
 
 @contextmanager
-def _unsaved(file: str, text: str) -> Iterator[tuple[str, str]]:
-    """A file with the text, outside of the project, and the option by which it finds what lies beside it."""
-    source = Path(file)
+def _unsaved(file: str, text: str, options: str) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Answers of verbs about a text as if it were saved in the file; it lies outside of the project."""
+    source, kernel = Path(file_of(file)), file[len(file_of(file)) :]
     with TemporaryDirectory() as folder:
         changed = Path(folder) / source.name
         changed.write_text(text, "utf-8")
-        yield str(changed), shlex.join(["-I", str(source.parent.absolute())])
+        beside = shlex.join(["-I", str(source.parent.absolute())])
+
+        def answer(verb: str, *before: str) -> dict[str, Any]:
+            found = json.dumps(ask(verb, *before, f"{changed}{kernel}", options=f"{options} {beside}"))
+            named: dict[str, Any] = json.loads(found.replace(_escaped(changed), _escaped(source)))
+            return named
+
+        yield answer
+
+
+def _escaped(path: Path) -> str:
+    return json.dumps(str(path))[1:-1]
 
 
 def check(patterns: Sequence[str] = ()) -> dict[str, Any]:

@@ -44,20 +44,26 @@ class AnalyzedTarget:
         raise error
 
 
-def analyze_job(job: Job, cache: Path | None, time: Effort | None = None) -> Analysis:
+def analyze_job(job: Job, cache: Path | None, time: Effort | None = None, apart: bool = False) -> Analysis:
     """The analysis of one job; its trace from the cache folder if it is there. time: it is estimated, too.
+    apart: the trace that is kept is one that `suggest` takes, as of `trace_job`.
 
     Raises:
         MemsimError: whatever is wrong with the kernel, its launch or what it does.
     """
-    analysis = analyze_trace(trace_of(job, cache), job.arch)
+    analysis = analyze_trace(trace_of(job, cache, apart=apart), job.arch)
     return analysis if time is None else timed(analysis, job, cache, time)
 
 
 def analyze_all(
-    targets: Sequence[Job], cache: Path | None, jobs: int | None = None, time: Effort | None = None
+    targets: Sequence[Job],
+    cache: Path | None,
+    jobs: int | None = None,
+    time: Effort | None = None,
+    apart: bool = False,
 ) -> Iterator[AnalyzedTarget]:
-    """The targets in order; `jobs` processes, as many as there are processors if left out. time: as above.
+    """The targets in order; `jobs` processes, as many as there are processors if left out. time, apart: as
+    above.
 
     What is kept in the cache is read by this process; the rest is shared out, and targets of one file with
     the same options stay together, so that it is compiled and read once.
@@ -70,7 +76,9 @@ def analyze_all(
             groups.setdefault(_made_together(target), []).append(number)
     work = [[targets[number] for number in numbers] for numbers in groups.values()]
     made = zip(
-        groups.values(), shared_out(partial(_measured, cache=cache, time=time), work, jobs), strict=True
+        groups.values(),
+        shared_out(partial(_measured, cache=cache, time=time, apart=apart), work, jobs),
+        strict=True,
     )
     for number in range(len(targets)):
         while number not in done:
@@ -142,7 +150,7 @@ def _kept(target: Job, cache: Path | None) -> AnalyzedTarget | None:
         return AnalyzedTarget(target, error=error)
 
 
-def _measured(targets: list[Job], cache: Path | None, time: Effort | None) -> list[_Result]:
+def _measured(targets: list[Job], cache: Path | None, time: Effort | None, apart: bool) -> list[_Result]:
     """In a worker, what is asked for and no more: a target by now holds its loaded program."""
     from memsim.programs import within_time_limit
 
@@ -151,7 +159,7 @@ def _measured(targets: list[Job], cache: Path | None, time: Effort | None) -> li
         for target in targets:
             try:
                 with within_time_limit("the analysis"):
-                    found.append(analyze_job(target, cache, time))
+                    found.append(analyze_job(target, cache, time, apart))
             except MemsimError as error:
                 found.append(error)
     return found

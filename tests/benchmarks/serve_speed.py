@@ -41,6 +41,7 @@ def main() -> None:
         padded, wrong = NAIVE.replace("[32][32]", "[32][33]"), NAIVE.replace("= tile[x][y]", "= oops")
         serve.judge("turn.cu", new(NAIVE, 0), OPTIONS)  # the file itself is analyzed, and all is imported
         measured("judge, 32-way conflict", lambda: serve.judge("turn.cu", new(NAIVE, 1), OPTIONS))
+        measured("judge without cures", lambda: serve.judge("turn.cu", new(NAIVE, 3), OPTIONS, cures=False))
         measured("judge, no conflict", lambda: serve.judge("turn.cu", new(padded, 2), OPTIONS))
         measured("judge, does not compile", lambda: serve.judge("turn.cu", wrong, OPTIONS))
         texts = {str(number): new(padded, number) for number in range(10, 10 + TEXTS)}

@@ -75,6 +75,25 @@ def test_a_changed_text_is_judged_in_one_answer(file: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+def test_a_text_is_judged_as_if_it_were_saved_in_the_file(file: str, tmp_path: Path) -> None:
+    """Its patch is for the file, and no name of a temporary one is in an answer."""
+    found = serve.judge(f"./{file}:turn", NAIVE + "// saved nowhere\n", OPTIONS)
+    assert found["compare"]["document"]["kernels"][0]["b"]["name"] == "turn.cu:turn"
+    assert found["suggest"]["document"]["proof"]["diff"].startswith("--- a/turn.cu\n+++ b/turn.cu\n")
+    assert "tmp" not in json.dumps(found).replace(str(tmp_path), "")
+
+
+@pytest.mark.slow
+def test_without_cures_costs_and_errors_are_answered_alone(file: str) -> None:
+    text = NAIVE.replace("    __syncthreads();\n", "")
+    found = serve.judge(file, text, OPTIONS, cures=False)
+    assert list(found) == ["compare", "sanitize"]
+    whole = serve.judge(file, text, OPTIONS)
+    assert list(whole) == ["compare", "sanitize", "suggest"]
+    assert all(whole[verb] == found[verb] for verb in found)
+
+
+@pytest.mark.slow
 def test_a_race_is_an_answer_and_not_an_error(file: str) -> None:
     assert serve.sanitize(file, OPTIONS)["exit_code"] == 0
     Path(file).write_text(NAIVE.replace("    __syncthreads();\n", ""))
