@@ -65,7 +65,7 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
     if not here:
         raise MemsimError(
             f"none of {', '.join(PACKAGES)} has been imported: there is nothing to capture",
-            hint="import the package before `with memsim.capture()`",
+            hint="import the package before `with memsim.capture()`; CuPy and cuTile run under `memsim exec`",
         )
     with ExitStack() as stack:
         for module in here:

@@ -166,11 +166,13 @@ class Launches:
 
         parameters: as the kernel gets them.
         """
+        shape = shape._replace(block=module.block_of(kernel, shape.block))
         key = kernel.origin.digest, kernel.name, shape
         kind = self.kinds.setdefault(key, LaunchKind(kernel.title, shape))
         kind.times += 1
         began = time.perf_counter()
         try:
+            module.refuse_hidden_parameters(kernel)
             launch = Launch(shape.grid, shape.block, shape.shared_bytes, shape.cluster)
             result = self._check(kernel, launch)
             if not result:

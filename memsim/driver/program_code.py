@@ -19,6 +19,7 @@ from memsim.compile.assemble import assemble_ptx, target_of
 from memsim.compile.toolkit import find_tool
 from memsim.driver.program_memory import ProgramMemory
 from memsim.errors import MemsimError
+from memsim.isa.program import OF_TILES, Dims
 from memsim.kernel import Kernel
 from memsim.names.demangle import demangle
 from memsim.programs import run_program
@@ -29,8 +30,8 @@ from memsim.sass.machine_code import MachineModule, read_module
 from memsim.store import Store, cache_folder
 
 ELF = b"\x7fELF"
-#: Of names: Numba encodes a version and its options in them.
-ABI_TAGS = re.compile(r"(\[abi:\w*)+\]+")
+#: Of names: Numba encodes a version and its options in them, cuTile the types of its arguments.
+ABI_TAGS = re.compile(r"(\[abi:\w*)+\]+|_Kt\d_\w+$")
 
 
 class ProgramModule:
@@ -58,6 +59,23 @@ class ProgramModule:
         files = dict.fromkeys(line.source.file for line in lines if line.source is not None)
         plain = ABI_TAGS.sub("", shown := demangle(name))
         return Kernel(name, machine, texts_beside(None).of(files), called="" if plain == shown else plain)
+
+    def block_of(self, kernel: Kernel, asked: Dims) -> Dims:
+        """The block of a launch: kernels of tiles have their own."""
+        return kernel.machine.image.required_threads or asked if OF_TILES in self.variables else asked
+
+    def refuse_hidden_parameters(self, kernel: Kernel) -> None:
+        """Raise if a kernel of tiles has parameters that the program does not give it.
+
+        Raises:
+            MemsimError: it has.
+        """
+        given = max((one.offset + one.size for one in kernel.parameters), default=0)
+        if OF_TILES in self.variables and given < kernel.machine.image.parameter_size:
+            raise MemsimError(
+                f"{kernel.title} copies by TMA, with tensor maps that code for the host in its cubin makes",
+                hint="give its loads and stores allow_tma=False, or choose --arch sm_80, which has no TMA",
+            )
 
     def first_contents(self) -> Iterator[tuple[str, bytes]]:
         """The variables, with the contents that the code has for them."""

@@ -128,6 +128,9 @@ def _spaces(touches: Touches, others: frozenset[str], not_of_a_copy: str) -> fro
 # Sizes and offsets are in bytes. Addresses of arrays and variables are assigned when memory is laid out.
 
 Dims = tuple[int, int, int]
+#: A variable of modules of tiles (cuTile). Their kernels have a block of their own, whatever a launch says,
+#: and as much static shared memory as the chip has.
+OF_TILES = "___NV_TILE_LAUNCH_META_DATA___"
 
 
 class Pointer(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 from memsim.arch import Arch, arch_of_code
 from memsim.errors import MemsimError
-from memsim.isa.program import Executable, Op
+from memsim.isa.program import OF_TILES, Executable, Op
 from memsim.launch import Launch
 from memsim.names.demangle import demangle
 from memsim.state.launch_memory import Memory
@@ -141,7 +141,7 @@ def cluster_of(kernel: Executable, launch: Launch) -> tuple[int, int, int] | Non
 
 def check_shared(kernel: Executable, memory: Memory, arch: Arch) -> None:
     """Raise if a block needs more shared memory than the chip has."""
-    if memory.static_shared > arch.static_shared_bytes:
+    if memory.static_shared > arch.static_shared_bytes and OF_TILES not in memory.symbols:
         raise MemsimError(
             f"{demangle(kernel.name)} declares {memory.static_shared} bytes of shared memory;"
             f" the limit is {arch.static_shared_bytes}",

@@ -109,6 +109,27 @@ with memsim.device():
     assert third.startswith("cudaErrorInvalidDevice") and "has ended" not in ran.stderr
 
 
+@pytest.mark.slow
+def test_the_pages_kernels_of_tiles(tmp_path: Path) -> None:
+    pytest.importorskip("cuda.tile")
+    pytest.importorskip("cupy")
+    (tmp_path / "tiles.py").write_text(block(PAGE, "python", "def turn(a, out)"))
+    command = [sys.executable, "-m", "memsim", "exec"]
+    ran, refused = (
+        subprocess.run(
+            [*command, "--arch", arch, "--", sys.executable, "tiles.py"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        for arch in ("sm_80", "sm_90")
+    )
+    assert (ran.returncode, ran.stdout) == (0, "True 1156.0 1156.0\n"), ran.stderr
+    assert refused.returncode and "product copies by TMA" in refused.stderr
+    assert "hint: give its loads and stores allow_tma=False, or choose --arch sm_80" in refused.stderr
+
+
 def test_a_device_comes_before_cupy(tmp_path: Path) -> None:
     script = """
 import sys, types
