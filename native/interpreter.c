@@ -70,7 +70,7 @@ static __attribute__((noinline, optimize("rounding-math"))) void rounded(Vector 
 enum {
   INTEGERS(NAME) FLOATS(NAME) UNARIES(NAME)
   OP_sel_w, OP_sel_W, OP_fma_f, OP_fma_d, OP_ldexp_d, OP_d_to_I, OP_half_to_f, OP_half_to_d, OP_f_to_half, OP_half_bits, OP_table_W, OP_table_h, OP_polynomial, OP_add_rounded, OP_mul_rounded, OP_fma_rounded,
-  OP_leader, OP_goto, OP_all, OP_guard, OP_write,
+  OP_leader, OP_stretch, OP_goto, OP_all, OP_guard, OP_write,
   OP_thread, OP_block, OP_clock, OP_shuffle, OP_shuffle_valid, OP_vote_mask, OP_vote, OP_match, OP_match_64, OP_match_all, OP_match_all_64, OP_members,
   OP_redux, OP_first, OP_elect, OP_leader_lane, OP_scatter, OP_gather, OP_product,
   OP_load, OP_store, OP_atomic, OP_copy, OP_load_matrix, OP_store_matrix,
@@ -81,7 +81,7 @@ enum {
 // The names of all operations with the types of their results, in order.
 EXPORT const char *memsim_operations(void) {
   return INTEGERS(WORD) FLOATS(WORD) UNARIES(WORD)
-    "sel_w:w sel_W:W fma_f:f fma_d:d ldexp_d:d d_to_I:I half_to_f:f half_to_d:d f_to_half:w half_bits:w table_W:W table_h:w polynomial:d add_rounded:d mul_rounded:d fma_rounded:d leader goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
+    "sel_w:w sel_W:W fma_f:f fma_d:d ldexp_d:d d_to_I:I half_to_f:f half_to_d:d f_to_half:w half_bits:w table_W:W table_h:w polynomial:d add_rounded:d mul_rounded:d fma_rounded:d leader stretch goto all guard write thread:w block:w clock:w shuffle:w shuffle_valid:w vote_mask:w vote:w "
     "match:w match_64:w match_all:w match_all_64:w members:w redux:w first:w elect:w leader_lane:w scatter gather:W product load store atomic copy load_matrix store_matrix "
     "branch branch_any branch_diverged indexed exit set_barrier wait_barrier leave_barrier warp_sync yield sleep block_barrier trap end";
 }
@@ -132,7 +132,7 @@ static Block *new_block(Launch *launch, int64_t number, Block *spare) {
     if (!block->warp || !block->memory) { free(block->warp); free(block->memory); free(block); return 0; }
   }
   uint8_t *at = block->memory + (64 - (uintptr_t)block->memory % 64);
-  memset(at, 0, size);
+  memset(at, 0, shared);
   memset(block->arrived, 0, sizeof block->arrived);
   block->number = number, block->rounds = 0, block->warps = warps, block->shared = at;
   block->coordinates[0] = number % launch->grid[0];
@@ -145,7 +145,7 @@ static Block *new_block(Launch *launch, int64_t number, Block *spare) {
     warp->registers = at, at += launch->register_bytes;
     warp->local = at, at += local;
     warp->alive = lanes >= LANES ? ALL : (1u << lanes) - 1;
-    warp->number = i, warp->budget = launch->budget;
+    warp->number = i, warp->budget = launch->budget, warp->is_new = 1;
     warp->groups = warp->meetings = warp->barriers = 0;
     add_group(warp, 0, warp->alive, 0);
   }

@@ -21,6 +21,7 @@ static int run_warp(Machine *machine, Warp *warp) {
   const Operation *operations = launch->operations;
   char *bases[3] = {(char *)warp->registers, (char *)machine->scratch, (char *)launch->constants};
   int64_t left = QUANTUM;
+  if (warp->is_new) memset(warp->registers, 0, launch->register_bytes + LANES * launch->local_bytes), warp->is_new = 0;
 
   for (;;) {
     int at = next_group(warp);
@@ -114,6 +115,9 @@ static int run_warp(Machine *machine, Warp *warp) {
           }
           is_chosen = 0, pc = mask == ALL && o->next ? (uint32_t)o->next : pc + 1;  // operations for whole warps
           break;
+        case OP_stretch:  // n: a function that does these operations, up to `next`
+          ((void (*)(char *, char *, const char *, const Operation *))o->n)(bases[0], bases[1], bases[2], o);
+          pc = (uint32_t)o->next; break;
         case OP_goto: pc = (uint32_t)o->next; break;
         case OP_all: active = mask; pc++; break;
         case OP_guard: {  // lanes where a holds, or with k not; n: where to go on if nobody is left

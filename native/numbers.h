@@ -19,6 +19,20 @@ static inline double fraction_of(double x) {
   return fraction;
 }
 
+// As nextafter, by bits.
+static inline float next_float(float x, float y) {
+  uint32_t bits, sign; memcpy(&bits, &x, 4); memcpy(&sign, &y, 4);
+  bits = x == 0 ? (sign & 1u << 31) | 1 : (x < y) == (x > 0) ? bits + 1 : bits - 1;
+  float found; memcpy(&found, &bits, 4);
+  return x != x || y != y ? x + y : x == y ? y : found;
+}
+static inline double next_double(double x, double y) {
+  uint64_t bits = bits_of(x), sign = bits_of(y);
+  bits = x == 0 ? (sign & 1ull << 63) | 1 : (x < y) == (x > 0) ? bits + 1 : bits - 1;
+  double found; memcpy(&found, &bits, 8);
+  return x != x || y != y ? x + y : x == y ? y : found;
+}
+
 // Rounded to odd: of what is inexact the neighbour with an odd last bit.
 static inline double sum_to_odd(double x, double y) {
   double total = x + y, back = total - x, error = (x - (total - back)) + (y - back);

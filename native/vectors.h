@@ -29,7 +29,7 @@
   X(lt_f, w, f, f, x < y) X(le_f, w, f, f, x <= y) X(eq_f, w, f, f, x == y) X(ne_f, w, f, f, x != y) \
   X(lt_d, w, d, d, x < y) X(le_d, w, d, d, x <= y) X(eq_d, w, d, d, x == y) X(ne_d, w, d, d, x != y) \
   X(odd_d, d, d, d, sum_to_odd(x, y)) X(nextafter_h, w, w, w, next_half(x, y)) X(copysign_f, f, f, f, copysignf(x, y)) X(copysign_d, d, d, d, copysign(x, y)) \
-  X(nextafter_f, f, f, f, nextafterf(x, y)) X(nextafter_d, d, d, d, nextafter(x, y)) \
+  X(nextafter_f, f, f, f, next_float(x, y)) X(nextafter_d, d, d, d, next_double(x, y)) \
   X(fmod_d, d, d, d, fmod(x, y))
 
 #define UNARIES(X) \

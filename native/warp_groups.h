@@ -11,6 +11,7 @@ typedef struct { uint32_t pc, mask, votes; int32_t number, asked, how; } AtBarri
 typedef struct {
   uint8_t *registers, *local;
   uint32_t alive, number;
+  int is_new;  // its registers and local memory are still to become zero
   int groups, meetings, barriers;
   int64_t budget;
   Group group[LANES];

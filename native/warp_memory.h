@@ -53,11 +53,11 @@ static inline uint8_t *locate(Machine *machine, Warp *warp, int space, uint64_t 
 static inline uint32_t *register_at(Warp *warp, int32_t place) { return (uint32_t *)(warp->registers + place); }
 
 // Where the lanes of a warp access memory, if that is quickly known: all in one allocation, or in shared memory.
-// Returns what to add to an address; 0 if it is not. bits: of the addresses that are not those of memory.
-static inline intptr_t together(Machine *machine, const Access *access, const Vector *address, uint32_t width, int kind, uint64_t *bits) {
+// Returns what to add to an address; 0 if it is not. bits: of an address that count; in_row: one lane is behind the other.
+static inline intptr_t together(Machine *machine, const Access *access, const Vector *address, uint32_t width, int kind, uint64_t *bits, int *in_row) {
   Launch *launch = machine->launch;
   int64_t start, room, wrong = 0;
-  uint64_t odd = 0, kept = ~0ull;
+  uint64_t odd = 0, uneven = 0, kept = ~0ull;
   intptr_t to;
   if (access->space == SHARED) {
     start = launch->shared_base, room = launch->shared_end - start - width, kept = 0xffffff;
@@ -73,7 +73,9 @@ static inline intptr_t together(Machine *machine, const Access *access, const Ve
     int64_t offset = (int64_t)(address->W[l] & kept) - start;
     wrong |= offset | (room - offset);
     odd |= address->W[l];
+    uneven |= address->W[l] - address->W[0] - l * width;
   }
+  *in_row = !uneven;
   if (wrong < 0 || odd & (width - 1)) return 0;
   if (access->space != SHARED) launch->touched[machine->allocation] |= kind;
   *bits = kept;
@@ -101,7 +103,14 @@ static int load(Machine *machine, Warp *warp, const Access *access, const Vector
   }
   uint64_t kept;
   intptr_t base;
-  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 1, &kept))) {
+  int in_row;
+  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 1, &kept, &in_row))) {
+    if (in_row && access->count == 1) {
+      const uint8_t *from = (const uint8_t *)((address->W[0] & kept) + base);
+      for (int i = 0; i < 4 * LANES; i += 64) __builtin_prefetch(from + 16 * LANES + i);  // what warps behind it may load
+      if (access->registers[0] >= 0) memcpy(register_at(warp, access->registers[0]), from, 4 * LANES);
+      return 1;
+    }
     Vector words[2];
     for (int l = 0; l < LANES; l++) {
       const uint8_t *at = (const uint8_t *)((address->W[l] & kept) + base);
@@ -145,7 +154,12 @@ static int store(Machine *machine, Warp *warp, const Access *access, const Vecto
   uint32_t width = access->size * access->count;
   uint64_t kept;
   intptr_t base;
-  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 2, &kept))) {
+  int in_row;
+  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 2, &kept, &in_row))) {
+    if (in_row && access->count == 1 && access->registers[0] >= 0) {
+      memcpy((uint8_t *)((address->W[0] & kept) + base), register_at(warp, access->registers[0]), 4 * LANES);
+      return 1;
+    }
     for (int i = 0; i < access->count; i++) {
       static const uint32_t zeros[LANES];
       const uint32_t *of = access->registers[i] < 0 ? zeros : register_at(warp, access->registers[i]);

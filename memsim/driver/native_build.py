@@ -14,6 +14,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,7 +25,7 @@ from memsim.driver.native_arithmetic import LIBRARY
 from memsim.errors import MemsimError
 from memsim.interpreter.native_launch import PLAIN, WITH_AVX2
 from memsim.programs import run_program, text_of
-from memsim.store import cache_folder
+from memsim.store import Store, cache_folder
 
 OPTIONS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wall", "-Werror=implicit")
 #: How the interpreter is compiled: its loops over lanes for vectors, every operation rounded for itself.
@@ -182,6 +183,22 @@ def _link(
         include = [f"-I{folder}" for folder in folders] if source.parent == sources else []
         _run([compiler, *OPTIONS, "-Wno-unused", *include, "-c", source, "-o", objects[-1]])
     _run([compiler, "-shared", f"-Wl,-soname,{out.name}", "-o", out, *objects, f"@{work / 'aliases'}", *more])
+
+
+def compiled(functions: str) -> bytes | None:
+    """A library of functions in C that include native/*.h, for AVX2; None if it cannot be made."""
+    compiler, native = c_compiler(), data_folder("native")
+    how = (*VECTORISED, *INTERPRETERS[WITH_AVX2], "-shared", f"-I{native}")
+    headers = [one.read_text() for one in sorted(native.glob("*.h"))]
+    store, key = Store(cache_folder()), "\n".join((f"library by {compiler} {how}", functions, *headers))
+    found = store.get(key)
+    if found is None and compiler is not None:
+        with suppress(MemsimError, OSError), TemporaryDirectory(prefix="memsim") as scratch:
+            source, made = Path(scratch, "functions.c"), Path(scratch, "functions.so")
+            source.write_text(functions)
+            _run([compiler, *how, source, "-o", made, "-lm"])
+            store.put(key, found := made.read_bytes())
+    return found
 
 
 def _run(command: list[str | Path]) -> None:

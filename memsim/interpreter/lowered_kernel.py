@@ -105,10 +105,11 @@ def lowered(one: LoweredOp) -> list[VectorOperation]:
 
 
 class LoweredInstruction(NamedTuple):
-    """The operations of an instruction for some lanes of a warp, and for all of them."""
+    """An instruction's operations for some lanes of a warp, and for all of them; is_fixed: of any launch."""
 
     some: list[VectorOperation]
     whole: list[VectorOperation]
+    is_fixed: bool
 
 
 class OperationNames:
@@ -117,22 +118,39 @@ class OperationNames:
     words: those with a result of 32 bits in each lane.
     """
 
+    #: The last of those that native/lane_functions.h has for one lane.
+    LAST_OF_LANES = "fma_d"
+
     def __init__(self, listed: str) -> None:
         pairs = [one.partition(":") for one in listed.split()]
         self.numbers = {name: number for number, (name, _, _) in enumerate(pairs)}
         self.words = {name for name, _, kind in pairs if kind in ("w", "i", "f")}
+
+    def is_of_lanes(self, name: str) -> bool:
+        """Whether an operation computes on each lane by itself, by a function of native/lane_functions.h."""
+        return name == "write" or self.numbers[name] <= self.numbers[self.LAST_OF_LANES]
 
 
 #: State spaces in the order of native/interpreter.h.
 SPACES = ("global", "shared", "local", "generic", "constant")
 
 
+class CompiledStretches(NamedTuple):
+    """Of some instructions: where each stretch begins and ends in their operations, and its function."""
+
+    instructions: list[LoweredInstruction]
+    rows: np.ndarray
+    addresses: np.ndarray
+
+
 class KnownInstructions:
     """The lowered instructions of a kernel's launches, with what they were told of their launch; likewise why
-    there is none of one.
+    there is none of one. seconds: that they took, and how many they were.
     """
 
     def __init__(self) -> None:
+        self.seconds, self.launches = 0.0, 0
+        self.stretches: CompiledStretches | None = None
         self.lowered: dict[int, tuple[Answers, LoweredInstruction]] = {}
         self.refused: tuple[Answers, str] | None = None
 
@@ -151,7 +169,8 @@ def known_of(dataflow: Dataflow) -> KnownInstructions:
 
 class LoweredKernel:
     """of_threads: names of special registers, tables of them in order. where: the first operation of each
-    instruction. The operations have addresses of tables and constant banks, which live as long as this.
+    instruction; of_blocks: that of each basic block for whole warps. The operations have addresses of tables
+    and constant banks, which live as long as this.
 
     Each basic block is there twice: for some lanes of a warp, and, behind all of these, for all of them.
 
@@ -203,14 +222,16 @@ class LoweredKernel:
                 found = binder.asked, self._made(other.op, binder, has_clock)
                 known.append(found)
             asked, made = found
-            return asked, LoweredInstruction(*([*with_registers(each, other.back)] for each in made))
+            some, whole = ([*with_registers(each, other.back)] for each in made[:2])
+            return asked, LoweredInstruction(some, whole, made.is_fixed)
         except (NotLowered, KeyError):
             return None
 
     def _made(self, op: Op, binder: Binder, has_clock: bool) -> LoweredInstruction:
         code = self.code
         made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, has_clock))
-        return LoweredInstruction(packed(made), packed(without_copies(made, self.names.words)))
+        whole = packed(without_copies(made, self.names.words))
+        return LoweredInstruction(packed(made), whole, not binder.asked)
 
     def _assemble(self, instructions: list[LoweredInstruction]) -> None:
         ends = self.code.dataflow.basic_blocks
@@ -220,20 +241,20 @@ class LoweredKernel:
             self.where.append(count)
             count += len(one.some) + (index in ends)
         self.where.append(count)
-        of_blocks, count = dict[int, int](), count + 1
+        self.instructions, self.of_blocks, count = instructions, dict[int, int](), count + 1
         for start, end in ends.items():
-            of_blocks[start] = count
+            self.of_blocks[start] = count
             count += sum(len(one.whole) for one in instructions[start:end]) + 1
         rows = []
         for index, one in enumerate(instructions):
             following = self.where[index + 1]
             if index in ends:
                 leader = VectorOperation("leader", c=index, n=ends[index] - index)
-                rows.append(self._row(leader, index, of_blocks[index], following))
+                rows.append(self._row(leader, index, self.of_blocks[index], following))
             rows += [self._row(operation, index, following, following) for operation in one.some]
         rows.append(self._row(VectorOperation("end"), len(instructions), 0, 0))
         for start, end in ends.items():
-            at = of_blocks[start]
+            at = self.of_blocks[start]
             for index in range(start, end):
                 at += len(instructions[index].whole)
                 following = self.where[index + 1]
@@ -260,16 +281,17 @@ class LoweredKernel:
             table = np.ascontiguousarray(n)
             self._tables.append(table)
             n, c = table.ctypes.data, len(table) if c is None else c
-        c = c if isinstance(c, int) else self._place(c)
+        c = c if isinstance(c, int) else self.place(c)
         number = self.names.numbers[one.name]
-        return number, one.k, self._place(one.d), self._place(one.a), self._place(one.b), c, following, n
+        return number, one.k, self.place(one.d), self.place(one.a), self.place(one.b), c, following, n
 
     def _table(self, name: str) -> int:
         if name not in self.of_threads:
             self.of_threads.append(name)
         return self.of_threads.index(name)
 
-    def _place(self, place: Any) -> int:
+    def place(self, place: Any) -> int:
+        """Where a vector is, as an operand."""
         if place is None:
             return 0
         if isinstance(place, RegisterPlace):

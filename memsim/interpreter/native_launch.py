@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ import numpy as np
 from memsim.access import Listener
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
+from memsim.interpreter.compiled_stretches import StretchCompiler
 from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.seen_order import sees_order
@@ -124,13 +126,21 @@ class NativeInterpreter:
     """Runs launches whose kernels have operations for all that they do, by a library in a folder.
 
     threads: that run the blocks of one launch, if their order does not matter; None: one per processor.
+    compile: makes a library of functions in C for processors with AVX2, None if it cannot.
     """
 
-    def __init__(self, folder: Path, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        threads: int | None = None,
+        compile: Callable[[str], bytes | None] = lambda text: None,
+    ) -> None:
         self.threads = min(threads or processors(), MOST_THREADS)
         self._library = ctypes.CDLL(str(folder / PLAIN))
+        self.compiler: StretchCompiler | None = None
         if self._library.memsim_has_avx2() and (folder / WITH_AVX2).exists():
             self._library = ctypes.CDLL(str(folder / WITH_AVX2))
+            self.compiler = StretchCompiler(compile)
         self._library.memsim_operations.restype = ctypes.c_char_p
         self._library.memsim_begin.argtypes = [ctypes.c_void_p]
         self._library.memsim_begin.restype = ctypes.c_void_p
@@ -167,9 +177,19 @@ class NativeInterpreter:
                 parts.append(_Part.of(made, kernel, len(buffers)))
                 yield parts[-1].structure
 
+        compiler = self.compiler
+        if compiler is not None:
+            compiler.begin(kernel)
+        began = time.perf_counter()
+
+        def hasten() -> bool:
+            return compiler is None or compiler.has_hastened(kernel, time.perf_counter() - began)
+
         try:
-            self.execute(structures(), blocks)
+            self.execute(structures(), blocks, hasten)
         finally:
+            if compiler is not None:
+                compiler.end(kernel, time.perf_counter() - began)
             del kept
             for one, flags in zip(buffers, np.bitwise_or.reduce([part.touched for part in parts])):
                 if flags:
@@ -179,10 +199,13 @@ class NativeInterpreter:
         if faulty := [part.structure for part in parts if part.structure.fault]:
             raise _told(launch, min(faulty, key=lambda made: made.faulty_block), listener)
 
-    def execute(self, parts: Iterable[Structure], blocks: int) -> None:
+    def execute(
+        self, parts: Iterable[Structure], blocks: int, hasten: Callable[[], bool] = lambda: True
+    ) -> None:
         """Runs so many blocks, each by the thread that comes to it, up to the first one that has a fault.
 
-        parts: the launch for each thread. The first one begins alone: most launches need no other.
+        parts: the launch for each thread. The first one begins alone: most launches need no other. hasten: is
+        called now and then until it has made what is left faster.
 
         Raises:
             MemsimError: there is no memory for it.
@@ -199,8 +222,9 @@ class NativeInterpreter:
             with ThreadPoolExecutor(max(1, len(others))) as pool:
                 try:
                     waiting = [pool.submit(self._run_all, part, turns) for part in others]
+                    is_fast = hasten()
                     while self._library.memsim_go_on(run, SLICE):
-                        pass
+                        is_fast = is_fast or hasten()
                     while wait(waiting, SLICE).not_done:
                         pass
                     for one in waiting:

@@ -135,15 +135,19 @@ def of_the_catalogue() -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("name", of_the_catalogue())
-def test_the_catalogue(name: str, interpreter: NativeInterpreter) -> None:
+def job_of_catalogue(name: str) -> Any:
     spec = compiled_kernels()[name]
     multiples = dict(spec.requires)
     sizes = [
         3 if one == "parts" else -(-70 // multiples.get(one, 1)) * multiples.get(one, 1)
         for one in spec.family.sizes
     ]
-    job = spec.job(sizes)
+    return spec.job(sizes)
+
+
+@pytest.mark.parametrize("name", of_the_catalogue())
+def test_the_catalogue(name: str, interpreter: NativeInterpreter) -> None:
+    job = job_of_catalogue(name)
     if "texld" in name:
         for _ in range(2):  # the second time it is known
             with pytest.raises(NotLowered, match="TLD"):

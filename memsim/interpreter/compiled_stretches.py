@@ -1,0 +1,231 @@
+"""Stretches of a kernel's operations as C functions, for kernels that run long: what an operation leaves for
+the next one stays in the processor's registers.
+
+A stretch is in the code for whole warps, of operations that compute on each lane by itself. Constants that a
+launch decides are read where its operations have them, so that one function is that of other launches, too.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+
+from memsim.interpreter.lowered_kernel import PLACE_BITS, CompiledStretches, LoweredKernel, known_of, scratch
+from memsim.interpreter.vector_operations import (
+    ConstantPlace,
+    Place,
+    RegisterPlace,
+    ScratchPlace,
+    VectorOperation,
+)
+
+#: Operations of one lane that processors do not do on vectors: one of them would make a whole loop slow.
+SLOW = frozenset("nextafter_h fmod_d popc_W I_to_d W_to_d I_to_f W_to_f d_to_W f_to_I".split())
+#: Operations of a stretch: fewer gain nothing, and more cost the compiler too much time.
+FEWEST, MOST = 2, 120
+#: Seconds that a kernel has run in all after which its stretches are compiled.
+WORTH_COMPILING = 1.0
+#: Seconds of launches in the mean that are worth looking for its stretches each time that others are passed.
+WORTH_LOOKING = 0.05
+
+
+class LaneStretch(NamedTuple):
+    """Where it begins in a kernel's operations, how many they are, and the body of its function."""
+
+    at: int
+    length: int
+    text: str
+
+
+class StretchCompiler:
+    """Compiles the stretches of kernels that run long. compile: makes a library of functions in C, None if it
+    cannot.
+    """
+
+    def __init__(self, compile: Callable[[str], bytes | None]) -> None:
+        self._compile = compile
+        self._addresses: dict[str, list[int] | None] = {}
+        self._libraries: list[ctypes.CDLL] = []
+
+    def begin(self, kernel: LoweredKernel) -> None:
+        """A launch begins: it uses what was compiled for one before it with the same operations."""
+        known = known_of(kernel.code.dataflow)
+        before = known.stretches
+        if before is not None and all(a is b for a, b in zip(before.instructions, kernel.instructions)):
+            _use(kernel, before)
+        elif known.seconds > max(WORTH_COMPILING, WORTH_LOOKING * known.launches):
+            self._hasten(kernel)
+
+    def has_hastened(self, kernel: LoweredKernel, seconds: float) -> bool:
+        """A launch has run for so many seconds: whether that was long enough to compile its stretches."""
+        is_long = known_of(kernel.code.dataflow).seconds + seconds > WORTH_COMPILING
+        if is_long:
+            self._hasten(kernel)
+        return is_long
+
+    def end(self, kernel: LoweredKernel, seconds: float) -> None:
+        """A launch has ended, after so many seconds."""
+        known = known_of(kernel.code.dataflow)
+        known.seconds, known.launches = known.seconds + seconds, known.launches + 1
+
+    def _hasten(self, kernel: LoweredKernel) -> None:
+        stretches = list(stretches_of(kernel))
+        text = functions_of(stretches)
+        if text not in self._addresses:
+            self._addresses[text] = self._addresses_of(text, len(stretches))
+        addresses = self._addresses[text]
+        if addresses:
+            rows = np.array([(one.at, one.at + one.length) for one in stretches], np.int64)
+            compiled = CompiledStretches(kernel.instructions, rows, np.array(addresses, np.int64))
+            known_of(kernel.code.dataflow).stretches = compiled
+            _use(kernel, compiled)
+
+    def _addresses_of(self, text: str, count: int) -> list[int] | None:
+        library = self._compile(text)
+        if library is None:
+            return None
+        with suppress(OSError), TemporaryDirectory(prefix="memsim") as folder:
+            path = Path(folder, "stretches.so")
+            path.write_bytes(library)
+            loaded = ctypes.CDLL(str(path))
+            self._libraries.append(loaded)
+            functions = (getattr(loaded, f"stretch_{number}") for number in range(count))
+            return [ctypes.cast(one, ctypes.c_void_p).value or 0 for one in functions]
+        return None
+
+
+def _use(kernel: LoweredKernel, compiled: CompiledStretches) -> None:
+    """Each stretch's first operation becomes its function; a warp may be amid the others."""
+    starts, ends = compiled.rows.T
+    kernel.operations["n"][starts] = compiled.addresses
+    kernel.operations["next"][starts] = ends
+    kernel.operations["code"][starts] = kernel.names.numbers["stretch"]
+
+
+def functions_of(stretches: list[LaneStretch]) -> str:
+    """The functions of stretches, `stretch_0` and so on, in C."""
+    made = (f"STRETCH(stretch_{number}) {{\n{one.text}}}\n" for number, one in enumerate(stretches))
+    return '#include "lane_functions.h"\n' + "".join(made)
+
+
+def stretches_of(kernel: LoweredKernel) -> Iterator[LaneStretch]:
+    """The stretches of a kernel's code for whole warps."""
+    for start, end in kernel.code.dataflow.basic_blocks.items():
+        loop = _Loop(kernel, kernel.of_blocks[start])
+        for index in range(start, end):
+            made = kernel.instructions[index]
+            operations, wide = made.whole, dict[Place, bool]()
+            fits = [
+                one.name in ("guard", "all") or (kernel.names.is_of_lanes(one.name) and one.name not in SLOW)
+                for one in operations
+            ]
+            if any(one.name == "guard" for one in operations) and not all(fits):
+                fits = [False] * len(fits)
+            if any(map(loop.would_overwrite, operations)):  # not amid those that a guard holds together
+                yield from loop.made(set())
+                loop = _Loop(kernel, loop.at + loop.length)
+            for number, one in enumerate(operations):
+                if not fits[number] or loop.would_overwrite(one):
+                    yield from loop.made({place for later in operations[number:] for place in scratch(later)})
+                    loop = _Loop(kernel, loop.at + loop.length + (not fits[number]))
+                if fits[number]:
+                    loop.add(one, wide, made.is_fixed)
+                if isinstance(one.d, ScratchPlace):
+                    wide[one.d] = one.name not in kernel.names.words
+            loop.forget_scratch()
+            if loop.length > MOST:
+                yield from loop.made(set())
+                loop = _Loop(kernel, loop.at + loop.length)
+        yield from loop.made(set())
+
+
+class _Loop:
+    """A loop over the lanes of a warp that does a stretch of operations."""
+
+    def __init__(self, kernel: LoweredKernel, at: int) -> None:
+        self.kernel, self.at, self.length = kernel, at, 0
+        self._before: list[str] = []
+        self._lines: list[str] = []
+        self._values: dict[Place, str] = {}
+        self._changed: dict[Place, bool] = {}
+        self._words: set[Place] = set()
+        self._held = ""
+
+    def would_overwrite(self, one: VectorOperation) -> bool:
+        """Whether a result of 64 bits lies where later lanes still read words."""
+        return one.d in self._words and one.name not in self.kernel.names.words
+
+    def add(self, one: VectorOperation, wide: Mapping[Place, bool], is_fixed: bool) -> None:
+        """An operation. wide: whether scratch vectors have 64 bits; is_fixed: constants are those of all
+        launches.
+        """
+        number, self.length = self.length, self.length + 1
+        if one.name == "all":
+            self._held = ""
+            return
+        sources = [
+            self._read(place, f"o[{number}].{field}", wide, is_fixed)
+            for field, place in zip("abc", (one.a, one.b, one.c))
+            if place is not None
+        ]
+        if one.name == "guard":
+            self._held = f"{'!' if one.k else ''}({sources[0]} & 1)"
+            return
+        assert one.d is not None
+        value = sources[0]
+        is_wide = one.name not in self.kernel.names.words and one.name != "write"
+        if one.name != "write":
+            value = self._new(f"lane_{one.name}({', '.join(sources)})", is_wide)
+        elif self._held:
+            value = self._new(f"{self._held} ? {value} : {self._read(one.d, '', wide, is_fixed)}", False)
+        self._values[one.d], self._changed[one.d] = value, is_wide
+
+    def _new(self, expression: str, is_wide: bool) -> str:
+        name = f"v{len(self._lines)}"
+        self._lines.append(f"    const {_TYPES[is_wide]} {name} = {expression};\n")
+        return name
+
+    def _read(self, place: Place, field: str, wide: Mapping[Place, bool], is_fixed: bool) -> str:
+        if place not in self._values:
+            if isinstance(place, ConstantPlace):
+                if is_fixed:
+                    return f"{place.bits}ull" if place.size == 8 else f"{place.bits}u"
+                name, kind = f"c{len(self._before)}", _TYPES[place.size == 8]
+                self._before.append(f"  const {kind} {name} = CONSTANT({kind}, {field});\n")
+                return name
+            is_wide = wide.get(place, False)
+            if isinstance(place, ScratchPlace) and not is_wide:
+                self._words.add(place)
+            self._values[place] = self._new(self._at(place, is_wide), is_wide)
+        return self._values[place]
+
+    def _at(self, place: Place, is_wide: bool) -> str:
+        base = "registers" if isinstance(place, RegisterPlace) else "scratch"
+        return f"IN({base}, {_TYPES[is_wide]}, {self.kernel.place(place) & (1 << PLACE_BITS) - 1})"
+
+    def forget_scratch(self) -> None:
+        """An instruction ends, and with it the use of its intermediate results."""
+        for values in (self._values, self._changed):
+            for place in [one for one in values if isinstance(one, ScratchPlace)]:
+                del values[place]
+
+    def made(self, later: set[ScratchPlace]) -> Iterator[LaneStretch]:
+        """The stretch, if it is one. later: what is read of intermediate results behind it."""
+        if self.length < FEWEST or not self._lines:
+            return
+        stores = [
+            f"    {self._at(place, is_wide)} = {self._values[place]};\n"
+            for place, is_wide in self._changed.items()
+            if not isinstance(place, ScratchPlace) or place in later
+        ]
+        body = "".join((*self._before, "  EACH_LANE {\n", *self._lines, *stores, "  }\n"))
+        yield LaneStretch(self.at, self.length, body)
+
+
+_TYPES = ("Word", "Long")
