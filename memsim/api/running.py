@@ -197,6 +197,7 @@ def run_blocks(
     Raises:
         MemsimError: as `trace_job`.
     """
+    from memsim.sanitizer.contents import ContentDoubts, not_given
     from memsim.sanitizer.first_races import FirstRaces, Overheard, may_race
 
     kernel, races = job.loaded, None
@@ -215,7 +216,8 @@ def run_blocks(
     )
     if races is None:
         return heard, ()
-    seen = races.seen(kernel.sources)
+    roots = {} if launch.is_given else not_given(kernel.executable, kernel.argument_names, job.values)
+    seen = races.seen(kernel.sources, ContentDoubts(launch.origins.dataflow, roots))
     recorder.remarks |= races.limits
     return heard, seen
 

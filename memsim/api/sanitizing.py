@@ -11,6 +11,7 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.order.order_listener import Listeners
 from memsim.sanitizer.bulk_copies import UnfinishedCopies
+from memsim.sanitizer.contents import ContentDoubts, not_given
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.doubts import AllDiffer, StoredValues
 from memsim.sanitizer.ears import Ears
@@ -98,6 +99,13 @@ def sanitize_job(
         found += [said.unfinished(*one) for one in unfinished.found.items()]
         found += [said.outlived(*one) for one in races.outlived.items()]
         found += [said.wrong_mbarrier(fault, lanes) for fault, lanes, _ in faults[SYNC]]
+    of_contents = set[str]()
+    if new_memory is None and ears.started:
+        roots = not_given(kernel.executable, kernel.argument_names, job.values)
+        contents = ContentDoubts(ears.of_global.origins.dataflow, roots)
+        of_contents = contents.limits
+        for hazard in found:
+            hazard.doubt = hazard.doubt or contents.doubt(hazard)
     found = sorted(by_lines(found), key=lambda one: one.rank)
     allow(found, allowances)
     blocks = launch.blocks if chosen is None else len(chosen)
@@ -106,7 +114,7 @@ def sanitize_job(
     unjudged = tuple(sorted(ears.unjudged.union(unknown)))
     chosen_tools = tuple(tool for tool in TOOLS if tool in tools)
     parts = ears.of_global, ears.before, ears.unwritten, ears.masks, ears.unset
-    limits = tuple(sorted(set[str]().union(*(one.limits for one in parts))))
+    limits = tuple(sorted(of_contents.union(*(one.limits for one in parts))))
     return Sanitized(
         kernel.title, launch, blocks, chosen_tools, tuple(found), unjudged, limits, kernel.sources
     )

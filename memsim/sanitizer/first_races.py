@@ -14,6 +14,7 @@ from memsim.access import Again, Listener, Site, SiteAccess
 from memsim.isa.program import SHARED, Executable, Program, spaces_read, spaces_written
 from memsim.launch import Launch
 from memsim.order.order_listener import OrderListener
+from memsim.sanitizer.contents import ContentDoubts
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.hazards import Hazard, by_lines
 from memsim.sanitizer.race_listener import RaceListener, setting_of
@@ -84,15 +85,15 @@ class FirstRaces(OrderListener):
             self._hear(self._races.finish)
         self._left -= 1
 
-    def seen(self, sources: Mapping[str, str]) -> tuple[SeenRace, ...]:
-        """Those that are certain, by line, once the launch has ended."""
+    def seen(self, sources: Mapping[str, str], contents: ContentDoubts) -> tuple[SeenRace, ...]:
+        """Those that are certain, by line, once the launch has ended. contents: that may decide them."""
         self._hear(self._races.finish)
         pairs = [(pair, one) for pair, one in self._races.found.items() if isinstance(pair, Pair)]
         if not pairs:
             return ()
         said = Description(self._program, sources, self._races.layout)
         hazards = sorted(by_lines([said.race(*one) for one in pairs]), key=lambda one: one.rank)
-        return tuple(_seen(one, sources) for one in hazards if not one.doubt)
+        return tuple(_seen(one, sources) for one in hazards if not one.doubt and not contents.doubt(one))
 
 
 class Overheard(Listener):

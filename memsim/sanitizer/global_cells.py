@@ -136,7 +136,7 @@ class Moment(NamedTuple):
     made: np.ndarray | None
 
 
-class FirstTouches:
+class TouchedOnce:
     """The accesses to an array while one instruction makes all of them, and none to a place that it has
     accessed before: nothing is to be compared. kept: what they were, for when something is.
     """

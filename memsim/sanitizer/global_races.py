@@ -34,13 +34,14 @@ from memsim.sanitizer.global_cells import (
     THREAD,
     CellLanes,
     Cells,
-    FirstTouches,
     GlobalPair,
     LaneAccess,
     Moment,
+    TouchedOnce,
 )
 from memsim.sanitizer.shared_races import Example
 from memsim.simt.accesses import Accesses
+from memsim.simt.bounds import Origins
 from memsim.state.address_spaces import Buffer
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Mask
@@ -76,7 +77,7 @@ class GlobalRaces(BlockOrderListener):
         self._mixed = {op.index: [*others] for op in strong if (others := mixed_with(op, strong))}
         self._of_block = np.array([is_of_block(op) for op in program.ops], np.bool_)
         self._left = MOST_LANES
-        self._touched_once: dict[str, FirstTouches] = {}
+        self._touched_once: dict[str, TouchedOnce] = {}
         self._cells: dict[str, tuple[Buffer, tuple[Cells, ...]]] | None = None
 
     def start_chunk(self, threads: Threads, memory: Memory) -> None:
@@ -84,6 +85,11 @@ class GlobalRaces(BlockOrderListener):
         assert isinstance(threads, Accesses)  # which know where addresses come from
         self._machine, self._memory = threads, memory
         self._lane_order = LaneOrder(len(threads.blocks), threads.shape[1] // WARP)
+
+    @property
+    def origins(self) -> Origins:
+        """What addresses are derived from, once blocks have started."""
+        return self._machine.bounds.of_program
 
     def run_together(self, mask: Mask) -> None:
         if self._left >= 0 and self._followed:
@@ -165,7 +171,7 @@ class GlobalRaces(BlockOrderListener):
         if self._cells is None:
             self._cells = {one.name: self._new(one) for one in self._written()}
             self._is_ordered = self._are_shared([*self._cells])
-            self._touched_once = {name: FirstTouches(buffer) for name, (buffer, _) in self._cells.items()}
+            self._touched_once = {name: TouchedOnce(buffer) for name, (buffer, _) in self._cells.items()}
         return self._cells
 
     def _is_followed(self, site: Site) -> bool:

@@ -210,6 +210,11 @@ class PreparedLaunch:
         self.is_regular = False
         self._apart = are_independent(kernel.program, self.code.needed, self.memory)
 
+    @property
+    def is_given(self) -> bool:
+        """Whether it runs in memory that was given, with its contents."""
+        return self._given is not None
+
     def elsewhere(self, seed: int) -> PreparedLaunch | None:
         """The same launch with its arrays at other places, for each seed; None if their places are given."""
         return None if self._given is not None else self._prepared(moved=seed)
