@@ -112,8 +112,8 @@ def time_change(before: EstimatedTime | None, after: EstimatedTime | None) -> st
         return ""
     less = 1 - after.seconds / before.seconds
     error = max(before.error, after.error)
-    change = f"{percent(abs(less))} {'less' if less > 0 else 'more'}"
-    within = ", typically within" if abs(less) > error else "; within their error of"
+    change = f"{percent(abs(less))} {'less' if less > 0 else 'more'}" if less else "the same"
+    within = "; within their error of" if 0 < abs(less) <= error else ", typically within"
     return (
         f"about {duration(before.seconds)} -> {duration(after.seconds)}, {change} "
         f"(estimates{within} {percent(error)})"

@@ -66,7 +66,8 @@ def prove(
     with progress_bar(target) as report:
         found = every_value.prove(target, texts_said(ctx), names, report)
     if all(each.ways is None for each in found.replayed):
-        raise MemsimError("it could be analyzed at no value", hint=found.replayed[0].error)
+        braces = f"a name is a macro unless it stands in braces, as in --arg '{{{next(iter(names))}}}'"
+        raise MemsimError("it could be analyzed at no value", hint=f"{found.replayed[0].error}; {braces}")
     if as_json:
         echo_json(every_value.to_dict(target, found))
     else:

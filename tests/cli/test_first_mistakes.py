@@ -133,3 +133,11 @@ def test_suggest_tells_of_sectors_that_it_cannot_save(memsim: Run) -> None:
     assert memsim("suggest scale.cu").out.startswith(
         "scale: no bank conflict, so no other layout saves a wavefront\n"
     )
+
+
+def test_a_parameter_of_the_kernel_is_no_macro(memsim: Run) -> None:
+    done = memsim("prove", "scale.cu", "--for", "n=32..33")
+    assert done.code == 2 and "it could be analyzed at no value" in done.err
+    assert "a name is a macro unless it stands in braces, as in --arg '{n}'" in " ".join(done.err.split())
+    shape = "--grid 1 --block 32 --arg f32[4096] --arg {n}"
+    assert memsim("prove", "scale.cu", "--for", "n=32..33", *shape.split()).code == 0

@@ -86,6 +86,7 @@ def test_a_change_within_the_error_says_so() -> None:
     assert "less (estimates; within their error of 10 %)" in time_change(
         before, replace(before, seconds=8.5e-6)
     )
+    assert ", the same (estimates, typically within 10 %)" in time_change(before, before)
     assert time_change(before, None) == time_change(EstimatedTime(unknown="why"), after) == ""
 
 
