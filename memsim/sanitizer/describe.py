@@ -283,6 +283,8 @@ class Description:
         """Lanes that wait forever."""
         access = FoundAccess(stuck.by.op, "waits", stuck.by.block, stuck.by.thread)
         cure = "all threads that are waited for have to arrive"
+        if stuck.by.op.flow is None:
+            cure = "a store to what the loop reads, by a thread that does not wait itself"
         if stuck.by.op.flow is Flow.WARP_SYNC:
             cure = "a mask of the lanes that come here, such as __ballot_sync() of the condition before it"
         return Hazard(SYNC, stuck.message, access, stuck.by.count, cure)

@@ -22,13 +22,14 @@ from memsim.simt.faults import Deadlock, endless, together
 from memsim.simt.gathered_lanes import is_sparse, run_gathered, settle_own, slots_of_lanes
 from memsim.simt.groups import Group, Groups
 from memsim.simt.machine import Machine
+from memsim.simt.standstill import Standstill
 from memsim.simt.waits import ClusterBarriers, GridBarrier, PhaseWaits
 from memsim.simt.warp_rows import Aside, WarpRows, take_rows
 from memsim.state.launch_memory import Memory
 from memsim.state.parts import Part
 
-#: Loop iterations of a group before other ready groups run first.
-PATIENCE = 1000
+#: Loop iterations of a group before others run first, and before it is asked whether anything changes at all.
+PATIENCE, ALONE = 1000, 4000
 #: Chunks of this many rows are not divided further: overhead per instruction then exceeds the work of lanes.
 FEWEST = 1 << 8
 #: Consecutive groups after which rows that were in none of them are put aside.
@@ -78,6 +79,8 @@ class Engine:
         self.grid = GridBarrier(self.machine, code, self.groups)
         waits = self.convergence, self.barriers, self.phases, self.clusters, self.grid
         self.groups.waits = [*waits]
+        self.standstill = Standstill(self.machine, code, self.groups)
+        self.begun, self.blocks = 0, launch.blocks
         self.control = Control(self.machine, code, self.groups, *waits)
 
     def run(self, blocks: np.ndarray) -> None:
@@ -90,6 +93,8 @@ class Engine:
         machine.start(blocks, self.apart > 0)
         self.recent, self.window = np.zeros(len(machine.rows), bool), WINDOW
         self.steps_left = self.budget
+        self.begun += len(blocks)
+        self.standstill.start()
         for waits in self.groups.waits:
             waits.start()
         machine.listener.start_chunk(machine.chunk)
@@ -122,6 +127,8 @@ class Engine:
             if any(one.release() for one in (self.barriers, self.clusters, self.grid, self.phases)):
                 continue
             if groups.parked:
+                if self.standstill.is_reached(self.convergence.live()):
+                    raise self.standstill.error(self.begun == self.blocks, self.stuck())
                 groups.ready, groups.parked = groups.parked, []
                 continue
             if self.phases.give_up():
@@ -213,20 +220,21 @@ class Engine:
             if following >= count:
                 self.control.finish(machine.mask)
                 return
-            if groups.ready:
-                is_waiting = control is not None and control.flow in (Flow.YIELD, Flow.SLEEP)
-                if following <= pc or is_waiting:
-                    turns += PATIENCE // 10 if is_waiting else 1
-                    if turns > PATIENCE:
+            is_waiting = control is not None and control.flow in (Flow.YIELD, Flow.SLEEP)
+            if following <= pc or is_waiting:
+                turns += PATIENCE // 10 if is_waiting else 1
+                are_others = groups.ready or groups.parked
+                if turns > (PATIENCE if are_others else ALONE):
+                    if are_others:
                         machine.listener.uncertain(
                             f"the iteration count of the loop at {self.code.program.ops[pc].where} depends "
                             "on when other lanes, for which it waits, are done"
                         )
-                        groups.parked.append(Group(following, machine.mask))
-                        return
-                if any(other.pc <= following for other in groups.ready):
-                    groups.ready.append(Group(following, machine.mask, turns))
+                    groups.parked.append(Group(following, machine.mask))
                     return
+            if any(other.pc <= following for other in groups.ready):
+                groups.ready.append(Group(following, machine.mask, turns))
+                return
             pc = following
 
     def run_steps(self, pc: int, segment: Segment) -> None:

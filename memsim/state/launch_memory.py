@@ -191,6 +191,11 @@ class Memory:
         if self._global is not None:
             self._global.shape = self.shape
 
+    @property
+    def made(self) -> list[SpaceBytes]:
+        """The state spaces whose bytes have been created."""
+        return [one for one in (self._global, self.shared, self.local) if one is not None]
+
     def space(self, name: str) -> SpaceBytes:
         """The bytes of a state space, created on first use."""
         blocks, threads = self.shape

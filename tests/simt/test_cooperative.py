@@ -125,8 +125,8 @@ def test_the_chip_has_to_hold_the_whole_grid(kernels: Any) -> None:
 
 
 def test_a_block_that_leaves_is_waited_for_without_end(kernels: Any) -> None:
-    with pytest.raises(MemsimError, match="has not finished after 20,000 instructions"):
-        run(kernels["leave"], 4, 32, (np.zeros(4, np.int32),), max_steps=20_000)
+    with pytest.raises(MemsimError, match=r"a loop that never ends: .* wait at (LD|ld)"):
+        run(kernels["leave"], 4, 32, (np.zeros(4, np.int32),))
 
 
 @pytest.mark.slow
