@@ -99,7 +99,7 @@ def headers_beside(program: str) -> list[Path]:
 
 def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
     """By version of CUDA (13000) a folder with `cuda.h` and `cuda_runtime_api.h`: the newest of each major
-    release.
+    release. What these include of `crt` is beside them, or in a wheel of its own.
 
     Raises:
         MemsimError: there is none.
@@ -111,8 +111,9 @@ def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
     ]
     roots += sorted(Path("/usr/local").glob("cuda*/include"))
     found: dict[int, Path] = {}
+    needed = ("cuda.h", "cuda_runtime_api.h", *(() if crt_folders() else ("crt/host_defines.h",)))
     for folder in roots:
-        if (folder / "cuda.h").is_file() and (folder / "cuda_runtime_api.h").is_file():
+        if all((folder / name).is_file() for name in needed):
             version = _VERSION.search((folder / "cuda.h").read_text(errors="replace"))
             if version is not None and int(version[1]) >= 12000:
                 found.setdefault(int(version[1]), folder)
@@ -120,7 +121,7 @@ def newest_headers(first: Sequence[Path] = ()) -> dict[int, Path]:
     if not newest:
         raise MemsimError(
             "memsim exec needs CUDA's headers (cuda.h, cuda_runtime_api.h) of release 12 or later",
-            hint="pip install nvidia-cuda-runtime-cu12, or install the CUDA toolkit",
+            hint="pip install nvidia-cuda-runtime-cu12 nvidia-cuda-crt, or install the CUDA toolkit",
         )
     return {version: found[version] for version in newest.values()}
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from memsim.driver import native_build
 from memsim.driver.native_build import libraries
 
 pytestmark = pytest.mark.skipif(
@@ -49,3 +50,18 @@ def test_a_program_links_beside_another_driver(name: str, tmp_path: Path) -> Non
 def test_the_driver_has_nothing_of_memsims_own() -> None:
     defined = names(libraries() / "libcuda.so.1", "--defined-only")
     assert "cuInit" in defined and not [one for one in defined if one.startswith("memsim_")]
+
+
+def test_headers_without_those_that_they_include_are_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A wheel of CUDA 13 lacks `crt`, which another one has; where there is none, a toolkit is taken."""
+    for name, files in {"wheel": (), "toolkit": ("crt/host_defines.h",)}.items():
+        for file in ("cuda.h", "cuda_runtime_api.h", *files):
+            (tmp_path / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name / file).write_text("#define CUDA_VERSION 99000\n")
+    both = tmp_path / "wheel", tmp_path / "toolkit"
+    monkeypatch.setattr(native_build, "crt_folders", lambda: [])
+    assert native_build.newest_headers(both)[99000] == tmp_path / "toolkit"
+    monkeypatch.setattr(native_build, "crt_folders", lambda: [tmp_path])
+    assert native_build.newest_headers(both)[99000] == tmp_path / "wheel"
