@@ -26,12 +26,21 @@
 
 enum { IDX, UP, DOWN, BFLY };
 
-static void source_lane(int mode, int lane, uint32_t by, uint32_t limits, int *source, int *valid) {
-  int b = by & 31, clamp = limits & 31, segment = limits >> 8 & 31;
-  int lowest = lane & segment, limit = lowest | (clamp & ~segment);
-  *source = mode == UP ? lane - b : mode == DOWN ? lane + b : mode == BFLY ? lane ^ b : lowest | (b & ~segment);
-  *valid = mode == UP ? *source >= limit : *source <= limit;
-  if (!*valid) *source = lane;
+// The lane that each lane reads, and whether it may. A loop for each mode, so that it becomes one of vectors.
+static void source_lanes(int mode, const Vector *by, const Vector *limits, Vector *source, Vector *valid) {
+#define SOURCES(from, is_valid) \
+  for (int l = 0; l < LANES; l++) { \
+    int b = by->w[l] & 31, clamp = limits->w[l] & 31, segment = limits->w[l] >> 8 & 31; \
+    int lowest = l & segment, limit = lowest | (clamp & ~segment), s = from, v = is_valid; \
+    source->i[l] = v ? s : l, valid->w[l] = (uint32_t)v; \
+  }
+  switch (mode) {
+    case UP: SOURCES(l - b, s >= limit) break;
+    case DOWN: SOURCES(l + b, s <= limit) break;
+    case BFLY: SOURCES(l ^ b, s <= limit) break;
+    default: SOURCES(lowest | (b & ~segment), s <= limit)
+  }
+#undef SOURCES
 }
 
 static uint32_t lanes_of(const Vector *truths) {

@@ -116,7 +116,7 @@ static int run_warp(Machine *machine, Warp *warp) {
           is_chosen = 0, pc = mask == ALL && o->next ? (uint32_t)o->next : pc + 1;  // operations for whole warps
           break;
         case OP_stretch:  // n: a function that does these operations, up to `next`
-          ((void (*)(char *, char *, const char *, const Operation *))o->n)(bases[0], bases[1], bases[2], o);
+          ((void (*)(char *, char *, const char *, const Operation *, uint32_t))o->n)(bases[0], bases[1], bases[2], o, mask);
           pc = (uint32_t)o->next; break;
         case OP_goto: pc = (uint32_t)o->next; break;
         case OP_all: active = mask; pc++; break;
@@ -142,11 +142,9 @@ static int run_warp(Machine *machine, Warp *warp) {
           pc++; break;
         }
         case OP_shuffle: case OP_shuffle_valid: {
-          Vector *D = AT(o->d); const Vector *A = AT(o->a), *B = AT(o->b), *C = AT(o->c); Vector found;
-          for (int l = 0; l < LANES; l++) {
-            int source, valid; source_lane(o->k, l, B->w[l], C->w[l], &source, &valid);
-            found.w[l] = o->code == OP_shuffle ? A->w[source] : (uint32_t)valid;
-          }
+          Vector *D = AT(o->d); const Vector *A = AT(o->a); Vector source, found;
+          source_lanes(o->k, AT(o->b), AT(o->c), &source, &found);
+          if (o->code == OP_shuffle) for (int l = 0; l < LANES; l++) found.w[l] = A->w[source.i[l]];
           memcpy(D, &found, 4 * LANES);
           pc++; break;
         }

@@ -8,6 +8,9 @@
 #include "numbers.h"
 #include "vectors.h"
 
+typedef uint32_t __attribute__((may_alias)) Word;
+typedef uint64_t __attribute__((may_alias)) Long;
+
 #define BITS_w uint32_t
 #define BITS_i uint32_t
 #define BITS_f uint32_t
@@ -33,15 +36,24 @@
   FUNCTION BITS_##td lane_##name(BITS_##ta a) { TYPE_##ta x = AS(ta, a); return ANSWER(td, expression); }
 INTEGERS(LANE2) FLOATS(LANE2) UNARIES(LANE1)
 
-typedef uint32_t __attribute__((may_alias)) Word;
-typedef uint64_t __attribute__((may_alias)) Long;
-// What a stretch of operations does; o: its first one.
+// What a stretch of operations does for the lanes of a mask; o: its first one.
 #define STRETCH(name) \
   __attribute__((visibility("default"))) void name(char *restrict registers, char *restrict scratch, \
-                                                   const char *restrict constants, const Operation *restrict o)
+                                                   const char *restrict constants, const Operation *restrict o, uint32_t mask)
 #define EACH_LANE _Pragma("GCC ivdep") for (int l = 0; l < LANES; l++)
 #define IN(base, type, at) ((type *)(base + at))[l]
 #define CONSTANT(type, place) *(const type *)(constants + ((place) & ((1 << PLACE_BITS) - 1)))
+
+// Of a table of 16-bit numbers, two of which are loaded at once, as processors gather words.
+FUNCTION uint32_t lane_table_h(const void *table, uint32_t length, uint32_t a) {
+  uint32_t is_in = -(uint32_t)(a < length), at = a & is_in;
+  return ((const uint32_t *)table)[at >> 1] >> 16 * (at & 1) & 0xffff & is_in;
+}
+FUNCTION uint64_t lane_polynomial(const void *table, uint32_t length, uint32_t a, uint32_t b, uint32_t c) {
+  const double *of = table;
+  int32_t at = (int32_t)(3 * (a & -(uint32_t)(a < length)));
+  return ANSWER(d, of[at] + of[at + 1] * AS(i, b) + of[at + 2] * AS(i, c));
+}
 
 FUNCTION uint32_t lane_sel_w(uint32_t a, uint32_t b, uint32_t c) { return a ? b : c; }
 FUNCTION uint64_t lane_sel_W(uint32_t a, uint64_t b, uint64_t c) { return a ? b : c; }

@@ -46,7 +46,7 @@
   X(isinf_f, w, f, fabsf(x) == INFINITY) X(isinf_d, w, d, fabs(x) == INFINITY) \
   X(isfinite_f, w, f, fabsf(x) < INFINITY) X(isfinite_d, w, d, fabs(x) < INFINITY) \
   X(sign_f, w, w, x >> 31) X(sign_d, w, W, (uint32_t)(x >> 63)) \
-  X(exponent_d, i, d, exponent_of(x)) X(fraction_d, d, d, fraction_of(x)) \
+  X(power_d, d, i, power_of_2(x)) X(exponent_d, i, d, exponent_of(x)) X(fraction_d, d, d, fraction_of(x)) \
   X(f_to_d, d, f, x) X(d_to_f, f, d, (float)x) \
   X(i_to_d, d, i, x) X(w_to_d, d, w, x) X(I_to_d, d, I, (double)x) X(W_to_d, d, W, (double)x) \
   X(i_to_f, f, i, (float)x) X(w_to_f, f, w, (float)x) X(I_to_f, f, I, (float)x) X(W_to_f, f, W, (float)x) \

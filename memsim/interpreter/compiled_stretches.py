@@ -27,10 +27,12 @@ from memsim.interpreter.vector_operations import (
 
 #: Operations of one lane that processors do not do on vectors: one of them would make a whole loop slow.
 SLOW = frozenset("nextafter_h fmod_d popc_W I_to_d W_to_d I_to_f W_to_f d_to_W f_to_I".split())
+#: Those that read a table, and what of them says how long it is.
+TABLES = {"table_h": "c", "polynomial": "k"}
 #: Operations of a stretch: fewer gain nothing, and more cost the compiler too much time.
 FEWEST, MOST = 2, 120
-#: Seconds that a kernel has run in all after which its stretches are compiled.
-WORTH_COMPILING = 1.0
+#: Seconds for each of its operations that a kernel has run in all when it is compiled: about what that takes.
+WORTH_COMPILING = 0.0007
 #: Seconds of launches in the mean that are worth looking for its stretches each time that others are passed.
 WORTH_LOOKING = 0.05
 
@@ -59,12 +61,12 @@ class StretchCompiler:
         before = known.stretches
         if before is not None and all(a is b for a, b in zip(before.instructions, kernel.instructions)):
             _use(kernel, before)
-        elif known.seconds > max(WORTH_COMPILING, WORTH_LOOKING * known.launches):
+        elif known.seconds >= WORTH_LOOKING * known.launches and _is_worth_it(kernel, known.seconds):
             self._hasten(kernel)
 
     def has_hastened(self, kernel: LoweredKernel, seconds: float) -> bool:
         """A launch has run for so many seconds: whether that was long enough to compile its stretches."""
-        is_long = known_of(kernel.code.dataflow).seconds + seconds > WORTH_COMPILING
+        is_long = _is_worth_it(kernel, known_of(kernel.code.dataflow).seconds + seconds)
         if is_long:
             self._hasten(kernel)
         return is_long
@@ -78,9 +80,11 @@ class StretchCompiler:
         stretches = list(stretches_of(kernel))
         text = functions_of(stretches)
         if text not in self._addresses:
-            self._addresses[text] = self._addresses_of(text, len(stretches))
-        addresses = self._addresses[text]
-        if addresses:
+            self._addresses[text] = self._addresses_of(text, len(numbers_of(stretches)))
+        functions = self._addresses[text]
+        if functions:
+            numbers = numbers_of(stretches)
+            addresses = [functions[numbers[one.text]] for one in stretches]
             rows = np.array([(one.at, one.at + one.length) for one in stretches], np.int64)
             compiled = CompiledStretches(kernel.instructions, rows, np.array(addresses, np.int64))
             known_of(kernel.code.dataflow).stretches = compiled
@@ -100,6 +104,10 @@ class StretchCompiler:
         return None
 
 
+def _is_worth_it(kernel: LoweredKernel, seconds: float) -> bool:
+    return seconds >= WORTH_COMPILING * len(kernel.operations)
+
+
 def _use(kernel: LoweredKernel, compiled: CompiledStretches) -> None:
     """Each stretch's first operation becomes its function; a warp may be amid the others."""
     starts, ends = compiled.rows.T
@@ -108,54 +116,74 @@ def _use(kernel: LoweredKernel, compiled: CompiledStretches) -> None:
     kernel.operations["code"][starts] = kernel.names.numbers["stretch"]
 
 
+def numbers_of(stretches: list[LaneStretch]) -> dict[str, int]:
+    """The functions by their bodies; many stretches are alike."""
+    return {text: number for number, text in enumerate(dict.fromkeys(one.text for one in stretches))}
+
+
 def functions_of(stretches: list[LaneStretch]) -> str:
     """The functions of stretches, `stretch_0` and so on, in C."""
-    made = (f"STRETCH(stretch_{number}) {{\n{one.text}}}\n" for number, one in enumerate(stretches))
+    made = (f"STRETCH(stretch_{number}) {{\n{text}}}\n" for text, number in numbers_of(stretches).items())
     return '#include "lane_functions.h"\n' + "".join(made)
 
 
 def stretches_of(kernel: LoweredKernel) -> Iterator[LaneStretch]:
-    """The stretches of a kernel's code for whole warps."""
+    """The stretches of a kernel's code, for whole warps and for some of their lanes."""
     for start, end in kernel.code.dataflow.basic_blocks.items():
-        loop = _Loop(kernel, kernel.of_blocks[start])
-        for index in range(start, end):
-            made = kernel.instructions[index]
-            operations, wide = made.whole, dict[Place, bool]()
-            fits = [
-                one.name in ("guard", "all") or (kernel.names.is_of_lanes(one.name) and one.name not in SLOW)
-                for one in operations
-            ]
-            if any(one.name == "guard" for one in operations) and not all(fits):
-                fits = [False] * len(fits)
-            if any(map(loop.would_overwrite, operations)):  # not amid those that a guard holds together
-                yield from loop.made(set())
-                loop = _Loop(kernel, loop.at + loop.length)
-            for number, one in enumerate(operations):
-                if not fits[number] or loop.would_overwrite(one):
-                    yield from loop.made({place for later in operations[number:] for place in scratch(later)})
-                    loop = _Loop(kernel, loop.at + loop.length + (not fits[number]))
-                if fits[number]:
-                    loop.add(one, wide, made.is_fixed)
-                if isinstance(one.d, ScratchPlace):
-                    wide[one.d] = one.name not in kernel.names.words
-            loop.forget_scratch()
-            if loop.length > MOST:
-                yield from loop.made(set())
-                loop = _Loop(kernel, loop.at + loop.length)
-        yield from loop.made(set())
+        made = kernel.instructions[start:end]
+        yield from _of_block(
+            _Loop(kernel, kernel.of_blocks[start]), [(one.whole, one.is_fixed) for one in made]
+        )
+        behind_leader = _Loop(kernel, kernel.where[start] + 1, is_masked=True)
+        yield from _of_block(behind_leader, [(one.some, one.is_fixed) for one in made])
+
+
+def _of_block(loop: _Loop, instructions: list[tuple[list[VectorOperation], bool]]) -> Iterator[LaneStretch]:
+    """The stretches of a basic block, whose operations begin where the loop does."""
+    names = loop.kernel.names
+    for operations, is_fixed in instructions:
+        wide = dict[Place, bool]()
+        fits = [
+            one.name in ("guard", "all", *TABLES) or (names.is_of_lanes(one.name) and one.name not in SLOW)
+            for one in operations
+        ]
+        if any(one.name == "guard" for one in operations) and not all(fits):
+            fits = [False] * len(fits)
+        if any(map(loop.would_overwrite, operations)):  # not amid those that a guard holds together
+            yield from loop.made(set())
+            loop = loop.behind()
+        for number, one in enumerate(operations):
+            if not loop.length and one.name in TABLES:  # a stretch's first operation is written over
+                fits[number] = False
+            if not fits[number] or loop.would_overwrite(one):
+                yield from loop.made({place for later in operations[number:] for place in scratch(later)})
+                loop = loop.behind(int(not fits[number]))
+            if fits[number]:
+                loop.add(one, wide, is_fixed)
+            if isinstance(one.d, ScratchPlace):
+                wide[one.d] = one.name not in names.words
+        loop.forget_scratch()
+        if loop.length > MOST:
+            yield from loop.made(set())
+            loop = loop.behind()
+    yield from loop.made(set())
 
 
 class _Loop:
-    """A loop over the lanes of a warp that does a stretch of operations."""
+    """A loop over the lanes of a warp that does a stretch of operations. is_masked: for some of them."""
 
-    def __init__(self, kernel: LoweredKernel, at: int) -> None:
-        self.kernel, self.at, self.length = kernel, at, 0
+    def __init__(self, kernel: LoweredKernel, at: int, is_masked: bool = False) -> None:
+        self.kernel, self.at, self.length, self.is_masked = kernel, at, 0, is_masked
         self._before: list[str] = []
         self._lines: list[str] = []
         self._values: dict[Place, str] = {}
         self._changed: dict[Place, bool] = {}
         self._words: set[Place] = set()
         self._held = ""
+
+    def behind(self, others: int = 0) -> _Loop:
+        """The loop that begins behind it and so many other operations."""
+        return _Loop(self.kernel, self.at + self.length + others, self.is_masked)
 
     def would_overwrite(self, one: VectorOperation) -> bool:
         """Whether a result of 64 bits lies where later lanes still read words."""
@@ -180,6 +208,10 @@ class _Loop:
         assert one.d is not None
         value = sources[0]
         is_wide = one.name not in self.kernel.names.words and one.name != "write"
+        if one.name in TABLES:
+            self._before.append(f"  const void *t{number} = (const void *)o[{number}].n;\n")
+            self._before.append(f"  const Word m{number} = o[{number}].{TABLES[one.name]};\n")
+            sources = [f"t{number}", f"m{number}", *sources]
         if one.name != "write":
             value = self._new(f"lane_{one.name}({', '.join(sources)})", is_wide)
         elif self._held:
@@ -219,11 +251,13 @@ class _Loop:
         """The stretch, if it is one. later: what is read of intermediate results behind it."""
         if self.length < FEWEST or not self._lines:
             return
-        stores = [
-            f"    {self._at(place, is_wide)} = {self._values[place]};\n"
-            for place, is_wide in self._changed.items()
-            if not isinstance(place, ScratchPlace) or place in later
-        ]
+        stores = []
+        for place, is_wide in self._changed.items():
+            if isinstance(place, RegisterPlace) or place in later:
+                to, value = self._at(place, is_wide), self._values[place]
+                if self.is_masked and isinstance(place, RegisterPlace):
+                    value = f"mask >> l & 1 ? {value} : {to}"
+                stores.append(f"    {to} = {value};\n")
         body = "".join((*self._before, "  EACH_LANE {\n", *self._lines, *stores, "  }\n"))
         yield LaneStretch(self.at, self.length, body)
 

@@ -278,7 +278,7 @@ class LoweredKernel:
         elif isinstance(n, OfThreads):
             n = self._table(n.name)
         elif isinstance(n, np.ndarray):
-            table = np.ascontiguousarray(n)
+            table = np.ascontiguousarray(n)  # its length in bytes is a multiple of 4
             self._tables.append(table)
             n, c = table.ctypes.data, len(table) if c is None else c
         c = c if isinstance(c, int) else self.place(c)

@@ -35,6 +35,8 @@ from memsim.interpreter.vector_operations import (
 )
 
 _INT32, _UINT32 = (-(1 << 31), (1 << 31) - 1), WORDS
+#: Exponents of normal numbers of float64.
+_NORMAL = (-1022, 1023)
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 _LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
 _SUMS = {"add": "add", "subtract": "sub", "multiply": "mul"}
@@ -317,6 +319,9 @@ class VectorCode:
             kind = "d" if 8 in sizes else "f"
             rest = self.emit(f"sub_{kind}", place, self.emit(f"trunc_{kind}", place))
             return self.emit(f"copysign_{kind}", rest, place)
+        if name == "ldexp" and within(operands[1], _NORMAL):
+            power = self.emit("power_d", self.low(operands[1]))
+            return self.emit("mul_d", self.whole(operands[0]), power)
         if name == "ldexp":
             return self.emit("ldexp_d", self.whole(operands[0]), self.low(operands[1]))
         return self.emit(f"{_OF_FLOATS[name]}_{'d' if 8 in sizes else 'f'}", *map(self.whole, operands))
