@@ -32,7 +32,7 @@ def play(port: int, no_browser: bool, state: str) -> None:
     with server(port) as listening:
         fragment = quote(state[state.find("#") :], safe="#=&%+:,()*") if "#" in state else ""
         address = f"http://127.0.0.1:{listening.server_address[1]}/{fragment}"
-        say(f"memsim's playground is at {address}; Ctrl-C ends it")
+        say(f"memsim's playground, until Ctrl-C: {address}")
         if not no_browser:
             webbrowser.open(address)
         listening.serve_forever()
