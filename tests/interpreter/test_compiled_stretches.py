@@ -14,6 +14,7 @@ from memsim.api.running import job_of
 from memsim.driver.native_build import compiled, libraries
 from memsim.interpreter import compiled_stretches, native_launch
 from memsim.interpreter.compiled_stretches import StretchCompiler
+from memsim.interpreter.lowered_kernel import known_of
 from memsim.interpreter.native_launch import NativeInterpreter
 from memsim.kernels import compiled_kernels
 from tests.interpreter.test_kernels import HERE, NAMES, assert_same, job_for, job_of_catalogue, memory_after
@@ -43,6 +44,7 @@ class Compiling:
 def compiling(monkeypatch: pytest.MonkeyPatch) -> Compiling:
     monkeypatch.setattr(compiled_stretches, "WORTH_COMPILING", -1.0)
     monkeypatch.setattr(compiled_stretches, "WORTH_LOOKING", -1.0)
+    known_of.cache_clear()  # nothing is left of other tests
     return Compiling()
 
 
@@ -110,6 +112,7 @@ def test_a_launch_is_hastened_while_it_runs(
     assert_same(job, compiling.interpreter)
     assert len(compiling.asked) == 1
     monkeypatch.setattr(compiled_stretches, "WORTH_COMPILING", 1000.0)
+    known_of.cache_clear()
     other = Compiling()
     assert_same(job, other.interpreter)
     assert not other.asked
