@@ -14,7 +14,7 @@ from memsim.isa.op import PREDICATE, UNIFORM, UNIFORM_PREDICATE, VECTOR, Flow, T
 from memsim.isa.program import GLOBAL, LOCAL, SHARED, Op, Program
 from memsim.isa.warpgroup import PRODUCTS
 from memsim.names.demangle import short_name
-from memsim.sanitizer.access_sizes import are_mixed
+from memsim.sanitizer.access_sizes import are_mixed, sizes_of
 from memsim.sanitizer.block_lifetimes import Outside
 from memsim.sanitizer.doubts import StoredConstants, StoredValues, StorePair, may_be_unused
 from memsim.sanitizer.ears import Stray
@@ -384,16 +384,20 @@ class Description:
         return (start == end and earlier < later) or end in reached_from(ways[start], ways.__getitem__)
 
     def is_volatile(self, op: Op) -> bool:
-        """Whether the source line of an access names what is declared volatile, or says so itself."""
-        place = op.source
-        text = "" if place is None else self.sources.get(place.file, "")
-        line = "" if place is None else code_line(text, place.line)
+        """Whether the source line of a load or store names what is declared volatile, or says so itself."""
+        if op.source is None or op.form.opcode not in ("LDS", "LD", *STORES):
+            return False
+        text = _ASM_VOLATILE.sub("asm", self.sources.get(op.source.file, ""))
+        line = code_line(text, op.source.line)
         declared = re.findall(r"\bvolatile\b[^;(){}=]*?(\w+)\s*[\[=;,)]", text)
         return "volatile" in line or not {*declared}.isdisjoint(re.findall(r"\w+", line))
 
 
+#: What keeps inline assembly, and says nothing of an access.
+_ASM_VOLATILE = re.compile(r"\b(?:__)?asm(?:__)?\s+(?:__)?volatile(?:__)?\b")
 MIXED = "nothing orders strong accesses of different sizes"
 ONE_SIZE = "accesses of one size"
+NARROWED = "the compiler may load less than the source does"
 #: Why a race of two atomics need not matter (PTX ISA, Limitations on Mixed-size Data-races).
 WHOLE = "each atomic is performed as a whole, but no other rule of the memory model holds"
 #: Why they may be of one size.
@@ -429,7 +433,12 @@ def _are_atomics(*ops: Op) -> bool:
 
 
 def _doubt_of_sizes(one: Op, other: Op) -> str:
-    return WHOLE if _are_atomics(one, other) else MAYBE_VECTOR if are_mixed(one, other) is None else ""
+    if _are_atomics(one, other):
+        return WHOLE
+    narrow = min(one, other, key=lambda op: sizes_of(op).most)
+    if narrow.form.opcode.startswith("LD"):
+        return NARROWED
+    return MAYBE_VECTOR if are_mixed(one, other) is None else ""
 
 
 def _of_narrow_scope(*ops: Op) -> Op | None:

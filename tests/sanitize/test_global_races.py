@@ -9,7 +9,7 @@ import pytest
 
 from memsim.api.running import job_of
 from memsim.api.sanitizing import sanitize_job
-from memsim.sanitizer.describe import MAYBE_VECTOR, MIXED, WHOLE
+from memsim.sanitizer.describe import MAYBE_VECTOR, MIXED, NARROWED, WHOLE
 from memsim.sanitizer.hazards import RACE, Sanitized, read_allowance
 from memsim.simt import engine
 from tests.simt.cuda import machine_kernel
@@ -69,7 +69,8 @@ WIDE = "atomicAdd((unsigned long long *)p, 1ull);"
     [
         (f"atomicAdd((int *)p + t % 2, 1); {WIDE}", {WHOLE}),
         (f"atomicAdd((int *)p + 2 + t % 2, 1); {WIDE}", set()),
-        (f"{WIDE} o[i] = *(volatile int *)p;", {""}),
+        (f"{WIDE} o[i] = *(volatile int *)p;", {NARROWED}),
+        (f"{WIDE} if (t == 3) *(volatile int *)p = 1;", {""}),
         (f"{WIDE} o[i] = *(volatile long long *)p;", set()),
         ("atomicAdd((int *)p, 1); o[i] = *(volatile long long *)p;", {MAYBE_VECTOR}),
     ],

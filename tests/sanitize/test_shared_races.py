@@ -64,6 +64,7 @@ def test_atomics_of_different_sizes_race_where_they_overlap() -> None:
         ("s[t]", "s[t ^ 32]", False),
         ("d[t]", "d[t ^ 32]", True),
         ("d[t]", "((volatile int *)d)[t ^ 32]", True),
+        ('asm volatile(""); d[t]', 't; asm volatile(""); o[t] = d[t ^ 32]', True),
     ],
 )
 def test_machine_code_does_not_show_what_is_volatile_in_shared_memory(
