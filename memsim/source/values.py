@@ -28,7 +28,8 @@ DECLARED = re.compile(
     r"(?:int|unsigned|size_t|auto|bool|short|long|char|u?int\d+_t|uint|ushort|ulong)\s([^;]*?);"
 )
 _VARIABLE = re.compile(
-    r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t|uint|ushort|ulong)\s+(\w[^;{}]*);"
+    r"(?<!\w)(?:unsigned\s+|long\s+)*(?:int|unsigned|size_t|auto|long|short|u?int\d+_t|uint|ushort|ulong)\s+(?:const\s+)?"
+    r"(\w[^;{}]*);"
 )
 _INITIALIZED = re.compile(r"\s*(\w+)\s*(?:=|(?=\{))(.*)", re.DOTALL)
 

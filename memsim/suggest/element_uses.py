@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memsim.analysis import Analysis
+from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
@@ -17,7 +17,7 @@ from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, names_in, plus
 from memsim.suggest.footprints import Footprints, may_be_left_out, outside, parameters_of
 from memsim.suggest.index_math import distance, grows_by_one, substituted
-from memsim.suggest.kernel_tree import KernelTree, walk
+from memsim.suggest.kernel_tree import KernelTree, arguments_of, walk
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -28,16 +28,23 @@ SHARED_BY_OTHERS = re.compile(r"\b(?:asm|volatile|atomic\w+|__sync\w+|__threadfe
 #: `T *name = array + i`, of another type perhaps, and `auto name = array + i`.
 _POINTER = re.compile(
     r"(?:\*\s*(?:(?:const|__restrict__)\s+)*|\bauto\s+(?=\w+\s*=\s*\w+\s*[+;]))(\w+)\s*=\s*"
-    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s:]+\*\s*>\s*\(\s*)?&?\s*(\w+)"
+    r"(?:\([\w\s]+\*\s*\)\s*|reinterpret_cast\s*<[\w\s:]+\*\s*>\s*\(\s*)?&?\s*(\w+(?:\.\w+)?)"
+)
+#: `T *name`, whatever it is initialized with.
+_DECLARED = re.compile(
+    r"(?:[;{}]\s*(?!return\b)(?:\w+\s+)*[\w:]+\s*\(?|,\s*)\*\s*(?:(?:const|__restrict__)\s+)*(\w+)\s*"
+    r"(?:\)\s*\[.*?\]\s*)?(?=[=;,])"
 )
 #: `T &name = array[i]`, through which fields change.
 _REFERENCE = re.compile(r"(?P<const>\bconst\s+)?\b\w+\s*&\s*(?P<name>\w+)\s*=\s*(?P<array>\w+)\s*\[")
 #: `*(array + i)`.
-_AT = re.compile(r"\*\s*\(\s*(\w+)\s*\+\s*([\w\s*+]+)\)")
+_AT = re.compile(r"\*\s*\(\s*(\w+)\s*\+\s*([^?=<>&|^]+)\)")
+#: `parameters.array`.
+_FIELD = re.compile(r"(?<![\w.>])(\w+)\s*\.\s*(\w+)\b(?!\s*\()")
 _ELEMENT = "subscript_expression"
 _ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
 _LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
-_NAMES = ("reference_declarator", "argument_list", "parameter_declaration")
+_NAMES = ("reference_declarator", "parameter_declaration")
 _PARTS = ("field_expression", "subscript_expression")
 _CHANGES = ("assignment_expression", "update_expression")
 #: What reads memory, or calls a function.
@@ -46,10 +53,12 @@ _READS = re.compile(r"\[|->|\w\s*\(|(?:^|[(&|!<>=,?:+-])\s*\*")
 
 @dataclass(frozen=True, slots=True)
 class ElementUse:
-    """`array[index]` in a statement of a block. always: whether each way through the block makes it. stores:
-    whether it is assigned; updates: whether a field of it is. span: of how many elements, from that of the
-    index on, in a loop over them; variable: the loop's, from how many on. guard: on what it is read, of the
-    statement's conditions, "" for always. function: the kernel, or one that it calls.
+    """`base[index]` in a statement of a block, of an array, which the base is, casts, or has rows of.
+
+    always: whether each way through the block makes it. stores: whether it is assigned; updates: whether it,
+    or a field of it, is changed. span: of how many elements, from that of the index on, in a loop over them;
+    variable: the loop's, from how many on. guard: on what it is read, of the statement's conditions, "" for
+    always. walks: whether it is `*p++`. function: the kernel, or one that it calls.
     """
 
     function: Node
@@ -59,10 +68,12 @@ class ElementUse:
     index: str
     always: bool
     stores: bool
+    base: str
     updates: bool = False
     span: int = 1
     variable: tuple[str, int] = ("", 0)
     guard: str = ""
+    walks: bool = False
 
     def place(self, number: int) -> str:
         """Which element of a record it is, where `number` is that of the index."""
@@ -96,8 +107,8 @@ class MovedRecord:
 class ElementUses(KernelTree):
     """A kernel's source, in which accesses to elements are looked for."""
 
-    def __init__(self, job: Job, before: Analysis) -> None:
-        super().__init__(before, job)
+    def __init__(self, job: Job, before: Analysis, file: str = "") -> None:
+        super().__init__(before, job, file)
         known = {**constants(self.text), **template_constants(self.text, before.trace.kernel)}
         self.footprints = self.here = Footprints(self.tree, known)
 
@@ -109,33 +120,47 @@ class ElementUses(KernelTree):
         known, references = self.pointers(definition), self._references(definition)
         found, wasted = [], set()
         for node in walk(definition):
-            array = self._accessed(node)
+            base = self._accessed(node)
+            array = "" if base is None else self._root(base)
             if array not in known or (node.type == "identifier") != (array in references):
                 continue
-            use = self._use(definition, node, array, alone)
+            use = self._use(definition, node, array, base, alone)
             if use is None:
                 continue
             found.append(use)
-            first, last = (point[0] + 1 for point in (node.start_point, node.end_point))
-            for site in self.wasting:
-                named = not known[use.array] or known[use.array] in site.array.split("|")
-                if first <= site.line <= last and site.op == use.op and named:
+            for site in self.wasted(self.lines_of(node)):
+                if site.op == use.op and may_be(site, known[use.array]):
                     wasted.add((use.array, use.op))
         return (use for use in found if (use.array, use.op) in wasted)
 
-    def _accessed(self, node: Node) -> str:
-        """The name of what an expression takes an element of, `p[i]`, `p->x`, `*p`, or the element `p` is."""
-        text = self.tree.text(node.children[0]) if node.children else ""
-        if node.type == "pointer_expression" and text == "*":
-            at = _AT.fullmatch(self.tree.text(node))
-            text = at[1] if at else self.tree.text(node.children[1])
-        elif node.type == "field_expression":
-            return text if node.children[1].type == "->" else ""
-        elif node.type == "identifier":
-            return self.tree.text(node)
-        elif node.type != _ELEMENT:
-            return ""
-        return text
+    def _accessed(self, node: Node) -> Node | None:
+        """What an expression takes an element of, `p[i]`, `p->x`, `*p`, `*(p + i)`, or the element it is."""
+        first = node.children[0] if node.children else node
+        if node.type == "pointer_expression" and first.type == "*":
+            inside = node.children[1]
+            if _AT.fullmatch(self.tree.text(node)):
+                inside = inside.named_children[0]
+                while inside.type == "binary_expression":
+                    inside = inside.children[0]
+            return inside
+        if node.type == _ELEMENT or (node.type == "field_expression" and node.children[1].type == "->"):
+            return first
+        return node if node.type == "identifier" else None
+
+    def _root(self, base: Node | None) -> str:
+        """The pointer that a base is: `p`, `(p)`, `((T *)p)`, `reinterpret_cast<T *>(p)`, `p[i]` of rows."""
+        while base is not None and base.type not in ("identifier", "field_expression"):
+            if base.type == "call_expression" and self.tree.text(base).startswith("reinterpret_cast"):
+                base = next(iter(arguments_of(base)), None)
+            elif base.type in ("parenthesized_expression", "cast_expression", _ELEMENT):
+                last = base.type == "cast_expression"
+                base = base.named_children[-1 if last else 0] if base.named_children else None
+            elif base.type == "update_expression" and self.tree.text(base).endswith("++"):
+                base = base.children[0]
+            else:
+                base = None
+        text = "" if base is None else re.sub(r"\s", "", self.tree.text(base))
+        return text if re.fullmatch(r"\w+(?:\.\w+)?", text) else ""
 
     def pointers(self, definition: Node) -> dict[str, str]:
         """The pointers to global memory, each with its parameter: these, and variables made of them. Those of
@@ -144,9 +169,12 @@ class ElementUses(KernelTree):
         code, is_kernel = self.tree.text(definition), definition == self.definition
         types = self._types(definition)
         known = {name: name if is_kernel else "" for name, kind in types.items() if "*" in kind}
+        fields = {f"{found[1]}.{found[2]}" for found in _FIELD.finditer(code) if found[1] in types}
+        known |= {name: name if is_kernel else "" for name in fields}
         for match in _POINTER.finditer(code):
             if match[2] in known and _is_one_array(match[1], code):
                 known[match[1]] = known[match[2]]
+        known = dict.fromkeys(_DECLARED.findall(code), "") | known  # that may point anywhere
         references = self._references(definition).items()
         known |= {name: known[array] for name, array in references if array in known}
         others = set(self.not_of_global_memory(definition))
@@ -157,8 +185,10 @@ class ElementUses(KernelTree):
         code = self.code[definition.start_byte : definition.end_byte]
         return {each["name"]: each["array"] for each in _REFERENCE.finditer(code) if not each["const"]}
 
-    def _use(self, function: Node, node: Node, array: str, alone: bool) -> ElementUse | None:
-        """A use of an element; None where its address is taken, or it is changed by what it was."""
+    def _use(
+        self, function: Node, node: Node, array: str, base: Node | None, alone: bool
+    ) -> ElementUse | None:
+        """A use of an element; None where its address is taken."""
         stores, updates, always, around = False, False, True, node.parent
         if node.type == "field_expression":
             around = node  # of `p->x` the element is what is before the field
@@ -170,9 +200,9 @@ class ElementUses(KernelTree):
         if is_bound(node) and declared in self._references(function):
             return None
         if around.type == "assignment_expression" and around.children[0] == node:
-            stores = True
-            whole = around.parent is not None and around.parent.type == "expression_statement"
-            if around.children[1].type != "=" or not whole:
+            stores = around.children[1].type == "="
+            updates = not stores
+            if around.parent is None or around.parent.type != "expression_statement":
                 return None
         elif around.type == "field_expression":
             part = around  # `p[i].v.x`, `p[i].at[0]`
@@ -183,8 +213,11 @@ class ElementUses(KernelTree):
             updates = part.parent.type in _CHANGES and (
                 part.parent.type == "update_expression" or part.parent.children[0] == part
             )
-        text = self.tree.text(node)
-        index = text[text.index("[") + 1 : text.rindex("]")].strip() if node.type == _ELEMENT else "0"
+        text, named = self.tree.text(node), array if base is None else self.tree.text(base)
+        walks = named.endswith("++")
+        if walks and text != f"*{named}":
+            return None
+        index = text[len(named) :].strip()[1:-1].strip() if node.type == _ELEMENT else "0"
         at = _AT.fullmatch(text)
         index = "" if node.type == "identifier" else at[2].strip() if at else index
         span, variable, guards = 1, ("", 0), list[str]()
@@ -212,7 +245,9 @@ class ElementUses(KernelTree):
         guard = guards[0] if len(guards) == 1 else " && ".join(f"({one})" for one in reversed(guards))
         if any(changes(name, ahead) for name in names_in(index, guard)):
             return None
-        return ElementUse(function, node, inner, array, index, always, stores, updates, span, variable, guard)
+        named = named.removesuffix("++").strip()
+        how = always, stores, named, updates, span, variable, guard, walks
+        return ElementUse(function, node, inner, array, index, *how)
 
     def _guard(self, outer: Node, part: Node) -> str:
         """What has to hold for a part of an expression to be evaluated, if it may be asked before."""
@@ -226,11 +261,18 @@ class ElementUses(KernelTree):
         return condition if holds else f"!({condition})"
 
     def held(self, uses: Sequence[ElementUse]) -> str:
-        """The code during which elements that are read are held: to the last use, or the end of a loop."""
+        """The code during which elements that are read are held: to the last use, or the end of a loop. What
+        the last statement assigns to is stored later.
+        """
         first, last = uses[0], uses[-1]
         loops = [one for one in outside(last.node, last.statement.parent) if one.type in _LOOPS]
         end = loops[-1] if loops else last.node
-        return self.code[first.statement.start_byte : end.end_byte]
+        behind = [assignment for one in last.statement.named_children if (assignment := _value_of(one))]
+        place = behind[0].start_byte if behind else last.statement.start_byte
+        return (
+            self.code[first.statement.start_byte : last.statement.start_byte]
+            + self.code[place : end.end_byte]
+        )
 
     def _is_block(self, node: Node, array: str, index: str | None) -> bool:
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
@@ -259,6 +301,8 @@ class ElementUses(KernelTree):
 
     def apart(self, one: ElementUse, two: ElementUse) -> int | None:
         """How many elements a use is behind another; None if that is not always the same."""
+        if "".join(one.base.split()) != "".join(two.base.split()):
+            return None
         found = distance(one.index, two.index)
         return distance(self._resolved(one), self._resolved(two)) if found is None else found
 
@@ -272,7 +316,8 @@ class ElementUses(KernelTree):
     def names_of(self, use: ElementUse) -> str:
         """All names of the array that a use is of, as a pattern."""
         pointers = self.pointers(use.function)
-        return "|".join(name for name in pointers if pointers[name] == pointers[use.array])
+        own = pointers[use.array]
+        return "|".join(name for name, origin in pointers.items() if "" in (own, origin) or origin == own)
 
     def is_stored(self, use: ElementUse, code: str) -> bool:
         """Whether code stores to elements of the array that a use is of."""
@@ -283,7 +328,11 @@ class ElementUses(KernelTree):
 
     def is_scalar(self, use: ElementUse) -> bool:
         """Whether an access moves a whole element, as far as its type is known."""
-        declared = re.search(rf"(\w+)\s*[*&][\s\w]*\b{use.array}\s*=", self.text)
+        cast = re.search(r"([\w\s:]+?)\s*\*\s*[)>]", use.base)
+        if cast is not None:
+            return not set(re.findall(r"\w+", cast[1])).isdisjoint((*ELEMENT_BYTES, "long", "signed"))
+        name = use.array.rpartition(".")[2]
+        declared = re.search(rf"(\w+)\s*[*&][\s\w]*\b{name}\s*[=;]", self.text)
         kind = self._types(use.function).get(use.array, declared[1] if declared else "float")
         words = re.findall(r"\w+", kind)
         return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
@@ -300,6 +349,11 @@ class ElementUses(KernelTree):
         return found
 
 
+def may_be(site: SiteCounts, origin: str) -> bool:
+    """Whether an access may be of the array of a parameter, or of a field of it; "" is of any."""
+    return origin.partition(".")[0] in ("", *(each.partition(".")[0] for each in site.array.split("|")))
+
+
 def is_bound(node: Node) -> bool:
     """Whether a reference is made to an element."""
     around = node.parent
@@ -308,11 +362,27 @@ def is_bound(node: Node) -> bool:
 
 
 def moves(pointer: str, code: str) -> bool:
-    """Whether code may change a pointer; `&pointer[i]` does not."""
-    return changes(pointer, re.sub(rf"(?<!&)&(?!&)\s*(?={pointer}\s*(?:\[|->))", "", code)) > 0
+    """Whether code may change a pointer."""
+    return changes_of(pointer, code) > 0
+
+
+def changes_of(pointer: str, code: str) -> int:
+    """How often code may change a pointer; `&pointer[i]` does not, nor does `*pointer = x;`."""
+    code = _without_stores(pointer, code)
+    return changes(pointer, re.sub(rf"(?<!&)&(?!&)\s*(?={pointer}\s*(?:\[|->))", "", code))
+
+
+def _without_stores(pointer: str, code: str) -> str:
+    """The code without `*pointer` in front of `= x;`."""
+    return re.sub(rf"([;{{}})]\s*)\*\s*{pointer}\s*(?=(?:[-+*/%&|^]|<<|>>)?=(?!=))", r"\1", code)
+
+
+def _value_of(node: Node) -> Node | None:
+    """What `=` assigns; None of anything else."""
+    return node.children[2] if node.type == "assignment_expression" and node.children[1].type == "=" else None
 
 
 def _is_one_array(pointer: str, code: str) -> bool:
     """Whether a pointer points into the array that it is initialized with, wherever it moves."""
-    assigned = len(re.findall(rf"(?<![\w.])(?<!->){pointer}\s*=(?!=)", code))
+    assigned = len(re.findall(rf"(?<![\w.])(?<!->){pointer}\s*=(?!=)", _without_stores(pointer, code)))
     return assigned == 1 and not re.search(rf"(?<!&)&(?!&)\s*{pointer}\b(?!\s*[\[-])", code)

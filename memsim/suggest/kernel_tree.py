@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
@@ -24,18 +26,25 @@ if TYPE_CHECKING:
 #: What reads an element through its address.
 _READ_ONLY = re.compile(r"\b__ldg\s*\(\s*&\s*(?P<element>\w+\s*\[)")
 _BEFORE = re.compile(r"\b__ldg\s*\(\s*&\s*$")
+LIBRARY = ""  # a file that no edit changes
+_WHOLE = ("expression_statement", "return_statement", "declaration")
 
 
 class KernelTree:
-    """A kernel's source. A letter that is not ASCII, as in comments, is a byte of the tree, too; and
-    `__ldg(&a[i])` is `a[i]`.
+    """The file that defines a kernel, or another one with functions that it calls. A letter that is not
+    ASCII, as in comments, is a byte of the tree, too; and `__ldg(&a[i])` is `a[i]`, `__ldg(p)` is `*(p)`.
     """
 
-    def __init__(self, before: Analysis, job: Job) -> None:
-        self.before, self.file = before, job.kernel.file
-        self.text = before.trace.sources.get(self.file, "") or _text_of(job)
-        self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
+    def __init__(self, before: Analysis, job: Job, file: str = "") -> None:
+        self.before, own = before, job.kernel.file
         self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
+        texts = dict(before.trace.sources)
+        texts[own] = texts.get(own, "") or _text_of(job)
+        defined = re.compile(rf"\b__global__\b[^;{{}}]*\b{re.escape(self.title)}\s*[<(]")
+        self.kernel_file = next((one for one in (own, *texts) if defined.search(texts[one])), own)
+        self.file = file or self.kernel_file
+        self.text, self.kernel_text = texts[self.file], texts[self.kernel_file]
+        self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
 
     @cached_property
     def code(self) -> str:
@@ -66,7 +75,8 @@ class KernelTree:
     @cached_property
     def types(self) -> dict[str, str]:
         """The types of the kernel's parameters, by name."""
-        return {name: kind for kind, name in parameters(self.text, self.title, self.before.trace.kernel)}
+        found = parameters(self.kernel_text, self.title, self.before.trace.kernel)
+        return {name: kind for kind, name in found}
 
     @property
     def sizes(self) -> list[str]:
@@ -80,6 +90,14 @@ class KernelTree:
         if called is None or behind is None:
             return node.start_byte, node.end_byte
         return called.start(), behind.end()
+
+    def lines_of(self, node: Node) -> range:
+        """The lines of the statement that an expression is in, any of which a compiler gives its access."""
+        while node.type not in _WHOLE and node.parent is not None:
+            if node.parent.type.endswith("statement") and node.parent.type not in _WHOLE:
+                break  # a block, or what it is the head of
+            node = node.parent
+        return range(node.start_point[0] + 1, node.end_point[0] + 2)
 
     def indent(self, place: int) -> str:
         """The blanks with which the line of a place begins."""
@@ -107,8 +125,13 @@ class KernelTree:
 
     @cached_property
     def wasting(self) -> list[SiteCounts]:
-        """The accesses of the file that waste sectors."""
-        return [one for one in self.before.sites if one.file == self.file and is_badly_coalesced(one)]
+        """The accesses of the file that waste sectors, and those that a library makes for the kernel."""
+        files = {self.file, LIBRARY} if self.file == self.kernel_file else {self.file}
+        return [one for one in self.before.sites if _file_of(one) in files and is_badly_coalesced(one)]
+
+    def wasted(self, lines: range) -> list[SiteCounts]:
+        """Those that may be of these lines, which a library's have no more."""
+        return [one for one in self.wasting if one.line in lines or one.file != self.file]
 
     def not_of_global_memory(self, definition: Node) -> Iterator[str]:
         """Arrays that a kernel declares, in registers or shared memory, and what is volatile."""
@@ -126,6 +149,20 @@ class KernelTree:
             place = around.start_byte if around.type == "linkage_specification" else place
             around = around.parent
         return self.text.rfind("\n", 0, place) + 1
+
+
+def wasting_files(before: Analysis) -> list[str]:
+    """The files with accesses that waste sectors, most first; `LIBRARY` for the kernel's own."""
+    wasted = Counter[str]()
+    for one in before.sites:
+        if is_badly_coalesced(one):
+            wasted[_file_of(one)] += one.needless_sectors or 0
+    return [file for file, _ in wasted.most_common() if file in (LIBRARY, *before.trace.sources)]
+
+
+def _file_of(site: SiteCounts) -> str:
+    """The file of an access; `LIBRARY` if code of a library's is all that is known: a copy of a `half2`."""
+    return LIBRARY if PurePath(site.file).is_absolute() else site.file
 
 
 def body_of(definition: Node) -> Node | None:
@@ -159,8 +196,8 @@ def _text_of(job: Job) -> str:
 
 
 def with_plain_reads(text: str) -> str:
-    """The text with blanks in place of the `__ldg(&` and `)` around elements."""
-    letters = list(text)
+    """The text with blanks in place of the `__ldg(&` and `)` around elements, and `*(p + i)` of others."""
+    letters = list(re.sub(r"\b__ldg(?=\s*\(\s*\w+\s*[+)])", "*    ", text))
     for found in _READ_ONLY.finditer(text):
         end = bracket_end(text, found.end())
         if end and bracket_end(text, found.end("element"), "[") == len(text[: end - 1].rstrip()):

@@ -1,4 +1,6 @@
-"""The heads of `for` loops, as every rule reads them: `for (int i = start; i < end; i += step)`."""
+"""The heads of loops, as every rule reads them: `for (int i = start; i < end; i += step)`, and
+`while (i < end)` with such a step in it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree
+from memsim.source.text import split
 from memsim.source.values import changes, value_of
 
 if TYPE_CHECKING:
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 #: What leaves a loop, or an iteration of it, before its end.
 LEAVES = re.compile(r"\b(?:return|break|continue|goto)\b")
 _BEGINS = re.compile(r"(?P<type>(?:[\w:]+\s+)*)(?P<name>\w+)\s*=\s*(?P<value>[^;,=][^;,]*?)\s*;?")
-_STEP = re.compile(
+STEP = re.compile(
     r"(?P<sign>\+\+|--)\s*(?P<before>\w+)|(?P<after>\w+)\s*(?P<mark>\+\+|--)"
     r"|(?P<name>\w+)\s*(?P<more>[-+*/]|<<|>>)=\s*(?P<by>[^,;=]+)|(?P<set>\w+)\s*=\s*(?P=set)\s*(?P<plus>[-+])\s*(?P<of>[\w.]+)"
 )
@@ -26,7 +29,8 @@ _TURNED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
 @dataclass(frozen=True, slots=True)
 class LoopHead:
     """start: what the variable begins with, "" if it does before the loop; type: "" if it is declared there.
-    step: what is added in each iteration, with another operator's sign before it if it is not.
+    step: what is added in each iteration, with another operator's sign before it if it is not. body: without
+    the step of a `while`, which is at a place; None if it is in the head.
     """
 
     variable: str
@@ -36,6 +40,7 @@ class LoopHead:
     end: str
     step: str
     body: str
+    stepped: int | None = None
 
     @property
     def is_steady(self) -> bool:
@@ -57,25 +62,49 @@ class LoopHead:
 
 
 def loop_of(tree: Tree, node: Node | None) -> LoopHead | None:
-    """The loop of a `for` statement with one variable; None of any other statement."""
-    if node is None or node.type != "for_statement":
+    """The loop of a `for` or `while` with one variable that counts; None of any other statement."""
+    if node is None or node.type not in ("for_statement", "while_statement"):
         return None
     parts = [node.child_by_field_name(name) for name in ("initializer", "condition", "update", "body")]
     start, _, update, body = ("" if part is None else tree.text(part).strip() for part in parts)
-    step, compared = _STEP.fullmatch(update), parts[1]
-    if step is None or compared is None or compared.type != "binary_expression":
+    compared = parts[1]
+    if compared is not None and compared.type == "condition_clause":
+        compared = compared.child_by_field_name("value")
+    if compared is None or compared.type != "binary_expression":
         return None
-    name = step["before"] or step["after"] or step["name"] or step["set"]
-    sign = step["more"] or (step["sign"] or step["mark"] or step["plus"])[0]
-    by = (step["by"] or step["of"] or "1").strip()
     left, mark, right = (tree.text(part) for part in compared.children)
-    if right == name:
+    places = [(part.strip(), -1) for part in split(update)]
+    if node.type == "while_statement" and parts[3] is not None and "continue" not in body:
+        statements = [one for one in parts[3].named_children if one.type == "expression_statement"]
+        places = [(tree.text(one)[:-1].strip(), one.start_byte - parts[3].start_byte) for one in statements]
+    steps = [(step, at) for text, at in places if (step := STEP.fullmatch(text)) is not None]
+    named = {_variable(step): (step, at) for step, at in steps}
+    if right in named:
         left, mark, right = right, _TURNED.get(mark, ""), left
-    begins = _BEGINS.fullmatch(start)
-    if left != name or mark not in _TURNED or (begins is not None and begins["name"] != name):
+    begins, (step, at) = _BEGINS.fullmatch(start), named.get(left, (None, -1))
+    if step is None or mark not in _TURNED or (begins is not None and begins["name"] != left):
+        return None
+    if at >= 0:
+        body = body[:at] + " " * len(step[0]) + body[at + len(step[0]) :]
+    elif changes(left, update) > 1:
         return None
     if begins is None and start.strip(" ;"):
         return None
+    sign = step["more"] or (step["sign"] or step["mark"] or step["plus"])[0]
+    by = (step["by"] or step["of"] or "1").strip()
     kind, value = (begins["type"].strip(), begins["value"]) if begins else ("", "")
     step_text = by if sign == "+" else f"{sign}{by}" if re.fullmatch(r"\w+", by) else f"{sign}({by})"
-    return LoopHead(name, kind, value, mark, right, step_text, body)
+    return LoopHead(
+        left,
+        kind,
+        value,
+        mark,
+        right,
+        step_text,
+        body,
+        parts[3].start_byte + at if at >= 0 and parts[3] else None,
+    )
+
+
+def _variable(step: re.Match[str]) -> str:
+    return step["before"] or step["after"] or step["name"] or step["set"]

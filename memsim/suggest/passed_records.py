@@ -39,7 +39,7 @@ class PassedRecords(ElementUses):
                 if placed is None or not self._wastes(pointers[base], elements.stores):
                     continue
                 if self._is_alone(kernel, node, placed[0], same, elements):
-                    use = ElementUse(kernel, node, placed[0], base, "", True, elements.stores)
+                    use = ElementUse(kernel, node, placed[0], base, "", True, elements.stores, base)
                     how = elements.loads, elements.stores, placed[1], call
                     yield MovedRecord(((0, use),), self.tree.text(node), elements.length, *how)
 

@@ -25,8 +25,17 @@ from memsim.job import Job
 from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.element_uses import MOST, SHARED_BY_OTHERS, ElementUse, MovedRecord, is_bound, moves
-from memsim.suggest.kernel_tree import with_pragmas
+from memsim.suggest.element_uses import (
+    MOST,
+    SHARED_BY_OTHERS,
+    ElementUse,
+    MovedRecord,
+    changes_of,
+    is_bound,
+    may_be,
+    moves,
+)
+from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
 from memsim.suggest.record_text import TEXT
@@ -40,35 +49,37 @@ PREFIX = "record_of_thread"
 
 
 def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The kernel with its records moved by warps, compiled and replayed.
+    """The kernel with its records moved by warps, and other files' functions alike, compiled and replayed.
 
-    If that saves a quarter of the needless sectors or more.
+    Those that save a quarter of the needless sectors or more.
     """
-    done = replayed(NAME, job, before, _Records(job, before).moved())
-    return (done,) if done is not None and done.saves else ()
+    edits = dict.fromkeys(_Records(job, before, file).moved() for file in wasting_files(before))
+    tried = (replayed(NAME, job, before, edit) for edit in edits)
+    return tuple(done for done in tried if done is not None and done.saves)
 
 
 class _Records(PassedRecords):
     """A kernel's source, in which records are looked for."""
 
-    def __init__(self, job: Job, before: Analysis) -> None:
-        super().__init__(job, before)
+    def __init__(self, job: Job, before: Analysis, file: str) -> None:
+        super().__init__(job, before, file)
         self.warps = -(-job.launch.threads // WARP)
 
     def moved(self) -> Edit | None:
         """The kernel with all its records moved by warps; None if there is none."""
-        if self.definition is None or PREFIX in self.text:
+        if PREFIX in self.text:
             return None
         found: list[Replacement] = []
         names = ["blockDim.x"]
-        passed = list(self.passed(self.definition))
+        kernel = [self.definition] if self.definition is not None else []
+        passed = [one for each in kernel for one in self.passed(each)]
         for number, one in enumerate(passed):
             ((_, use),) = one.uses
             found += self._moved(one, f"{use.array}_passed{number}")
             used = set() if one.call is None else self.footprints.constants_of(one.call)
             names += sorted(used | set(names_in(one.address)))
-        functions = [self.definition, *(() if passed else self.called({one.line for one in self.wasting}))]
-        changed = [self.definition]
+        functions = [*kernel, *(() if passed else self.called({one.line for one in self.wasting}))]
+        changed = list(kernel)
         for number, one in enumerate(one for each in functions for one in self._records(each)):
             use = one.uses[0][1]
             found += self._moved(one, f"{use.array}_record{number}")
@@ -78,9 +89,9 @@ class _Records(PassedRecords):
             names += [*more, *sorted(used)]
         if not found:
             return None
-        for function in {one.start_byte: one for one in changed[1:]}.values():
+        for function in {one.start_byte: one for one in changed if one not in kernel}.values():
             at, values = self.opening(function), self.footprints.inside(function).parameters
-            if values and function != self.definition:
+            if values:
                 equal = " && ".join(f"{name} == {value}" for name, value in values.items())
                 found.append(Replacement(at, at, f'\n    static_assert({equal}, "of these records");'))
         head = min(map(self.head, changed))
@@ -91,17 +102,25 @@ class _Records(PassedRecords):
         """A record that is loaded before its first use, or stored after its last one."""
         uses, address = record.uses, record.address
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
-        lines = f"\n{self.indent(start)}"
-        of_any = "" if uses[0][1].function == self.definition else ", true"
+        lines, name = f"\n{self.indent(start)}", name.replace(".", "_")
+        of_any = "" if self.pointers(uses[0][1].function)[uses[0][1].array] else ", true"
         shape = f"<{record.length}, {self.warps}{of_any}>"
         element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
         places = [self._replaced(use, element.format(use.place(number))) for number, use in uses]
         whole = record.loaded and not record.condition
-        changes_it = record.stored or record.condition or record.call is not None
+        given = any(
+            use.node.parent is not None and use.node.parent.type == "argument_list" for _, use in uses
+        )
         how = f"record_{'at' if whole else 'for'}{shape}({address})"
+        changes_it = record.stored or record.condition or record.call is not None
         opening = f"{'' if changes_it else 'const '}auto {name} = {how};{lines}"
         if record.condition:
             opening += f"if ({record.condition}) {name}.load({address});{lines}"
+        if record.condition and given and record.call is None:  # so that no function changes the copy
+            opening = opening.replace(name, f"{name}_held") + f"const auto &{name} = {name}_held;{lines}"
+        if record.stored and any(use.walks for _, use in uses):
+            opening += f"auto *const {name}_at = {address};{lines}"
+            address = f"{name}_at"
         closing = f"{lines}{name}.store({address});" if record.stored else ""
         block, end = uses[0][1].statement.parent, uses[-1][1].statement.end_byte
         if block is not None and block.type != "compound_statement":  # a statement that is alone in an `if`
@@ -116,6 +135,7 @@ class _Records(PassedRecords):
         """A use of an element of the record; of `p->x` it is what is before the field."""
         if use.node.type == "field_expression":
             return Replacement(use.node.start_byte, use.node.children[1].end_byte, f"{new}.")
+        new = f"({use.base}++, {new})" if use.walks else new
         return Replacement(*self.span(use.node), new)
 
     def _records(self, definition: Node) -> Iterator[MovedRecord]:
@@ -147,11 +167,19 @@ class _Records(PassedRecords):
         """
         alike, others, first = [(0, uses[0])], [], uses[0]
         block = first.statement.parent
+        walked = int(first.walks)  # by how many elements `*p++` has moved the pointer
         for use in uses[1:]:
             step = self.apart(first, use)
             between = self.code[first.statement.end_byte : use.node.start_byte]
-            moved = any(changes(name, between) for name in names_in(use.index, first.index, use.guard))
-            moved |= use.node.type != "identifier" and moves(use.array, between)
+            used = names_in(use.index, first.index, use.base, use.guard)
+            moved = any(changes(name, between) for name in used if name != use.array)
+            if walked:
+                between = self.code[first.node.start_byte : use.node.start_byte]
+                moved |= changes_of(use.array, between) != walked or not use.always
+                step = None if step is None else step + walked
+                walked += use.walks
+            elif use.node.type != "identifier":
+                moved |= moves(use.array, between)
             if step is None or abs(step) >= MOST or moved or use.statement.parent != block:
                 others.append(use)
             else:
@@ -192,16 +220,21 @@ class _Records(PassedRecords):
         return None if self.is_stored(first, between) else _made(uses, length, loaded=True, stored=False)
 
     def _updated(self, alike: list[tuple[int, ElementUse]]) -> MovedRecord | None:
-        """The record of a structure of which fields change: a thread's own, and nobody else's meanwhile."""
+        """The record of a structure of which fields change, or of elements that all do: a thread's own, and
+        nobody else's meanwhile.
+        """
         first, last = alike[0][1], alike[-1][1]
         between = self.code[first.statement.start_byte : last.statement.end_byte]
         named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
-        one = {place for place, _ in alike} == {0} and all(use.span == 1 for _, use in alike)
-        if not one or not first.always or named != len(alike) or self.is_scalar(first):
+        low = min(place for place, _ in alike)
+        length = max(place for place, _ in alike) - low + 1
+        changed = {place for place, use in alike if use.updates and use.always}
+        whole = len(changed) == length if length > 1 else not self.is_scalar(first)
+        if not whole or not first.always or named != len(alike) or any(use.span > 1 for _, use in alike):
             return None
         if _interrupts(between) or not self._is_own(first):
             return None
-        return _made(alike, 1, loaded=True, stored=True)
+        return _made([(place - low, use) for place, use in alike], length, loaded=True, stored=True)
 
     def _is_own(self, use: ElementUse) -> bool:
         """Whether each lane stores to an array of the kernel at an address of its own."""
@@ -210,7 +243,7 @@ class _Records(PassedRecords):
         if not origin:
             return False
         for rows, site in zip(self.before.requests_of_sites, self.before.sites, strict=True):
-            if site.op != "store" or origin not in site.array.split("|"):
+            if site.op != "store" or not may_be(site, origin):
                 continue
             for row in rows.tolist():
                 lanes = trace.addresses[row][trace.active[row]]
@@ -221,7 +254,7 @@ class _Records(PassedRecords):
 
 def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
     first = next(use for place, use in uses if place == 0)
-    address = f"&{first.array}[{first.index}]" if first.index else f"&{first.array}"
+    address = f"&{first.base}[{first.index}]" if first.index else f"&{first.base}"
     return MovedRecord(tuple(uses), address, length, loaded, stored, first.guard)
 
 

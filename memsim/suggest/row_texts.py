@@ -119,10 +119,10 @@ struct row_of_thread {
         --held;
         return shifted(one[0]);
     }
-    // Stores a value at `at`, which is the place after the last.
-    __device__ __forceinline__ void put(T *at, T value) {
+    // Stores a value at `at`, which is the place after the last if it is `along` a row.
+    __device__ __forceinline__ void put(T *at, T value, bool along = true) {
         last = value;
-        if (held == 0 && (unsigned long long)at % 16) {
+        if (!along || (held == 0 && (unsigned long long)at % 16)) {
             *at = value;
             return;
         }
@@ -240,10 +240,10 @@ struct row_of_thread {
         }
         return own[place++];
     }
-    // Stores a value at `at`, which is the place after the last.
-    __device__ __forceinline__ void put(T *at, T value) {
+    // Stores a value at `at`, which is the place after the last if it is `along` a row.
+    __device__ __forceinline__ void put(T *at, T value, bool along = true) {
         last = value;
-        if (!is_shared(at)) {
+        if (!along || !is_shared(at)) {
             *at = value;
             return;
         }

@@ -246,8 +246,8 @@ def replayed(
     """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run."""
     if edit is None or source_of(job) is None:
         return None
-    changed = edit_job(job, edit, launch or job.launch)
     try:
+        changed = edit_job(job, edit, launch or job.launch)
         return Remapped(name, before, edit, changed, replay_job(changed))
     except MemsimError:
         return None  # a change that does not compile or run is not proposed

@@ -1,0 +1,246 @@
+"""The accesses of loops along rows: elements of which each iteration takes the next one, or the next few.
+
+Such a loop counts a variable. The index grows with it, or with a pointer or another index that it moves, by a
+number (tried with numbers for all names in it), and no other access in it may concern the elements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.job import Job
+from memsim.source.values import changes, initializers
+from memsim.suggest.c_text import EFFECT, names_in
+from memsim.suggest.element_uses import changes_of
+from memsim.suggest.footprints import may_be_left_out
+from memsim.suggest.index_math import distance, substituted
+from memsim.suggest.kernel_tree import KernelTree, assignment_to, walk
+from memsim.suggest.loops import STEP, loop_of
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_STEPS = ("update_expression", "assignment_expression")
+MOST = 8  # elements of an iteration
+OTHER_LOOPS = ("while_statement", "do_statement", "for_range_loop", "lambda_expression")
+#: What may let others see, or change, elements while a thread holds them. Atomics alone order nothing.
+_SHARED_BY_OTHERS = re.compile(r"\b(?:return|goto|asm|volatile|__sync\w+|__threadfence\w*)\b")
+#: A block behind which a loop is left.
+_LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
+WIDTHS = (1, 2, 4, 8)  # bytes of an element
+
+
+@dataclass(frozen=True, slots=True)
+class RowAccess:
+    """`array[index]` in a loop, at an `address`, which `p++` moves. value: what it is assigned, None for a
+    load; left: how many elements the row has from there on, in C. always: whether each iteration makes
+    it. operator: of `array[index] += value`. branch: of the only `if` on which it is made, and where that
+    begins; None without one. step: by what its place grows in each iteration; if that is a name, there is a
+    row where it is 1.
+    """
+
+    node: Node
+    loop: Node
+    array: str
+    index: str
+    address: str
+    value: Node | None
+    left: str
+    always: bool
+    operator: str = ""
+    branch: tuple[int, str] | None = None
+    step: str = "1"
+
+    @property
+    def end(self) -> int:
+        """Where it ends, or the value that it stores."""
+        return self.node.end_byte if self.value is None else self.value.end_byte
+
+    @property
+    def moves(self) -> bool:
+        """Whether it moves the pointer or the index, too."""
+        return "++" in self.address
+
+    @property
+    def at(self) -> str:
+        """The address without that."""
+        return self.address.replace("++", "")
+
+    @property
+    def elements(self) -> tuple[int, str, str]:
+        """The loop, and which element of an iteration is accessed."""
+        index = "" if self.is_record else "".join(self.index.split())
+        return self.loop.start_byte, self.array, index
+
+    @property
+    def is_record(self) -> bool:
+        """Whether it is of several elements of each iteration."""
+        return self.step.isdecimal() and self.step != "1"
+
+
+class RowAccesses(KernelTree):
+    """A file, in which such accesses are looked for, of elements of `least` bytes or more."""
+
+    def __init__(self, job: Job, before: Analysis, file: str, least: int) -> None:
+        super().__init__(before, job, file)
+        self.least = least
+
+    def accesses(self, definition: Node) -> Iterator[RowAccess]:
+        """The accesses along rows, of elements that an access in a line that wastes sectors concerns."""
+        others = set(self.not_of_global_memory(definition))
+        found: list[RowAccess] = []
+        wasted = set()
+        for node in walk(definition):
+            element = self._element(node)
+            one = None if element is None or element[0] in others else self._access(node, *element)
+            if one is not None:
+                found.append(one)
+                wasted |= {one.elements} if self._wastes(one) else set()
+        return (one for one in found if one.elements in wasted)
+
+    def _wastes(self, one: RowAccess) -> bool:
+        """Whether sectors are wasted in the lines of an access."""
+        op = "load" if one.value is None else "store"
+        of_kernel = self.definition is not None and one.node.start_byte in range(*self.definition.byte_range)
+        own = {one.array} & set(self.types if of_kernel else ())  # a parameter is known by its name
+        return any(
+            own <= set(site.array.split("|")) and site.op == op and self.least <= site.width <= max(WIDTHS)
+            for site in self.wasted(self.lines_of(one.node))
+        )
+
+    def _element(self, node: Node) -> tuple[str, str, str] | None:
+        """The array, index and address of `p[i]`, `*p` and `*p++`."""
+        text = self.tree.text(node)
+        base = self.tree.text(node.children[0]) if node.children else ""
+        if node.type == "subscript_expression" and re.fullmatch(r"\w+(?:\.\w+)?", base):
+            return base, _index(text).removesuffix("++").strip(), f"&{text}"
+        pointer = re.fullmatch(r"\*\s*(?P<address>(?P<name>\w+)\s*(?:\+\+)?)", text)
+        return (pointer["name"], "0", pointer["address"]) if pointer is not None else None
+
+    def _access(self, node: Node, array: str, index: str, address: str) -> RowAccess | None:
+        inner, loop = node, node.parent
+        skipped: list[tuple[Node, Node]] = []
+        while loop is not None and loop.type not in ("for_statement", "while_statement"):
+            if loop.type in (*OTHER_LOOPS, "function_definition"):
+                return None
+            skipped += [(loop, inner)] if may_be_left_out(loop, inner) else []
+            inner, loop = loop, loop.parent
+        inside = None if loop is None else loop.child_by_field_name("body")
+        if loop is None or inside is None or node.start_byte < inside.start_byte:
+            return None
+        counted = self._counted(loop, node)
+        if counted is None or _SHARED_BY_OTHERS.search(self.tree.text(inside)):
+            return None
+        variable, by, left, code = counted
+        step = self._along(loop, array, index, (variable, by), _LEAVES.sub("", code))
+        if step is None:
+            return None
+        assigned = assignment_to(node)
+        is_part = assigned is not None and assigned.parent and assigned.parent.type != "expression_statement"
+        if is_part or not self._alone(inside, array, index):
+            return None
+        value = None if assigned is None else assigned.children[2]
+        operator = "" if assigned is None else self.tree.text(assigned.children[1])[:-1]
+        ahead = self.text[inside.start_byte : node.start_byte]
+        always, branch = not skipped and not re.search(r"\bcontinue\b", ahead), None
+        if len(skipped) == 1 and skipped[0][0].type == "if_statement" and "continue" not in ahead:
+            branch = skipped[0][0].start_byte, skipped[0][1].type
+        left = f"{step} == 1 ? {left} : 1" if not step.isdecimal() else left
+        return RowAccess(node, loop, array, index, address, value, left, always, operator, branch, step)
+
+    def _along(self, loop: Node, array: str, index: str, counted: tuple[str, str], code: str) -> str | None:
+        """By what an element's place grows in each iteration of a loop: a number, or a name of one that may
+        be 1; None if by anything else. counted: the loop's variable, and by what it grows.
+        """
+        variable, by = counted
+        index = f"{substituted(index, initializers(code))} + {array}"
+        following = {variable: f"{variable} + {by}"}
+        for name in names_in(index):
+            moved = self._moved(loop, name) if name != variable else 0
+            if moved is None or (name == variable and changes(name, code)):
+                return None
+            following |= {name: f"{name} + {moved}"} if moved else {}
+        if EFFECT.search(index):
+            return None
+        grown = distance(index, substituted(index, following, 1))
+        if grown is not None:
+            return str(grown) if 0 < grown <= MOST else None
+        steps = (name for name in names_in(index) if name not in following)
+        return next(
+            (step for step in steps if distance(f"{index} + {step}", substituted(index, following, 1)) == 0),
+            None,
+        )
+
+    def _moved(self, loop: Node, name: str) -> int | None:
+        """By how much each iteration moves a pointer or an index, once; None if not known."""
+        every = changes_of(name, _LEAVES.sub("", self.tree.text(loop)))
+        if not every:
+            return 0
+        alone, found = (loop, loop.child_by_field_name("body")), list[int]()
+        for node in walk(loop):
+            step = STEP.fullmatch(self.tree.text(node)) if node.type in _STEPS else None
+            if step is None or name not in step.groups() or node.parent is None:
+                continue
+            around = node.parent.parent if node.parent.type == "expression_statement" else node.parent
+            while around is not None and around.type == "comma_expression":
+                around = around.parent
+            is_read = node.parent.type in ("pointer_expression", "subscript_argument_list")
+            if around in alone or (is_read and step["mark"]):
+                by = step["by"] or step["of"] or "1"
+                found += [int(by)] if by.isdecimal() and "-" not in step[0] and "*" not in step[0] else []
+        return found[0] if len(found) == 1 == every else None
+
+    def _counted(self, loop: Node, node: Node) -> tuple[str, str, str, str] | None:
+        """The variable of a loop and by what it grows, how many iterations there are from its value on at a
+        node, and the code that they repeat.
+        """
+        found = loop_of(self.tree, loop)
+        if found is None or not found.step.isdecimal() or found.test not in ("<", "<=", "!="):
+            return None
+        if re.search(rf"\b{found.variable}\b|\w\s*\(", found.end):
+            return None
+        if changes(found.variable, _LEAVES.sub("", found.body)):
+            return None
+        if found.stepped is not None and found.stepped < node.end_byte:
+            return None
+        more = int(found.step) - (found.test != "<=")
+        left = f"(long long)({found.end}) - {found.variable}{f' + {more}' if more else ''}"
+        left = left if found.step == "1" else f"({left}) / {found.step}"
+        return found.variable, found.step, left, found.body
+
+    def _alone(self, inside: Node, array: str, index: str) -> bool:
+        """Whether nothing else in a loop may concern the elements: more stores than those of two branches,
+        other elements of an array that is stored to.
+        """
+        targets, others = 0, False
+        for use in walk(inside):
+            if not use.is_named or self.tree.text(use) != array or use.parent is None:
+                continue
+            node = use.parent
+            if node.type == "update_expression":
+                if node.parent is None or node.parent.type != "pointer_expression":
+                    continue  # which moves the pointer
+                node = node.parent
+            element = self._element(node)
+            if element is None or (use == node.children[-1] and node.type == "subscript_expression"):
+                return False
+            around = node.parent
+            if around is None or around.type in ("pointer_expression", "update_expression"):
+                return False
+            targets += assignment_to(node) is not None
+            others |= "".join(element[1].split()) != "".join(index.split())
+        return targets == 0 or (targets <= 2 and not others)
+
+    def is_stored(self, one: RowAccess) -> bool:
+        """Whether a loop stores to the array."""
+        elements = ((node, self._element(node)) for node in walk(one.loop))
+        return any(found and found[0] == one.array and assignment_to(node) for node, found in elements)
+
+
+def _index(access: str) -> str:
+    """`i + 1` of `a[i + 1]`."""
+    return access[access.index("[") + 1 : access.rindex("]")].strip()
