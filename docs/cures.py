@@ -1,7 +1,7 @@
 """The tables of docs/cures.md: what `memsim suggest` writes for public kernels, and what a GPU says.
 
-`tools/public_cures.py` recorded docs/validation/cures_development.jsonl, cures_held_out.jsonl and
-cures_third.jsonl, a line for each launch; docs/validation/cures_gpu.json and cures_gpu_public.json have the
+`tools/public_cures.py` recorded docs/validation/cures_development.jsonl and those beside it, a line for each
+launch; docs/validation/cures_gpu.json and cures_gpu_public.json have the
 times of pairs of kernels, before and after a change.
 """
 
@@ -23,6 +23,8 @@ HALVES = {
     "development": "cures_development.jsonl",
     "held out": "cures_held_out.jsonl",
     "third set": "cures_third.jsonl",
+    "fourth set, first contact": "cures_fourth_first.jsonl",
+    "fourth set": "cures_fourth.jsonl",
 }
 #: What is shown for a kernel without a whole cure, the most telling first, and what that means.
 CAUSES = {
@@ -199,6 +201,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "cures of development": lambda: kernels("development"),
     "cures of held out": lambda: kernels("held out"),
     "cures of third set": lambda: kernels("third set"),
+    "cures of fourth set": lambda: kernels("fourth set"),
     "cures on a GPU": lambda: on_a_gpu("cures_gpu.json"),
     "public cures on a GPU": lambda: on_a_gpu("cures_gpu_public.json"),
 }

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
-from studies.cures import development, held_out, third
+from studies.cures import development, fourth, held_out, third
 from studies.cures.launch import Source
 
 
@@ -20,7 +21,7 @@ def main() -> None:
     reader.add_argument("--url", default="https://github.com/{}", help="where {} is OWNER/NAME")
     asked = reader.parse_args()
     trees: dict[str, list[Source]] = defaultdict(list)
-    for launch in (*development.LAUNCHES, *held_out.LAUNCHES, *third.LAUNCHES):
+    for launch in chain(*(half.LAUNCHES for half in (development, held_out, third, fourth))):
         trees[launch.source.folder].append(launch.source)
     for folder, sources in trees.items():
         print(folder, flush=True)
