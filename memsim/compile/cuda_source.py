@@ -7,7 +7,7 @@ do not depend on the folder.
 
 The compiler is NVRTC, then NVRTC with host code removed, then nvcc: the first that succeeds. If none does,
 the most helpful error is raised. NVRTC refuses host code that launches a kernel, so of a source with a launch
-only the device code is tried, and the whole source for its error.
+the device code alone is tried first, and the whole source if that fails.
 
 The text for launches is the file's own, as the options for the compiler make it, and behind it the headers
 that define the kernels which it launches, and what those include; `#line` names each. Of the other headers of
@@ -44,7 +44,7 @@ from memsim.files import read_bytes
 from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 from memsim.source.syntax import macros
-from memsim.source.text import without_comments
+from memsim.source.text import lines_by_condition, without_comments
 from memsim.source.values import with_header_constants, with_kernel_heads, with_macros
 
 
@@ -172,6 +172,8 @@ def build(
     refused = _false_assertions(source, path, kept, arch) if second.ptx is not None and device.asserts else ""
     if second.ptx is not None and not refused:
         return _nvrtc_output(second, arch, names, (*ignored, *notes), f", {SET_ASIDE}")
+    if as_it_is().ptx is not None:  # what looks like a launch is none
+        return _nvrtc_output(as_it_is(), arch, names, ignored, "")
     if nvcc is not None:
         try:
             return run_nvcc(nvcc, source, options, arch, instances)
@@ -185,8 +187,9 @@ def build(
 
 
 def _launches(text: str) -> bool:
-    """Whether a source has a launch that NVRTC sees, too: `__CUDACC_RTC__` may hide it from it."""
-    return "__CUDACC_RTC__" not in text and "<<<" in without_comments(text)
+    """Whether a source has a launch outside of conditions, which may hide it from NVRTC."""
+    lines = lines_by_condition(without_comments(text), lambda *_: None)
+    return any("<<<" in line and not groups and line.lstrip()[:1] != "#" for line, _, groups in lines)
 
 
 def _nvrtc_output(program: NvrtcResult, arch: str, names: Names, notes: Sequence[str], how: str) -> Compiled:

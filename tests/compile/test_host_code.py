@@ -487,3 +487,28 @@ def test_headers_of_another_release_beside_crt_are_not_taken(
     path.write_text(source.format("other.h"))
     with pytest.raises(MemsimError, match="of another release"):
         compile_cubin(path, arch="sm_90")
+
+
+@pytest.mark.parametrize(
+    ("behind", "whole"),
+    [
+        ("void go() { twice<<<1, 32>>>(0); }", 0),
+        ("#ifdef MAIN\nvoid go() { twice<<<1, 32>>>(0); }\n#endif", 1),
+        ("#define GO twice<<<1, 32>>>(0)", 1),
+        ("// twice<<<1, 32>>>(0)", 1),
+    ],
+    ids=["host code", "excluded", "macro", "comment"],
+)
+def test_a_source_that_launches_is_not_compiled_whole(
+    behind: str, whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+
+    def compile_it(text: str, *more: Any, **named: Any) -> NvrtcResult:
+        texts.append(text)
+        return run_nvrtc(text, *more, **named)
+
+    monkeypatch.setattr("memsim.compile.cuda_source.run_nvrtc", compile_it)
+    source = f"__global__ void twice(float *x) {{ x[threadIdx.x] *= 2; }}\n{behind}\n"
+    assert ("set aside" in compile_cubin(source, compiler="nvrtc").compiler) is not bool(whole)
+    assert [text == source for text in texts] == [bool(whole)]
