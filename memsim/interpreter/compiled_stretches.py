@@ -60,7 +60,7 @@ class StretchCompiler:
         known = known_of(kernel.code.dataflow)
         before = known.stretches
         if before is not None and all(a is b for a, b in zip(before.instructions, kernel.instructions)):
-            _use(kernel, before)
+            _use(kernel, before.rows, before.addresses)
         elif known.seconds >= WORTH_LOOKING * known.launches and _is_worth_it(kernel, known.seconds):
             self._hasten(kernel)
 
@@ -68,7 +68,7 @@ class StretchCompiler:
         """A launch has run for so many seconds: whether that was long enough to compile its stretches."""
         is_long = _is_worth_it(kernel, known_of(kernel.code.dataflow).seconds + seconds)
         if is_long:
-            self._hasten(kernel)
+            self._hasten(kernel, is_running=True)
         return is_long
 
     def end(self, kernel: LoweredKernel, seconds: float) -> None:
@@ -76,7 +76,7 @@ class StretchCompiler:
         known = known_of(kernel.code.dataflow)
         known.seconds, known.launches = known.seconds + seconds, known.launches + 1
 
-    def _hasten(self, kernel: LoweredKernel) -> None:
+    def _hasten(self, kernel: LoweredKernel, is_running: bool = False) -> None:
         stretches = list(stretches_of(kernel))
         text = functions_of(stretches)
         if text not in self._addresses:
@@ -88,7 +88,10 @@ class StretchCompiler:
             rows = np.array([(one.at, one.at + one.length) for one in stretches], np.int64)
             compiled = CompiledStretches(kernel.instructions, rows, np.array(addresses, np.int64))
             known_of(kernel.code.dataflow).stretches = compiled
-            _use(kernel, compiled)
+            # A thread that is at a guard still needs the number that would be written over.
+            is_guard = kernel.operations["code"][rows[:, 0]] == kernel.names.numbers["guard"]
+            usable = ~(is_guard & is_running)
+            _use(kernel, rows[usable], compiled.addresses[usable])
 
     def _addresses_of(self, text: str, count: int) -> list[int] | None:
         library = self._compile(text)
@@ -108,10 +111,10 @@ def _is_worth_it(kernel: LoweredKernel, seconds: float) -> bool:
     return seconds >= WORTH_COMPILING * len(kernel.operations)
 
 
-def _use(kernel: LoweredKernel, compiled: CompiledStretches) -> None:
+def _use(kernel: LoweredKernel, rows: np.ndarray, addresses: np.ndarray) -> None:
     """Each stretch's first operation becomes its function; a warp may be amid the others."""
-    starts, ends = compiled.rows.T
-    kernel.operations["n"][starts] = compiled.addresses
+    starts, ends = rows.T
+    kernel.operations["n"][starts] = addresses
     kernel.operations["next"][starts] = ends
     kernel.operations["code"][starts] = kernel.names.numbers["stretch"]
 
