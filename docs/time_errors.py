@@ -275,6 +275,42 @@ def projects_table() -> str:
     return table(head, rows, "ll" + "r" * 6) + "\n"
 
 
+def programs_table() -> str:
+    """Errors of the launches that public programs make, by suite, and of how many L1, L2 and DRAM are near."""
+    estimates = {program_launch(one): one["estimated"] for one in _launches(PROGRAM_ESTIMATES)}
+    measured = _launches(PROGRAM_CYCLES)
+    rows = []
+    for suite in (*sorted({one["suite"] for one in measured}), ""):
+        of_suite = [one for one in measured if suite in ("", one["suite"])]
+        told = [
+            (estimate[COLD], one["measured"])
+            for one in of_suite
+            if COLD in (estimate := estimates.get(program_launch(one), {}))
+        ]
+        errors = [estimate[ACTIVE] / counters[ACTIVE] - 1 for estimate, counters in told]
+        sizes = [abs(error) for error in errors]
+        rank = np.corrcoef(*(np.argsort(np.argsort([pair[at][ACTIVE] for pair in told])) for at in (0, 1)))
+        elapsed = median(abs(estimate[ELAPSED] / counters[ELAPSED] - 1) for estimate, counters in told)
+        shares = (median(sizes), mean(sizes), median(errors), elapsed)
+        rows.append(
+            [
+                suite or "**all**",
+                str(len({one["program"] for one in of_suite})),
+                str(len(of_suite)),
+                str(len(of_suite) - len(told)),
+                *(f"{100 * share:.1f} %" for share in shares),
+                f"{rank[0, 1]:.3f}",
+            ]
+        )
+    head = ["project", "programs", "launches", "no estimate", "median error", "mean", "bias (median)"]
+    return table([*head, "median error, elapsed", "rank correlation"], rows, "l" + "r" * 8) + "\n"
+
+
+def _launches(path: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))["launches"]
+    return found
+
+
 def program_launch(one: dict[str, Any]) -> tuple[Any, ...]:
     """What tells a launch of a program from others."""
     return (*(one[name] for name in ("suite", "program", "kernel")), *map(tuple, (one["grid"], one["block"])))
@@ -310,6 +346,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "agreement of estimated times": agreement_table,
     "published steps": ladders_table,
     "estimates of projects' launches": projects_table,
+    "estimates of programs' launches": programs_table,
     "what each unit contributes to time": ablation_table,
     "constants of time": constants_table,
 }

@@ -299,7 +299,10 @@ class LaunchRecorder:
             MemsimError: it cannot be written.
         """
         arrays: dict[int, np.ndarray] = {}
-        arguments = tuple(self._argument(bytes(raw), memory, arrays) for raw in job.args)
+        arguments = tuple(
+            self._argument(bytes(raw), parameter.is_struct, memory, arrays)
+            for raw, parameter in zip(job.args, job.loaded.parameters, strict=True)
+        )
         shape = job.launch
         launched = Launched(job.loaded, shape.grid, shape.block, arguments, shape.shared_bytes, shape.cluster)
         self._count += 1
@@ -308,7 +311,9 @@ class LaunchRecorder:
         write_launch(launched, path.parent)
         return path, list(_missing(job, module, memory, arrays))
 
-    def _argument(self, raw: bytes, memory: ProgramMemory, arrays: dict[int, np.ndarray]) -> object:
+    def _argument(
+        self, raw: bytes, is_struct: bool, memory: ProgramMemory, arrays: dict[int, np.ndarray]
+    ) -> object:
         """The bytes of a parameter, with arrays for what it points to, or the texture that it is."""
         texture = memory.textures.objects.get(int.from_bytes(raw, "little")) if len(raw) == POINTER else None
         if texture is not None and not texture.is_surface:
@@ -322,7 +327,7 @@ class LaunchRecorder:
                 if buffer.start not in arrays:
                     arrays[buffer.start] = memory.view(buffer.start, buffer.end - buffer.start).copy()
                 pointers.append((offset, arrays[buffer.start][address - buffer.start :], f"byte_{offset}"))
-        if len(raw) == POINTER and pointers:
+        if pointers and not is_struct:
             return pointers[0][1]
         return with_arrays(raw, pointers) if pointers else raw
 

@@ -33,6 +33,9 @@ LAST_USE = 0.37
 #: Of sectors that a store writes again which takes the tag stage more than a cycle, the share that it finds.
 #: Why not all, is not known. Chosen: hit rates of half of the catalogue's kernels ?
 FOUND_AGAIN = 0.32
+#: Executions within which what a warp writes again to a sector goes to L2 with what it wrote before, if the
+#: request takes the tag stage one cycle. Chosen: cycles of half of the programs' launches (docs/time.md) ?
+COMBINED = 16
 #: Addresses of local memory, behind all others, and those of a warp.
 LOCAL, LOCAL_OF_WARP = 1 << 56, 1 << 25
 #: Operations that L1 keeps sectors of.
@@ -135,9 +138,14 @@ def cached_requests(
     is_line = (np.diff(lines, axis=1, prepend=-2) != 0) & is_first
     asked, looked_up = is_first.sum(1), is_line.sum(1)
     row, column = np.nonzero(is_first & caches[:, None])
-    hit, source = _lookups(sectors[row, column], size, those(lambda kind: kind.is_last)[row])
+    hit, before, source = _lookups(sectors[row, column], size, those(lambda kind: kind.is_last)[row])
     missing = asked.copy()
-    np.subtract.at(missing, row[hit & loads[row]], 1)
+    tags = -(-looked_up // TAGS_A_CYCLE)
+    at_once, again = tags[row] <= 1, hit & stores[row]
+    combined = again & at_once & stores[row[before]] & (made.warp[row] == made.warp[row[before]])
+    combined &= made.event[row] - made.event[row[before]] <= COMBINED
+    again &= at_once | (_evenly(len(row)) < FOUND_AGAIN)
+    np.subtract.at(missing, row[hit & loads[row] | combined], 1)
     gone = np.zeros(is_first.shape, np.bool_)
     gone[row[hit & loads[row]], column[hit & loads[row]]] = True
     comes, from_lane = np.nonzero(is_first & ~gone)
@@ -148,18 +156,16 @@ def cached_requests(
     behind = np.where(missing > 0, 1 << np.log2(np.maximum(behind, 1)).astype(np.int64), 1)
     nth = _nth(op, made.warp)
     follows_op, ahead = _follows(row, hit & loads[row] & loads[row[source]], source, made.event, op, nth)
-    tags = -(-looked_up // TAGS_A_CYCLE)
     wavefronts = np.where(is_local, np.maximum(looked_up, 1), _wavefronts(made, kinds))
     rows = np.stack([op, wavefronts, tags, asked, missing, behind, follows_op, ahead], 1)
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
     costs = tuple(CostOfRequest(a, b, c, d, e, f, (g, h)) for a, b, c, d, e, f, g, h in distinct.tolist())
-    again = hit & stores[row] & (tags[row] > 1)
     return CachedRequests(
         made,
         costs,
         number.reshape(-1),
         nth,
-        hits=round(hit.sum() - (1 - FOUND_AGAIN) * again.sum()),
+        hits=int((hit & ~stores[row] | again).sum()),
         sectors=int(asked.sum()),
         read=int(missing[~stores & ~is_local].sum()),
         written=int(missing[stores & ~is_local].sum()),
@@ -179,8 +185,15 @@ def in_local_memory(made: GlobalRequests, kinds: Mapping[int, AccessKind], warps
     return found
 
 
-def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(whether L1 has each sector [n], the place of the look-up that brought it there, or -1 [n]).
+def _evenly(count: int) -> np.ndarray:
+    """In place of chance, from 0 to 1: every share of what is numbered is met evenly [count]."""
+    found: np.ndarray = np.arange(count) * 0.6180339887 % 1.0
+    return found
+
+
+def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(whether L1 has each sector [n], the place of the look-up of it before, and of the one that brought it
+    there, each -1 if there is none [n]).
 
     How many lines came between is estimated from how long ago all lines were used last (StatStack, ISPASS
     2010); sectors of look-ups in order [n], and whether it is the last use of each.
@@ -195,7 +208,7 @@ def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.nda
     longer = count - np.cumsum(later) + 0.0
     distinct = np.concatenate([[0.0], np.cumsum(longer / max(count, 1))])
     filled = distinct[np.minimum(again, count)] * LINE / max(size, 1)
-    spread = np.arange(count) * 0.6180339887 % 1.0  # in place of chance: every share of lines is met evenly
+    spread = _evenly(count)
     stays = (before_line >= 0) & (filled <= SAFE + (GONE - SAFE) * spread)
     brought_in = np.cumsum(~stays) * LINE / max(size, 1)
     since = brought_in - brought_in[before_line]
@@ -209,7 +222,7 @@ def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.nda
     while True:  # from a hit to what it hit, until that was a miss
         further = source[source]
         if (further == source).all():
-            return hit, np.where(hit, source, -1)
+            return hit, before_sector, np.where(hit, source, -1)
         source = further
 
 

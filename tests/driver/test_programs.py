@@ -300,6 +300,30 @@ def test_textures_in_a_struct_are_told(tmp_path: Path) -> None:
     assert list(done.kinds[0].notes) == ["the recording lacks the textures in its structs and arrays"]
 
 
+@pytest.mark.slow
+def test_a_recorded_struct_of_one_pointer_is_one_when_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "a.cu").write_text("""
+        struct One { float *p; };
+        __global__ void fill(One one, float *plain) {
+          float value;
+          asm("ld.global.f32 %0, [%1];" : "=f"(value) : "l"(plain + threadIdx.x));
+          one.p[threadIdx.x] = value;
+        }
+        int main() {
+          One one;
+          float *plain;
+          cudaMalloc(&one.p, 128);
+          cudaMalloc(&plain, 128);
+          fill<<<1, 32>>>(one, plain);
+          return cudaDeviceSynchronize();
+        }""")
+    command = ["nvcc", "-arch=sm_90", "-lineinfo", "-cudart", "shared", "a.cu", "-o", "a"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    (kind,) = Ran(tmp_path / "a", analyze=True, record=tmp_path / "made").kinds
+    assert kind.recording is not None and kind.analysis is not None and not kind.notes
+    assert read_launch(kind.recording).analyze().totals == kind.analysis.totals
+
+
 def test_what_a_recording_lacks_is_told(programs: Path, tmp_path: Path) -> None:
     assert Ran(programs, "pointers", record=tmp_path).kinds[0].notes.keys() == {
         "the recording lacks what its arrays point to"
