@@ -276,7 +276,7 @@ def projects_table() -> str:
 
 
 def programs_table() -> str:
-    """Errors of the launches that public programs make, by suite, and of how many L1, L2 and DRAM are near."""
+    """Errors of launches that public programs make, by suite, and of how many L1, L2 and DRAM are near."""
     estimates = {program_launch(one): one["estimated"] for one in _launches(PROGRAM_ESTIMATES)}
     measured = _launches(PROGRAM_CYCLES)
     rows = []
