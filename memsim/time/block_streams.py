@@ -53,7 +53,7 @@ class StreamRecorder(Recorder):
     """A recorder that also keeps what each warp of the blocks executes, and its requests.
 
     per_block: warps. chosen: linear numbers of the blocks, ascending. incomplete: numbers of instructions of
-    which not all requests were kept.
+    which not all requests were kept; beyond: those of them that made too many.
     """
 
     def __init__(self, per_block: int, chosen: np.ndarray, *how: Any, **more: Any) -> None:
@@ -67,6 +67,7 @@ class StreamRecorder(Recorder):
         self.progress = Progress()
         self.kept_requests = 0
         self.incomplete: set[int] = set()
+        self.beyond: set[int] = set()
 
     def start_chunk(self, chunk: Chunk) -> None:
         """Rows are blocks, or warps."""
@@ -107,8 +108,7 @@ class StreamRecorder(Recorder):
         shape = self.rows.shape
         executes = np.broadcast_to(to_words(mask), shape) != 0
         count = int(np.count_nonzero(executes))
-        if op in self.incomplete or self.kept_requests + count > MOST_REQUESTS:
-            self.incomplete.add(op)
+        if op in self.incomplete or self.are_too_many(op, count):
             return
         whole = (shape[0], shape[1] * WARP)
         lanes = np.broadcast_to(to_bools(active), whole).reshape(*shape, WARP)[executes]
@@ -124,8 +124,7 @@ class StreamRecorder(Recorder):
         op, count = site.index // 8, len(lanes.counts)
         if site.space not in KEPT or op in self.incomplete:
             return
-        if self.kept_requests + count > MOST_REQUESTS:
-            self.incomplete.add(op)
+        if self.are_too_many(op, count):
             return
         places, active = np.zeros((count, WARP), np.int64), np.zeros((count, WARP), np.bool_)
         row = np.repeat(np.arange(count), lanes.counts)
@@ -134,6 +133,14 @@ class StreamRecorder(Recorder):
         done = self.progress.done.reshape(-1)[lanes.warps]
         self.kept.append((op, self.rows.reshape(-1)[lanes.warps], places, active, done))
         self.kept_requests += count
+
+    def are_too_many(self, op: int, count: int) -> bool:
+        """Whether so many requests more are; then none of the instruction is kept."""
+        too_many = self.kept_requests + count > MOST_REQUESTS
+        if too_many:
+            self.incomplete.add(op)
+            self.beyond.add(op)
+        return too_many
 
     def requests(self, site: Site, requests: SiteRequests) -> None:
         """Requests that are written out already, of other warps than those that execute the access."""

@@ -436,10 +436,12 @@ class PreparedTime:
         )
 
     def lacks(self) -> list[str]:
-        """What the blocks hide that some of them stand for, in words."""
-        if self.whole.blocks_alike or len(self.recorder.chosen) >= self.blocks:
-            return []
-        return ["blocks that execute other instructions than those that were replayed"]
+        """What was not looked at, in words."""
+        some = not self.whole.blocks_alike and len(self.recorder.chosen) < self.blocks
+        found = ["blocks that execute other instructions than those that were replayed"] * some
+        if self.recorder.beyond:
+            found.append(f"caches, for accesses that make more than {MOST_REQUESTS:,} requests")
+        return found
 
     @property
     def behind(self) -> BehindL1:

@@ -30,8 +30,8 @@ _NOT_MODELLED = {
     **dict.fromkeys("SYNCS ARRIVES".split(), "waiting at mbarriers"),
     **dict.fromkeys("UCGABAR_ARV UCGABAR_WAIT".split(), "waiting at barriers of a cluster"),
     **dict.fromkeys("NANOSLEEP".split(), "sleeping"),
+    **dict.fromkeys("TEX TLD TLD4 TXD TMML SULD SUST SUATOM SURED".split(), "texture units"),
 }
-_NOT_MODELLED_SPACES = {"texture": "texture units"}
 
 
 #: Of a load that nobody was ahead of.
@@ -116,7 +116,6 @@ def timed_instructions(
         _set_control(one, op, set_to)
         for row in costs.get(op.address, ()):
             _set_access(one, row, op, set_to)
-            lacking.append(_NOT_MODELLED_SPACES.get(row.space, ""))
             lacking += ["accesses with unknown addresses"] * (row.unresolved is not None)
         lacking.append(_NOT_MODELLED.get(op.form.opcode, ""))
         made.append(one)

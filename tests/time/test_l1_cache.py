@@ -153,3 +153,19 @@ def test_the_constants_are_as_measured(board: str) -> None:
     assert len(report.found) >= 12
     others = [one.name for one in report.found if not one.holds]
     assert others == (["fence"] if "h100" in board else [])  # takes 668 cycles on the H100 that was measured
+
+
+def test_what_a_warp_writes_again_at_once_is_combined() -> None:
+    members = [(2, 0, 16 * LANES + 4 * member) for member in range(4)]
+    found = costs(requests(*members))
+    assert [found.costs[number].missing for number in found.number] == [16, 0, 0, 0]
+    assert (found.written, found.hits) == (16, 48)
+
+    by_two = costs(requests(members[0], (2, 1, members[1][2])))
+    assert by_two.written == 32  # each warp writes its own
+    late = costs(
+        requests(members[0], *[(0, 0, 4 * LANES + (1 << 20) + 128 * i) for i in range(20)], members[1])
+    )
+    assert late.written == 32
+    apart = costs(requests(*[(2, 0, 32 * LANES + 4 * member) for member in range(2)]))
+    assert apart.written == 64  # eight lines take the tag stage two cycles

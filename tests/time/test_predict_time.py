@@ -8,9 +8,12 @@ import pytest
 
 from memsim.errors import MemsimError
 from memsim.targets.target import catalogue_job
+from memsim.time import block_streams
+from memsim.time.block_streams import MOST_REQUESTS
 from memsim.time.latencies import Latencies
 from memsim.time.multiprocessor import ABLATIONS, REASONS
 from memsim.time.predict_time import PreparedTime, middle_block, predict_time
+from memsim.time.timed_instructions import timed_instructions
 from tests.cli.conftest import Run
 from tests.cli.conftest import memsim as memsim
 
@@ -133,3 +136,19 @@ def test_the_verb_says_that_it_estimates(memsim: Run) -> None:
     assert "(NVIDIA H100 80GB HBM3)" in " ".join(memsim("time transpose_naive --board h100").fine())
     memsim("time transpose_naive --size 256,256 --board A100").refused("A100")
     memsim("time run.npz").refused("run.npz")
+
+
+def test_textures_are_named_whatever_is_known_of_their_requests() -> None:
+    fetches, plain = (
+        PreparedTime(catalogue_job(name, {"size": "128,128,64"}))
+        for name in ("sgemm_128x128x8_texld", "kernel_v4")
+    )
+    assert timed_instructions(fetches.ops, fetches.codes, {}, Latencies())[1] == ("texture units",)
+    assert timed_instructions(plain.ops, plain.codes, {}, Latencies())[1] == ()
+
+
+def test_accesses_of_which_too_many_requests_are_made_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not prepared("kernel_v1").predict().lacks
+    monkeypatch.setattr(block_streams, "MOST_REQUESTS", 100)
+    found = PreparedTime(catalogue_job("kernel_v1", {"size": "64,64,64"})).predict()
+    assert found.lacks == (f"caches, for accesses that make more than {MOST_REQUESTS:,} requests",)
