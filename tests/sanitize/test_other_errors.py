@@ -328,13 +328,21 @@ def test_a_picture_has_both_threads_and_the_word_on_a_line_of_time() -> None:
     assert lines[-1].endswith("at once")
 
 
-def test_a_loop_that_does_not_end_is_named_with_who_waits_for_it() -> None:
+@pytest.mark.parametrize("goes_on", ["*f == 0", "*f == 0 && n < 10000"])
+def test_a_loop_that_does_not_end_is_named_with_who_waits_for_it(goes_on: str) -> None:
+    """It never does if nothing changes in a turn; where turns are counted it has only not ended so far."""
     kernel = machine_kernel(
-        "__global__ void k(float *o, volatile int *f) {\nif (threadIdx.x == 0)\nwhile (*f == 0);\n"
-        "__syncthreads();\no[threadIdx.x] = 1;\nif (threadIdx.x == 32) *f = 1;\n}"
+        "__global__ void k(float *o, volatile int *f) {\nint n = 0;\nif (threadIdx.x == 0)\n"
+        f"while ({goes_on}) n++;\n__syncthreads();\no[threadIdx.x] = n;\nif (threadIdx.x == 32) *f = 1;\n}}"
     )
     job = job_of(kernel, 1, 64, [np.zeros(64, np.float32), np.zeros(1, np.int32)], max_steps=2000)
     found = sanitize_job(job)
-    (reason,) = found.unjudged
-    assert found.exit_code == 2 and reason.startswith("what comes after k.cu:2: the kernel has not finished")
+    if "n" in goes_on:
+        (reason,) = found.unjudged
+        assert found.exit_code == 2 and not found.findings
+        assert reason.startswith("what comes after k.cu:4: the kernel has not finished")
+    else:
+        (reason,) = (one.kind for one in found.findings)
+        assert found.exit_code == 1 and not found.unjudged
+        assert reason.startswith("a loop that never ends: thread (0, 0, 0)")
     assert "32 of 64 threads wait at" in reason and "lanes of their warp that do not come: 0" in reason
