@@ -50,7 +50,7 @@ from docs.time_errors import (  # noqa: E402
 )
 from memsim.captured.saved_launch import read_launch  # noqa: E402
 from memsim.targets.target import launched_job  # noqa: E402
-from memsim.time.behind_l1 import COLD, WARM  # noqa: E402
+from memsim.time.behind_l1 import COLD  # noqa: E402
 from memsim.time.predict_time import PreparedTime  # noqa: E402
 from memsim.validate.device import this_device  # noqa: E402
 from memsim.validate.profiler import find_profiler, read_code_report  # noqa: E402
@@ -197,21 +197,17 @@ def _recorded(launches: Path, launch: Record) -> Path | None:
 
 
 def _estimated(path: Path) -> Record:
-    """The cycles of a launch with a cold and a warm L2, and what is beside them."""
-    prepared = PreparedTime(launched_job(read_launch(path), {})).on(CHOSEN_ON)
-    cold, warm = (prepared.predict(l2) for l2 in (COLD, WARM))
+    """What is measured of a launch, with a cold L2."""
+    cold = PreparedTime(launched_job(read_launch(path), {})).on(CHOSEN_ON).predict(COLD)
     return {
-        "cold": {
+        COLD: {
             ACTIVE: cold.cycles,
             ELAPSED: cold.elapsed,
             L1_HITS: 100 * cold.hit_rates["l1"],
             L2_HITS: 100 * cold.hit_rates["l2"],
             L2_SECTORS: cold.l2_sectors,
             DRAM_READ: cold.dram_bytes,
-        },
-        "warm": {ACTIVE: warm.cycles, ELAPSED: warm.elapsed},
-        "lacks": list(cold.lacks),
-        "is_whole": cold.is_whole,
+        }
     }
 
 

@@ -18,7 +18,7 @@ from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
 from memsim.trace.record import Recorder
 
-#: What DRAM delivers at once: 64 bytes, of two sectors.
+#: Parts of memory are sectors of 32 bytes, as an exponent of two.
 PART_BITS = 5
 #: Requests that are looked at.
 MOST_SURVEYED = 400_000
