@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from memsim.analysis import SiteCounts
-from memsim.kernels import Dispatcher, Spec, by_article
+from memsim.kernels import Spec, by_article
 from memsim.views.plain import table
 from studies.counted import shipped
 
@@ -28,7 +28,7 @@ def kernel_table() -> str:
     """A table for each article, its kernels in the catalogue's order, and their stories."""
     lines: list[str] = []
     for article, members in by_article().items():
-        rows = [row(entry) for entry in members if not isinstance(entry, Dispatcher)]
+        rows = [row(entry) for entry in members]
         lines += [f"### {article}", "", table(("kernel", *COLUMNS), rows, "l" + "r" * len(COLUMNS))]
         lines += ["", *(f"- `{entry.name}`: {entry.story}" for entry in members), ""]
     return "\n".join(lines)

@@ -19,7 +19,7 @@ from lab.experiments import TIME
 from lab.time.run_time import ProfiledLaunch
 from memsim.arch import SM_90
 from memsim.data import data_folder
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.suggest.ranking import MARGIN
 from memsim.time.behind_l1 import COLD, WARM
 from memsim.time.latencies import Latencies
@@ -115,7 +115,7 @@ class TimedKernel:
 @lru_cache(maxsize=len(ABLATED))  # all of the catalogue take 13 GB
 def prepared(name: str) -> PreparedTime:
     """A kernel at its own size, ready to be timed."""
-    return PreparedTime(compiled_kernels()[name].job())
+    return PreparedTime(catalog()[name].job())
 
 
 @cache
@@ -124,7 +124,7 @@ def recorded() -> dict[str, dict[tuple[str, str], ProfiledLaunch]]:
     found: dict[str, dict[tuple[str, str], ProfiledLaunch]] = {}
     for product in products():
         for launch in TIME.newest(data_folder("traces"), slug(product)).launches:
-            if launch.name in compiled_kernels():
+            if launch.name in catalog():
                 found.setdefault(launch.name, {})[product, launch.l2] = launch
     return {name: found[name] for name in sorted(found)}
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError
 from memsim.guard.select import Selector
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.model import shared_access
 
 LANES = np.arange(32)
@@ -198,7 +198,7 @@ class Kernels:
 @cache
 def shipped() -> Kernels:
     """The kernels of the catalogue at its size, 1024 cubed."""
-    return Kernels(compiled_kernels())
+    return Kernels(catalog())
 
 
 def shared_request(

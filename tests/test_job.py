@@ -178,10 +178,10 @@ def test_a_kernel_is_loaded_once(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_launch_of_the_catalogue_has_its_size() -> None:
-    job = catalog()["sgemm"].job((64, 64, 64))
-    assert job.size == {"M": 64, "N": 64, "K": 64}
-    assert (job.kernel.file, job.name) == ("kernels/sgemm_tile.cu", "tile_32x32x32_any")
-    assert read_job("sgemm", {"size": "64,64,64"}) == replace(job, name="sgemm")
+    job = catalog()["kernel_v4"].job((128, 128, 64))
+    assert job.size == {"M": 128, "N": 128, "K": 64}
+    assert (job.kernel.file, job.name) == ("kernels/kernel_v4.cu", "kernel_v4")
+    assert read_job("kernel_v4", {"size": "128,128,64"}) == job
 
 
 def test_another_chip_is_another_file_of_data(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

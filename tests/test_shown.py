@@ -19,7 +19,6 @@ from memsim.suggest import suggest
 SIZE = (64, 64)
 WAYS: dict[str, Callable[[], Any]] = {
     "a kernel of the catalogue": lambda: memsim.catalog()["transpose_naive"].analyze(SIZE),
-    "the choice of one": lambda: memsim.catalog()["sgemm"].analyze((128, 128, 16)),
     "a launch": lambda: Launched.of(memsim.catalog()["transpose_naive"].job(SIZE)).analyze(),
     "a launch, analyzed": lambda: memsim.analyze(Launched.of(memsim.catalog()["transpose_naive"].job(SIZE))),
     "index math": lambda: memsim.analyze(index_math, block=32),

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from memsim.compile.cuda_source import compile_cubin
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.kernels.shipped import Made, Shipped, digest, write_shipped
 from memsim.sass.disassemble import disassemble
 from studies.kernel_ptx import compile_ptx, ptx_path
@@ -19,7 +19,7 @@ from studies.kernel_ptx import compile_ptx, ptx_path
 
 def main() -> None:
     """One PTX file and one zip file for each kernel of the catalogue, and no others."""
-    specs = compiled_kernels().values()
+    specs = catalog().values()
     written = {path for spec in specs for path in (ptx_path(spec), spec.compiled_path)}
     for spec in specs:
         ptx = compile_ptx(spec)

@@ -196,9 +196,7 @@ def _streams(folder: Path) -> Iterator[Measured]:
 
 def _catalogue() -> Iterator[Measured]:
     for name, spec in catalog().items():
-        picked = spec.pick(None)
-        if picked.name == name:  # not a dispatcher
-            yield Measured(name, "", picked.job())
+        yield Measured(name, "", spec.job())
 
 
 def _recorded(measured: Measured, profile: CodeProfile) -> RateLaunch:

@@ -21,12 +21,11 @@ from memsim.cli.output import echo_json, progress_bar, say, say_all, say_written
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.job import Job
-from memsim.kernels import Spec, catalog, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.targets.target import PYTHON, SAVED, kind_of, read_job
 from memsim.validate import by_instruction
 from memsim.validate.by_instruction import ComparedKernel
 from memsim.validate.code_recording import (
-    RAGGED,
     RECORD_ALL,
     CodeRecording,
     new_code_path,
@@ -120,7 +119,7 @@ def validate(
             raise click.UsageError(f"{spell(ctx, key)} does not apply here: {why}", ctx)
     if target is not None and kind_of(target) in (SAVED, PYTHON):
         raise click.UsageError(f"{kind_of(target).what} cannot be run", ctx)
-    jobs = [_job(ctx, name, size) for name in ([target] if target else compiled_kernels())]
+    jobs = [_job(ctx, name, size) for name in ([target] if target else catalog())]
     if not measures and not isinstance(jobs[0].kernel, Spec):
         raise click.UsageError(
             f"there are no recordings of files: give --live or --ncu-rep with {target}", ctx
@@ -142,15 +141,8 @@ def _job(ctx: click.Context, target: str, size: str | None) -> Job:
     """What to run or to look for; of a kernel of the catalogue at the size that it is validated at."""
     if target not in catalog():
         return job_of(ctx, target)
-    extents = _sized(target, size)[1]
+    extents = size_of(catalog()[target], size)
     return read_job(target, {**launch_said(ctx), "size": extents}, spell=partial(spell, ctx))
-
-
-def _sized(kernel: str, size: str | None) -> tuple[Spec, tuple[int, ...]]:
-    """The kernel, or the one that a dispatcher picks, and its size."""
-    entry = catalog()[kernel]
-    extents = size_of(entry.pick(None if size == RAGGED else size), size)
-    return entry.pick(extents), extents
 
 
 def _measured(jobs: Sequence[Job], reports: Sequence[Path], folder: Path | None) -> Found:
@@ -210,7 +202,7 @@ def _recorded(folder: Path, size: str | None, gpu: str | None) -> Found:
     recordings = [
         recording
         for recording in newest_code_of_each(folder, gpu)
-        if size is None or recording.extents == _sized(recording.name, size)[1]
+        if size is None or recording.extents == size_of(catalog()[recording.name], size)
     ]
     if not recordings:
         raise MemsimError(f"no kernel is recorded at {size}", hint=f"{RECORD_ALL} --size {size} records all")

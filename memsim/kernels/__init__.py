@@ -7,14 +7,13 @@ from functools import cache
 
 from memsim.data import data_folder
 from memsim.errors import MemsimError
-from memsim.kernels.dispatch import Dispatcher
 from memsim.kernels.file import read_catalog
 from memsim.kernels.spec import Family, Spec
 
-__all__ = ["Dispatcher", "Family", "Spec", "by_article", "catalog", "compiled_kernels", "read_catalog"]
+__all__ = ["Family", "Spec", "by_article", "catalog", "read_catalog"]
 
 
-class Catalog(dict[str, Spec | Dispatcher]):
+class Catalog(dict[str, Spec]):
     """Specs by name, in the order of the file. The error for an unknown name suggests similar ones."""
 
     def __missing__(self, name: str) -> Spec:
@@ -26,7 +25,7 @@ class Catalog(dict[str, Spec | Dispatcher]):
 
 
 @cache
-def catalog() -> Mapping[str, Spec | Dispatcher]:
+def catalog() -> Mapping[str, Spec]:
     """The kernels that ship: `catalog()["kernel_v4"]`.
 
     Raises:
@@ -35,14 +34,9 @@ def catalog() -> Mapping[str, Spec | Dispatcher]:
     return Catalog(read_catalog(data_folder("kernels") / "catalog.toml"))
 
 
-def by_article() -> dict[str, list[Spec | Dispatcher]]:
-    """The kernels by article title, in the order of the file, dispatchers last."""
-    articles: dict[str, list[Spec | Dispatcher]] = {}
+def by_article() -> dict[str, list[Spec]]:
+    """The kernels by article title, in the order of the file."""
+    articles: dict[str, list[Spec]] = {}
     for entry in catalog().values():
         articles.setdefault(entry.article, []).append(entry)
     return articles
-
-
-def compiled_kernels() -> dict[str, Spec]:
-    """The kernels with code of their own: all but the dispatchers."""
-    return {name: spec for name, spec in catalog().items() if isinstance(spec, Spec)}

@@ -6,9 +6,6 @@ Errors name the kernel and the key. That the sources compile is tested elsewhere
 `outputs`, arrays with their shapes. `[kernels.NAME]` has the keys of `Spec`: `grid` is written
 `["N/128", "M/128"]` for ceil(N / 128) by ceil(M / 128) blocks, and `requires` is written `["K % 4 == 0"]`.
 `says`, `options`, `shared_bytes`, `requires`, `scalars` and `textures` may be left out.
-`[dispatchers.NAME]` has the keys of `Dispatcher`, kernels by their names; `choices` is a list of tables with
-`kernel`, and `below`, or `start` and `line` of its `Pace`, if they matter; `sum` and `launch` may be left
-out. There need not be any dispatchers.
 """
 
 from __future__ import annotations
@@ -20,7 +17,6 @@ from typing import Any, NoReturn
 
 from memsim.errors import MemsimError
 from memsim.files import TomlError, parse_toml
-from memsim.kernels.dispatch import Adding, Dispatcher, KernelChoice, Pace, SumOfParts
 from memsim.kernels.spec import REFERENCES, Family, Spec
 from memsim.launch import dim3
 
@@ -28,14 +24,13 @@ TABLES = {"articles", "families", "kernels"}
 FAMILY_KEYS = {"sizes", "inputs", "outputs"}
 NEEDED = {"story", "article", "family", "source", "entry", "arguments", "grid", "block"}
 OPTIONAL = {"says", "options", "shared_bytes", "requires", "scalars", "textures"}
-DISPATCHER_KEYS = {"story", "article", "says", "family", "choices"}
 
 _EXTENT = re.compile(r"(\w+)/([1-9]\d*)")
 _MULTIPLE = re.compile(r"(\w+) % ([1-9]\d*) == 0")
 
 
-def read_catalog(path: Path) -> dict[str, Spec | Dispatcher]:
-    """The kernels of a catalogue file in order, then its dispatchers.
+def read_catalog(path: Path) -> dict[str, Spec]:
+    """The kernels of a catalogue file in order.
 
     Raises:
         MemsimError: no such file, not TOML, or an invalid entry.
@@ -47,7 +42,7 @@ def read_catalog(path: Path) -> dict[str, Spec | Dispatcher]:
     except TomlError as error:
         raise MemsimError(f"not TOML: {error}", file=str(path)) from None
 
-    return _CatalogFile(path, tables).entries()
+    return _CatalogFile(path, tables).kernels
 
 
 class _CatalogFile:
@@ -55,15 +50,10 @@ class _CatalogFile:
 
     def __init__(self, path: Path, tables: Mapping[str, Any]) -> None:
         self.path, self.tables = path, tables
-        self._check_keys("the file", tables, needed=TABLES, optional={"dispatchers"})
+        self._check_keys("the file", tables, needed=TABLES)
         self.articles: dict[str, str] = tables["articles"]
         self.families = {name: self._family(name, table) for name, table in tables["families"].items()}
         self.kernels = {name: self._spec(name, table) for name, table in tables["kernels"].items()}
-
-    def entries(self) -> dict[str, Spec | Dispatcher]:
-        """The kernels, then the dispatchers."""
-        tables = self.tables.get("dispatchers", {})
-        return {**self.kernels, **{name: self._dispatcher(name, table) for name, table in tables.items()}}
 
     def _family(self, name: str, table: Mapping[str, Any]) -> Family:
         where = f"families.{name}"
@@ -111,47 +101,11 @@ class _CatalogFile:
             textures=tuple(textures),
         )
 
-    def _dispatcher(self, name: str, table: Mapping[str, Any]) -> Dispatcher:
-        where = f"dispatchers.{name}"
-        self._check_keys(where, table, needed=DISPATCHER_KEYS, optional={"sum", "launch"})
-        family, article = self._family_and_article(where, table)
-        if not table["choices"]:
-            self._fail(f"{where}.choices", "there are none")
-        adding = None
-        if "sum" in table:
-            of = table["sum"]
-            self._check_keys(f"{where}.sum", of, needed={"kernel", "start", "each"})
-            adding = SumOfParts(self._kernel(where, of), Adding(float(of["start"]), float(of["each"])))
-        return Dispatcher(
-            name=name,
-            story=table["story"],
-            article=article,
-            says=table["says"],
-            family=family,
-            choices=tuple(self._choice(where, row, family) for row in table["choices"]),
-            sum=adding,
-            launch=float(table.get("launch", 0.0)),
-        )
-
-    def _choice(self, where: str, row: Mapping[str, Any], family: Family) -> KernelChoice:
-        paced = {"start", "line"} if "line" in row else set()
-        self._check_keys(f"{where}.choices", row, needed={"kernel", *paced}, optional={"below", "start"})
-        spec = self._kernel(where, row)
-        if any(spec.family.arrays.get(array) is None for array in family.arrays):
-            self._fail(where, f"{spec.name} computes something else")
-        self._check_names(f"{where}.below", row.get("below", {}), family.sizes)
-        pace = Pace(float(row["start"]), tuple(map(float, row["line"]))) if paced else None
-        return KernelChoice(spec, dict(row.get("below", {})), pace)
-
     def _family_and_article(self, where: str, table: Mapping[str, Any]) -> tuple[Family, str]:
         """The family, and the title of the article, that an entry names."""
         self._check_names(f"{where}.family", [table["family"]], self.families)
         self._check_names(f"{where}.article", [table["article"]], self.articles)
         return self.families[table["family"]], self.articles[table["article"]]
-
-    def _kernel(self, where: str, table: Mapping[str, Any]) -> Spec:
-        self._check_names(where, [table["kernel"]], self.kernels)
-        return self.kernels[table["kernel"]]
 
     def _rules(
         self, where: str, texts: list[str], form: re.Pattern[str], family: Family

@@ -136,10 +136,6 @@ class Spec:
     def __repr__(self) -> str:
         return f"<Spec {self.name}: {self.story}>"
 
-    def pick(self, size: Size = None) -> Spec:
-        """Itself: a `Dispatcher` picks one of several."""
-        return self
-
     def sizes(self, size: Size = None) -> dict[str, int]:
         """The size by name: `{"M": 1024, "N": 1024, "K": 1024}`.
 

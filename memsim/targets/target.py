@@ -19,7 +19,7 @@ from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
 from memsim.files import file_exists, folder_exists
 from memsim.job import Job
-from memsim.kernels import Catalog, Dispatcher, Spec, catalog, read_catalog
+from memsim.kernels import Catalog, Spec, catalog, read_catalog
 from memsim.launch import Launch, dim3
 from memsim.trace.suffixes import is_trace
 from memsim.trace.trace import TraceFile
@@ -299,6 +299,6 @@ def check_keys(kind: Kind, said: Mapping[str, Any], spell: Spell = str) -> None:
 
 
 @cache
-def catalogue(kernels: Path | None = None) -> Mapping[str, Spec | Dispatcher]:
+def catalogue(kernels: Path | None = None) -> Mapping[str, Spec]:
     """The catalogue that ships, or the one in a folder."""
     return catalog() if kernels is None else Catalog(read_catalog(kernels / "catalog.toml"))

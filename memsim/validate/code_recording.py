@@ -332,7 +332,7 @@ def replay(recording: CodeRecording, predicted: Analysis | None = None) -> CodeC
     Raises:
         MemsimError: no such kernel, or its machine code is not the recorded one.
     """
-    spec = catalog()[recording.name].pick(recording.extents)
+    spec = catalog()[recording.name]
     if spec.kernel().origin.digest != recording.code.digest:
         raise _changed(recording.name, recording.date)
     shape, launch = spec.job(recording.extents).launch, recording.launch

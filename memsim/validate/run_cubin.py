@@ -84,7 +84,7 @@ def run(step: Step, folder: Path) -> dict[str, Any] | None:
     Raises:
         MemsimError: CuPy is missing, arguments do not match, or CUDA rejects the kernel or its launch.
     """
-    spec = catalog()[step.catalogue].pick(step.size) if step.catalogue else None
+    spec = catalog()[step.catalogue] if step.catalogue else None
     cupy = load_cupy()
     path = folder / step.cubin
     kernel = read_module(path.read_bytes(), file=step.cubin).kernels[step.kernel]

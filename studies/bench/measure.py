@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from memsim.errors import MemsimError
-from memsim.kernels import Dispatcher, Spec
-from memsim.kernels.dispatch import Piece
+from memsim.kernels import Spec
 from memsim.kernels.shipped import digest
 from memsim.validate.device import check_chip, load_cupy, now, this_device
 from memsim.validate.profiler import Progress
@@ -25,6 +24,7 @@ from memsim.validate.run_cubin import refusals
 from studies.bench.cublas import CuBlas
 from studies.bench.launching import CODE, launcher, make_arrays
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Rest, Size, Timing
+from studies.dispatch import Dispatcher, Piece
 from studies.kernel_ptx import ptx_of
 
 BUDGET_MS = 300.0  # for the timed launches of a kernel at a size

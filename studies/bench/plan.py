@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from memsim.errors import MemsimError
-from memsim.kernels import Dispatcher, Spec, catalog
+from memsim.kernels import Spec, catalog
 from studies.bench.recording import CUBLAS, BenchRecording, Size
+from studies.dispatch import Dispatcher, entry_of, picked
 
 SIZES = ((1024,) * 3, (2048,) * 3, (4096,) * 3, (8192,) * 3)
 FAMILY = "sgemm"
@@ -33,19 +34,15 @@ def takes(name: str, sizes: Sequence[Size]) -> bool:
     """Whether a kernel of the catalogue takes all these sizes."""
     try:
         for size in sizes:
-            catalog()[name].pick(size).sizes(size)
+            picked(entry_of(name), size).sizes(size)
     except MemsimError:
         return False
     return True
 
 
 def sgemm_names() -> list[str]:
-    """The SGEMMs of the catalogue; a dispatcher has no code of its own."""
-    return [
-        name
-        for name, entry in catalog().items()
-        if entry.family.name == FAMILY and not isinstance(entry, Dispatcher)
-    ]
+    """The SGEMMs of the catalogue."""
+    return [name for name, entry in catalog().items() if entry.family.name == FAMILY]
 
 
 def plan_bench(names: Sequence[str], sizes: Sequence[Size]) -> dict[Size, list[Spec | Dispatcher]]:
@@ -54,7 +51,7 @@ def plan_bench(names: Sequence[str], sizes: Sequence[Size]) -> dict[Size, list[S
     Raises:
         MemsimError: no such kernel, one that multiplies nothing, or a size that it does not take.
     """
-    entries = [catalog()[name] for name in names]
+    entries = [entry_of(name) for name in names]
     for entry in entries:
         if entry.family.name != FAMILY:
             raise MemsimError(
@@ -65,7 +62,7 @@ def plan_bench(names: Sequence[str], sizes: Sequence[Size]) -> dict[Size, list[S
     for size in sizes:
         for entry in entries:
             entry.job(size)  # refused before anything runs
-        plan[size] = list({entry.pick(size).name: entry for entry in entries}.values())
+        plan[size] = list({picked(entry, size).name: entry for entry in entries}.values())
     return plan
 
 
@@ -80,7 +77,7 @@ def part_of(recording: BenchRecording, names: Sequence[str], sizes: Sequence[Siz
     wanted = {(kernel, size) for kernel, size in there if kernel != CUBLAS and size in at}
     if names:
         plan = plan_bench(names, at)
-        wanted = {(entry.pick(size).name, size) for size, entries in plan.items() for entry in entries}
+        wanted = {(picked(entry, size).name, size) for size, entries in plan.items() for entry in entries}
     missing = sorted(wanted - there) + [(CUBLAS, size) for size in at if size not in recording.sizes]
     if missing:
         kernel, size = missing[0]

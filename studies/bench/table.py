@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from memsim.analysis import Analysis
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.kernels.shipped import digest
 from memsim.targets.analyze_targets import analyze_all
 from studies.bench.recording import CUBLAS, BenchRecording, Size, Timing
@@ -59,7 +59,7 @@ def flop(size: Size) -> int:
 
 def unchanged(recording: BenchRecording) -> list[str]:
     """The recorded kernels that are in the catalogue as they were."""
-    now = compiled_kernels()
+    now = catalog()
     return [
         name
         for name, code in recording.kernels.items()
@@ -69,7 +69,7 @@ def unchanged(recording: BenchRecording) -> list[str]:
 
 def analyze_kernels(names: Sequence[str], cache: Path | None, jobs: int | None = None) -> dict[str, Analysis]:
     """The kernels' analyses at `PREDICTED_AT`; `cache` and `jobs` as in `memsim.targets`."""
-    targets = [compiled_kernels()[name].job(PREDICTED_AT) for name in names]
+    targets = [catalog()[name].job(PREDICTED_AT) for name in names]
     return {measured.target.name: measured.result() for measured in analyze_all(targets, cache, jobs)}
 
 

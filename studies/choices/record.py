@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from memsim.kernels import catalog
 from memsim.validate.device import check_chip, load_cupy, now, this_device
 from studies.bench.cublas import CuBlas
 from studies.bench.measure import Bench
@@ -20,6 +19,7 @@ from studies.bench.recording import Size
 from studies.choices.choice import CONFIGURATIONS, Choice, ChoiceRecording, MeasuredChoice
 from studies.choices.code import code_of_cubin
 from studies.choices.tiles import choice_of, tiles_at
+from studies.dispatch import dispatchers
 from studies.sizes import DISPATCHER, SIZES
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def measure_tiles(cupy: Any, wrong: list[str], sizes: Iterable[Size] = SIZES) ->
     """All tiles at these sizes; what computes something wrong is added to `wrong`."""
     cublas, found = CuBlas(cupy), []
     for size in sizes:
-        bench = Bench(cupy, cublas, size, catalog()[DISPATCHER])
+        bench = Bench(cupy, cublas, size, dispatchers()[DISPATCHER])
         pieces = {choice_of(size, piece): piece for piece in tiles_at(size)}
         times: dict[Choice, tuple[float, ...]] = {}
         for choice, piece in (*pieces.items(), *reversed(pieces.items())):

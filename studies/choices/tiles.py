@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from memsim.kernels import Dispatcher, catalog
-from memsim.kernels.dispatch import PARTS, Piece
 from memsim.kernels.shipped import digest
 from studies.bench.recording import Size
 from studies.choices.choice import TILES, Choice
+from studies.dispatch import PARTS, Piece, dispatchers
 from studies.kernel_ptx import ptx_of
 from studies.sizes import DISPATCHER
 
 
 def tiles_at(size: Size) -> tuple[Piece, ...]:
     """All, each with the kernel that adds its parts of K."""
-    entry = catalog()[DISPATCHER]
-    assert isinstance(entry, Dispatcher)
-    return entry.alternatives(size)
+    return dispatchers()[DISPATCHER].alternatives(size)
 
 
 def choice_of(size: Size, piece: Piece) -> Choice:

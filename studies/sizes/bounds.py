@@ -11,9 +11,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from memsim.kernels import Dispatcher, Spec, catalog
+from memsim.kernels import Spec
 from memsim.kernels.shipped import digest
 from studies.bench.recording import Size
+from studies.dispatch import dispatchers
 from studies.kernel_ptx import ptx_of
 from studies.sizes import DISPATCHER, HELD_OUT, SEEN, SIZES
 from studies.sizes.recordings import recordings, slower
@@ -34,9 +35,7 @@ class Limit:
 
 def launches(size: Size) -> list[tuple[Spec, tuple[int, ...]]]:
     """What is launched for a size, one after the other: kernels, and those that add their parts."""
-    entry = catalog()[DISPATCHER]
-    assert isinstance(entry, Dispatcher)
-    return [launch for piece in entry.pieces(size) for launch in piece.launches]
+    return [launch for piece in dispatchers()[DISPATCHER].pieces(size) for launch in piece.launches]
 
 
 def limits_of(size: Size) -> list[Limit]:

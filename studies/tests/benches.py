@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.kernels.shipped import digest
 from memsim.validate.device import Device
 from studies.bench.recording import CUBLAS, BenchRecording, Code, Size, Timing
@@ -24,7 +24,7 @@ def made_up(gpu: str = "Made Up GPU", date: str = "2026-11-20T00:00:00Z") -> Ben
         max_clock_mhz=1000,
         seed=0,
         kernels={
-            name: Code({f"kernels/{name}.cu": "0" * 64}, digest(ptx_of(compiled_kernels()[name])))
+            name: Code({f"kernels/{name}.cu": "0" * 64}, digest(ptx_of(catalog()[name])))
             for name in times
             if name != CUBLAS
         },

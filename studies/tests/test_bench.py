@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
-from memsim.kernels import catalog
 from memsim.kernels.shipped import digest
 from studies.bench.measure import (
     BUDGET_MS,
@@ -27,6 +26,7 @@ from studies.bench.measure import (
 )
 from studies.bench.plan import SIZES, plan_bench, read_size, sgemm_names
 from studies.bench.recording import CUBLAS, BenchRecording
+from studies.dispatch import entry_of
 from studies.kernel_ptx import ptx_of
 from tests.validate.fake_gpu import (
     CUBLASError,
@@ -130,7 +130,7 @@ def test_a_group_that_the_gpu_came_to_too_early_is_timed_again(
 def test_parts_are_added_and_timed(gpu: FakeGpu) -> None:
     gpu.milliseconds = {"sgemm_tile": lambda number: 200.0, "sum_of_parts": lambda number: 50.0}
     size = (20, 24, 1000)
-    recording = measure_speed({size: [catalog()["sgemm"]]})
+    recording = measure_speed({size: [entry_of("sgemm")]})
     cublas, ours = recording.timings
     assert ours.parts > 1 and set(ours.times_ms) == {250.0} and set(ours.beside_ms) == {100.0}
     assert cublas.parts == 1 and list(recording.kernels) == [ours.kernel, "sum_of_parts"]

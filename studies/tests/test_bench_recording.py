@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from studies.bench.plan import part_of
 from studies.bench.recording import (
     CUBLAS,
@@ -134,7 +134,7 @@ def test_wavefronts_per_flop() -> None:
 
 
 def test_wavefronts_a_flop_hardly_depend_on_the_size() -> None:
-    spec = compiled_kernels()["opt_4_tile1d"]
+    spec = catalog()["opt_4_tile1d"]
     per_flop = [
         sum(site.wavefronts or 0 for site in spec.analyze((size,) * 3).sites) / size**3
         for size in (1024, 2048)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from memsim.kernels import Dispatcher, catalog
-from memsim.kernels.dispatch import Piece
 from studies.choices import record
 from studies.choices.choice import TILES, Choice
 from studies.choices.page import decisions
 from studies.choices.tiles import choice_of, tiles_at
+from studies.dispatch import Piece, dispatchers
 from studies.sizes import DISPATCHER
 
 SIZE = (33, 17, 19)
@@ -20,9 +19,7 @@ SIZE = (33, 17, 19)
 
 @pytest.mark.parametrize("size", [(512, 512, 512), (333, 555, 777)])
 def test_what_sgemm_picks_is_one_of_the_tiles(size: tuple[int, int, int]) -> None:
-    entry = catalog()[DISPATCHER]
-    assert isinstance(entry, Dispatcher)
-    (picked,) = entry.pieces(size)
+    (picked,) = dispatchers()[DISPATCHER].pieces(size)
     tiles = tiles_at(size)
     assert picked in tiles
     assert len({piece.spec.name for piece in tiles}) == len(tiles) > 5

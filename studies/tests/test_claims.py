@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from memsim.data import data_folder
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from studies.claims import ARTICLES
 from studies.claims.claim import FALSE, PART, TRUE, Claim, Finding
 from studies.counted import Kernels, shipped
@@ -109,7 +109,7 @@ PLANTED = {
 def test_a_changed_kernel_makes_its_row_wrong(name: str, tmp_path: Path) -> None:
     kernel, edits, claim = PLANTED[name]
     shutil.copytree(data_folder("kernels"), tmp_path / "kernels")
-    spec = compiled_kernels()[kernel]
+    spec = catalog()[kernel]
     spec = replace(spec, source=tmp_path / "kernels" / spec.source.name)
     text = spec.source.read_text("utf-8")
     for old, new in edits.items():
@@ -117,16 +117,16 @@ def test_a_changed_kernel_makes_its_row_wrong(name: str, tmp_path: Path) -> None
         text = text.replace(old, new)
     spec.source.write_text(text, "utf-8")
     try:
-        wrong = disagreements(CLAIMS[claim], Kernels({**compiled_kernels(), kernel: spec}))
+        wrong = disagreements(CLAIMS[claim], Kernels({**catalog(), kernel: spec}))
     except LookupError:  # the line that the claim is about is no more
         wrong = ["gone"]
     assert wrong
-    assert disagreements(CLAIMS[claim], Kernels(compiled_kernels())) == []
+    assert disagreements(CLAIMS[claim], Kernels(catalog())) == []
 
 
 def test_a_wrong_verdict_is_found() -> None:
     claim = CLAIMS["the_published_xor"]
-    kernels = Kernels(compiled_kernels())
+    kernels = Kernels(catalog())
     assert disagreements(claim, kernels) == []
     for verdict in (TRUE, PART):
         assert disagreements(msgspec.structs.replace(claim, verdict=verdict), kernels)
@@ -135,7 +135,7 @@ def test_a_wrong_verdict_is_found() -> None:
 @pytest.mark.slow
 def test_a_claim_in_rows_is_judged_by_budgets() -> None:
     claim = CLAIMS["v3_reads_less_often"]
-    kernels = Kernels(compiled_kernels())
+    kernels = Kernels(catalog())
     found = claim.count(kernels)
     assert found.claimed == {"v3.requests < v2.requests": True, "v3.wavefronts < v2.wavefronts": True}
     turned = msgspec.structs.replace(claim, claimed=["v3.requests < v2.requests", "v3.wavefronts <= ideal"])

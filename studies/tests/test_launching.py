@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.validate.run_cubin import STATIC_SHARED_BYTES, refusals
 from studies.bench.launching import launcher, make_arrays
 from studies.kernel_ptx import ptx_path
 from tests.validate.fake_gpu import FakeGpu, Function
 
-XOR = compiled_kernels()["transpose_xor"]
+XOR = catalog()["transpose_xor"]
 LARGE = replace(XOR, shared_bytes=STATIC_SHARED_BYTES + 16)
 
 
@@ -34,9 +34,9 @@ def test_more_shared_memory_than_usual_is_opted_into(gpu: FakeGpu) -> None:
 
 
 def test_arrays_are_those_of_the_plan(gpu: FakeGpu) -> None:
-    texld = compiled_kernels()["sgemm_128x128x8_texld"]
+    texld = catalog()["sgemm_128x128x8_texld"]
     arrays = make_arrays(gpu.cupy, texld.job((8, 12, 16), seed=3))
-    same = make_arrays(gpu.cupy, compiled_kernels()["kernel_v4"].job((8, 12, 16), seed=3))
+    same = make_arrays(gpu.cupy, catalog()["kernel_v4"].job((8, 12, 16), seed=3))
     assert {name: array.shape for name, array in arrays.items()} == {
         "A": (8, 16),
         "B": (16, 12),

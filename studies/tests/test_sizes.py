@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from memsim.kernels import Dispatcher, catalog, compiled_kernels
+from memsim.kernels import catalog
 from memsim.kernels.shipped import digest
 from studies.bench.recording import CUBLAS, BenchRecording, Rest
 from studies.bench.table import speed_of
+from studies.dispatch import dispatchers
 from studies.kernel_ptx import ptx_of
 from studies.sizes import (
     CUBES,
@@ -45,14 +46,12 @@ def test_every_size_was_recorded_with_what_is_picked_now(recording: BenchRecordi
     assert recording.sizes == EVERY
     picked = {timing.size: timing for timing in recording.timings if timing.kernel != CUBLAS}
     for size in EVERY:
-        sgemm = catalog()[DISPATCHER]
-        assert isinstance(sgemm, Dispatcher)
-        first, *others = sgemm.pieces(size)
+        first, *others = dispatchers()[DISPATCHER].pieces(size)
         assert (picked[size].kernel, picked[size].parts) == (first.spec.name, first.parts)
         rest = [Rest(piece.spec.name, piece.size[0], piece.parts) for piece in others]
         assert rest == [picked[size].rest] * len(rest) and bool(rest) == bool(picked[size].rest)
     assert {name: code.ptx for name, code in recording.kernels.items()} == {
-        name: digest(ptx_of(compiled_kernels()[name])) for name in recording.kernels
+        name: digest(ptx_of(catalog()[name])) for name in recording.kernels
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memsim.data import data_folder
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.kernels.shipped import digest
 from studies.bench.recording import newest_of_each_gpu
 from studies.bench.table import make_rows
@@ -34,7 +34,7 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spec]:
 
 def test_the_kernel_itself_comes_first(specs: dict[str, Spec]) -> None:
     assert list(specs) == [KERNEL, *(variant.name for variant in VARIANTS)]
-    assert ptx_of(specs[KERNEL]) == ptx_of(compiled_kernels()[KERNEL])
+    assert ptx_of(specs[KERNEL]) == ptx_of(catalog()[KERNEL])
     assert len({ptx_of(spec) for spec in specs.values()}) == len(specs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from studies.kernel_ptx import compile_ptx, ptx_path
 
 KERNEL = "sgemm_tuned"
@@ -30,7 +30,7 @@ class Variant:
         Raises:
             ValueError: what is to be replaced is not there, or not once.
         """
-        text = compiled_kernels()[KERNEL].source.read_text("utf-8")
+        text = catalog()[KERNEL].source.read_text("utf-8")
         for old, new in self.edits:
             if text.count(old) != 1:
                 raise ValueError(f"{self.name}: {text.count(old)} times in {KERNEL}.cu: {old!r}")
@@ -139,7 +139,7 @@ def make_specs(folder: Path) -> list[Spec]:
     Raises:
         MemsimError: NVRTC absent.
     """
-    tuned = compiled_kernels()[KERNEL]
+    tuned = catalog()[KERNEL]
     texts = {KERNEL: tuned.source.read_text("utf-8")} | {each.name: each.source() for each in VARIANTS}
     home = folder / "kernels"
     (home / "ptx").mkdir(parents=True)

@@ -22,7 +22,7 @@ from memsim.driver.native_arithmetic import use_processor
 from memsim.driver.native_build import libraries
 from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
 from memsim.job import Job
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "tests" / "interpreter" / "kernels.cu"
@@ -40,7 +40,7 @@ def jobs() -> Iterator[tuple[str, Callable[[], Job]]]:
 
     yield (
         "a product of matrices, 256 cubed (kernel_v4)",
-        lambda: compiled_kernels()["kernel_v4"].job([256] * 3),
+        lambda: catalog()["kernel_v4"].job([256] * 3),
     )
     yield "loops of lanes that diverge, a million threads", lambda: of_tests("diverging", 4096, 256, np.int32)
     yield "the same, one block", lambda: of_tests("diverging", 1, 256, np.int32)

@@ -17,7 +17,7 @@ from memsim.boundary import boundary_of, confined_to
 from memsim.captured.launched import Launched
 from memsim.captured.saved_launch import MOST_PER_BYTE, read_launch, write_launch
 from memsim.errors import MemsimError
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from tests.cli.conftest import Run, memsim
 
 __all__ = ["memsim"]
@@ -76,9 +76,7 @@ def test_without_its_listing_the_error_says_what_to_do(memsim: Run, hide: Hide) 
 @pytest.mark.parametrize("changed", ["kernel.cubin", "kernel.sass.gz"])
 def test_another_cubins_listing_is_refused(launch: Path, hide: Hide, changed: str, hidden: bool) -> None:
     """Also where a disassembler would do without it."""
-    other = write_launch(
-        Launched.of(compiled_kernels()["transpose_xor"].job((64, 64))), launch.parent.parent / "b"
-    )
+    other = write_launch(Launched.of(catalog()["transpose_xor"].job((64, 64))), launch.parent.parent / "b")
     if hidden:
         hide()
     read_launch(launch)

@@ -12,7 +12,7 @@ import pytest
 from memsim.compile.cuda_source import compile_cubin
 from memsim.data import data_folder
 from memsim.errors import MemsimError
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.kernels.shipped import Shipped, read_shipped, write_shipped
 from memsim.sass.cubin import read_cubin
 from studies.kernel_ptx import compile_cuda
@@ -23,7 +23,7 @@ ARM = platform.machine().lower() in ("aarch64", "arm64")
 
 
 # NVRTC 12.0 orders the many instructions of sgemm_tile.cu in another way from one run to the next.
-REPEATED = [name for name, spec in compiled_kernels().items() if spec.source.stem != "sgemm_tile"]
+REPEATED = [name for name, spec in catalog().items() if spec.source.stem != "sgemm_tile"]
 
 
 def nvrtc_is_absent() -> str:
@@ -39,7 +39,7 @@ def nvrtc_is_absent() -> str:
 def copied(tmp_path: Path) -> Spec:
     """A kernel of the catalogue in a folder of its own, with all that ships."""
     shutil.copytree(data_folder("kernels"), tmp_path / "kernels")
-    spec = compiled_kernels()["transpose_xor"]
+    spec = catalog()["transpose_xor"]
     return replace(spec, source=tmp_path / "kernels" / spec.source.name)
 
 
@@ -49,7 +49,7 @@ def copied(tmp_path: Path) -> Spec:
 def test_regenerated_code_is_the_shipped_code(name: str) -> None:
     if absent := nvrtc_is_absent():
         pytest.skip(absent)
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     shipped = read_shipped(spec.compiled_path)
     again = compile_cubin(spec.source, spec.options, name=f"kernels/{spec.source.name}")
     assert (
@@ -59,9 +59,9 @@ def test_regenerated_code_is_the_shipped_code(name: str) -> None:
 
 
 @pytest.mark.some(12)
-@pytest.mark.parametrize("name", compiled_kernels())
+@pytest.mark.parametrize("name", catalog())
 def test_what_ships_fits_its_source(name: str) -> None:
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     assert read_shipped(spec.compiled_path).fits(spec.source_texts(), spec.options)
     assert spec.kernel().origin.form == "machine code"
     named = {line.source.file for line in spec.machine().listings[spec.entry].lines if line.source}
@@ -69,12 +69,12 @@ def test_what_ships_fits_its_source(name: str) -> None:
 
 
 def test_nothing_is_left_over() -> None:
-    paths = {spec.compiled_path for spec in compiled_kernels().values()}
+    paths = {spec.compiled_path for spec in catalog().values()}
     assert {path for folder in {path.parent for path in paths} for path in folder.iterdir()} == paths
 
 
 def test_an_edited_source_is_compiled_anew(copied: Spec) -> None:
-    assert copied.analyze((64, 64)).totals == compiled_kernels()["transpose_xor"].analyze((64, 64)).totals
+    assert copied.analyze((64, 64)).totals == catalog()["transpose_xor"].analyze((64, 64)).totals
     text = copied.source.read_text("utf-8")
     copied.source.write_text(text.replace(" ^ ", " + 0 * "), "utf-8")
     assert copied.shipped() is None
@@ -95,7 +95,7 @@ def test_without_a_compiler_it_is_refused(copied: Spec, monkeypatch: pytest.Monk
 
 
 def test_an_edited_header_counts_too(copied: Spec) -> None:
-    spec = replace(compiled_kernels()["kernel_v4"], source=copied.source.parent / "kernel_v4.cu")
+    spec = replace(catalog()["kernel_v4"], source=copied.source.parent / "kernel_v4.cu")
     assert spec.shipped() is not None
     header = copied.source.parent / "edge.cuh"
     header.write_text(header.read_text("utf-8") + "\n", "utf-8")
@@ -108,7 +108,7 @@ def test_other_options_are_another_kernel(copied: Spec) -> None:
 
 
 def test_equal_contents_make_equal_files(tmp_path: Path) -> None:
-    shipped = read_shipped(compiled_kernels()["kernel_v2"].compiled_path)
+    shipped = read_shipped(catalog()["kernel_v2"].compiled_path)
     write_shipped(tmp_path / "a.zip", shipped)
     write_shipped(tmp_path / "b.zip", read_shipped(tmp_path / "a.zip"))
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
@@ -119,7 +119,7 @@ def test_equal_contents_make_equal_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoil", [b"", b"not a zip file", None])
 def test_a_damaged_file_is_an_error(spoil: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "k.zip"
-    whole = compiled_kernels()["kernel_v2"].compiled_path.read_bytes()
+    whole = catalog()["kernel_v2"].compiled_path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2] if spoil is None else spoil)
     with pytest.raises(MemsimError, match="this is not a compiled kernel"):
         read_shipped(path)

@@ -9,7 +9,7 @@ import pytest
 
 from memsim.api.running import run
 from memsim.argument_types import Texture1D
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from tests.catalog.test_results import taken
 from tests.few import few
 
@@ -25,7 +25,7 @@ def product(
     nowhere: float = np.nan,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """C, what it should be, and how far it may be from that; what is outside the matrices is `nowhere`."""
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     m, n, k = size
     rng = np.random.default_rng(5)
     matrices = {}

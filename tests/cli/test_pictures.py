@@ -254,7 +254,7 @@ def test_a_report_needs_a_page_to_write(memsim: Run, tmp_path: Path) -> None:
 
 def recording(requests: int) -> CodeRecording:
     """A recording of kernel_v4 at the small size, with one counter."""
-    job = catalog()["kernel_v4"].pick(SIZE).job(SIZE)
+    job = catalog()["kernel_v4"].job(SIZE)
     shape, origin = job.launch, job.loaded.origin
     return CodeRecording(
         "kernel_v4",

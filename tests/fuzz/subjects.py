@@ -38,7 +38,7 @@ from memsim.guard.comparison import side_of_document
 from memsim.guard.select import parse_selector
 from memsim.isa.program import Parameter
 from memsim.kernel import Kernel
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.sass.machine_code import read_module
 from memsim.shown import ShownAnalysis
 from memsim.targets.project import read_project
@@ -59,7 +59,7 @@ SIZES = {
 
 @cache
 def shipped_of(name: str) -> tuple[bytes, bytes]:
-    with zipfile.ZipFile(compiled_kernels()[name].compiled_path) as file:
+    with zipfile.ZipFile(catalog()[name].compiled_path) as file:
         return file.read("kernel.cubin"), file.read("kernel.sass")
 
 
@@ -78,7 +78,7 @@ def sass(random: Random, folder: Path) -> None:
 
 def _launched(kernels: list[Kernel], name: str, random: Random) -> None:
     """The first kernel, launched as the one that it was made from."""
-    job = compiled_kernels()[name].job(SIZES[name])
+    job = catalog()[name].job(SIZES[name])
     how = {"blocks": random.choice((1, 3)), "allow_out_of_bounds": random.random() < 0.5}
     for kernel in kernels[:1]:
         render(analyze_trace(trace_job(replace(job, kernel=kernel, max_steps=STEPS, **how))))
@@ -87,7 +87,7 @@ def _launched(kernels: list[Kernel], name: str, random: Random) -> None:
 @cache
 def trace_file() -> bytes:
     content = io.BytesIO()
-    storage.write(compiled_kernels()["transpose_xor"].trace((64, 64)), content)
+    storage.write(catalog()["transpose_xor"].trace((64, 64)), content)
     return content.getvalue()
 
 
@@ -304,14 +304,14 @@ def _launch(random: Random, value: Any) -> None:
 
 @cache
 def _small() -> Kernel:
-    return compiled_kernels()["transpose_naive"].kernel()
+    return catalog()["transpose_naive"].kernel()
 
 
 def files(random: Random, folder: Path) -> None:
     """CUDA source that is hardly any, and files that are no machine code."""
     suffix = random.choice((".cubin", ".so", ".zip"))
     code, _ = shipped_of("transpose_xor")
-    good = compiled_kernels()["transpose_xor"].compiled_path.read_bytes() if suffix == ".zip" else code
+    good = catalog()["transpose_xor"].compiled_path.read_bytes() if suffix == ".zip" else code
     (folder / f"f{suffix}").write_bytes(bytes_of(good, random))
     KernelFile(folder, f"f{suffix}").load(memsim.arch.SM_90)
 
@@ -334,7 +334,7 @@ def traces(random: Random, folder: Path) -> None:
 @cache
 def launched(folder: Path) -> tuple[Path, Any]:
     """A folder with a launch that was captured, and its document."""
-    spec = compiled_kernels()["transpose_xor"]
+    spec = catalog()["transpose_xor"]
     job = spec.job((64, 64))
     path = write_launch(Launched.of(job), folder / "launched")
     return path, json.loads(path.read_text("utf-8"))

@@ -21,7 +21,7 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernel import Kernel
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.sass import disassemble
 from memsim.sass import machine_code as sass
@@ -34,8 +34,8 @@ from studies.kernel_ptx import compile_cuda
 from tests.assembler import needs_assembler
 from tests.guard.conftest import TILE
 
-TARGET = compiled_kernels()["transpose_xor"].job((64, 64))
-OTHER = compiled_kernels()["transpose_padded"].job((64, 64))
+TARGET = catalog()["transpose_xor"].job((64, 64))
+OTHER = catalog()["transpose_padded"].job((64, 64))
 LAUNCH = Launch((1, 1, 1), (32, 1, 1))
 
 
@@ -84,7 +84,7 @@ def test_nothing_is_kept_without_a_folder(tmp_path: Path, monkeypatch: pytest.Mo
         lambda path: path.write_bytes(path.read_bytes()[::-1]),
         lambda path: (path.unlink(), path.mkdir()),
         lambda path: analyze_job(
-            compiled_kernels()["transpose_naive"].job((64, 64)), None
+            catalog()["transpose_naive"].job((64, 64)), None
         ).trace.save(path),
     ],
 )  # fmt: skip
@@ -198,7 +198,7 @@ def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_processes_give_the_same_in_the_same_order(tmp_path: Path) -> None:
-    targets = [compiled_kernels()["transpose_padded"].job((size, size)) for size in (64, 32, 96)]
+    targets = [catalog()["transpose_padded"].job((size, size)) for size in (64, 32, 96)]
     targets.insert(1, Job(KernelFile(tmp_path, "none.cu"), LAUNCH, name="bad"))
     alone, together = (list(analyze_all(targets, None, jobs)) for jobs in (1, 2))
     assert [one.target for one in together] == targets
@@ -510,7 +510,7 @@ def test_a_job_that_was_sent_has_the_same_key(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_processes_made_is_known_before(tmp_path: Path) -> None:
-    jobs = [compiled_kernels()[name].job((64, 64)) for name in ("transpose_naive", "transpose_xor")]
+    jobs = [catalog()[name].job((64, 64)) for name in ("transpose_naive", "transpose_xor")]
     assert not any(cache.is_known_before(job, tmp_path) for job in jobs)
     assert len(list(analyze_all(jobs, tmp_path, 2))) == 2
     assert all(cache.is_known_before(job, tmp_path) for job in jobs)

@@ -118,7 +118,7 @@ def as_text(value: Any) -> str:
 
 def plant(folder: Folder, planted: Regression) -> set[int]:
     """Makes the edits; the numbers of the lines that cost more for it."""
-    name = f"src/{catalog()[planted.kernel].pick().source.name}"
+    name = f"src/{catalog()[planted.kernel].source.name}"
     for old, new in planted.edits.items():
         folder.edit(name, old, new)
     lines = folder.read(name).splitlines()

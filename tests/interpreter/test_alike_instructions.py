@@ -11,7 +11,7 @@ from memsim.interpreter import lowered_kernel
 from memsim.interpreter.alike_instructions import renamed
 from memsim.interpreter.lowered_kernel import LoweredKernel
 from memsim.interpreter.native_launch import NativeInterpreter
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.sass.decode import decode
 from tests.interpreter.test_kernels import pytestmark
 from tests.simt.listings import listing
@@ -60,7 +60,7 @@ def test_what_a_text_does_not_say_is_not_alike() -> None:
 @pytest.mark.parametrize("name", ["kernel_v4", "transpose_naive", "kernel_v5"])
 def test_a_kernel_is_lowered_as_its_instructions_are(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     names = NativeInterpreter(libraries()).names
-    code = prepared_launch(compiled_kernels()[name].job(), everything=True).code
+    code = prepared_launch(catalog()[name].job(), everything=True).code
     made = []
     for is_alike in (True, False, True):
         monkeypatch.setattr(lowered_kernel, "_ALIKE", {})

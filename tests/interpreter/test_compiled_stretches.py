@@ -16,7 +16,7 @@ from memsim.interpreter import compiled_stretches, native_launch
 from memsim.interpreter.compiled_stretches import StretchCompiler
 from memsim.interpreter.lowered_kernel import known_of
 from memsim.interpreter.native_launch import NativeInterpreter
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from tests.interpreter.test_kernels import HERE, NAMES, assert_same, job_for, job_of_catalogue, memory_after
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, random_kernel
@@ -95,7 +95,7 @@ def test_special_functions_of_any_bits(compiling: Compiling) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(one for one in compiled_kernels() if "texld" not in one)[::16])
+@pytest.mark.parametrize("name", sorted(one for one in catalog() if "texld" not in one)[::16])
 def test_the_catalogue(name: str, compiling: Compiling) -> None:
     assert_same(job_of_catalogue(name), compiling.interpreter)
     assert compiling.asked

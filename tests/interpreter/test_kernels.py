@@ -18,7 +18,7 @@ from memsim.errors import MemsimError
 from memsim.interpreter import native_launch
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.simt.faults import KernelFault
 from tests.random_values.expressions import PRELUDE
 from tests.random_values.generate import THREADS, random_kernel
@@ -129,14 +129,11 @@ def test_random_kernels(seed: int, interpreter: NativeInterpreter) -> None:
 
 def of_the_catalogue() -> list[Any]:
     quick = {"kernel_v4", "tile_32x64x32_any", "permuted_write"}
-    return [
-        pytest.param(name, marks=() if name in quick else pytest.mark.slow)
-        for name in sorted(compiled_kernels())
-    ]
+    return [pytest.param(name, marks=() if name in quick else pytest.mark.slow) for name in sorted(catalog())]
 
 
 def job_of_catalogue(name: str) -> Any:
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     multiples = dict(spec.requires)
     sizes = [
         3 if one == "parts" else -(-70 // multiples.get(one, 1)) * multiples.get(one, 1)

@@ -14,7 +14,7 @@ from memsim.api.running import run
 from memsim.captured.analyze_any import analyze
 from memsim.isa.op import PREDICATE, Effect, Flow
 from memsim.isa.program import Op, Program
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow
 from tests.simt.cuda import machine_kernel
@@ -162,7 +162,7 @@ def test_a_sum_whose_carry_is_the_guard_is_computed_from_known_values() -> None:
 def test_the_sums_of_a_tile_are_not_needed() -> None:
     """Registers of sums are used again for addresses that only some lanes have."""
     for name in ("tile_32x64x32", "tile_32x32x32_any", "tile_32x96x32_any"):
-        program = compiled_kernels()[name].kernel().machine.program
+        program = catalog()[name].kernel().machine.program
         assert "FFMA" not in {program.ops[index].form.opcode for index in Dataflow(program).needed()}
 
 

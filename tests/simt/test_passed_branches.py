@@ -15,7 +15,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import blocks_of, job_of, trace_with
 from memsim.job import Job
 from memsim.kernel import Kernel
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.model.alike import SameCost
 from memsim.simt.launch_code import _dataflow_of
 from memsim.trace.record import Recorder
@@ -130,9 +130,9 @@ def test_a_slow_way_that_another_branch_needs_is_executed() -> None:
 
 
 @pytest.mark.some(2)
-@pytest.mark.parametrize("name", few(list(compiled_kernels()), KERNELS[:2]))
+@pytest.mark.parametrize("name", few(list(catalog()), KERNELS[:2]))
 def test_kernels_of_the_catalogue(name: str) -> None:
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     job = replace(spec.job([256] * len(spec.family.sizes)), blocks=16)
     assert_equal_counts(*both_of(job))
 

@@ -12,7 +12,7 @@ from memsim.api.running import run
 from memsim.captured.analyze_any import analyze
 from memsim.isa.stack import load_spilled, store_spilled
 from memsim.kernel import Kernel
-from memsim.kernels import compiled_kernels as shipped
+from memsim.kernels import catalog as shipped
 from memsim.launch import SPILLS
 from memsim.sass.decode import decode
 from memsim.simt.dataflow import Dataflow

@@ -102,7 +102,7 @@ def test_any_order_of_a_request_of_words_costs_the_same() -> None:
 @pytest.mark.parametrize("kernel", ["kernel_v4_padded", pytest.param("guide_v10", marks=pytest.mark.slow)])
 def test_the_lanes_of_a_product_are_renumbered_as_forecast(kernel: str) -> None:
     """A float4 of s_b for each of 16 columns, in two rows of threads that ask for the same."""
-    job = catalog()[kernel].pick().job((128, 128, 16))
+    job = catalog()[kernel].job((128, 128, 16))
     before = analyzed(job)
     counted = renumber(before)
     assert counted is not None

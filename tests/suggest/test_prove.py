@@ -86,7 +86,7 @@ def test_the_chosen_proposal_is_proven(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_of_what_saves_as_much_that_which_is_as_forecast_is_proven() -> None:
     """The loads of s_b are joined only as they are: s_a alone is as forecast, and saves as much."""
-    spec = catalog()["opt_4_tile2d"].pick()
+    spec = catalog()["opt_4_tile2d"]
     job = spec.job((128, 128, 16))
     found = suggest(analyzed(job), job)
     assert found.proof is not None

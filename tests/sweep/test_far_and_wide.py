@@ -73,7 +73,7 @@ def test_without_distributed_and_pyarrow(
 def test_a_launch_that_is_not_cut_is_told_and_counted(
     scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    catalog()["transpose_naive"].pick().trace((64, 64)).save(tmp_path / "t.npz")
+    catalog()["transpose_naive"].trace((64, 64)).save(tmp_path / "t.npz")
     chosen, told = variants(f"{tmp_path}/t.npz|transpose_naive", {}), list[str]()
     saved, here = sweep(chosen[:1], None, cut=2, tell=told.append)[0], sweep(chosen[:1], None)[0]
     assert (saved.counts, told) == (here.counts, ["it has no machine code"])

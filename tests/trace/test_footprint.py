@@ -15,7 +15,7 @@ from lab.rates.judge_rates import RateLaunch
 from memsim.access import Site, SiteRequests
 from memsim.data import data_folder
 from memsim.instruction import Instruction
-from memsim.kernels import catalog, compiled_kernels
+from memsim.kernels import catalog
 from memsim.state.parts import Part
 from memsim.state.registers import Sum
 from memsim.trace import footprint
@@ -157,7 +157,7 @@ FEW = ("kernel_v4", "opt_6_double_buffer", "transpose_naive")
 RECORDED = [
     pytest.param(launch, id=launch.name, marks=() if launch.name in FEW else pytest.mark.slow)
     for launch in RATES.newest(data_folder("traces")).launches
-    if launch.name in compiled_kernels()
+    if launch.name in catalog()
 ]
 
 

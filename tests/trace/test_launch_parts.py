@@ -113,7 +113,7 @@ def told(trace: Trace, job: Job) -> Any:
 @pytest.mark.parametrize("parts", [2, 3, 1000])
 @pytest.mark.parametrize("name", few(NAMES))
 def test_the_trace_of_a_kernel_is_that_of_one_process(name: str, parts: int) -> None:
-    spec = catalog()[name].pick()
+    spec = catalog()[name]
     job = spec.job(size_of(spec, 70))
     whole = trace_job(job)
     cut = cut_launch(job, parts)
@@ -206,7 +206,7 @@ def test_processes_and_a_launch_that_is_sent(own: Module) -> None:
 
 def catalogued() -> Job:
     """A job that can be sent: its kernel is loaded where it arrives."""
-    return catalog()["transpose_naive"].pick().job((64, 64))
+    return catalog()["transpose_naive"].job((64, 64))
 
 
 def test_an_error_in_a_part_is_that_of_the_launch(own: Module) -> None:

@@ -18,7 +18,7 @@ from memsim.analysis import analyze_trace
 from memsim.api.running import execute_job, job_of, trace
 from memsim.arch import SM_90
 from memsim.kernel import Kernel
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.model import copy_access, global_access, shared_access
 from memsim.model.coalescing import local_access
 from memsim.model.texture_fetches import texture_access
@@ -27,7 +27,7 @@ from memsim.state.registers import to_array
 from memsim.trace.trace import Trace
 from tests.few import few
 
-NAMES = list(compiled_kernels())
+NAMES = list(catalog())
 
 
 class BruteForce:
@@ -154,7 +154,7 @@ def size_of(spec: Spec, extent: int) -> list[int]:
 @pytest.mark.parametrize("name", few(NAMES))
 def test_the_trace_equals_brute_force(name: str) -> None:
     """At 256 cubed, a block at a time for the brute force."""
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     kernel, (grid, block, arguments, shared) = launch(spec, [256] * len(spec.family.sizes))
     brute = BruteForce()
     blocks = prod(grid)
@@ -194,7 +194,7 @@ def assert_same(one: Trace, other: Trace) -> None:
 @pytest.mark.parametrize("name", few(NAMES))
 def test_both_ways_to_run_give_the_same_trace(name: str) -> None:
     """Everything executed, and only what addresses and branches depend on; ragged sizes."""
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     kernel, (grid, block, arguments, shared) = launch(spec, size_of(spec, 77))
     slim = trace(kernel, grid, block, arguments, shared)
     whole = trace(kernel, grid, block, arguments, shared, everything=True)

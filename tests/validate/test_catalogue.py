@@ -9,7 +9,7 @@ import pytest
 
 from memsim.analysis import analyze_trace
 from memsim.api.running import trace_job
-from memsim.kernels import Spec, compiled_kernels
+from memsim.kernels import Spec, catalog
 from memsim.validate.code_recording import RAGGED, code_paths, load_code_recording, replay, size_of
 from memsim.validate.compare_instructions import NOISE, UNMODELLED
 from studies.kernel_ptx import ptx_of
@@ -19,7 +19,7 @@ from tests.validate.conftest import TRACES, recorded
 
 PATHS = code_paths(TRACES)
 KEPT = {path.stem for path in PATHS if path.name.split(".")[0] in KERNELS}
-SPECS = list(compiled_kernels().values())
+SPECS = list(catalog().values())
 # Of a tile for parts of a sum, ptxas moves loads.
 WITHOUT_PARTS = [spec for spec in SPECS if spec.family.name != "sgemm_parts"]
 SIZES = pytest.mark.parametrize("size", [None, RAGGED], ids=["default", "ragged"])

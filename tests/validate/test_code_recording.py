@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memsim.errors import MemsimError
-from memsim.kernels import compiled_kernels
+from memsim.kernels import catalog
 from memsim.validate.code_recording import (
     CodeRecording,
     code_paths,
@@ -32,7 +32,7 @@ ATOMICS = (
 OWN = sorted(TRACES.glob("*/own/*.json"))
 PATHS = [*code_paths(TRACES), *OWN]
 KEPT = ("guide_v11", "kernel_v4.331x269x147", "mem_ldmatrix", "sgemm_tuned")
-SPEC = compiled_kernels()["transpose_xor"]
+SPEC = catalog()["transpose_xor"]
 LAUNCH = SPEC.job((64, 64))
 
 
@@ -65,7 +65,7 @@ def test_code_is_known_by_its_instructions() -> None:
         figures={name: (0, 0, *column) for name, column in profile.figures.items()},
     )
     assert moved.starting_at(mine) == profile  # a function in front of it
-    assert profile.starting_at(opcodes(compiled_kernels()["kernel_v4"].job((8, 8, 8)).loaded.machine)) is None
+    assert profile.starting_at(opcodes(catalog()["kernel_v4"].job((8, 8, 8)).loaded.machine)) is None
     short = replace(
         profile,
         addresses=profile.addresses[:-1],

@@ -10,7 +10,7 @@ import pytest
 
 from memsim.analysis import Analysis, Range
 from memsim.errors import MemsimError
-from memsim.kernels import catalog, compiled_kernels
+from memsim.kernels import catalog
 from memsim.validate.code_recording import replay
 from memsim.validate.compare_instructions import (
     ARBITRATION,
@@ -41,7 +41,7 @@ BY_HITS = "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_ldgsts.sum"
 
 @cache
 def analysis(kernel: str) -> Analysis:
-    return compiled_kernels()[kernel].analyze()
+    return catalog()[kernel].analyze()
 
 
 def with_counter(
@@ -217,8 +217,8 @@ def test_arbitration_is_not_claimed_while_an_instruction_differs_or_is_not_known
 
 
 def test_what_was_not_collected_is_not_compared() -> None:
-    good = profiled(compiled_kernels()["kernel_v4"].job((64, 64, 16)))
-    small = compiled_kernels()["kernel_v4"].analyze((64, 64, 16))
+    good = profiled(catalog()["kernel_v4"].job((64, 64, 16)))
+    small = catalog()["kernel_v4"].analyze((64, 64, 16))
     whole = compare_code([good], small)
     assert whole.verdict == EQUAL and len(whole.totals) == 19
     less = replace(
@@ -243,7 +243,7 @@ def test_what_is_not_certain_is_said_where_something_differs() -> None:
 
 def test_a_part_of_the_grid_is_refused() -> None:
     profiles = recorded("kernel_v4").profiles
-    spec = catalog()["kernel_v4"].pick()
+    spec = catalog()["kernel_v4"]
     with pytest.raises(MemsimError, match="4 of 64 blocks were replayed"):
         compare_code(profiles, spec.analyze(blocks=4))
 

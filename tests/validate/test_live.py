@@ -20,7 +20,7 @@ from memsim.api.running import trace_job
 from memsim.argument_types import ArrayArg, Pointers, TensorMap
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.kernels import catalog, compiled_kernels
+from memsim.kernels import catalog
 from memsim.launch import Launch
 from memsim.validate import live, run_cubin
 from memsim.validate import profiler as ncu
@@ -59,7 +59,7 @@ extern "C" __global__ void scale(float *to, Pair pair, double add, char sign) {
 
 
 def launch_of(kernel: str) -> Job:
-    return catalog()[kernel].pick().job(SMALL[kernel])
+    return catalog()[kernel].job(SMALL[kernel])
 
 
 def plan(folder: Path, *launches: Job) -> list[str]:
@@ -221,7 +221,7 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
     def read(report: Path, lines: bool) -> list[CodeProfile]:
         steps = json.loads(report.read_text())
-        launches = [compiled_kernels()[step["catalogue"]].job(step["size"]) for step in steps]
+        launches = [catalog()[step["catalogue"]].job(step["size"]) for step in steps]
         alone = len(asked) > 1
         return [profiled(launch, asked[-1][-1].split(",") if alone else None) for launch in launches]
 
@@ -235,7 +235,7 @@ def machine(gpu: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 @pytest.mark.slow
 def test_measuring_makes_one_recording_of_each_launch(machine: list[list[str]]) -> None:
-    kernels = [compiled_kernels()["transpose_xor"], compiled_kernels()["kernel_v1"]]
+    kernels = [catalog()["transpose_xor"], catalog()["kernel_v1"]]
     shares: list[float] = []
     launches = [
         kernels[0].job((64, 64)),

@@ -10,20 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memsim.errors import MemsimError
-from memsim.kernels import Dispatcher, catalog, compiled_kernels
-from memsim.kernels.dispatch import MULTIPROCESSORS, PARTS, Adding, KernelChoice, Pace, SumOfParts
+from memsim.kernels import catalog
 from memsim.kernels.spec import PART_UNIT, REFERENCES
+from studies.dispatch import (
+    MULTIPROCESSORS,
+    PARTS,
+    Adding,
+    Dispatcher,
+    KernelChoice,
+    Pace,
+    SumOfParts,
+    dispatchers,
+)
 from tests.catalog.test_results import rounding_bound
 from tests.few import few
 
-TILES = sorted(name for name, spec in compiled_kernels().items() if spec.family.name == "sgemm_parts")
+TILES = sorted(name for name, spec in catalog().items() if spec.family.name == "sgemm_parts")
 SIZES = {"one tile": (32, 64, 32), "aligned": (68, 100, 132), "odd": (67, 99, 131), "a float": (1, 1, 1)}
 
 
 def sgemm() -> Dispatcher:
-    found = catalog()["sgemm"]
-    assert isinstance(found, Dispatcher)
-    return found
+    return dispatchers()["sgemm"]
 
 
 @pytest.mark.some(3)
@@ -31,7 +38,7 @@ def sgemm() -> Dispatcher:
 @pytest.mark.parametrize("size", SIZES.values(), ids=SIZES)
 @pytest.mark.parametrize("name", few(TILES, ("tile_64x64x32", "tile_32x32x32_any")))
 def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int], parts: int) -> None:
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     divisors = dict(spec.requires)
     taken = [-(-n // divisors.get(at, 1)) * divisors.get(at, 1) for at, n in zip("MNK", size, strict=True)]
     arrays = spec.run((*taken, parts))
@@ -43,7 +50,7 @@ def test_every_tile_is_right_in_every_part(name: str, size: tuple[int, int, int]
 @pytest.mark.some(1)
 @pytest.mark.parametrize("name", TILES)
 def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name: str) -> None:
-    spec = compiled_kernels()[name]
+    spec = catalog()[name]
     sites = [site for site in spec.analyze((256, 256, 128, 1)).sites if site.space == "shared"]
     assert all(site.conflicts == 0 for site in sites if site.op in ("load", "store"))
     assert any(site.conflicts for site in sites if site.op == "cp_async")
@@ -51,7 +58,7 @@ def test_a_tile_has_no_conflict_but_where_rows_of_a_are_read_from_one_bank(name:
 
 @pytest.mark.slow
 def test_the_tuned_kernel_has_no_conflict_and_wastes_no_sector() -> None:
-    sites = compiled_kernels()["sgemm_tuned"].analyze("256,256,64").sites
+    sites = catalog()["sgemm_tuned"].analyze("256,256,64").sites
     assert {site.space for site in sites} == {"shared", "global"}
     for site in sites:
         assert site.conflicts in (0, None) and site.wavefronts == site.ideal_wavefronts
@@ -71,7 +78,7 @@ def test_parts_are_whole_units_and_add_up_to_the_product(lines: int, parts: int)
 
 def test_the_sum_of_parts_is_in_their_order() -> None:
     parts = np.array([1e8, 1.0, -1e8], np.float32).reshape(3, 1, 1) * np.ones((3, 9, 33), np.float32)
-    found = compiled_kernels()["sum_of_parts"].run((9, 33, 3), given={"P": parts})
+    found = catalog()["sum_of_parts"].run((9, 33, 3), given={"P": parts})
     assert (found["C"] == np.float32(0.0)).all()  # (1e8 + 1) - 1e8, and not 1
 
 
@@ -127,8 +134,8 @@ def test_pieces_are_all_rows_and_the_first_fills_complete_waves(size: tuple[int,
 
 @pytest.mark.slow
 def test_two_pieces_are_the_product() -> None:
-    tile = KernelChoice(compiled_kernels()["tile_32x32x32_any"], pace=Pace(0.0, (1.0,)))
-    adding = SumOfParts(compiled_kernels()["sum_of_parts"], Adding(0.0, 1e-3))
+    tile = KernelChoice(catalog()["tile_32x32x32_any"], pace=Pace(0.0, (1.0,)))
+    adding = SumOfParts(catalog()["sum_of_parts"], Adding(0.0, 1e-3))
     pieced = replace(sgemm(), choices=(tile,), sum=adding, launch=0.0)
     assert len(replace(pieced, launch=1e6).pieces((32 * MULTIPROCESSORS + 40, 9, 70))) == 1
     size = (32 * MULTIPROCESSORS + 40, 9, 70)
@@ -154,7 +161,7 @@ def test_a_pace_counts_rounds_of_blocks() -> None:
 
 
 def test_the_first_that_fits_without_a_pace_and_the_fastest_with_one() -> None:
-    small, large = (compiled_kernels()[name] for name in ("kernel_v4", "kernel_v5"))
+    small, large = (catalog()[name] for name in ("kernel_v4", "kernel_v5"))
     plain = replace(sgemm(), choices=(KernelChoice(small, {"M": 10}), KernelChoice(large)), sum=None)
     assert [plain.pick((m, 1, 1)).name for m in (9, 10)] == ["kernel_v4", "kernel_v5"]
     paces = (KernelChoice(small, pace=Pace(0.0, (2.0,))), KernelChoice(large, pace=Pace(5.0, (1.0,))))
@@ -163,7 +170,7 @@ def test_the_first_that_fits_without_a_pace_and_the_fastest_with_one() -> None:
     tile = next(choice.spec for choice in sgemm().choices if PARTS in choice.spec.family.sizes)
     never = replace(plain, choices=(KernelChoice(tile, pace=Pace(0.0, (1.0,))),))
     assert never.pick((64, 64, 6400)).fixed == {PARTS: 1}
-    free = replace(never, sum=SumOfParts(compiled_kernels()["sum_of_parts"], Adding(0.0, 0.0)))
+    free = replace(never, sum=SumOfParts(catalog()["sum_of_parts"], Adding(0.0, 0.0)))
     assert free.pick((64, 64, 6400)).fixed[PARTS] > 1
 
 
@@ -179,19 +186,15 @@ def test_the_first_that_fits_without_a_pace_and_the_fastest_with_one() -> None:
     ],
 )
 def test_by_limits_of_the_size(size: tuple[int, int, int] | str | None, picked: str) -> None:
-    sgemm = catalog()["beating_sgemm"]
+    sgemm = dispatchers()["beating_sgemm"]
     assert sgemm.pick(size).name == picked
-    assert sgemm.job(size) == compiled_kernels()[picked].job(size)
+    assert sgemm.job(size) == catalog()[picked].job(size)
 
 
 @pytest.mark.slow
 def test_the_dispatcher_is_used_like_a_kernel() -> None:
-    sgemm = catalog()["beating_sgemm"]
-    assert isinstance(sgemm, Dispatcher) and "beating_sgemm" not in compiled_kernels()
+    sgemm = dispatchers()["beating_sgemm"]
     arrays = sgemm.run((20, 30, 40), seed=3)
     assert np.abs(arrays["C"] - sgemm.expected(arrays)["C"]).max() < 1e-5
-    assert sgemm.analyze((128, 128, 8)).trace.kernel == "sgemm_128x128x8"
-    large = sgemm.trace((2560, 2560, 8), blocks=2)
-    assert (large.kernel, large.launch.grid, large.blocks_replayed) == ("sgemm_128x256x8", (10, 20, 1), 2)
     with pytest.raises(MemsimError, match="takes a size M,N,K"):
         sgemm.pick("8,8")

@@ -1,4 +1,6 @@
-"""A dispatcher of the catalogue: a name for several kernels, chosen by size.
+"""A dispatcher: a name for several kernels of the catalogue, one of which is chosen by size.
+
+`dispatchers.toml` lists them, kernels by their names.
 
 `pick` is the kernel for all of a product. Two launches can be faster: `pieces` divides the rows of C where
 the blocks of one kernel would leave the last wave half empty. A size that the chosen kernel rejects is
@@ -12,18 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from math import prod
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from memsim.files import parse_toml
+from memsim.kernels import catalog
 from memsim.kernels.spec import PART_UNIT, REFERENCES, Arrays, Family, Size, Spec
 
 if TYPE_CHECKING:
     import numpy as np
 
     from memsim.job import Job
-    from memsim.shown import ShownAnalysis
-    from memsim.trace.trace import Trace
-
 
 MULTIPROCESSORS = 132  # of the chip on which the constants were measured, an H200
 
@@ -138,13 +141,11 @@ class Dispatcher:
     """The first choice that accepts a size; of those with a pace, the fastest.
 
     sum: the kernel that adds the parts of K, and its time estimate; without one, K is not split. launch:
-    nanoseconds of a launch besides its waves of blocks. The other fields and the methods are those of `Spec`.
+    nanoseconds of a launch besides its waves of blocks.
     """
 
     name: str
     story: str
-    article: str
-    says: str
     family: Family
     choices: tuple[KernelChoice, ...]
     sum: SumOfParts | None = None
@@ -234,14 +235,6 @@ class Dispatcher:
         """As `Spec.expected`."""
         return REFERENCES[self.family.name](arrays)
 
-    def trace(self, size: Size = None, blocks: int | None = None) -> Trace:
-        """As `Spec.trace`; the trace has the name of the chosen kernel."""
-        return self.pick(size).trace(size, blocks)
-
-    def analyze(self, size: Size = None, blocks: int | None = None) -> ShownAnalysis:
-        """As `Spec.analyze`; the analysis has the name of the chosen kernel."""
-        return self.pick(size).analyze(size, blocks)
-
     def run(self, size: Size = None, seed: int = 0) -> Arrays:
         """As `Spec.run`; parts are added."""
         from numpy import empty
@@ -268,3 +261,38 @@ class Dispatcher:
         spec = self.pick(size)
         arguments = dict(zip(spec.arguments, spec.job(size, seed).args, strict=True))
         return {name: arguments[name].make() for name in self.family.inputs}
+
+
+@cache
+def dispatchers() -> Mapping[str, Dispatcher]:
+    """All dispatchers, by name."""
+    tables = parse_toml(Path(__file__).with_name("dispatchers.toml").read_text("utf-8"))
+    return {name: _dispatcher(name, table) for name, table in tables.items()}
+
+
+def entry_of(name: str) -> Spec | Dispatcher:
+    """The dispatcher of a name, or else the kernel of the catalogue.
+
+    Raises:
+        MemsimError: there is neither.
+    """
+    return dispatchers().get(name) or catalog()[name]
+
+
+def picked(entry: Spec | Dispatcher, size: Size) -> Spec:
+    """The kernel that an entry stands for at a size."""
+    return entry.pick(size) if isinstance(entry, Dispatcher) else entry
+
+
+def _dispatcher(name: str, table: Mapping[str, Any]) -> Dispatcher:
+    choices = tuple(map(_choice, table["choices"]))
+    adding = None
+    if (of := table.get("sum")) is not None:
+        adding = SumOfParts(catalog()[of["kernel"]], Adding(float(of["start"]), float(of["each"])))
+    family = catalog()[table["like"]].family
+    return Dispatcher(name, table["story"], family, choices, adding, float(table.get("launch", 0.0)))
+
+
+def _choice(row: Mapping[str, Any]) -> KernelChoice:
+    pace = Pace(float(row["start"]), tuple(map(float, row["line"]))) if "line" in row else None
+    return KernelChoice(catalog()[row["kernel"]], row.get("below", {}), pace)
