@@ -93,6 +93,7 @@ class LaunchSurvey(Recorder):
         """An access of some warps."""
         if made.site.space != "global":
             return lambda: True
+        self.marks.access(made.site.access, made.address, made.active)
         if self.surveyed > MOST_SURVEYED or not (self.blocks < self.wave).any():
             self.is_whole &= self.surveyed <= MOST_SURVEYED
             return None
@@ -107,17 +108,17 @@ class LaunchSurvey(Recorder):
         self, site: Site, address: np.ndarray, lanes: ScatteredLanes, warps: int, arrays: frozenset[str]
     ) -> None:
         """An access of a few lanes of each warp."""
+        if site.space == "global":
+            self.marks.sectors(site.access, address >> PART_BITS)
         if site.space == "global" and self.surveyed <= MOST_SURVEYED:
             progress = self.progress.done.reshape(-1)[np.repeat(lanes.warps, lanes.counts)]
             self.keep(address >> PART_BITS, progress)
 
     def keep(self, parts: np.ndarray, progress: np.ndarray) -> None:
         """Keep each part once, with the least progress."""
-        order = np.lexsort((progress, parts))
-        parts, progress = parts[order], progress[order]
-        once = np.diff(parts, prepend=-1) != 0
-        self.kept.append((parts[once], progress[once]))
         self.surveyed += len(parts) // WARP + 1
+        is_new = np.append(True, (np.diff(parts) != 0) | (np.diff(progress) != 0))[: len(parts)]
+        self.kept.append(_earliest(parts[is_new], progress[is_new]))
 
     def nothing(self, *what: Any) -> None:
         """Nothing is kept of other events."""
@@ -129,12 +130,15 @@ class LaunchSurvey(Recorder):
 
     def touches(self) -> FirstTouches:
         """What the wave asked for."""
-        empty = np.zeros(0, np.int64)
-        parts = np.concatenate([empty, *(parts for parts, _ in self.kept)])
-        progress = np.concatenate([empty, *(progress for _, progress in self.kept)])
-        order = np.lexsort((progress, parts))
-        once = np.diff(parts[order], prepend=-1) != 0
-        return FirstTouches(parts[order][once], progress[order][once])
+        empty = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        return FirstTouches(*_earliest(*map(np.concatenate, zip(empty, *self.kept))))
+
+
+def _earliest(parts: np.ndarray, progress: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each part [n] once, ascending, with the least of its progress [n]."""
+    order = np.lexsort((progress, parts))
+    once = np.diff(parts[order], prepend=-1) != 0
+    return parts[order][once], progress[order][once]
 
 
 def busiest_blocks(work: np.ndarray, multiprocessors: int, resident: int) -> np.ndarray:

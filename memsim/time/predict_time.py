@@ -467,8 +467,11 @@ class PreparedTime:
             return all_new, all_new
         if self.whole.blocks_replayed < launch.blocks:
             return all_new, all_new
-        first = self.listen(Recorder(SameCost(self.chip)), np.arange(of_wave)).footprint
-        return min(first.read if first else 0, all_new), all_new
+        first: Recorder = self.survey
+        if len(self.survey.work) != of_wave or not self.survey.work.any():
+            first = Recorder(SameCost(self.chip))
+            self.listen(first, np.arange(of_wave))
+        return min(first.marks.footprint.read, all_new), all_new
 
 
 def middle_block(grid: tuple[int, int, int]) -> int:

@@ -12,6 +12,7 @@ from memsim.time.l1_cache import CostOfRequest
 from memsim.time.launch_survey import FirstTouches, busiest_blocks
 from memsim.time.predict_time import PreparedTime
 from memsim.time.timed_instructions import TimedInstruction, with_cost
+from memsim.trace.record import Recorder
 from tests.time.conftest import program, ran
 from tests.time.test_l1_cache import LANES, costs, requests
 
@@ -40,6 +41,16 @@ def test_a_launch_is_surveyed_as_it_was_traced(launch: PreparedTime) -> None:
     assert footprint is not None
     assert len(touches.parts) == footprint.read + footprint.written
     assert (np.diff(touches.parts) > 0).all()
+
+
+def test_the_survey_reads_what_the_first_wave_reads() -> None:
+    launch = PreparedTime(catalogue_job("transpose_padded", {"size": "1024,1024"}))
+    wave = len(launch.survey.work)
+    assert wave < launch.job.launch.blocks
+    recorder = Recorder()
+    launch.listen(recorder, np.arange(wave))
+    assert launch.survey.marks.footprint == recorder.marks.footprint
+    assert launch.new_sectors[0] == recorder.marks.footprint.read > 0
 
 
 def test_who_asks_later_than_another_block_is_behind() -> None:
