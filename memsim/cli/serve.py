@@ -90,16 +90,16 @@ def _compared(file: str, options: str, text: str) -> dict[str, Any]:
 
 
 def judge(file: str, text: str, options: str = "", cures: bool = True) -> dict[str, dict[str, Any]]:
-    """A changed text of a source file, unsaved: costs and time beside the file's, errors, what would help.
+    """A changed text of a source file, unsaved: costs and time beside the file's, errors, the first cure.
 
-    cures: false leaves out what would help, which takes longest: each change is compiled and replayed.
+    cures: false leaves out the cure, which is compiled and replayed. The tool `suggest` tries all there are.
     """
     with _unsaved(file, text, options) as answer:
         compared = answer("compare", file)
-        verbs = ("sanitize", "suggest") if cures else ("sanitize",)
+        others = {"sanitize": (), "suggest": ("--first",)} if cures else {"sanitize": ()}
         if "document" not in compared:  # such as a text that does not compile: the others would not either
-            return dict.fromkeys(("compare", *verbs), compared)
-        return {"compare": compared, **{verb: answer(verb) for verb in verbs}}
+            return dict.fromkeys(("compare", *others), compared)
+        return {"compare": compared, **{verb: answer(verb, *how) for verb, how in others.items()}}
 
 
 @contextmanager
@@ -111,8 +111,8 @@ def _unsaved(file: str, text: str, options: str) -> Iterator[Callable[..., dict[
         changed.write_text(text, "utf-8")
         beside = shlex.join(["-I", str(source.parent.absolute())])
 
-        def answer(verb: str, *before: str) -> dict[str, Any]:
-            found = json.dumps(ask(verb, *before, f"{changed}{kernel}", options=f"{options} {beside}"))
+        def answer(verb: str, *how: str) -> dict[str, Any]:
+            found = json.dumps(ask(verb, *how, f"{changed}{kernel}", options=f"{options} {beside}"))
             named: dict[str, Any] = json.loads(found.replace(_escaped(changed), _escaped(source)))
             return named
 

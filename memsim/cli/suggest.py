@@ -42,6 +42,11 @@ from memsim.views.suggest import terminal
     help="Prove (and apply) the proposal with this number. Repeatable. Default: the best one for each array.",
 )
 @click.option(
+    "--first",
+    is_flag=True,
+    help="Compile only the layouts that are forecast best; other changes where no layout saves wavefronts.",
+)
+@click.option(
     "--run",
     is_flag=True,
     help="Run the kernel before and after the change, at other sizes too, and compare the results.",
@@ -68,6 +73,7 @@ def suggest(
     target: str,
     arrays: tuple[str, ...],
     take: tuple[int, ...],
+    first: bool,
     run: bool,
     verify: bool,
     apply: bool,
@@ -99,7 +105,7 @@ def suggest(
     lands = apply or patch_file is not None or branch is not None
     if lands:
         _refuse_to_apply(target, job)
-    found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take)
+    found = find(_analysis(target, job, open_cache(launch.get("no_cache", False))), job, arrays, take, first)
     measured = _measured(found.taken, found.analysis, job) if verify and found.taken is not None else None
     if as_json:
         echo_json(found.to_dict() | ({} if measured is None else {"verified": to_dict(measured)}))

@@ -25,7 +25,7 @@ from memsim.files import read_text
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.suggest.edit import Edit
-from memsim.suggest.maps import Padding, XorSwizzle
+from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
 from memsim.suggest.ranking import quickest_first
 from memsim.suggest.tiles import Tile
@@ -135,12 +135,12 @@ class Proof:
         return sum(self.before.values()) - sum(self.counted.values())
 
 
-def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
+def prove_best(job: Job, advice: Sequence[Advice], most: int = MOST_TRIES) -> list[Proof]:
     """The best proposals that have an edit, of all arrays at once, compiled and replayed.
 
     Paddings and swizzles are both tried: which of them costs fewer cycles, their wavefronts do not say. Where
     an array's counts differ from the forecast, the others are tried without it. Returns everything replayed,
-    the best first.
+    the best first. most: edits that are compiled; 1: those with the best forecast.
 
     Raises:
         MemsimError: there is no compiler, or no edit compiles.
@@ -149,14 +149,14 @@ def prove_best(job: Job, advice: Sequence[Advice]) -> list[Proof]:
     found: dict[tuple[int, ...], Proof] = {}
     failed: MemsimError | None = None
     tried_first = []
-    for kind in (Padding, XorSwizzle):
+    for kind in (Padding, XorSwizzle) if most > 1 else (Map,):
         of_kind = [sorted(some, key=lambda each: not isinstance(each.change, kind)) for some in written]
         tried_first.append([proposals[0] for proposals in of_kind if proposals])
     firsts = {tuple(map(id, chosen)): chosen for chosen in tried_first if chosen}
     with ThreadPoolExecutor() as pool:  # compilers are processes of their own
         begun = {key: pool.submit(copy_context().run, prove, job, some) for key, some in firsts.items()}
         for chosen in firsts.values():
-            while chosen and len(found) < MOST_TRIES and (key := tuple(map(id, chosen))) not in found:
+            while chosen and len(found) < most and (key := tuple(map(id, chosen))) not in found:
                 try:
                     proof = begun[key].result() if key in begun else prove(job, chosen)
                 except MemsimError as error:

@@ -16,7 +16,15 @@ from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, field
 from memsim.suggest.other_block import other_blocks
 from memsim.suggest.privatised import privatised
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
-from memsim.suggest.prove import Proof, integer_arguments, macros_of, prove, prove_best, source_of
+from memsim.suggest.prove import (
+    MOST_TRIES,
+    Proof,
+    integer_arguments,
+    macros_of,
+    prove,
+    prove_best,
+    source_of,
+)
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.retiled import retiled
@@ -179,6 +187,7 @@ def suggest(
     job: Job | None = None,
     arrays: Sequence[str] = (),
     take: Iterable[int] = (),
+    first: bool = False,
 ) -> Suggestions:
     """What would help, proven by replay if the kernel can be rebuilt.
 
@@ -187,6 +196,7 @@ def suggest(
         job: what was analyzed; nothing is compiled without it or without a source.
         arrays: only shared arrays of these names; default: all.
         take: prove the proposals of these numbers; default: the best of each array.
+        first: compile the layouts with the best forecast, and nothing else if they save wavefronts.
 
     Raises:
         MemsimError: no such array or proposal, or proposals that cannot be combined.
@@ -206,9 +216,12 @@ def suggest(
     arguments = {} if job is None or source is None else integer_arguments(job)
     advice = sorted(advise(analysis, arrays, macros, arguments), key=lambda entry: -entry.conflicts)
     found = Suggestions(analysis, tuple(advice), split=tuple(_splits(analysis, advice)))
+    chosen = tuple(take)
+    if first and not chosen and (layout := _proven(found, job, (), most=1)).taken is not None:
+        return layout
     if not arrays:
         found = _with_other_cures(found, job)
-    chosen, proposals = tuple(take), len(found.proposals)
+    proposals = len(found.proposals)
     if len(chosen) == 1 and proposals < chosen[0] <= proposals + len(found.remapped):
         remap = found.remapped[chosen[0] - proposals - 1]
         return replace(found, taken=remap, unproven="another proposal was selected")
@@ -257,13 +270,15 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     return replace(found, remapped=remaps, lanes=None if written else lanes)
 
 
-def _proven(found: Suggestions, job: Job | None, chosen: list[Proposal]) -> Suggestions:
-    """Adds the proof of the chosen proposals, or of the best."""
+def _proven(
+    found: Suggestions, job: Job | None, chosen: Sequence[Proposal], most: int = MOST_TRIES
+) -> Suggestions:
+    """Adds the proof of the chosen proposals, or of the best; of so many edits at most."""
     why = _why_no_proof(found, job)
     if why or job is None:
         return replace(found, unproven=why)
     try:
-        proofs = [prove(job, chosen)] if chosen else prove_best(job, found.advice)
+        proofs = [prove(job, chosen)] if chosen else prove_best(job, found.advice, most)
     except MemsimError as error:
         if chosen:
             raise

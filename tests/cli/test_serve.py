@@ -84,6 +84,19 @@ def test_a_text_is_judged_as_if_it_were_saved_in_the_file(file: str, tmp_path: P
 
 
 @pytest.mark.slow
+def test_a_cure_is_the_first_that_suggest_has(file: str) -> None:
+    """Of what `suggest` compiles, the layout that is forecast best, and no other."""
+    text = NAIVE + "// cured\n"
+    found = serve.judge(file, text, OPTIONS)["suggest"]["document"]
+    Path(file).write_text(text)
+    whole = serve.suggest(file, OPTIONS)["document"]
+    assert found["proof"] == whole["proof"] and found["proof"]["counted"] == {"tile": 64}
+    assert (len(found["tried"]), len(whole["tried"])) == (0, 1)
+    no_conflict = serve.judge(file, text.replace("[32][32]", "[32][33]"), OPTIONS)["suggest"]["document"]
+    assert no_conflict["proof"] is None and no_conflict["unproven"] == "there is nothing to prove"
+
+
+@pytest.mark.slow
 def test_without_cures_costs_and_errors_are_answered_alone(file: str) -> None:
     text = NAIVE.replace("    __syncthreads();\n", "")
     found = serve.judge(file, text, OPTIONS, cures=False)
