@@ -1,5 +1,5 @@
-"""Kernels written in Python: captures launches of Triton, Numba, Warp, CuTe DSL and TileLang, and
-kernels of Numba and CuPy.
+"""Kernels written in Python: captures launches of Triton, Warp, CuTe DSL and TileLang, and
+kernels of CuPy.
 
 Works without a driver. Each launch is a `Launched` record, to be analyzed, run and saved. No package is
 imported that the caller has not imported.

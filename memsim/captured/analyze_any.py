@@ -1,5 +1,5 @@
-"""`memsim.analyze` for anything that stands for a kernel: a loaded one, a captured launch, `kernel[grid,
-block]` of Numba, or a raw kernel of CuPy, compiled as CuPy would.
+"""`memsim.analyze` for anything that stands for a kernel: a loaded one, a captured launch, or a raw kernel of
+CuPy, compiled as CuPy would.
 
 Launches of raw kernels are not captured: they cannot be called without a GPU.
 """
@@ -15,7 +15,6 @@ from typing import Any
 from memsim.api import loading, running
 from memsim.api.sanitizing import sanitize_job
 from memsim.arch import SM_90, Arch, get_arch
-from memsim.captured import numba
 from memsim.captured.launched import Launched
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -35,12 +34,17 @@ def is_raw(kernel: Any) -> bool:
     )
 
 
+#: Packages whose kernels run, and are counted, by `memsim exec` only.
+RUN_ONLY = {"cupy": "CuPy", "cupyx": "CuPy", "numba": "Numba"}
+
+
 def check_is_raw(kernel: Any) -> None:
-    """Raise a MemsimError for what CuPy generates code of itself: its source is not at hand."""
-    if type(kernel).__module__.partition(".")[0] in ("cupy", "cupyx") and not is_raw(kernel):
+    """Raise a MemsimError for a kernel whose package generates its code itself: the source is not at hand."""
+    package = RUN_ONLY.get(type(kernel).__module__.partition(".")[0])
+    if package is not None and not is_raw(kernel):
         raise MemsimError(
-            f"of CuPy's kernels memsim reads RawKernel and RawModule, not {type(kernel).__name__}",
-            hint="run the script by `memsim exec --analyze -- python SCRIPT`: it counts what CuPy compiles",
+            f"memsim.analyze takes no {type(kernel).__name__} of {package}; of CuPy RawKernel and RawModule",
+            hint=f"run the script by `memsim exec --analyze -- python SCRIPT`: it counts what {package} compiles",
         )
 
 
@@ -93,10 +97,9 @@ def analyze(
 
     Args:
         kernel: `load(...)[name]`; index math in Python, a function of the `Thread` and of `args`
-            (docs/layouts.md); `kernel[grid, block, stream, shared]` of Numba; a `RawKernel` or `RawModule` of
-            CuPy; an `ObjectCode` of cuda.core; a launch from `capture`.
-        grid, block: one to three ints, as CUDA's `dim3`; not for a configured Numba kernel or a launch. Of a
-            function, `grid` may be left out: one block.
+            (docs/layouts.md); a `RawKernel` or `RawModule` of CuPy; an `ObjectCode` of cuda.core; a launch
+            from `capture`.
+        grid, block: one to three ints, as CUDA's `dim3`; not for a launch. Of a function, `grid` may be left out: one block.
         args: arrays and scalars, in the kernel's order. An array is one of numpy, torch, CuPy or whoever
             speaks DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
             `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
@@ -194,17 +197,10 @@ def job_of_any(
     compiled_for = (chip or SM_90).name
     if chip is not None:
         more = {**more, "arch": chip}
-    if isinstance(kernel, Launched) or numba.is_configured(kernel):
+    if isinstance(kernel, Launched):
         if grid is not None or block is not None or shared_bytes != 0 or cluster is not None:
             raise MemsimError("grid, block, shared memory and cluster are already set by the launch")
-        is_made = isinstance(kernel, Launched)
-        launch: Launched = kernel if is_made else numba.launched_by_numba(kernel, args, compiled_for)
-        return launch.job(**more)
-    if numba.is_kernel(kernel):
-        raise MemsimError(
-            f"{kernel.py_func.__name__} has no grid and block",
-            hint="write memsim.analyze(kernel[grid, block], args=(...))",
-        )
+        return kernel.job(**more)
     check_is_raw(kernel)
     if is_raw(kernel):
         kernel = kernel_of(kernel, name, compiled_for)

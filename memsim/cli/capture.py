@@ -40,7 +40,7 @@ def capture(
     script: Path,
     arguments: tuple[str, ...],
 ) -> None:
-    """Runs a Python script that launches kernels of Triton, Numba, NVIDIA Warp, CuTe DSL or TileLang, and
+    """Runs a Python script that launches kernels of Triton, NVIDIA Warp, CuTe DSL or TileLang, and
     records each launch.
 
     No GPU or driver is needed. Without them no kernel is executed, so each launch sees the arrays

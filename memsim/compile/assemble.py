@@ -26,9 +26,7 @@ _TOO_NEW = re.compile(r"Unsupported \.version")
 _INLINED = re.compile(r"^(\s*\.loc\s+\d+\s+\d+\s+\d+)\s*,\s*function_name\b.*$", re.M)
 
 
-def assemble_ptx(
-    ptx: str, arch: str | None = None, name: str = "kernel.ptx", *, linker_first: bool = False
-) -> Compiled:
+def assemble_ptx(ptx: str, arch: str | None = None, name: str = "kernel.ptx") -> Compiled:
     """The machine code of PTX text.
 
     If an assembler is older than the text, the next one is tried.
@@ -36,7 +34,6 @@ def assemble_ptx(
     Args:
         arch: the chip, `sm_90`; None for the text's target.
         name: of the text in errors.
-        linker_first: nvJitLink before `ptxas`, as Numba does it.
 
     Raises:
         MemsimError: no assembler is installed, or all reject the text; the hint is the log of the first.
@@ -46,7 +43,7 @@ def assemble_ptx(
         if arch is None:
             raise MemsimError("it has no .target", file=name)
     refused: MemsimError | None = None
-    for assemble in _assemblers(linker_first):
+    for assemble in _assemblers():
         try:
             made = assemble(ptx, arch, name)
         except MemsimError as error:
@@ -69,14 +66,11 @@ def target_of(ptx: str) -> str | None:
     return target[1] if target else None
 
 
-def _assemblers(linker_first: bool) -> Iterator[Callable[[str, str, str], Compiled | None]]:
+def _assemblers() -> Iterator[Callable[[str, str, str], Compiled | None]]:
     """The assemblers, best first; one that is not installed makes nothing."""
-    if linker_first:
-        yield _linked
     for tool in find_tools("ptxas", wheels_first=False):
         yield partial(_ptxas, tool)
-    if not linker_first:
-        yield _linked
+    yield _linked
 
 
 def _refused(name: str, assembler: str, arch: str, log: str) -> MemsimError:

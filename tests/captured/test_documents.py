@@ -91,13 +91,6 @@ def test_the_pages_kernel_of_triton(tmp_path: Path) -> None:
     assert all("double: coalesced: 512 global sectors" in line for line in lines)
 
 
-def test_the_pages_kernel_of_numba(tmp_path: Path) -> None:
-    pytest.importorskip("numba.cuda")
-    (tmp_path / "transpose.py").write_text(block(PAGE, "python", "from numba"))
-    shown = run(tmp_path, "transpose.py")
-    assert shown.startswith("transpose: worst is the load at transpose.py:12: 32-way bank conflict")
-
-
 def test_the_pages_kernel_of_cupy(tmp_path: Path) -> None:
     pytest.importorskip("cupy")
     (tmp_path / "scale.py").write_text(block(PAGE, "python", "cupy.RawKernel("))

@@ -27,7 +27,7 @@ HEAVY = {
     *(
         "memsim.views.report",
         "memsim.views.check.check_formats",
-        "memsim.captured.numba",
+        "memsim.captured.triton",
     ),
 }
 

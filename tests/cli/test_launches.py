@@ -257,7 +257,6 @@ def test_libraries_of_a_script_do_not_hide_its_last_lines(script: str) -> None:
 def test_the_help_of_capture_names_what_can_be_captured(memsim: Run) -> None:
     names = {
         "triton": "Triton",
-        "numba": "Numba",
         "warp": "Warp",
         "cutlass": "CuTe DSL",
         "tilelang": "TileLang",

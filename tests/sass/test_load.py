@@ -99,7 +99,7 @@ def test_without_an_assembler_ptx_is_refused_with_what_to_install(
     source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = compile_cuda(source)
-    monkeypatch.setattr("memsim.compile.assemble._assemblers", lambda linker_first: iter(()))
+    monkeypatch.setattr("memsim.compile.assemble._assemblers", lambda: iter(()))
     monkeypatch.setattr("memsim.compile.compile_cache.find_tool", lambda *arguments, **how: None)
     with pytest.raises(MemsimError, match="there is no assembler") as caught:
         memsim.load(text)
