@@ -44,7 +44,7 @@ def check_is_raw(kernel: Any) -> None:
     if package is not None and not is_raw(kernel):
         raise MemsimError(
             f"memsim.analyze takes no {type(kernel).__name__} of {package}; of CuPy RawKernel and RawModule",
-            hint=f"run the script by `memsim exec --analyze -- python SCRIPT`: it counts what {package} compiles",
+            hint=f"`memsim exec --analyze -- python SCRIPT` runs it, and counts what {package} compiles",
         )
 
 
@@ -99,7 +99,8 @@ def analyze(
         kernel: `load(...)[name]`; index math in Python, a function of the `Thread` and of `args`
             (docs/layouts.md); a `RawKernel` or `RawModule` of CuPy; an `ObjectCode` of cuda.core; a launch
             from `capture`.
-        grid, block: one to three ints, as CUDA's `dim3`; not for a launch. Of a function, `grid` may be left out: one block.
+        grid, block: one to three ints, as CUDA's `dim3`; not for a launch. Of a function, `grid` may be left
+            out: one block.
         args: arrays and scalars, in the kernel's order. An array is one of numpy, torch, CuPy or whoever
             speaks DLPack, or an `ArrayArg` by shape and type. Allocations lie at multiples of 256 bytes, as
             `cudaMalloc` gives them, and a view where it begins in its own; none is changed. None is a null
