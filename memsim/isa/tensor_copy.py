@@ -10,6 +10,7 @@ Source: PTX ISA, `cp.async.bulk.tensor`, and the code that ptxas 13.0 generates 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -116,7 +117,7 @@ def to_tensor(
         machine.check_copies(op, "shared", BOX, read)
         report_boxes(machine, op, touches[0][0], issue, tensors, corners, at)
         machine.order.bulk_global(op.index, touches[0][0], _inside(issue, tensors, corners))
-        machine.stretches(op, "bulk_load", "shared", read)
+        machine.stretches(op, "bulk_load", "shared", _of_tensors(read, tensors, corners))
         stores = machine.memory.space("global"), machine.memory.space("shared")
         for i in range(len(tensors)) if data else ():
             write(*stores, int(blocks[i]), int(at[i]), tensors[i], tuple(corners[i]), op)
@@ -239,6 +240,21 @@ def _inside(issue: Issue, tensors: list[Tensor], corners: np.ndarray) -> Stretch
         pieces.append(np.stack([address + first, last - first, *by])[:, last > first])
     start, length, blocks, warps = np.concatenate(pieces, 1)
     return Stretches(blocks, start, length, warps)
+
+
+def _of_tensors(boxes: Stretches, tensors: list[Tensor], corners: np.ndarray) -> Stretches:
+    """What a store reads of boxes in shared memory: units of 16 bytes that are not outside of the tensors."""
+    starts, lengths = [], []
+    for first, length, one, corner in zip(boxes.start, boxes.length, tensors, corners):
+        _, begin, end = one.rows(tuple(corner.tolist()))
+        unit = np.arange(0, one.box[0] * one.element, UNIT)
+        inside = (unit + UNIT > begin[:, None]) & (unit < end[:, None])
+        linear = first + np.arange(len(begin))[:, None] * one.pitch + unit
+        whole = bool(inside.all())
+        starts.append(np.array([first]) if whole else swizzle_address(linear, one.swizzle)[inside])
+        lengths.append(np.full_like(starts[-1], length if whole else UNIT))
+    box = np.repeat(np.arange(len(starts)), [len(start) for start in starts])
+    return replace(boxes[box], start=np.concatenate(starts), length=np.concatenate(lengths))
 
 
 def _is_measured(one: Tensor, ranks: np.ndarray | None) -> bool:

@@ -147,6 +147,26 @@ wait(at(&w)); o[t] = q[t];"""
     assert one.array == "m" and one.offset == 4 * 64 * 4 and one.first.does == "copies from" and not one.doubt
 
 
+@pytest.mark.parametrize(("swizzle", "swizzled"), [(0, ""), (64, "^ (t >> 3 & 12)")])
+def test_a_box_is_not_read_where_it_is_outside_of_the_tensor(swizzle: int, swizzled: str) -> None:
+    """Rows in shared memory are padded so, against bank conflicts."""
+    body = """
+__shared__ alignas(512) float q[64];
+if (t % 16 < {0}) q[t {1}] = 1; FENCE; __syncthreads();
+if (t == 0) {{ box(&m, q, {2}, 0); WRITTEN; }}"""
+    maps = TensorMap(np.zeros((16, 64), np.float32), (4, 16), swizzle=swizzle)
+
+    def found(written: int, column: int) -> list[tuple[str, int, int]]:
+        text = f"{HOPPER}{STORE}{ADD}\n__global__ void k(const __grid_constant__ Map m) {{"
+        kernel = machine_kernel(f"{text} int t = threadIdx.x; {body.format(written, swizzled, column)} }}")
+        findings = sanitize_job(job_of(kernel, 1, 64, [maps]), tools=(INIT,)).findings
+        return [(one.array, one.offset, one.count) for one in findings]
+
+    assert not found(16, 0) and not found(12, 52)
+    assert found(12, 0) == [("q", 48, 16)]
+    assert found(8, 52) == [("q", 32, 16)]
+
+
 @pytest.mark.slow
 def test_a_box_that_a_chip_refuses_and_a_copy_beyond_its_array_are_out_of_bounds() -> None:
     assert not sanitized(BOX.format(16, 12, "DONE"), tool=BOUNDS)
