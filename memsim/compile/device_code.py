@@ -29,12 +29,16 @@ _INCLUDE = re.compile(
 # The standard headers of C, C++ and POSIX. The stand-in provides what device code needs of them.
 _STANDARD = frozenset((STANDARD.parent / "host_headers.txt").read_text(encoding="utf-8").split())
 EMPTY_NAMES = sorted(_STANDARD)
-#: What device code reads of the driver's header, `cuda.h`: which release it is of, that of NVRTC.
-DRIVER_NAME = "cuda.h"
+#: What device code reads of the driver's header, `cuda.h`: which release it is of, that of NVRTC, and the
+#: type of a tensor map; and another header that includes it.
+DRIVER_NAME, OF_DRIVER = "cuda.h", "cudaTypedefs.h"
 DRIVER = """#pragma once
 #ifndef CUDA_VERSION
 #define CUDA_VERSION (__CUDACC_VER_MAJOR__ * 1000 + __CUDACC_VER_MINOR__ * 10)
 #endif
+typedef struct CUtensorMap_st {
+    alignas(__CUDACC_VER_MAJOR__ < 13 ? 64 : 128) unsigned long long opaque[16];
+} CUtensorMap;
 """
 # Prefixes of headers that only host code can use.
 _HOST = re.compile(
@@ -42,7 +46,7 @@ _HOST = re.compile(
     r"sys|linux|arpa|netinet|tensorflow|xla|absl|google|paddle|mkl|hip|CL|X11|OpenImageIO|tbb)/"
     r"|(?:cuda|cuda_runtime|cuda_runtime_api|device_launch_parameters|driver_types|cuda_profiler_api|cudaProfiler|"
     r"cuda_device_runtime_api|builtin_types|host_defines|vector_types|vector_functions|device_functions|"
-    r"device_atomic_functions|math_functions|sm_\w+|cuda_\w+_interop|cudaEGL|cudaGL|cuda_texture_types|texture_types|texture_fetch_functions|surface_types|channel_descriptor|driver_functions|"
+    r"device_atomic_functions|math_functions|sm_\w+|cuda_\w+_interop|cuda(?:EGL|GL|Profiler|VDPAU)Typedefs|cudaEGL|cudaGL|cuda_texture_types|texture_types|texture_fetch_functions|surface_types|channel_descriptor|driver_functions|"
     r"nvrtc|nvJitLink|nvml|cupti\w*|nvToolsExt\w*|nvtx\w*|Python|helper_(?!math)\w+|numa|zlib|png|jpeglib)\.h(?:pp)?$"
     r"|(?:cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|nvshmem|npp|nvjpeg|cutensor|cufile|nvgraph|cudss)\w*(?:\.h|/)(?<!curand_kernel\.h)"
 )
@@ -91,8 +95,8 @@ def read_project(text: str, path: str, folder: Path, options: Sequence[str]) -> 
                     said = read_bytes(header).decode("utf-8-sig", "replace")
                     project.texts[inside] = said.replace("\r\n", "\n").replace("\r", "\n")
                     waiting.append((inside, header.parent))
-            elif name == DRIVER_NAME:
-                project.becomes[file, name] = f"<{name}>"
+            elif name in (DRIVER_NAME, OF_DRIVER):
+                project.becomes[file, name] = f"<{DRIVER_NAME}>"
             elif name in _STANDARD or _HOST.match(name) or _BY_NAME.match(name):
                 project.becomes[file, name] = None
             elif _is_of_cuda(name):

@@ -271,10 +271,11 @@ def test_options_of_a_build_are_read(tmp_path: Path, no_nvcc: None) -> None:
     (tmp_path / "headers").mkdir()
     (tmp_path / "headers" / "inside.h").write_text("#define INSIDE 1\n")
     (tmp_path / "build").mkdir()
-    command = "nvcc -DFACTOR=2 -I../headers -O3 -c ../src/k.cu -o k.o"
+    command = "nvcc -DFACTOR=2 -I../headers -O3 -gencode=arch=compute_90a,code=[sm_90a] -c ../src/k.cu -o k.o"
     entry = {"directory": str(tmp_path / "build"), "file": "../src/k.cu", "command": command}
     (tmp_path / "build" / "compile_commands.json").write_text(json.dumps([entry]))
-    assert any("compile_commands.json" in note for note in compile_cubin(source).notes)
+    compiled = compile_cubin(source)
+    assert any("compile_commands.json" in note for note in compiled.notes) and compiled.arch == "sm_90a"
     (tmp_path / "build" / "compile_commands.json").write_text("{ no json")
     with pytest.raises(MemsimError, match=r"inside\.h"):
         compile_cubin(source)
@@ -404,6 +405,20 @@ template <int N> __global__ void k(int *x) {{ x[0] = N; }}
 void run(int *x) {{ k<VALUE><<<1, 1>>>(x); }}
 """
     assert list(read_cubin(compile_cubin(code).cubin).kernels) == [f"_Z1kILi{value}EEvPi"]
+
+
+@pytest.mark.parametrize("header", ["cuda.h", "cudaTypedefs.h"])
+def test_a_tensor_map_is_a_type_of_the_driver_s(no_nvcc: None, header: str) -> None:
+    code = (
+        f"#include <{header}>"
+        + """
+#include <vector>
+static PFN_cuTensorMapEncodeTiled_v12000 encode;
+__global__ void k(const __grid_constant__ CUtensorMap m, int *x) { x[0] = 1; }
+void run(CUtensorMap m, int *x) { k<<<1, 1>>>(m, x); }
+"""
+    )
+    assert list(read_cubin(compile_cubin(code).cubin).kernels) == ["_Z1k14CUtensorMap_stPi"]
 
 
 ASSERTED = """\
