@@ -47,15 +47,15 @@ ARCHS: dict[str, Arch] = {name: getattr(import_module(f"{__name__}.{name}"), nam
 
 
 def get_arch(name: str | Arch) -> Arch:
-    """The chip called `name`, such as "sm_90"; an `Arch` is returned as it is.
+    """The chip called `name`, such as "sm_90" (or "sm_90a"); an `Arch` is returned as it is.
 
     Raises:
         MemsimError: unknown architecture.
     """
     if isinstance(name, Arch):
         return name
-    if name in ARCHS:
-        chip = ARCHS[name]
+    if plain_name(name) in ARCHS:
+        chip = ARCHS[plain_name(name)]
         return chip if chip.is_measured else _with_contributed(chip)
     raise MemsimError(f"no rules for architecture {name!r}", hint=f"known: {', '.join(ARCHS)}")
 

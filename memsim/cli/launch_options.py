@@ -136,7 +136,8 @@ LAUNCH: dict[str, dict[str, Any]] = {
         "type": chip_name,
         "metavar": "CHIP",
         "help": f"Architecture to compile for, whose rules apply: {', '.join(ARCHS)}, or native, the "
-        "GPU here. Default: the one the code was compiled for; sm_90 for source code.",
+        "GPU here; sm_90a: with Hopper's own instructions. Default: the one the code was compiled for; sm_90 "
+        "for source code, sm_90a if it needs that.",
     },
 }
 LETTERS = {"define": "-D", "include": "-I"}

@@ -23,6 +23,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
+from memsim.arch.chip import chip_number, plain_name
 from memsim.compile.compilers import NvrtcResult, find_nvcc, makes_code_for, release_of, run_nvcc, run_nvrtc
 from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
 from memsim.compile.failure import (
@@ -36,7 +37,7 @@ from memsim.compile.failure import (
 )
 from memsim.compile.host_code import EVERY, Assertion
 from memsim.compile.included_files import included_by, included_files
-from memsim.compile.options import for_nvrtc, macros_of, of_build
+from memsim.compile.options import for_nvrtc, macros_of, of_build, without_chips
 from memsim.compile.prepare import Compiled, CompilerInput, Names, prepare
 from memsim.compile.shown_sources import shown_log, shown_source
 from memsim.errors import MemsimError
@@ -75,18 +76,18 @@ def read_launching_text(path: Path, options: Sequence[str]) -> str:
 def _headers(
     text: str, folder: Path, options: Sequence[str], texts: Sequence[str]
 ) -> Iterator[tuple[Path, str]]:
-    """The headers that define kernels which a text launches but does not define, and those they include.
+    """The headers with kernels that a text does not define but launches, or that they launch themselves; and
+    those that they include.
 
     All that define kernels if the text neither defines nor launches one. texts: where macros may be defined.
     """
     own = {kernel.plain for kernel in kernels(text)}
     launched = {launch.plain for launch in launches(text)}
-    if launched <= own and own:
-        return
     for path, written in included_files(text, folder, options).items():
         said = with_kernel_heads(written, texts)
-        found = {kernel.plain for kernel in kernels(said)}
-        if found - own if not launched else found & (launched - own):
+        found = {kernel.plain for kernel in kernels(said)} - own
+        by_itself = {launch.plain for launch in launches(said)} if found else set()
+        if found & (launched | by_itself) or (found and not own | launched):
             yield path, said
             yield from included_by(written, path.parent, folder, options)
 
@@ -146,7 +147,7 @@ def build(
     """Compile a source with the first compiler that accepts it.
 
     Args:
-        arch: the chip, `sm_90`.
+        arch: the chip, `sm_90`; it is `sm_90a` where the options say so, or the code needs that.
         compiler: "nvrtc" or "nvcc"; None for any.
         instances: of the source's kernel templates, `transpose<float, 8>`.
 
@@ -154,6 +155,28 @@ def build(
         MemsimError: no such compiler; an unknown option; code that does not compile, with the place of the
             first error and the compiler's log.
     """
+    options, arch = without_chips(options, arch)
+    try:
+        return _build(source, options, arch, compiler, instances)
+    except MemsimError as error:
+        may_be_exact = arch == plain_name(arch) and chip_number(arch) >= FIRST_EXACT
+        if not may_be_exact or f"{OF_ANOTHER} '{arch}'" not in (error.hint or ""):
+            raise
+        return _build(source, options, f"{arch}a", compiler, instances)
+
+
+#: What ptxas says of the instructions of `sm_90a`; the first chip that has some of its own.
+OF_ANOTHER, FIRST_EXACT = "not supported on .target", 90
+
+
+def _build(
+    source: CompilerInput,
+    options: Sequence[str],
+    arch: str,
+    compiler: str | None,
+    instances: Sequence[str],
+) -> Compiled:
+    """As `build`, for that chip."""
     nvcc = find_nvcc() if compiler != "nvrtc" else None
     if compiler == "nvcc" and nvcc is None:
         raise MemsimError("nvcc is not installed", hint="install the CUDA toolkit, or compile with NVRTC")

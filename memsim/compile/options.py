@@ -71,13 +71,13 @@ def _with_paths(options: Sequence[str], change: Callable[[str], Path]) -> list[s
 _ALONE = re.compile(
     r"-c|-dc|-g|-v|-O\d?|-m64|-keep|-MD|-MMD|-MP|-shared|-fPIC|-W[\w=,-]*|-f(?!tz=|mad=)[\w=-]+|-m(?:arch|tune)=.*|--verbose|--compile|--shared"
     r"|--?expt-(?:relaxed-constexpr|extended-lambda)|--?extended-lambda|--?forward-unknown-to-host-compiler"
-    r"|--?(?:generate-code|gencode|code|gpu-code|arch|gpu-architecture|threads|cudart|optimize|compiler-options|Xcompiler|Xlinker|compiler-bindir|ccbin|split-compile)=.*"
+    r"|--?(?:code|gpu-code|threads|cudart|optimize|compiler-options|Xcompiler|Xlinker|compiler-bindir|ccbin|split-compile)=.*"
     r"|-t\d+|-L.+|-l(?!ineinfo).+|--?ptxas-options=(?:-v|--verbose|-O3)|-Xptxas=(?:-v|--verbose|-O3)|-std=gnu.*"
 )
 _WITH_VALUE = frozenset(
     (
-        "-o -x -MF -MT -MQ -ccbin -Xcompiler -Xlinker -Xptxas -Xcudafe -gencode -arch -code -t -l -L "
-        "--compiler-options --generate-code --gpu-architecture --output-file --threads --compiler-bindir "
+        "-o -x -MF -MT -MQ -ccbin -Xcompiler -Xlinker -Xptxas -Xcudafe -code -t -l -L "
+        "--compiler-options --output-file --threads --compiler-bindir "
         "-cudart -diag-suppress "
     ).split()
 )
@@ -88,8 +88,30 @@ _TRANSLATED = (
 _NEXT = {"-isystem": "-I", "-include": "--pre-include=", "-I": "-I", "-D": "-D", "-U": "-U"}
 # Options in a build file that change device code.
 _OF_DEVICE = re.compile(
-    r"-[DUI].+|-isystem.+|-?-include.+|--?std=.+|--?use_fast_math|--?maxrregcount=.+|--?(?:ftz|fmad|prec-div|prec-sqrt)=.+"
+    r"--?(?:arch|gpu-architecture|gencode|generate-code)=.+"
+    r"|-[DUI].+|-isystem.+|-?-include.+|--?std=.+|--?use_fast_math|--?maxrregcount=.+|--?(?:ftz|fmad|prec-div|prec-sqrt)=.+"
 )
+
+
+# Options that say for which chips to compile; a value may be the next word.
+_OF_CHIPS = re.compile(r"--?(?:arch|gpu-architecture|gencode|generate-code)(?:=(.*))?")
+
+
+def without_chips(options: Sequence[str], arch: str) -> tuple[list[str], str]:
+    """(the options that do not say for which chips to compile, the chip: `sm_90a` for `sm_90` if they did).
+
+    `sm_90a` is the same chip, with the instructions of no other: wgmma, say.
+    """
+    kept, said = [], []
+    words = iter(options)
+    for word in words:
+        found = _OF_CHIPS.fullmatch(word)
+        if found is None:
+            kept.append(word)
+        else:
+            said.append(found[1] or next(words, ""))
+    exact = re.search(rf"(?:sm|compute)_{arch.removeprefix('sm_')}([af])", " ".join(said))
+    return kept, arch + exact[1] if exact else arch
 
 
 def for_nvrtc(options: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memsim.api import kernel_file, loading
-from memsim.arch import get_arch
+from memsim.arch import get_arch, plain_name
 from memsim.boundary import check_inside, confinement
 from memsim.captured.cache_files import is_cache
 from memsim.errors import MemsimError
@@ -184,11 +184,12 @@ def file_job(
     unsaid = ("grid", "block", "args") if kind is CUDA and file_exists(folder / file) else ("grid", "block")
     if said.get("let") or any(said.get(key) is None for key in unsaid):
         said = _with_source_launch(file, said, folder, spell, verb)
+    arch = said.get("arch", "")
     code = kernel_file.KernelFile(
         folder=folder,
         file=Path(file).as_posix(),
         name=said.get("kernel"),
-        options=tuple(said.get("options", ())),
+        options=(*said.get("options", ()), *([f"-arch={arch}"] if arch != plain_name(arch) else ())),
         compiler=said.get("compiler"),
     )
     cluster = dim3(said["cluster"], "cluster") if said.get("cluster") is not None else None

@@ -533,6 +533,39 @@ def test_kernels_of_headers_that_a_source_launches_are_its_own(headers: Path, me
 
 
 @pytest.mark.slow
+def test_kernels_that_a_header_launches_itself_are_the_source_s_too(headers: Path, memsim: Run) -> None:
+    stencil = headers.parent / "include/stencil.cuh"
+    run = "inline void step(float *a, float *b, Grid g) { sim::shift<2><<<16, BLOCK>>>(a, b, g); }\n"
+    stencil.write_text(STENCIL + run)
+    own = "__global__ void zero(float *x) { x[threadIdx.x] = 0; }\n"
+    go = "void go(float *x) { zero<<<1, 32>>>(x); step(x, x, {}); }\n"
+    headers.write_text(f'#include "stencil.cuh"\n{own}{go}')
+    listed = [line for line in memsim("analyze mine.cu -I include").out.splitlines() if line[0] != " "]
+    assert listed == [
+        "zero(float *x)   mine.cu:2",
+        "sim::shift<int R>(const real *in, real *out, Grid g)   stencil.cuh:7",
+    ]
+    done = memsim(
+        "analyze mine.cu -I include --kernel 'sim::shift<2>' --grid 16 --block 64",
+        "--arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'",
+    )
+    assert done.out.startswith("sim::shift<2>: worst is the load at stencil.cuh:9"), done.err
+    stencil.write_text(STENCIL)  # launched by nobody
+    assert memsim("analyze mine.cu -I include --arg 'f32[32]'").out.startswith("zero: ")
+
+
+@pytest.mark.slow
+def test_the_chip_s_own_instructions_are_compiled_where_they_are_asked_for(file: Path, memsim: Run) -> None:
+    guarded = "#ifdef __CUDA_ARCH_FEAT_SM90_ALL\n#define STEP 2\n#else\n#define STEP 1\n#endif\n"
+    file.write_text(guarded + "__global__ void k(float *x) { x[STEP * threadIdx.x] = 1; }\n")
+    launch = "analyze mine.cu --grid 1 --block 32 --arg 'f32[64]' --json"
+    for chip, sectors in (("", 4), ("--arch sm_90", 4), ("--arch sm_90a", 8)):
+        document = memsim(launch, chip).document()
+        (access,) = document["sites"]
+        assert (document["arch"], access["sectors"]) == ("sm_90", sectors)
+
+
+@pytest.mark.slow
 def test_a_macro_of_another_header_begins_the_kernel(headers: Path, memsim: Run) -> None:
     types, stencil = headers.parent / "include/types.cuh", headers.parent / "include/stencil.cuh"
     types.write_text(TYPES + "#define KERNEL(N) __global__ void __launch_bounds__(N)\n")

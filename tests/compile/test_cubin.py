@@ -31,6 +31,42 @@ def test_the_chip_is_the_one_asked_for(arch: str) -> None:
     assert read_cubin(compiled.cubin).arch == arch
 
 
+OF_90A = """
+__global__ void k(float *x) {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+    x[threadIdx.x] = 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "chip"),
+    [
+        (GOOD, [], "sm_90"),
+        (OF_90A, [], "sm_90a"),
+        (GOOD, ["-arch=sm_90a"], "sm_90a"),
+        (GOOD, ["-gencode", "arch=compute_90a,code=sm_90a"], "sm_90a"),
+        (GOOD, ["--generate-code=arch=compute_80,code=[compute_80,sm_80]"], "sm_90"),
+        (OF_90A, ["-arch", "sm_80"], "sm_90a"),
+    ],
+)
+@pytest.mark.parametrize("with_nvcc", [False, pytest.param(True, marks=[needs_nvcc, pytest.mark.slow])])
+def test_instructions_of_one_chip_are_compiled_for_it(
+    text: str, options: list[str], chip: str, with_nvcc: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not with_nvcc:
+        monkeypatch.setattr("memsim.compile.cuda_source.find_nvcc", lambda: None)
+    compiled = compile_cubin(text, options, compiler="nvcc" if with_nvcc else "nvrtc")
+    assert (compiled.arch, read_cubin(compiled.cubin).arch) == (chip, chip)
+    assert not any("ignored" in note for note in compiled.notes)
+
+
+def test_instructions_of_another_chip_do_not_compile() -> None:
+    with pytest.raises(MemsimError, match="does not compile") as caught:
+        compile_cubin(OF_90A, arch="sm_80")
+    assert "wgmma" in str(caught.value)
+
+
 def test_what_is_no_chip_is_told() -> None:
     for arch in ("compute_90", "90", "sm_90 -G"):
         with pytest.raises(MemsimError, match="for a chip such as sm_90"):
