@@ -1,8 +1,9 @@
-"""Threads that do each other's work: the same threads in other warps, or in another order of lanes.
+"""Threads that do each other's work: the same threads in other warps or blocks, or in another order of lanes.
 
-The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` and `threadIdx.y` exchanged,
-if many of the bytes moved for global accesses are unused, and lanes renumbered, if wide shared accesses could
-share wavefronts.
+The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` exchanged with `threadIdx.y`
+or an axis of the grid, if many of the bytes moved for global accesses are unused, and lanes renumbered, if
+wide shared accesses could share wavefronts. Threads of other blocks do each other's work where none waits for
+another one or shares memory with it, and where the results are the same.
 
 Lanes renumbered are the same threads of a warp, each doing the work of another. Counted on the recorded
 requests: each is made by the same warp with its addresses permuted. That changes which lanes of a wide access
@@ -29,10 +30,10 @@ from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch
 from memsim.model.choice import shared_cost
-from memsim.source.text import without_comments
+from memsim.source.text import bracket_end, without_comments
 from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import edit_job, replay_job, source_of
+from memsim.suggest.prove import differing_results, edit_job, replay_job, source_of
 from memsim.trace.site_records import distinct_rows
 from memsim.trace.trace import Trace
 
@@ -192,10 +193,20 @@ def _piece(axis: str, start: int, length: int, to: int) -> str:
     return f"{taken} << {to}" if to else taken
 
 
-ROLE = re.compile(r"\bthreadIdx\b(?:\s*\.\s*([xyz])\b)?")
-_NUMBER = "(threadIdx.y * blockDim.x + threadIdx.x)"
-#: Right for every block, square or not: neighbouring threads become neighbours in y.
-EXCHANGED = {"threadIdx.x": f"({_NUMBER} / blockDim.y)", "threadIdx.y": f"({_NUMBER} % blockDim.y)"}
+#: With which axes `threadIdx.x` is exchanged: how many there are, and what a report calls it.
+PARTNERS = {
+    "threadIdx.y": ("blockDim.y", "x and y of the threads exchanged"),
+    "blockIdx.x": ("gridDim.x", "x of the threads exchanged with x of the blocks"),
+    "blockIdx.y": ("gridDim.y", "x of the threads exchanged with y of the blocks"),
+    "blockIdx.z": ("gridDim.z", "x of the threads exchanged with z of the blocks"),
+}
+# The number of a thread in a grid of one dimension, which the exchange of both only makes worse.
+_IN_GRID = re.compile(
+    r"\bblockIdx\s*\.\s*x\s*\*\s*blockDim\s*\.\s*x\b|\bblockDim\s*\.\s*x\s*\*\s*blockIdx\s*\.\s*x\b"
+)
+# Instructions by which the threads of a block wait for each other, or for those of others.
+_TOGETHER = re.compile(r"(?<![\w.])(?:BAR|B2R|SYNCS|UCGABAR\w*|MEMBAR|ERRBAR|FENCE)\b")
+_KERNELS = re.compile(r"\b__global__\b[^;{}]*\{")
 
 
 @dataclass(frozen=True)
@@ -255,18 +266,57 @@ def replayed(
 
 def remap_threads(job: Job, before: Analysis, lanes: Renumbering | None) -> tuple[Remapped, ...]:
     """The changes that help, compiled and replayed. lanes: the best order of lanes."""
-    found = (exchange(job, before), None if lanes is None else _renumbered(job, lanes))
-    return tuple(each for each in found if each is not None and each.helps)
+    renumbered = None if lanes is None else _renumbered(job, lanes)
+    return (*exchanges(job, before), *([renumbered] if renumbered is not None and renumbered.helps else []))
 
 
-def exchange(job: Job, before: Analysis) -> Remapped | None:
-    """x and y exchanged: if a quarter of the sectors or more is unused and blocks have rows."""
-    block, sectors = job.launch.block, total(before, "sectors")
+def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
+    """x exchanged with another axis, if a quarter of the sectors or more is unused; what helps."""
+    launch, sectors = job.launch, total(before, "sectors")
     needless = sectors - total(before, "ideal_sectors")
-    if min(block[:2]) == 1 or not sectors or needless < BADLY_COALESCED * sectors:
-        return None
-    edit = rewrite_thread_indices(before, job, EXCHANGED)
-    return replayed("x and y of the threads exchanged", job, before, edit)
+    if launch.block[0] == 1 or not sectors or needless < BADLY_COALESCED * sectors:
+        return
+    extents = {"blockDim": launch.block, "gridDim": launch.grid}
+    for partner, (extent, name) in PARTNERS.items():
+        space, axis = extent.split(".")
+        of_blocks = space == "gridDim"
+        if extents[space]["xyz".index(axis)] == 1 or (of_blocks and not _is_each_alone(before, job)):
+            continue
+        edit = rewrite_thread_indices(before, job, exchanged(partner))
+        if edit is None or (partner == "blockIdx.x" and not _is_beside(without_comments(edit.text))):
+            continue
+        done = replayed(name, job, before, replace(edit, among_blocks=of_blocks))
+        if done is None or not done.helps:
+            continue
+        if not of_blocks:
+            yield done
+            return  # blocks stay as they are
+        if done.saves and not differing_results(job, done.job):
+            yield done
+
+
+def exchanged(partner: str) -> dict[str, str]:
+    """What is written for both axes, right for every launch: neighbours become neighbours along the other."""
+    extent, _ = PARTNERS[partner]
+    wide = partner == "blockIdx.x"  # of more threads than 32 bits count
+    number = f"({'(unsigned long long)' if wide else ''}{partner} * blockDim.x + threadIdx.x)"
+    how = {"threadIdx.x": f"({number} / {extent})", partner: f"({number} % {extent})"}
+    return {axis: f"(unsigned){text}" for axis, text in how.items()} if wide else how
+
+
+def _is_each_alone(before: Analysis, job: Job) -> bool:
+    """Whether threads neither wait for each other nor share memory, in a launch that is known as a whole."""
+    trace = before.trace
+    shared = any(site.space == "shared" for site in trace.sites)
+    together = any(
+        each.search(text) for _, text, _, _ in trace.listing for each in (BETWEEN_LANES, _TOGETHER)
+    )
+    return not shared and not together and trace.blocks_replayed == job.launch.blocks
+
+
+def _is_beside(code: str) -> bool:
+    """Whether a block's number is more than a part of its threads' numbers."""
+    return "blockIdx" in _IN_GRID.sub("", code)
 
 
 def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
@@ -285,30 +335,39 @@ def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
 
 
 def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str]) -> Edit | None:
-    """The source with other expressions wherever the kernel uses its thread index.
+    """The source with other expressions wherever the kernel uses these indices of its threads and blocks.
 
-    None if some uses are not visible: called functions use it too, or the whole `threadIdx` is passed on.
+    None if some uses are not visible: called functions use them too, or the whole `threadIdx` is passed on.
     """
     text = before.trace.sources.get(job.kernel.file)
     if text is None:
         return None
     code = without_comments(text)
     body = body_of(code, before.trace.kernel)
-    places = list(ROLE.finditer(code))
-    if not body[1] or not places or any(match[1] is None for match in places):
+    variables = {name.partition(".")[0] for name in instead}
+    places = list(re.finditer(rf"\b({'|'.join(sorted(variables))})\b(?:\s*\.\s*([xyz])\b)?", code))
+    if (
+        not body[1]
+        or {match[1] for match in places} != variables
+        or any(match[2] is None for match in places)
+    ):
         return None
-    inside = [match for match in places if body[0] <= match.start() < body[1]]
-    alone = len(re.findall(r"\b__global__\b", code)) == 1
-    if len(inside) < len(places) and not alone and re.search(r"\b__device__\b", code):
-        return None
+    kernels = [(one.end(), bracket_end(code, one.end(), "{")) for one in _KERNELS.finditer(code)]
+    own = places if len(kernels) == 1 else [match for match in places if _is_in(match, [body])]
+    if any(match not in own and not _is_in(match, kernels) for match in places):
+        return None  # in functions or macros, of which kernels nobody knows
     new = tuple(
-        Replacement(*match.span(), instead[f"threadIdx.{match[1]}"])
-        for match in (places if alone else inside)
-        if f"threadIdx.{match[1]}" in instead
+        Replacement(*match.span(), instead[f"{match[1]}.{match[2]}"])
+        for match in own
+        if f"{match[1]}.{match[2]}" in instead
     )
     axes = "xy" if job.launch.block[1] > 1 else "x"
     names = tuple(f"blockDim.{axis}" for axis in axes)
     return Edit(job.kernel.file, text, new, names=names, declared=body[0]) if new else None
+
+
+def _is_in(match: re.Match[str], bodies: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= match.start() < end for start, end in bodies)
 
 
 def total(analysis: Analysis, quantity: str) -> int:

@@ -7,11 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from memsim.api import kernel_file
+from memsim.argument_types import ArrayArg
+from memsim.job import Job
 from memsim.kernels import catalog
+from memsim.launch import Launch, dim3
 from memsim.suggest import suggest
 from memsim.suggest.other_values import SAME, at_other_values, guarded, touched
 from memsim.suggest.prove import differing_results
-from memsim.suggest.threads import EXCHANGED, exchange, rewrite_thread_indices
+from memsim.suggest.threads import Remapped, exchanged, exchanges, rewrite_thread_indices
 from memsim.views.suggest.terminal import render
 from tests.suggest.kernels import Case, analyzed
 
@@ -32,16 +36,16 @@ extern "C" __global__ void k(const float *in, float *out) {
 def test_a_copy_down_columns_becomes_one_along_rows(tmp_path: Path) -> None:
     job = COLUMNS.job(tmp_path)
     found = suggest(analyzed(job), job)
-    exchanged = found.remapped[0]
-    assert exchanged.sectors == (2 * 8 * 32, 2 * 8 * 4)
-    assert exchanged.job.launch == job.launch
-    assert found.taken is exchanged
-    (line,) = exchanged.edit.lines
+    done = found.remapped[0]
+    assert done.sectors == (2 * 8 * 32, 2 * 8 * 4)
+    assert done.job.launch == job.launch
+    assert found.taken is done
+    (line,) = done.edit.lines
     assert line.new.endswith(
         "int row = ((threadIdx.y * blockDim.x + threadIdx.x) / blockDim.y) + blockDim.x * blockIdx.x, "
         "column = ((threadIdx.y * blockDim.x + threadIdx.x) % blockDim.y);  // not threadIdx.y + 1"
     )
-    assert differing_results(job, exchanged.job) == ()
+    assert differing_results(job, done.job) == ()
     assert "   512 -> 64 global sectors; compiled and replayed\n" in render(found)
 
 
@@ -52,7 +56,7 @@ def test_an_exchange_is_right_for_blocks_of_other_shapes(tmp_path: Path) -> None
     arrays = ((1024, "float32"), (1024, "float32"))
     for case in (Case(text, COLUMNS.block, arrays), Case(text, (16, 16), arrays)):
         job = case.job(tmp_path)
-        found = exchange(job, analyzed(job))
+        (found,) = exchanges(job, analyzed(job))
         assert found is not None
         tried = list(at_other_values(job, found))
         judged = [name for name in ("blockDim.x", "blockDim.y") for one in tried if one.name == name]
@@ -74,9 +78,9 @@ def test_a_naive_product_becomes_its_coalesced_twin(kernel: str, other: str) -> 
     spec = catalog()[kernel]
     job = spec.job((64, 64, 32))
     found = suggest(analyzed(job), job)
-    (exchanged,) = found.remapped
+    (done,) = found.remapped
     twin = catalog()[other].analyze(size=(64, 64, 32))
-    assert exchanged.sectors[1] == sum(site.sectors or 0 for site in twin.sites)
+    assert done.sectors[1] == sum(site.sectors or 0 for site in twin.sites)
 
 
 @pytest.mark.slow
@@ -103,13 +107,88 @@ extern "C" __global__ void k(const float *in, float *out) {
 )
 def test_where_not_all_places_are_seen_nothing_is_exchanged(text: str, tmp_path: Path) -> None:
     job = Case(text, COLUMNS.block, COLUMNS.arrays).job(tmp_path)
-    assert rewrite_thread_indices(analyzed(job), job, EXCHANGED) is None
+    assert rewrite_thread_indices(analyzed(job), job, exchanged("threadIdx.y")) is None
 
 
 def test_only_the_kernel_itself_is_changed(tmp_path: Path) -> None:
     other = "__global__ void other(int *p) { p[threadIdx.x] = threadIdx.y; }\n"
     job = Case(other + COLUMNS.text, COLUMNS.block, COLUMNS.arrays).job(tmp_path)
-    edit = rewrite_thread_indices(analyzed(job), job, EXCHANGED)
+    edit = rewrite_thread_indices(analyzed(job), job, exchanged("threadIdx.y"))
     assert edit is not None
     assert edit.new.startswith(other)
     assert "row = ((threadIdx.y * blockDim.x + threadIdx.x) / blockDim.y) + blockDim.x" in edit.new
+
+
+# Neighbours along the last dimension are blocks, or threads of neighbouring blocks.
+OF_BLOCKS = """
+__device__ float twice(float value) { return 2 * value; }
+__global__ void other(float *p) { p[threadIdx.x] = blockIdx.y; }
+__global__ void k(const float *in, float *out, int n, int rows) {
+    int row = blockIdx.AXIS, i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sum = 0;
+    for (int c = 0; c <= i % 3; ++c) sum += in[i * rows + row];
+    out[i * rows + row] = twice(sum);
+}
+"""
+ALONG_X = """
+__global__ void k(const float *in, float *out, int n, int rows) {
+    if (threadIdx.x < n) out[threadIdx.x * rows + blockIdx.x] = in[threadIdx.x * rows + blockIdx.x] * 3;
+}
+"""
+
+
+def of_blocks(folder: Path, text: str, grid: tuple[int, ...]) -> Job:
+    """200 rows of 24 elements, by blocks of 128 threads."""
+    (folder / "k.cu").write_text(text)
+    args = [ArrayArg((200 * 24,)), ArrayArg((200 * 24,)), 200, 24]
+    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (128, 1, 1)), args)
+
+
+@pytest.mark.some(2)
+@pytest.mark.parametrize(
+    ("text", "grid"),
+    [
+        (OF_BLOCKS.replace("AXIS", "y"), (2, 24)),
+        (OF_BLOCKS.replace("AXIS", "z"), (2, 1, 24)),
+        (ALONG_X, (24,)),
+    ],
+)
+def test_threads_of_neighbouring_blocks_become_neighbours(
+    text: str, grid: tuple[int, ...], tmp_path: Path
+) -> None:
+    job = of_blocks(tmp_path, text, grid)
+    found = suggest(analyzed(job), job)
+    taken = found.taken
+    assert isinstance(taken, Remapped)
+    assert taken.name == f"x of the threads exchanged with {'xyz'[len(grid) - 1]} of the blocks"
+    ideal = sum(site.ideal_sectors or 0 for site in taken.analysis.sites)
+    assert ideal <= taken.sectors[1] <= 1.1 * ideal < taken.sectors[0] / 4
+    assert (
+        "__global__ void other(float *p) { p[threadIdx.x] = blockIdx.y; }" in taken.edit.new
+        or text == ALONG_X
+    )
+    tried = [*at_other_values(job, taken)]
+    assert sum(one.outcome == SAME for one in tried if one.name == "blockDim.x") >= 2
+    assert not any(one.is_wrong for one in tried)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "float sum = 0;",
+            "__shared__ float s[128]; s[threadIdx.x] = in[i]; float sum = s[threadIdx.x];",
+        ),
+        ("float sum = 0;", "float sum = 0; __syncthreads();"),
+        ("float sum = 0;", "float sum = __shfl_sync(__activemask(), in[i], 0);"),
+        ("float sum = 0;", "__threadfence(); float sum = 0;"),
+        ("twice(float value) { return 2", "twice(float value) { return blockIdx.y"),
+        ("__device__", "#define row_of(i) (blockIdx.y + i)\n__device__"),
+    ],
+)
+def test_what_a_block_does_together_stays_in_its_threads(old: str, new: str, tmp_path: Path) -> None:
+    """And where functions or macros may use the numbers of blocks, nothing is exchanged."""
+    job = of_blocks(tmp_path, OF_BLOCKS.replace("AXIS", "y").replace(old, new), (2, 24))
+    assert list(exchanges(job, analyzed(job))) == []
