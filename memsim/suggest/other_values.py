@@ -14,10 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import product
 
-from memsim.api.running import trace_job
+from memsim.api.sanitizing import sanitize_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.launch import Launch, dim3
+from memsim.sanitizer.hazards import BOUNDS, RACE
 from memsim.source.kernels import template_arguments, template_constants
 from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, value_of
 from memsim.suggest.c_text import names_in
@@ -136,7 +137,8 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
         except MemsimError:
             continue  # no launch of the kernel as it was
         outcome = _compared(before, replace(edited, launch=_launch_of(taken, launch)))
-        if outcome in (SAME, REFUSED) or _is_sound(replace(original, launch=launch), taken):
+        ran = replace(original, launch=launch, blocks=taken.job.blocks)
+        if outcome in (SAME, REFUSED) or _is_sound(ran, job):
             return outcome
     return ""
 
@@ -150,16 +152,19 @@ def _compared(before: Mapping[str, bytes], edited: Job) -> str:
     return f"{' and '.join(wrong)} came out different" if wrong else SAME
 
 
-def _is_sound(job: Job, taken: Proof | Remapped) -> bool:
-    """Whether the kernel as it was is made for a launch: in no block an error, and no race that it has not in
-    the launch that the edit is for. Else its results say nothing.
+def _is_sound(job: Job, known: Job) -> bool:
+    """Whether the kernel as it was is made for a launch: no access is out of bounds, and none races that does
+    not in a known launch. Else its results say nothing.
     """
-    known = taken.before if isinstance(taken, Remapped) else taken.proposals[0].before
     try:
-        trace = trace_job(replace(job, blocks=taken.job.blocks))
+        return _errors(job) <= _errors(known)
     except MemsimError:
         return False
-    return {race.key for race in trace.races} <= {race.key for race in known.trace.races}
+
+
+def _errors(job: Job) -> set[tuple[object, ...]]:
+    found = sanitize_job(job, tools=(BOUNDS, RACE)).findings
+    return {(one.tool, one.kind, one.array, one.places) for one in found}
 
 
 def _with_value(job: Job, file: str, text: str, what: Knob, value: int) -> Job:

@@ -199,14 +199,14 @@ def test_an_edit_of_dynamic_memory_is_judged_at_other_blocks(tmp_path: Path) -> 
         ]
 
 
-# Made for four rows of threads: an element that the fifth stores is where the next row begins.
+# Made for four rows of threads: those of the next four are where longer rows do not end before.
 FOUR_ROWS = """
 extern "C" __global__ void k(const float *in, float *out) {
     extern __shared__ float t[];
     int x = threadIdx.x, y = threadIdx.y, at = blockIdx.x * 128 + y * 32 + x;
-    t[y % 4 * 32 + x + y / 4] = in[at];
+    t[y % 4 * 32 + x + y / 4 * 129] = in[at];
     __syncthreads();
-    out[at] = t[x % 4 * 32 + x / 4 + y % 4 * 8];
+    out[at] = t[x % 4 * 32 + x / 4 + y % 4 * 8 + y / 4 * 129];
 }
 """
 
