@@ -27,14 +27,18 @@ LANES = np.arange(WARP)
 
 def by_warp(array: np.ndarray, warps: Warps) -> np.ndarray:
     """An array over threads as (rows, warps, 32)."""
-    rows = array.shape[0]
-    return np.broadcast_to(array, (rows, warps.threads)).reshape(rows, -1, 32)
+    rows, columns = array.shape
+    if columns != warps.threads:  # `broadcast_to` takes long even where it changes nothing
+        array = np.broadcast_to(array, (rows, warps.threads))
+    return array.reshape(rows, -1, 32)
 
 
 def flat(array: np.ndarray) -> np.ndarray:
     """Back from (rows, warps, 1 or 32) to (rows, threads)."""
-    rows, count, _ = array.shape
-    return np.ascontiguousarray(np.broadcast_to(array, (rows, count, 32))).reshape(rows, -1)
+    rows, count, lanes = array.shape
+    if lanes != WARP:
+        array = np.broadcast_to(array, (rows, count, WARP))
+    return np.ascontiguousarray(array).reshape(rows, -1)
 
 
 def per_warp(array: np.ndarray) -> Value:

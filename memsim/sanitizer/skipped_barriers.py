@@ -1,9 +1,10 @@
 """Threads that go past a `__syncthreads()` at which others of their block wait, and exit.
 
-A chip does not wait for threads that have exited, so nobody waits forever. But CUDA allows `__syncthreads()`
-under a condition only if that is the same for the whole block (CUDA C++ Programming Guide, Synchronization
-Functions), and PTX wants a barrier executed by all threads of a warp (PTX ISA, `bar`). A thread that has
-returned early is fine. One that skipped a barrier is known by a store behind it that it has made.
+A chip does not wait for threads that have exited (PTX ISA, `exit`; CUDA C++ Programming Guide, Independent
+Thread Scheduling), so nobody waits forever. But CUDA allows `__syncthreads()` under a condition only if that
+is the same for the whole block (Synchronization Functions), and PTX wants a barrier executed by all threads
+of a warp (PTX ISA, `bar`). A thread that has returned early is fine; a condition around all that is left of
+the kernel is the same code. One that skipped a barrier is known by a store behind it that it has made.
 """
 
 from __future__ import annotations

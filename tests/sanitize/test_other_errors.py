@@ -134,6 +134,19 @@ def test_threads_that_skip_a_barrier_and_exit_are_found(body: str, count: int) -
     ] * (count > 0)
 
 
+@pytest.mark.slow
+def test_a_barrier_under_a_condition_is_that_of_an_early_return_if_nothing_lies_behind() -> None:
+    """A chip does not wait for who has exited, which is right (PTX ISA, `exit`), and the two are one code."""
+    of_store = "o[t] = 1;\n__syncthreads();\no[t ^ 1] = 2;"
+    bodies = f"if (t < 40) {{\n{of_store}\n}}", f"if (t >= 40) return;\n{of_store}"
+    kernels = [
+        machine_kernel(f"__global__ void k(float *o) {{ int t = threadIdx.x;\n{one}\n}}") for one in bodies
+    ]
+    under, early = ([op.text for op in one.executable.program.ops] for one in kernels)
+    assert under == early
+    assert not sanitized(bodies[0], SYNC).findings
+
+
 #: Warp functions, the mask that is wrong, what is said of it, how many threads, and a mask that is not.
 MASKS = [
     (
