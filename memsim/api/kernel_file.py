@@ -66,6 +66,18 @@ class KernelFile:
         """The file with all of its kernels: equal for those that one compilation makes."""
         return replace(self, name=None)
 
+    def launching_text(self) -> str:
+        """The text in which the launches of a CUDA source are read.
+
+        Raises:
+            MemsimError: it cannot be read.
+            FileNotFoundError: there is no such file.
+        """
+        from memsim.compile.cuda_source import read_launching_text
+        from memsim.compile.options import absolute_paths
+
+        return read_launching_text(self.folder / self.file, absolute_paths(self.options, self.folder))
+
     def _module(self, arch: Arch) -> Module:
         from memsim.compile.compile_cache import what_is_read
         from memsim.compile.options import absolute_paths

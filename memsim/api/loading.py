@@ -95,10 +95,9 @@ class Module:
     def only_templates(self, plain: str | None = None) -> MemsimError | None:
         """The error for a template without an instance, the first of this name; None if there is none."""
         from memsim.source.kernels import kernels
-        from memsim.source.values import with_kernel_heads
 
         for file, text in self.sources.items():
-            for kernel in kernels(with_kernel_heads(text, self.sources.values())):
+            for kernel in kernels(text):
                 if kernel.template and plain in (None, kernel.plain):
                     return MemsimError(
                         f"{kernel.plain} is a template with no instance",
@@ -265,7 +264,6 @@ def _from_source(
     """
     from memsim.compile.compile_cache import compiled_source
     from memsim.sass.machine_code import read_module
-    from memsim.source.values import with_kernel_heads
 
     source: str | Path = path
     if text is not None:  # a line break tells a text from a path
@@ -278,8 +276,7 @@ def _from_source(
     templates = {
         header: said
         for header, said in compiled.headers.items()
-        if "__global__" in with_kernel_heads(said, compiled.headers.values())
-        and texts.find(header) is not None
+        if "__global__" in said and texts.find(header) is not None
     }
     sources = {**made.sources, **templates}
     return replace(

@@ -230,7 +230,7 @@ def each_launch(ctx: click.Context, target: str) -> list[tuple[str, Job | Memsim
     given = given if kernel is None else {"kernel": kernel, **given}
     from memsim.compile.cuda_source import read_launching_text
     from memsim.targets.completed import complete_launches
-    from memsim.targets.source_launch import describe_offer
+    from memsim.targets.offers import describe_offer
 
     text, spelt = read_launching_text(Path(target), given.get("options", ())), partial(spell, ctx)
     found: list[tuple[str, Job | MemsimError]] = []

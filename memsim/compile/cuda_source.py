@@ -10,8 +10,7 @@ the most helpful error is raised. NVRTC refuses host code that launches a kernel
 the device code alone is tried first, and the whole source if that fails.
 
 The text for launches is the file's own, as the options for the compiler make it, and behind it the headers
-that define the kernels which it launches, and what those include; `#line` names each. Of the other headers of
-the project it has the constants.
+that define the kernels which it launches, and what those include; `#line` names each.
 """
 
 from __future__ import annotations
@@ -46,18 +45,13 @@ from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 from memsim.source.syntax import macros
 from memsim.source.text import lines_by_condition, without_comments
-from memsim.source.values import with_header_constants, with_kernel_heads, with_macros
+from memsim.source.values import with_macros
 
 
 def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:
     """The text of a source in a folder, with those headers, and with the macros of the options."""
     macros = macros_of(options)
-    included = included_files(text, folder, options)
-    texts = (text, *included.values())
-    text = with_kernel_heads(text, texts)
-    headers = dict(_headers(with_macros(text, macros), folder, options, texts))
-    others = [said for path, said in included.items() if path not in headers]
-    text = with_header_constants(text, others, macros)
+    headers = dict(_headers(with_macros(text, macros), folder, options))
     parts = (f'#line 1 "{path.as_posix()}"\n{said}' for path, said in headers.items())
     return with_macros("\n".join([text, *parts]), macros)
 
@@ -73,23 +67,20 @@ def read_launching_text(path: Path, options: Sequence[str]) -> str:
     return launching_text(text, path.parent, [*of_build(path)[0], *options])
 
 
-def _headers(
-    text: str, folder: Path, options: Sequence[str], texts: Sequence[str]
-) -> Iterator[tuple[Path, str]]:
+def _headers(text: str, folder: Path, options: Sequence[str]) -> Iterator[tuple[Path, str]]:
     """The headers with kernels that a text does not define but launches, or that they launch themselves; and
     those that they include.
 
-    All that define kernels if the text neither defines nor launches one. texts: where macros may be defined.
+    All that define kernels if the text neither defines nor launches one.
     """
     own = {kernel.plain for kernel in kernels(text)}
     launched = {launch.plain for launch in launches(text)}
-    for path, written in included_files(text, folder, options).items():
-        said = with_kernel_heads(written, texts)
+    for path, said in included_files(text, folder, options).items():
         found = {kernel.plain for kernel in kernels(said)} - own
         by_itself = {launch.plain for launch in launches(said)} if found else set()
         if found & (launched | by_itself) or (found and not own | launched):
             yield path, said
-            yield from included_by(written, path.parent, folder, options)
+            yield from included_by(said, path.parent, folder, options)
 
 
 _CHIP = re.compile(r"sm_\d+[af]?")

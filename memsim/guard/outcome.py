@@ -100,24 +100,16 @@ class UnguardedKernel(DocumentPart, frozen=True, kw_only=True, rename={"name": "
     is_new: Annotated[bool, Meta(description="the revision of --against does not have it")] = False
 
 
-class NotCompared(DocumentPart, frozen=True, kw_only=True):
-    """A target whose launch could not be compared with that of its source."""
-
-    kernel: str
-    why: str
-
-
 class Coverage(DocumentPart, frozen=True, kw_only=True):
     """How much of a project a check is about.
 
-    unguarded: kernels that are no target's. not_compared: targets whose launch could not be compared.
+    unguarded: kernels that are no target's.
     """
 
     kernels: Annotated[
         Natural, Meta(description="how many the project's CUDA files define; 0 if no target is of one")
     ] = 0
     unguarded: tuple[UnguardedKernel, ...] = ()
-    not_compared: tuple[NotCompared, ...] = ()
     gone: Annotated[Texts, Meta(description="targets of --against whose kernels are not there any more")] = ()
 
     @property
@@ -130,11 +122,6 @@ class Coverage(DocumentPart, frozen=True, kw_only=True):
             said.append(f"{self.kernels - len(self.unguarded)} of {self.kernels} kernels guarded; {which}")
         if self.gone:
             said.append(f"no longer there: {some_names(self.gone)}")
-        reasons: dict[str, list[str]] = {}
-        for one in self.not_compared:
-            reasons.setdefault(one.why, []).append(one.kernel)
-        for why, names in reasons.items():
-            said.append(f"launch not compared with the source's: {some_names(names)}: {why}")
         return tuple(said)
 
 

@@ -215,6 +215,27 @@ def _shown(launch: LaunchSource) -> str:
     return f"{launch.name}<<<{grid}, {block}{shared}>>>({', '.join(launch.arguments)})"
 
 
+def describe_offer(offer: Offer) -> str:
+    """A launch as its source makes it, with the values that are known and the source's words for others:
+    `transpose<float, 32><<<(4, 4), (32, 8)>>>(f32[16384], f32[16384], n)`.
+    """
+    launch = offer.launch
+    assert launch is not None
+    sizes = [_extents(launch.grid), _extents(launch.block)]
+    if launch.shared is not None:
+        sizes.append(_extents((launch.shared,)))
+    words = [
+        word.text if not (word.asked or word.by_hand) else passed
+        for word, passed in zip(offer.arguments, launch.arguments)
+    ]
+    return f"{launch.name}<<<{', '.join(sizes)}>>>({', '.join(words)})"
+
+
+def _extents(sizes: Sequence[Size]) -> str:
+    words = [size.text if size.value is None else str(size.value) for size in sizes]
+    return words[0] if len(words) == 1 else f"({', '.join(words)})"
+
+
 def _instance(kernel: KernelSource, launch: LaunchSource) -> str:
     return f"{kernel.name}<{', '.join(launch.template)}>" if kernel.template else kernel.name
 

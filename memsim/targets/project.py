@@ -25,10 +25,9 @@ from memsim.guard.judge import Declared
 from memsim.guard.outcome import Problem
 from memsim.guard.select import Selector, parse_selector
 from memsim.job import Job
-from memsim.source.expressions import Number
 from memsim.targets.config_tables import ConfigTable, read_toml
 from memsim.targets.program_target import ProgramTarget, words_of
-from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of, kind_of
+from memsim.targets.target import CATALOGUE, CUDA, catalogue, catalogue_job, file_job, file_of
 
 OWN_FILE, SHARED_FILE = "memsim.toml", "pyproject.toml"
 BASELINE = "memsim-baseline.toml"
@@ -39,7 +38,7 @@ budgets = ["ways <= 1"]"""
 ADD_VALUES = "write targets for the kernels in its comments, with the values that they lack"
 
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
-FILE_KEYS = ("file", "instead_of", *CUDA.keys)
+FILE_KEYS = ("file", *CUDA.keys)
 PROGRAM_KEYS = ("command", "name", "arch", "max_steps")
 GUARD_KEYS = ("budgets", "accept")
 #: A key that is not there.
@@ -65,7 +64,6 @@ class TargetTable(msgspec.Struct, frozen=True):
     file: str | Unsaid = msgspec.UNSET
     kernel: str | Unsaid = msgspec.UNSET
     command: str | tuple[str, ...] | Unsaid = msgspec.UNSET
-    instead_of: str | Unsaid = msgspec.UNSET
     let: dict[str, int | float] | Unsaid = msgspec.UNSET
     name: str | Unsaid = msgspec.UNSET
     arch: str | Unsaid = msgspec.UNSET
@@ -101,16 +99,6 @@ class TargetTable(msgspec.Struct, frozen=True):
         return said
 
 
-@dataclass(frozen=True, slots=True)
-class FromSource:
-    """instead_of: the source's launch that a target's own stands for, if it means another one. let: values of
-    names that the source leaves open.
-    """
-
-    instead_of: str | None
-    let: Mapping[str, Number]
-
-
 @dataclass(frozen=True)
 class Base:
     """The revision that a project is checked against.
@@ -134,8 +122,7 @@ class Project:
     """A configuration. path: of its file. programs: targets whose launches are known when they have run.
     baseline: path of the baseline file.
 
-    from_source: of each target of a CUDA file, by name, what it says of the source's launch. base: what it is
-    checked against, if it is.
+    base: what it is checked against, if it is.
     """
 
     path: Path
@@ -143,7 +130,6 @@ class Project:
     rules: tuple[Declared[Budget], ...]
     acceptances: tuple[Declared[Selector], ...]
     baseline: Path
-    from_source: Mapping[str, FromSource] = field(default_factory=dict)
     base: Base | None = None
     programs: tuple[ProgramTarget, ...] = ()
 
@@ -227,7 +213,6 @@ def read_project(
     project = table.read_as(ProjectTable)
 
     targets: dict[str, Job | ProgramTarget] = {}
-    from_source: dict[str, FromSource] = {}
     rules: list[Declared[Budget]] = []
     acceptances: list[Declared[Selector]] = []
     for number, entry_values in enumerate(project.targets, 1):
@@ -247,9 +232,6 @@ def read_project(
             if targets.setdefault(target.name, target) != target:
                 entry.fail(f"there is another target {target.name!r}", "give this one its own name")
         names = tuple(target.name for target in added)
-        if told.file and kind_of(told.file) is CUDA:
-            followed = FromSource(told.said.get("instead_of"), told.said.get("let", {}))
-            from_source |= dict.fromkeys(names, followed)
         rules += _declared(entry, told.budgets, parse_budget, names)
         acceptances += _declared(entry, told.accept, parse_selector, names)
     if not targets and tree is None:
@@ -271,7 +253,6 @@ def read_project(
         tuple(rules),
         tuple(acceptances),
         baseline,
-        from_source,
         programs=tuple(target for target in targets.values() if isinstance(target, ProgramTarget)),
     )
 
@@ -349,8 +330,6 @@ def _of_catalogue(
 def _of_file(entry: ConfigTable, said: dict[str, Any], tree: Path | None) -> Iterator[Job]:
     file, folder = said.pop("file"), tree or entry.file.path.parent
     if file_exists(folder / file_of(file)):
-        if kind_of(file) is CUDA:
-            said.pop("instead_of", None)
         yield file_job(file, said, folder=folder, where=str(entry.file.path))
     elif tree is None:
         hint = "paths are relative to the configuration file"

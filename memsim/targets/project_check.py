@@ -17,16 +17,15 @@ from memsim.guard.baseline import Entry
 from memsim.guard.budget import Budget
 from memsim.guard.evaluate import GuardedKernel
 from memsim.guard.judge import Declared, has_time_budget, judge, restrict_rule
-from memsim.guard.outcome import Coverage, NotCompared, Outcome, Problem, UnguardedKernel
+from memsim.guard.outcome import Coverage, Outcome, Problem, UnguardedKernel
 from memsim.job import Job
 from memsim.reads import listed
-from memsim.source.kernels import kernels
+from memsim.source.kernels import KernelSource, kernels
 from memsim.targets.analyze_targets import analyze_all
 from memsim.targets.cache import timed
 from memsim.targets.program_target import Measured, ProgramTarget, count_launches
 from memsim.targets.project import OWN_FILE, Base, Project
 from memsim.targets.revision import text_at
-from memsim.targets.source_launch import Followed, follow, kernel_of, launching_text_of
 
 SUFFIXES = (".cu", ".cuh")
 #: A folder with more than so many folders is no project's own.
@@ -37,7 +36,6 @@ def coverage_of(
     project: Project,
     chosen: Sequence[Job],
     cache: Path | None = None,
-    not_compared: Sequence[NotCompared] = (),
     subjects: Sequence[GuardedKernel] = (),
 ) -> Coverage:
     """The kernels that are defined in CUDA files below the project's folder, and those without a target.
@@ -52,7 +50,7 @@ def coverage_of(
     base = project.base
     gone = () if base is None else (*base.gone, *_launched_no_more(project, base, launched))
     if not guarded:
-        return Coverage(not_compared=tuple(not_compared), gone=gone)
+        return Coverage(gone=gone)
     found = {}
     for path in _cuda_files(project.folder, cache):
         for kernel in kernels(read_bytes(path).decode("utf-8", "replace")):
@@ -63,13 +61,13 @@ def coverage_of(
             )
     unguarded = tuple(one for key, one in found.items() if key not in guarded)
     if base is None:
-        return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared))
+        return Coverage(kernels=len(found), unguarded=unguarded)
     folder = project.folder.resolve().relative_to(base.repository.resolve()).as_posix()
     before = {file: _kernels_at(base, f"{folder}/{file}") for file in {one.file for one in unguarded}}
     unguarded = tuple(
         msgspec.structs.replace(one, is_new=one.name not in before[one.file]) for one in unguarded
     )
-    return Coverage(kernels=len(found), unguarded=unguarded, not_compared=tuple(not_compared), gone=gone)
+    return Coverage(kernels=len(found), unguarded=unguarded, gone=gone)
 
 
 def _kernels_at(base: Base, place: str) -> set[str]:
@@ -85,11 +83,20 @@ def _definition(job: Job) -> tuple[Path, str] | None:
         return None
     path = file.folder / file.file
     try:
-        text = launching_text_of(file)
+        text = file.launching_text()
     except (MemsimError, FileNotFoundError):
         return None
-    kernel = kernel_of(text, file.name)
+    kernel = _kernel_of(text, file.name)
     return None if kernel is None else ((Path(kernel.file) if kernel.file else path).resolve(), kernel.plain)
+
+
+def _kernel_of(text: str, name: str | None) -> KernelSource | None:
+    """The kernel that a target names, or the only one; None if the text does not have it."""
+    there = kernels(text)
+    if name is None:
+        return there[0] if len(there) == 1 else None
+    plain = name.partition("<")[0].strip().rpartition("::")[2]
+    return next((kernel for kernel in there if kernel.plain == plain), None)
 
 
 def _definitions(launched: Iterable[GuardedKernel]) -> Iterator[tuple[Path, str]]:
@@ -151,7 +158,7 @@ def check_project(
 
     subjects: list[GuardedKernel] = []
     single = [target for target in chosen if isinstance(target, Job)]
-    problems, unknown = _follow_sources(project, single)
+    problems: list[Problem] = []
     for one in measure_all(chosen, rules, cache, jobs, progress):
         if one.analysis is not None:
             entry = (entries or {}).get(one.name)
@@ -164,27 +171,8 @@ def check_project(
         problems += _left_over(project, entries or {}, [*names, *(one.name for one in subjects)], problems)
     is_part = some or base is not None  # what a base declares for all need not apply to what is left
     outcome = judge(subjects, rules, project.acceptances, problems, some=is_part)
-    covered = None if some else coverage_of(project, single, cache, unknown, subjects)
+    covered = None if some else coverage_of(project, single, cache, subjects)
     return replace(outcome, coverage=covered, against=None if base is None else base.revision)
-
-
-def _follow_sources(project: Project, chosen: Sequence[Job]) -> tuple[list[Problem], list[NotCompared]]:
-    """Targets that are not what their sources launch, and those that cannot be compared."""
-    problems: list[Problem] = []
-    unknown: list[NotCompared] = []
-    for target in chosen:
-        said = project.from_source.get(target.name)
-        if said is None:
-            continue
-        try:
-            followed = follow(target, said.instead_of, said.let)
-        except MemsimError as error:
-            followed = Followed(error)
-        if followed.stale is not None:
-            problems.append(Problem(target.name, followed.stale))
-        elif followed.unknown:
-            unknown.append(NotCompared(kernel=target.name, why=followed.unknown))
-    return problems, unknown
 
 
 def read_baseline(path: Path) -> dict[str, Entry] | None:

@@ -38,7 +38,6 @@ from memsim.job import Job
 from memsim.kernels import Spec
 from memsim.targets.config_tables import ConfigTable
 from memsim.targets.project import OWN_FILE, SHARED_FILE, Base, Project, read_project
-from memsim.targets.source_launch import launching_text_of
 
 
 def repository_root(folder: Path) -> Path:
@@ -220,7 +219,6 @@ def _merge(project: Project, base: Base, path: Path, place: str) -> Project:
         programs=programs,
         rules=(*(restrict_rule(rule, names) for rule in before.rules if set(rule.kernels) & names), *only),
         acceptances=(*before.acceptances, *accepted),
-        from_source={**project.from_source, **before.from_source},
         base=replace(
             base,
             names=frozenset(names),
@@ -257,4 +255,4 @@ def _is_gone(kernel: object) -> bool:
     if Path(kernel.file).suffix not in SOURCE_SUFFIXES or not file_exists(kernel.folder / kernel.file):
         return False
     plain = kernel.name.partition("<")[0].strip().rpartition("::")[2]
-    return plain.isidentifier() and re.search(rf"\b{plain}\b", launching_text_of(kernel)) is None
+    return plain.isidentifier() and re.search(rf"\b{plain}\b", kernel.launching_text()) is None

@@ -566,20 +566,6 @@ def test_the_chip_s_own_instructions_are_compiled_where_they_are_asked_for(file:
 
 
 @pytest.mark.slow
-def test_a_macro_of_another_header_begins_the_kernel(headers: Path, memsim: Run) -> None:
-    types, stencil = headers.parent / "include/types.cuh", headers.parent / "include/stencil.cuh"
-    types.write_text(TYPES + "#define KERNEL(N) __global__ void __launch_bounds__(N)\n")
-    stencil.write_text(STENCIL.replace("__global__ void", "KERNEL(BLOCK)"))
-    assert "KERNEL" in stencil.read_text()
-    first = memsim("analyze mine.cu -I include").out.splitlines()[0]
-    assert first == "sim::shift<int R>(const real *in, real *out, Grid g)   stencil.cuh:7"
-    arguments = "--arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'"
-    for instance in ("", "--kernel 'sim::shift<8>' --grid 16 --block 64"):  # launched, and not
-        done = memsim("analyze mine.cu -I include", instance, arguments)
-        assert (done.code, done.out[:10]) == (0, "sim::shift"), done.err
-
-
-@pytest.mark.slow
 def test_another_instance_of_a_headers_template(headers: Path, memsim: Run) -> None:
     launch = "--grid 16 --block 64 --arg 'f32[1024]' --arg 'f32[1024]' --arg 'i32(1024,1)+f32(0.5)'"
     done = memsim("analyze mine.cu -I include --kernel 'sim::shift<8>'", launch)

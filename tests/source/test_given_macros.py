@@ -6,7 +6,7 @@ import pytest
 
 from memsim.source.kernels import kernels
 from memsim.source.launches import instances_of, launches
-from memsim.source.values import constants, with_kernel_heads, with_macros
+from memsim.source.values import constants, with_macros
 
 GUARDED = """\
 #ifndef TILE
@@ -55,31 +55,6 @@ def test_what_the_source_defines_whatever_is_given_stays() -> None:
 @pytest.mark.parametrize("text", ["#else\n#endif\nint x;", "#ifdef A\nint x;", "#if A\n#ifndef B\n#endif"])
 def test_a_group_that_is_not_closed_is_no_error(text: str) -> None:
     assert with_macros(text, {"A": "1"}).count("\n") == text.count("\n") + 1
-
-
-HEADS = """\
-#define LIB_KERNEL(BOUND) __global__ void __launch_bounds__(BOUND)
-#define LIB_ATTRIBUTES __global__ __attribute__((visibility("hidden")))
-#define DEFINE(name, op) __global__ void name(float *x) { *x = *x op 2; }
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("LIB_KERNEL(256) one(float *x) {}\n", ["one"]),
-        ("template <int N>\nLIB_KERNEL(N) two(float *x) {}\n", ["two"]),
-        ("LIB_ATTRIBUTES void three(float *x) {}\n", ["three"]),
-        ("LIB_OTHER(256) four(float *x) {}\n", []),
-        ("DEFINE(five, +)\n", []),  # a whole kernel, which is read from what is compiled
-    ],
-)
-def test_a_macro_may_be_what_a_kernel_begins_with(text: str, names: list[str]) -> None:
-    made = with_kernel_heads(text, [HEADS])
-    assert [kernel.name for kernel in kernels(made)] == names
-    assert made.count("\n") == text.count("\n")
-    assert with_kernel_heads(text, [text]) == text
-    assert with_kernel_heads(HEADS, [HEADS]) == HEADS
 
 
 def test_a_macro_may_qualify_a_pointer() -> None:
