@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _LOCAL = re.compile(r"\bauto\s+(\w+)|\b(?:constexpr|const)\b[^;=({]*?\b(\w+)\s*[={]|\b(scalar_t\w*)")
 # `BOOL_SWITCH(x > 0, kEven, [&] {` defines kEven.
 _SWITCH = re.compile(r"\b[A-Z][A-Z0-9_]+\s*\(([^;{}]*?)\[[&=]?\]")
-_FOR = re.compile(r"(\bfor\s*\([^;{}]*;[^;{}]*;)[^;{}]*?\)(?=\s*(?:\w|\{|$))")
 # `dim3 grid(CEIL_DIV(n, 32), 2), block;`, or a parameter `dim3 block`: declared without its sizes.
 _UNSET = r"\bdim3\s+(?:\w+\s*(?:\((?:[^;()]|\([^;()]*\))*\)\s*)?,\s*)*%s\s*[;,)]"
 _MEMBER = re.compile(r"(?<![\w.>])([A-Za-z_]\w*)\s*\.\s*([xyz])\b(?!\s*[\w(])")
@@ -335,23 +334,11 @@ class _LaunchReader:
     def _size(self, text: str) -> Size:
         said = text
         if re.fullmatch(r"\w+", text) and text not in self.constants:
-            before = _in_first_round(self.around)
-            declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", before)
-            said = declared[0] if len(declared) == 1 == changes(text, before) else text
+            declared = re.findall(rf"\b{re.escape(text)}\s*=\s*([^;,]+)[;,]", self.around)
+            said = declared[0] if len(declared) == 1 == changes(text, self.around) else text
         said = _MEMBER.sub(self._member, substitute_names(said, self.bound))
         value = self.scope.value(said)
         if value is not None:
             return Size(text, value)
         asked = self.scope.asked(said)
         return Size(text, None, self.scope.asked(text) if asked is None else asked)
-
-
-def _in_first_round(around: str) -> str:
-    """The code before a launch without the steps of the `for` loops that the launch is in."""
-
-    def first(loop: re.Match[str]) -> str:
-        body = around[loop.end() :].lstrip()
-        inside = body.count("{") > body.count("}") if body.startswith("{") else ";" not in body
-        return f"{loop[1]})" if inside else loop[0]
-
-    return _FOR.sub(first, around)

@@ -200,8 +200,7 @@ def test_members_of_a_dim3_are_known(declared: str, grid: list[int | None]) -> N
     [
         ("int s = 64;", 64),
         ("int s; s = 64;", 64),
-        ("for (int s = 64; s > n; s >>= 1)", 64),  # of the launches of a loop the first
-        ("for (int s = 64; s > n; s >>= 1) { go(s);", 64),
+        ("for (int s = 64; s > n; s >>= 1)", None),
         ("const int s = 64; if (n > 4) { const int s = 32; go(s); }", 64),
         ("int s = 64; if (n > 4) s += 32;", None),
         ("int s = 64; while (s > n) s /= 2;", None),
