@@ -19,11 +19,11 @@ from memsim.launch import Natural
 
 #: ncu's reasons why a warp does not issue, in words after "waits".
 REASONS = {
-    "long_scoreboard": "for global memory",
+    "long_scoreboard": "for global or local memory",
     "short_scoreboard": "for shared memory",
     "barrier": "at the barrier",
     "mio_throttle": "for room in the queue to shared memory",
-    "lg_throttle": "for room in the queue to global memory",
+    "lg_throttle": "for room in the queue to global or local memory",
     "math_pipe_throttle": "for a busy arithmetic unit",
     "wait": "for results of fixed latency",
     "not_selected": "for other warps to be issued",
