@@ -12,7 +12,7 @@ from pathlib import Path
 from memsim.arch import ARCHS, ASSUMED, BY_CLOCK, MEASURED, PUBLISHED, get_arch
 from memsim.compile.assemble import PTXAS_WHEEL
 from memsim.compile.compilers import find_nvcc
-from memsim.compile.libraries import NVJITLINK, NVRTC
+from memsim.compile.libraries import NVRTC
 from memsim.compile.toolkit import find_tool, header_folders, tool_release
 from memsim.document import Document
 from memsim.driver.native_build import c_compiler
@@ -50,7 +50,6 @@ def examine() -> tuple[Tool, ...]:
     """All tools, those required for counting first."""
     nvrtc, disassembler = "pip install nvidia-cuda-nvrtc-cu12", "pip install nvidia-cuda-nvdisasm"
     headers = ", ".join(map(str, header_folders()[:1]))
-    assembler = _tool("ptxas") or _path(NVJITLINK.path())
     return (
         Tool("NVRTC", "compiling .cu files", _nvrtc(), nvrtc, required=True),
         Tool("nvdisasm", "reading machine code", _tool("nvdisasm"), disassembler, required=True),
@@ -58,7 +57,7 @@ def examine() -> tuple[Tool, ...]:
         Tool("CUDA headers", "cuda_fp16.h and its like", headers, "pip install nvidia-cuda-runtime-cu12"),
         Tool("nvcc", "what NVRTC cannot compile", _path(find_nvcc()), "install the CUDA toolkit"),
         Tool("C compiler", "memsim exec", c_compiler() or "", "install gcc or clang; Linux only"),
-        Tool("ptxas, nvJitLink", "reading .ptx files", assembler, f"pip install {PTXAS_WHEEL}"),
+        Tool("ptxas", "reading .ptx files", _tool("ptxas"), f"pip install {PTXAS_WHEEL}"),
         Tool("matplotlib", "pictures as files", _package("matplotlib"), "pip install matplotlib"),
         Tool("CuPy", "--live", _cupy(), "pip install cupy-cuda12x, or cupy-cuda13x"),
         Tool("GPU and driver", "--live", _gpu(), "predictions need none"),

@@ -301,9 +301,6 @@ def _from_ptx(text: str, path: Path | None, arch: str) -> Module:
     target = target_of(text) or arch
     compiled = assemble_cached(text, target if target.startswith(arch) else arch, str(path or "PTX"))
     machine = read_module(compiled.cubin, compiler=compiled.compiler)
-    if machine.cubin.ptx is None:  # nvJitLink leaves out what has the names of arrays
-        cubin = replace(machine.cubin, ptx=text, compiler=compiled.compiler)
-        machine = replace(machine, cubin=cubin)
     return _machine_module(machine, texts_beside(path))
 
 

@@ -1,25 +1,22 @@
-"""Assembles PTX to a cubin with whichever assembler is installed.
+"""Assembles PTX to a cubin by `ptxas`, which comes with the CUDA toolkit, with Triton and by memsim's extra
+`ptx`. Another release may generate other code than the one that a vendor used.
 
-`ptxas` comes with the CUDA toolkit, with Triton and by memsim's extra `ptx`, the library nvJitLink with
-PyTorch. Another release may generate other code than the one that a vendor used. `ptxas` is tried first:
-nvJitLink places shared arrays when it links, and so merges fewer neighbouring accesses to them.
+nvJitLink, which PyTorch has, is not taken: it places shared arrays when it links, and so merges fewer
+neighbouring accesses to them than `ptxas` and the driver do.
 """
 
 from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
-from memsim.compile.libraries import NVJITLINK, call_library
 from memsim.compile.prepare import Compiled
 from memsim.compile.toolkit import find_tools, tool_release
 from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
 
-NVJITLINK_WHEEL, PTXAS_WHEEL = "nvidia-nvjitlink-cu12", "nvidia-cuda-nvcc-cu12"
+PTXAS_WHEEL = "nvidia-cuda-nvcc-cu12"
 
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
 _TOO_NEW = re.compile(r"Unsupported \.version")
@@ -43,18 +40,15 @@ def assemble_ptx(ptx: str, arch: str | None = None, name: str = "kernel.ptx") ->
         if arch is None:
             raise MemsimError("it has no .target", file=name)
     refused: MemsimError | None = None
-    for assemble in _assemblers():
+    for tool in find_tools("ptxas", wheels_first=False):
         try:
-            made = assemble(ptx, arch, name)
+            return _assemble(tool, ptx, arch, name)
         except MemsimError as error:
             if not _TOO_NEW.search(error.hint or ""):
                 raise
             refused = refused or error
-            continue
-        if made is not None:
-            return made
     raise refused or MemsimError(
-        "PTX is analyzed as machine code, and there is no assembler (ptxas or nvJitLink) that makes it",
+        "PTX is analyzed as machine code, and there is no ptxas, which makes it",
         file=name,
         hint=f"pip install {PTXAS_WHEEL} (Linux and Windows)",
     )
@@ -66,26 +60,12 @@ def target_of(ptx: str) -> str | None:
     return target[1] if target else None
 
 
-def _assemblers() -> Iterator[Callable[[str, str, str], Compiled | None]]:
-    """The assemblers, best first; one that is not installed makes nothing."""
-    for tool in find_tools("ptxas", wheels_first=False):
-        yield partial(_ptxas, tool)
-    yield _linked
-
-
-def _refused(name: str, assembler: str, arch: str, log: str) -> MemsimError:
-    return MemsimError(f"{assembler} cannot assemble it for {arch}", file=name, hint=log.strip() or None)
-
-
 def _for_release(ptx: str, release: str) -> str:
     """12.0 overflows the stack on lines of inlined functions: these are removed for it."""
     return _INLINED.sub(r"\1", ptx) if release.startswith("12.0") else ptx
 
 
-# --- ptxas
-
-
-def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
+def _assemble(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
     release = tool_release(tool)
     with tempfile.TemporaryDirectory() as scratch:
         source, output = Path(scratch, "kernel.ptx"), Path(scratch, "kernel.cubin")
@@ -95,35 +75,7 @@ def _ptxas(tool: Path, ptx: str, arch: str, name: str) -> Compiled:
         log = text_of(done).replace(str(source), name)
         assembler = f"ptxas {release}".strip()
         if done.returncode != 0:
-            raise _refused(name, assembler, arch, log)
+            raise MemsimError(
+                f"{assembler} cannot assemble it for {arch}", file=name, hint=log.strip() or None
+            )
         return Compiled(output.read_bytes(), assembler, arch, log)
-
-
-# --- nvJitLink
-
-
-def _linked(ptx: str, arch: str, name: str) -> Compiled | None:
-    texts = (_for_release(ptx, release).encode() for release in ("", "12.0"))
-    answer = call_library(
-        NVJITLINK, "nvjitlink", *texts, arch.encode(), name.encode(), what="nvJitLink", file=name
-    )
-    if answer is None:
-        return None
-    release, how, made = answer
-    if not release:
-        raise MemsimError("this release of nvJitLink is not supported", hint="install ptxas instead")
-    assembler = f"nvJitLink {_full_release(release.decode())}"
-    if how != b"made":
-        log = made.decode(errors="replace") if how == b"refused" else "it does not support this chip"
-        raise _refused(name, assembler, arch, log)
-    return Compiled(made, assembler, arch)
-
-
-def _full_release(release: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version  # takes as long as a small analysis
-
-    try:
-        full = version(NVJITLINK_WHEEL)
-    except PackageNotFoundError:
-        return release
-    return full if full.startswith(release + ".") else release

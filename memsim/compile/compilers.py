@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from memsim.compile.failure import UNSUPPORTED, compile_error, makes_no_code
-from memsim.compile.libraries import NVRTC, call_library
+from memsim.compile.libraries import NVRTC, call_nvrtc
 from memsim.compile.library_calls import COMPILATION
 from memsim.compile.prepare import Compiled, CompilerInput, Names, rename
 from memsim.compile.shown_sources import shown_log, shown_source
@@ -65,16 +65,13 @@ def run_nvrtc(
         MemsimError: NVRTC is not installed, or an invalid option.
     """
     arguments = [*options, *(f"-I{headers}" for headers in header_folders())]
-    answer = call_library(
-        NVRTC,
-        "nvrtc",
+    answer = call_nvrtc(
         _bytes(text),
         _bytes(true_name),
         list(map(_bytes, arguments)),
         (chip or "").encode(),
         [(_bytes(header), _bytes(said)) for header, said in headers.items()],
         [instance.encode() for instance in instances],
-        what="NVRTC",
         file=Path(true_name).name,
     )
     if answer is None:

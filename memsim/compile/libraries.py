@@ -1,4 +1,5 @@
-"""NVIDIA's compiler libraries: found in pip's wheels or by the system's loader, and loaded only while in use.
+"""NVRTC, NVIDIA's compiler library: found in pip's wheels or by the system's loader, and loaded only while in
+use.
 
 CuPy would use a library that stays loaded as its own, whatever its release. What may crash or not end is
 called in a process of its own (`memsim.compile.library_calls`).
@@ -82,33 +83,23 @@ NVRTC = Library(
     if _WINDOWS
     else ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"),
 )
-NVJITLINK = Library(
-    packages=("nvidia.nvjitlink", "nvidia.cu13"),
-    file="libnvJitLink.so*",
-    dll="nvJitLink_*_0.dll",
-    names=("nvJitLink_120_0.dll", "nvJitLink_130_0.dll")
-    if _WINDOWS
-    else ("libnvJitLink.so.12", "libnvJitLink.so.13"),
-)
 
 _PROGRAM = Path(library_calls.__file__)
 
 
-def call_library(
-    library: Library, function: str, *arguments: Any, what: str, file: str | None = None
-) -> list[bytes] | None:
-    """What a function of `library_calls` answers; None if the library is not installed.
+def call_nvrtc(*arguments: Any, file: str | None = None) -> list[bytes] | None:
+    """What `library_calls.nvrtc` answers; None if NVRTC is not installed.
 
-    arguments: byte strings, and lists and tuples of them. what: its name in errors. file: what it reads.
+    arguments: byte strings, and lists and tuples of them. file: what it reads.
 
     Raises:
         MemsimError: it did not finish in time, or crashed.
     """
-    question = marshal.dumps((function, list(library.candidates()), arguments))
-    done = run_program([sys.executable, "-I", "-S", _PROGRAM], what, file=file, given=question)
+    question = marshal.dumps((list(NVRTC.candidates()), arguments))
+    done = run_program([sys.executable, "-I", "-S", _PROGRAM], "NVRTC", file=file, given=question)
     if done.returncode != 0:
         hint = text_of(done).strip()
-        raise MemsimError(f"{what} crashed ({done.returncode})", file=file, hint=hint[-2000:] or None)
+        raise MemsimError(f"NVRTC crashed ({done.returncode})", file=file, hint=hint[-2000:] or None)
     return list(_parts(done.stdout)) or None
 
 

@@ -1,4 +1,4 @@
-"""A program that calls NVIDIA's compiler libraries, so that a crash or an endless compilation is its own.
+"""A program that calls NVRTC, so that a crash or an endless compilation is its own.
 
 It reads what `memsim.compile.libraries` writes, and answers with byte strings, each after its length in
 8 bytes; none if the library cannot be loaded. It imports nothing of memsim, so that it starts at once.
@@ -14,8 +14,6 @@ COMPILATION = 6  # NVRTC_ERROR_COMPILATION in nvrtc.h
 # information of inlined functions; 12.1.105 and later do.
 BROKEN_INLINING = (12, 0)
 NO_INLINING = b"-no-lineinfo-ia"
-PTX_INPUT = 2  # NVJITLINK_INPUT_PTX in nvJitLink.h
-RELEASES = [(major, minor) for major in (13, 12) for minor in range(20, -1, -1)]
 
 
 def nvrtc(
@@ -62,40 +60,6 @@ def _workarounds(library: ctypes.CDLL, chip: bytes) -> list[bytes]:
     return [NO_INLINING] if broken else []
 
 
-def nvjitlink(
-    library: ctypes.CDLL, text: bytes, text_for_12_0: bytes, arch: bytes, name: bytes
-) -> list[bytes]:
-    """Assemble PTX: (release, or b"" for an unknown one; "made", "refused" or "no chip"; cubin, or log)."""
-    # Every release has its own symbol names.
-    found = [pair for pair in RELEASES if hasattr(library, f"__nvJitLinkCreate_{pair[0]}_{pair[1]}")]
-    if not found:
-        return [b"", b"", b""]
-    major, minor = found[0]
-    release = b"%d.%d" % (major, minor)
-
-    def call(function: str, *arguments: object) -> int:
-        return int(getattr(library, f"__nvJitLink{function}_{major}_{minor}")(*arguments))
-
-    handle = ctypes.c_void_p()
-
-    def get(what: str) -> bytes:
-        size = ctypes.c_size_t()
-        call(f"Get{what}Size", handle, ctypes.byref(size))
-        buffer = ctypes.create_string_buffer(max(size.value, 1))
-        call(f"Get{what}", handle, buffer)
-        return buffer.raw[: size.value]
-
-    options = [b"-arch=" + arch, b"-lineinfo"]
-    if call("Create", ctypes.byref(handle), len(options), _strings(options)) != 0:
-        return [release, b"no chip", b""]
-    text = (text_for_12_0 if (major, minor) == (12, 0) else text) + b"\0"
-    status = call("AddData", handle, PTX_INPUT, text, ctypes.c_size_t(len(text)), name)
-    status = status or call("Complete", handle)
-    if status != 0:
-        return [release, b"refused", get("ErrorLog").split(b"\0")[0]]
-    return [release, b"made", get("LinkedCubin")]
-
-
 def _strings(texts: list[bytes]) -> "ctypes.Array[ctypes.c_char_p]":
     return (ctypes.c_char_p * len(texts))(*texts)
 
@@ -104,14 +68,13 @@ def main() -> None:
     """Answers one question."""
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what the library prints is no answer
-    function, candidates, arguments = marshal.loads(sys.stdin.buffer.read())
+    candidates, arguments = marshal.loads(sys.stdin.buffer.read())
     for candidate in candidates:
         try:
             library = ctypes.CDLL(candidate)
         except OSError:
             continue
-        parts = nvrtc(library, *arguments) if function == "nvrtc" else nvjitlink(library, *arguments)
-        for part in parts:
+        for part in nvrtc(library, *arguments):
             answer.write(len(part).to_bytes(8, "little") + part)
         break
     answer.flush()

@@ -177,7 +177,7 @@ class Compiled:
     Attributes:
         cubin: its bytes.
         compiler: `NVRTC 12.0.140`, `NVRTC 12.0.140, host code set aside`, `nvcc 13.0.88`,
-            `ptxas 13.0.88`, `nvJitLink 12.9.86`.
+            `ptxas 13.0.88`.
         arch: as requested, `sm_90a`.
         log: the compiler's warnings.
         names: display names of the files in the line tables.

@@ -224,14 +224,9 @@ def _read_beside(job: Job, kernel: KernelFile) -> list[Any] | None:
 
 def _names_key(job: Job, kernel: KernelFile) -> str | None:
     """The key of the source names in a compiled file; None if unknown."""
-    from memsim.compile.libraries import NVJITLINK
-
     tools = [find_tool("nvdisasm"), find_tool("cuobjdump")]
     if Path(kernel.file).suffix == ".ptx":
-        assemblers = [*find_tools("ptxas", wheels_first=False), NVJITLINK.path()]
-        if not any(assemblers):
-            return None  # the system's loader may find another
-        tools += assemblers
+        tools += find_tools("ptxas", wheels_first=False)
     content = _digest(read_bytes(kernel.folder / kernel.file))
     known = [identity(tool) for tool in tools if tool is not None]
     return json.dumps(["names", model_version(), kernel.file, content, job.arch.name, known])

@@ -1,4 +1,4 @@
-"""PTX to machine code, by ptxas, by nvJitLink, or not at all; and where tools are looked for."""
+"""PTX to machine code, by ptxas, or not at all; and where tools are looked for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 
 from memsim.compile import assemble, toolkit
 from memsim.compile.assemble import assemble_ptx
-from memsim.compile.libraries import NVJITLINK, Library
 from memsim.compile.toolkit import find_tool, tool_release, wheel_folders
 from memsim.errors import MemsimError
 from memsim.sass.cubin import read_cubin
@@ -69,20 +68,8 @@ def test_ptxas_says_what_it_refuses() -> None:
     assert caught.value.hint is not None and "mine.ptx, line 16" in caught.value.hint
 
 
-def test_nvjitlink(no_ptxas: None) -> None:
-    if NVJITLINK.path() is None:
-        pytest.skip("needs nvJitLink")
-    compiled = assemble_ptx(PTX, "sm_90")
-    assert compiled.compiler.startswith("nvJitLink 1")
-    assert "copy" in read_cubin(compiled.cubin).kernels
-    with pytest.raises(MemsimError, match="nvJitLink") as caught:
-        assemble_ptx(BROKEN)
-    assert caught.value.hint is not None and "rot" in caught.value.hint
-
-
-def test_no_assembler(no_ptxas: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Library, "candidates", lambda library: iter(["/nowhere/a_library.so"]))
-    with pytest.raises(MemsimError, match="there is no assembler"):
+def test_no_assembler(no_ptxas: None) -> None:
+    with pytest.raises(MemsimError, match="there is no ptxas"):
         assemble_ptx(PTX)
 
 
@@ -133,7 +120,6 @@ def test_an_assembler_that_is_too_old_makes_way(tmp_path: Path, monkeypatch: pyt
     compiled = assemble_ptx(PTX)
     assert compiled is not None and compiled.compiler == "ptxas 13.5.37"
     monkeypatch.setattr(assemble, "find_tools", lambda name, wheels_first: [old])
-    monkeypatch.setattr(Library, "candidates", lambda library: iter(()))
     with pytest.raises(MemsimError, match=r"ptxas 11\.0\.1 cannot assemble it") as caught:
         assemble_ptx(PTX)
     assert caught.value.hint is not None and "Unsupported .version" in caught.value.hint
