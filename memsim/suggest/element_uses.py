@@ -128,7 +128,8 @@ class ElementUses(KernelTree):
             if use is None:
                 continue
             found.append(use)
-            for site in self.wasted(self.lines_of(node)):
+            behind = range(node.start_point[0] + 1, definition.end_point[0] + 2)
+            for site in self.wasted(behind if is_bound(node) else self.lines_of(node)):
                 if site.op == use.op and may_be(site, known[use.array]):
                     wasted.add((use.array, use.op))
         return (use for use in found if (use.array, use.op) in wasted)
