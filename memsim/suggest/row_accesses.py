@@ -221,9 +221,11 @@ class RowAccesses(KernelTree):
             if not use.is_named or self.tree.text(use) != array or use.parent is None:
                 continue
             node = use.parent
+            if node.type == "assignment_expression" and STEP.fullmatch(self.tree.text(node)):
+                continue  # which moves the pointer
             if node.type == "update_expression":
                 if node.parent is None or node.parent.type != "pointer_expression":
-                    continue  # which moves the pointer
+                    continue
                 node = node.parent
             element = self._element(node)
             if element is None or (use == node.children[-1] and node.type == "subscript_expression"):

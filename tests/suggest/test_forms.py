@@ -46,9 +46,17 @@ RECORDS = {
     "a pointer that is set twice": (
         "const float *p = a; if (n > 5) p = a + 3 * i; out[i] = p[0] * p[1] + p[2];"
     ),
+    "references that are used lines behind": (
+        "const float &x = a[3 * i];\n    const float &y = a[3 * i + 1];\n    const float &z = a[3 * i + 2];\n"
+        "    out[i] = x * y + z;"
+    ),
     "several lines": "out[i] =\n        a[3 * i] *\n        a[3 * i + 1] +\n        a[3 * i + 2];",
 }
 ROWS = {
+    "a pointer that moves by several elements": (
+        "float s = 0; const float *p = a + 24 * i;"
+        " for (int j = 0; j < 8; j++) { s += p[0] * p[1] + p[2]; p += 3; } out[i] = s;"
+    ),
     "a pointer that a while moves": (
         "float s = 0; int j = 0; const float *p = a + 20 * i;"
         " while (j < 20) { s += *p; ++p; j++; } out[i] = s;"
@@ -69,6 +77,10 @@ ROWS = {
 }
 #: None of these is a record or a row of which an edit may be written.
 LEFT_ALONE = {
+    "a pointer that may move by a number": (
+        "float s = 0; const float *p = a + 20 * i;"
+        " for (int j = 0; j < 20; j++) { s += p[0]; if (s < 4) p += 1; } out[i] = s;"
+    ),
     "a function that changes what it is given": "doubled(out[3 * i]); doubled(out[3 * i + 1]);",
     "a pointer that moves on a condition": (
         "float s = 0; const float *p = a + 20 * i;"
