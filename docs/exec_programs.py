@@ -56,7 +56,7 @@ def table() -> str:
         of_suite = [one for one in programs() if (one["suite"], one["part"]) == (suite, part)]
         good = [one for one in of_suite if is_good(one)]
         there = [one for one in of_suite if one.get("gpu_exit_code") is not None]
-        same = sum(one["ended"] and one["exit_code"] == one["gpu_exit_code"] for one in there)
+        same = sum(map(ends_as_on_a_gpu, there))
         counts = (
             len(of_suite),
             sum(one["built"] for one in of_suite),
@@ -108,6 +108,14 @@ def is_good(one: dict[str, Any]) -> bool:
     return bool(one["ended"] and one["exit_code"] == 0)
 
 
+def ends_as_on_a_gpu(one: dict[str, Any]) -> bool:
+    """Whether it ended with the exit code that it had there; of a signal n `memsim exec` has 128 + n, as a
+    shell, and the record of the GPU -n.
+    """
+    there = one.get("gpu_exit_code")
+    return bool(one["ended"] and there is not None and one["exit_code"] == (there if there >= 0 else 128 - there))
+
+
 def causes() -> str:
     """Why the others did not end well, and which they are."""
     bad = [one for one in programs() if not is_good(one)]
@@ -118,7 +126,7 @@ def causes() -> str:
             (name for name, words in CAUSES if re.search(words, said, re.I if "waiv" in words else 0)),
             "other",
         )
-        if one["ended"] and one["exit_code"] == one.get("gpu_exit_code"):
+        if ends_as_on_a_gpu(one):
             cause = AS_ON_A_GPU
         of_cause.setdefault(cause, []).append(one["name"])
     sizes = Counter({cause: len(names) for cause, names in of_cause.items()})

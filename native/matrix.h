@@ -4,6 +4,7 @@
 #define MEMSIM_MATRIX_H
 #include "channel.h"
 
+#define CUBLASAPI  // some releases want it before their headers
 #include <cublas_api.h>
 #include <library_types.h>
 #include <stdlib.h>

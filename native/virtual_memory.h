@@ -2,7 +2,7 @@
 // counts from then on, and lies where it is mapped, at one place at a time. memsim knows what is mapped.
 
 #define GRANULARITY ((size_t)2 << 20)
-struct physical { size_t bytes; unsigned holders; void *kept; CUdeviceptr at; struct physical *next; };
+struct physical { size_t bytes; CUmemAllocationProp how; unsigned holders; void *kept; CUdeviceptr at; struct physical *next; };
 static struct physical *mapped;
 static pthread_mutex_t one_mapper = PTHREAD_MUTEX_INITIALIZER;
 
@@ -30,7 +30,7 @@ API cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemA
   CUresult failed = virtually(TAKE, 0, bytes, NULL);
   if (failed) return failed;
   struct physical *made = malloc(sizeof *made);
-  *made = (struct physical){bytes, 1, NULL, 0, NULL};
+  *made = (struct physical){.bytes = bytes, .how = *how, .holders = 1};
   *handle = (CUmemGenericAllocationHandle)(uintptr_t)made;
   return OK;
 }
@@ -72,6 +72,11 @@ static CUresult unmap_memory(CUdeviceptr at, size_t bytes) {
     pthread_mutex_lock(&one_mapper); CUresult result = call; pthread_mutex_unlock(&one_mapper); return result; \
   } while (0)
 #define MEMORY(handle) ((struct physical *)(uintptr_t)(handle))
+API cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *how, CUmemGenericAllocationHandle handle) {
+  if (!handle) return CUDA_ERROR_INVALID_VALUE;
+  *how = MEMORY(handle)->how;
+  return OK;
+}
 API cuMemRelease(CUmemGenericAllocationHandle handle) {
   if (!handle) return CUDA_ERROR_INVALID_VALUE;
   ALONE(let_go(MEMORY(handle)));

@@ -354,6 +354,7 @@ def device_attributes(chip: Arch) -> dict[int, int]:
         97: chip.shared_block_bytes,
         102: 1,  # virtual memory management
         106: chip.resident_blocks,
+        107: 1,  # compressible memory, which is as any other here
         111: chip.shared_reserved_bytes,
         115: 1,  # pools of memory
         120: int(chip.front.in_cluster is not None),
