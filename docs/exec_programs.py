@@ -113,7 +113,9 @@ def ends_as_on_a_gpu(one: dict[str, Any]) -> bool:
     shell, and the record of the GPU -n.
     """
     there = one.get("gpu_exit_code")
-    return bool(one["ended"] and there is not None and one["exit_code"] == (there if there >= 0 else 128 - there))
+    return bool(
+        one["ended"] and there is not None and one["exit_code"] == (there if there >= 0 else 128 - there)
+    )
 
 
 def causes() -> str:

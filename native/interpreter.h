@@ -55,6 +55,7 @@ typedef struct {
   int64_t window_bytes, parameters_bytes;
   uint64_t shared_window, local_window, constant_window, parameter_window, window_size;
   int64_t shared_base, shared_end, local_bytes, register_bytes, budget;
+  int64_t zeroed_bytes;               // of the registers: those that may be read before they are written come first
   uint32_t grid[3], block[3];
   int32_t count_place, answer_place;  // results of block barriers
   int32_t fault, instruction;         // what went wrong, and where

@@ -21,7 +21,11 @@ static int run_warp(Machine *machine, Warp *warp) {
   const Operation *operations = launch->operations;
   char *bases[3] = {(char *)warp->registers, (char *)machine->scratch, (char *)launch->constants};
   int64_t left = QUANTUM;
-  if (warp->is_new) memset(warp->registers, 0, launch->register_bytes + LANES * launch->local_bytes), warp->is_new = 0;
+  if (warp->is_new) {
+    memset(warp->registers, 0, launch->zeroed_bytes);
+    memset(warp->local, 0, LANES * launch->local_bytes);
+    warp->is_new = 0;
+  }
 
   for (;;) {
     int at = next_group(warp);

@@ -52,35 +52,53 @@ static inline uint8_t *locate(Machine *machine, Warp *warp, int space, uint64_t 
 
 static inline uint32_t *register_at(Warp *warp, int32_t place) { return (uint32_t *)(warp->registers + place); }
 
-// Where the lanes of a warp access memory, if that is quickly known: all in one allocation, or in shared memory.
-// Returns what to add to an address; 0 if it is not. bits: of an address that count; in_row: one lane is behind the other.
-static inline intptr_t together(Machine *machine, const Access *access, const Vector *address, uint32_t width, int kind, uint64_t *bits, int *in_row) {
+enum { NOWHERE, ANYWHERE, IN_ROW };
+#define FEW 8  // lanes that are as fast one by one
+
+// Where the bytes of each active lane's access are. IN_ROW: of all lanes a word, one behind the other, and only where the
+// first one is; NOWHERE: a fault.
+static inline int locate_all(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t width, int kind, uint32_t active, uint8_t *at[LANES]) {
   Launch *launch = machine->launch;
-  int64_t start, room, wrong = 0;
-  uint64_t odd = 0, uneven = 0, kept = ~0ull;
-  intptr_t to;
+  uint64_t kept = ~0ull, odd = 0, uneven = 0;
+  int64_t start = 0, room = -1, apart = 0, wrong = 0;
+  intptr_t to = 0;
   if (access->space == SHARED) {
     start = launch->shared_base, room = launch->shared_end - start - width, kept = 0xffffff;
     to = (intptr_t)machine->block->shared - start;
-  } else {
-    int64_t at = machine->allocation;
-    if (access->space == LOCAL || access->space == CONSTANT || at < 0) return 0;
-    start = (int64_t)launch->starts[at], room = (int64_t)launch->ends[at] - start - width;
+  } else if (access->space == LOCAL) {
+    room = launch->local_bytes - width, kept = 0xffffffff, apart = launch->local_bytes;
+    to = (intptr_t)warp->local;
+  } else if (machine->allocation >= 0) {
+    start = (int64_t)launch->starts[machine->allocation], room = (int64_t)launch->ends[machine->allocation] - start - width;
     to = (intptr_t)launch->global - (intptr_t)launch->global_base;
   }
-  if (room < 0) return 0;
-  for (int l = 0; l < LANES; l++) {
-    int64_t offset = (int64_t)(address->W[l] & kept) - start;
-    wrong |= offset | (room - offset);
-    odd |= address->W[l];
-    uneven |= address->W[l] - address->W[0] - l * width;
+#define CHECK(live) \
+  for (int l = 0; l < LANES; l++) { \
+    int64_t offset = (int64_t)(address->W[l] & kept) - start; \
+    wrong |= (offset | (room - offset)) & live, odd |= address->W[l] & (uint64_t)live; \
   }
-  *in_row = !uneven;
-  if (wrong < 0 || odd & (width - 1)) return 0;
-  if (access->space != SHARED) launch->touched[machine->allocation] |= kind;
-  *bits = kept;
-  return to;
+  if (active == ALL) CHECK(-1)
+  else if (__builtin_popcount(active) >= FEW) CHECK(-(int64_t)(active >> l & 1))
+  else wrong = -1;
+#undef CHECK
+  if (room >= 0 && wrong >= 0 && !(odd & (width - 1))) {
+    if (access->space == GLOBAL || access->space == GENERIC) launch->touched[machine->allocation] |= kind;
+    at[0] = (uint8_t *)((intptr_t)(address->W[0] & kept) + to);
+    if (active == ALL && width == 4 && !apart) {
+      for (int l = 0; l < LANES; l++) uneven |= address->W[l] - address->W[0] - l * 4;
+      if (!uneven) return IN_ROW;
+    }
+    for (int l = 1; l < LANES; l++) at[l] = (uint8_t *)((intptr_t)(address->W[l] & kept) + to + l * apart);
+    return ANYWHERE;
+  }
+  for (uint32_t left = active; left; left &= left - 1) {
+    int l = __builtin_ctz(left);
+    if (!(at[l] = locate(machine, warp, access->space, address->W[l], width, l, kind))) return NOWHERE;
+  }
+  return ANYWHERE;
 }
+
+#define EACH_ACTIVE(l) for (uint32_t left = active, l; left && (l = __builtin_ctz(left), 1); left &= left - 1)
 
 static int load(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t active) {
   uint32_t width = access->size * access->count;
@@ -101,80 +119,40 @@ static int load(Machine *machine, Warp *warp, const Access *access, const Vector
     }
     return 1;
   }
-  uint64_t kept;
-  intptr_t base;
-  int in_row;
-  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 1, &kept, &in_row))) {
-    if (in_row && access->count == 1) {
-      const uint8_t *from = (const uint8_t *)((address->W[0] & kept) + base);
-      for (int i = 0; i < 4 * LANES; i += 64) __builtin_prefetch(from + 16 * LANES + i);  // what warps behind it may load
-      if (access->registers[0] >= 0) memcpy(register_at(warp, access->registers[0]), from, 4 * LANES);
-      return 1;
-    }
-    Vector words[2];
-    for (int l = 0; l < LANES; l++) {
-      const uint8_t *at = (const uint8_t *)((address->W[l] & kept) + base);
-      if (access->count == 1) memcpy(&words[0].w[l], at, 4);
-      else if (access->count == 2) memcpy(&words[0].W[l], at, 8);
-      else { memcpy(&words[0].W[l], at, 8); memcpy(&words[1].W[l], at + 8, 8); }
-    }
-    for (int i = 0; i < access->count; i++) {
-      if (access->registers[i] < 0) continue;
-      uint32_t *to = register_at(warp, access->registers[i]);
-      if (access->count == 1) memcpy(to, words[0].w, 4 * LANES);
-      else for (int l = 0; l < LANES; l++) to[l] = words[i / 2].W[l] >> 32 * (i & 1);
-    }
+  uint8_t *from[LANES];
+  int where = locate_all(machine, warp, access, address, width, 1, active, from);
+  if (where == NOWHERE) return 0;
+  if (access->size < 4) {
+    if (access->registers[0] < 0) return 1;
+    uint32_t *to = register_at(warp, access->registers[0]);
+    if (access->size == 1) EACH_ACTIVE(l) to[l] = access->is_signed ? (uint32_t)(int8_t)*from[l] : *from[l];
+    else EACH_ACTIVE(l) { uint16_t half; memcpy(&half, from[l], 2); to[l] = access->is_signed ? (uint32_t)(int16_t)half : half; }
     return 1;
   }
-  // Addresses first: a register of them may be written.
-  const uint8_t *from[LANES];
-  for (uint32_t left = active; left; left &= left - 1) {
-    int l = __builtin_ctz(left);
-    if (!(from[l] = locate(machine, warp, access->space, address->W[l], width, l, 1))) return 0;
+  if (where == IN_ROW)
+    for (int i = 0; i < 4 * LANES; i += 64) __builtin_prefetch(from[0] + 16 * LANES + i);  // what warps behind it may load
+  for (int i = 0; i < access->count; i++) {
+    if (access->registers[i] < 0) continue;
+    uint32_t *to = register_at(warp, access->registers[i]);
+    if (where == IN_ROW) memcpy(to, from[0], 4 * LANES);
+    else if (active == ALL) for (int l = 0; l < LANES; l++) memcpy(to + l, from[l] + 4 * i, 4);
+    else EACH_ACTIVE(l) memcpy(to + l, from[l] + 4 * i, 4);
   }
-  if (access->size == 4)
-    for (int i = 0; i < access->count; i++) {
-      if (access->registers[i] < 0) continue;
-      uint32_t *to = register_at(warp, access->registers[i]);
-      if (active == ALL) for (int l = 0; l < LANES; l++) memcpy(to + l, from[l] + 4 * i, 4);
-      else for (uint32_t left = active; left; left &= left - 1) { int l = __builtin_ctz(left); memcpy(to + l, from[l] + 4 * i, 4); }
-    }
-  else if (access->registers[0] >= 0)
-    for (uint32_t left = active; left; left &= left - 1) {
-      int l = __builtin_ctz(left);
-      uint32_t word = 0;
-      memcpy(&word, from[l], access->size);
-      if (access->is_signed) word = access->size == 1 ? (uint32_t)(int8_t)word : (uint32_t)(int16_t)word;
-      register_at(warp, access->registers[0])[l] = word;
-    }
   return 1;
 }
 
 static int store(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t active) {
-  uint32_t width = access->size * access->count;
-  uint64_t kept;
-  intptr_t base;
-  int in_row;
-  if (active == ALL && access->size == 4 && (base = together(machine, access, address, width, 2, &kept, &in_row))) {
-    if (in_row && access->count == 1 && access->registers[0] >= 0) {
-      memcpy((uint8_t *)((address->W[0] & kept) + base), register_at(warp, access->registers[0]), 4 * LANES);
-      return 1;
-    }
-    for (int i = 0; i < access->count; i++) {
-      static const uint32_t zeros[LANES];
-      const uint32_t *of = access->registers[i] < 0 ? zeros : register_at(warp, access->registers[i]);
-      for (int l = 0; l < LANES; l++) memcpy((uint8_t *)((address->W[l] & kept) + base) + 4 * i, of + l, 4);
-    }
-    return 1;
-  }
-  for (uint32_t left = active; left; left &= left - 1) {
-    int l = __builtin_ctz(left);
-    uint8_t *to = locate(machine, warp, access->space, address->W[l], width, l, 2);
-    if (!to) return 0;
-    for (int i = 0; i < access->count; i++) {
-      uint32_t word = access->registers[i] < 0 ? 0 : register_at(warp, access->registers[i])[l];
-      memcpy(to + i * access->size, &word, access->size);
-    }
+  static const uint32_t zeros[LANES];
+  uint8_t *to[LANES];
+  int where = locate_all(machine, warp, access, address, access->size * access->count, 2, active, to);
+  if (where == NOWHERE) return 0;
+  for (int i = 0; i < access->count; i++) {
+    const uint32_t *of = access->registers[i] < 0 ? zeros : register_at(warp, access->registers[i]);
+    if (access->size == 1) EACH_ACTIVE(l) *to[l] = (uint8_t)of[l];
+    else if (access->size == 2) EACH_ACTIVE(l) memcpy(to[l], of + l, 2);
+    else if (where == IN_ROW) memcpy(to[0], of, 4 * LANES);
+    else if (active == ALL) for (int l = 0; l < LANES; l++) memcpy(to[l] + 4 * i, of + l, 4);
+    else EACH_ACTIVE(l) memcpy(to[l] + 4 * i, of + l, 4);
   }
   return 1;
 }
@@ -199,21 +177,22 @@ static int copy(Machine *machine, Warp *warp, const Access *access, const Vector
 // Matrices of 8 rows of 16 bytes (PTX ISA, ldmatrix): row i of matrix m lies at the address of lane 8 m + i.
 static int matrices(Machine *machine, Warp *warp, const Access *access, const Vector *address, int stores) {
   uint8_t *row[LANES];
-  for (int l = 0; l < 8 * access->count; l++)
-    if (!(row[l] = locate(machine, warp, SHARED, address->W[l], 16, l, 1 + stores))) return 0;
+  if (!locate_all(machine, warp, access, address, 16, 1 + stores, ALL >> (LANES - 8 * access->count), row)) return 0;
   for (int m = 0; m < access->count; m++) {
+    static const uint32_t zeros[LANES];
     if (access->registers[m] < 0 && !stores) continue;
-    uint32_t words[LANES];
-    if (stores && access->registers[m] >= 0) memcpy(words, register_at(warp, access->registers[m]), sizeof words);
-    else memset(words, 0, sizeof words);
-    for (int l = 0; l < LANES; l++)
-      for (int half = 0; half < 2; half++) {
-        uint8_t *at = access->operation ? row[8 * m + l % 4 * 2 + half] + 2 * (l / 4) : row[8 * m + l / 4] + 4 * (l % 4) + 2 * half;
-        uint16_t piece = words[l] >> 16 * half;
-        if (stores) memcpy(at, &piece, 2);
-        else { memcpy(&piece, at, 2); words[l] |= (uint32_t)piece << 16 * half; }
-      }
-    if (!stores) memcpy(register_at(warp, access->registers[m]), words, sizeof words);
+    uint32_t *words = access->registers[m] < 0 ? (uint32_t *)zeros : register_at(warp, access->registers[m]);
+    for (int i = 0; i < 8; i++) {
+      if (!access->operation) {
+        if (stores) memcpy(row[8 * m + i], words + 4 * i, 16);
+        else memcpy(words + 4 * i, row[8 * m + i], 16);
+      } else
+        for (int l = 0; l < 8; l++) {  // transposed: element i of row l is half of a word
+          uint8_t *at = row[8 * m + l] + 2 * i, *half = (uint8_t *)(words + 4 * i + l / 2) + l % 2 * 2;
+          if (stores) memcpy(at, half, 2);
+          else memcpy(half, at, 2);
+        }
+    }
   }
   return 1;
 }

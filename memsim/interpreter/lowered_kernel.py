@@ -136,9 +136,9 @@ SPACES = ("global", "shared", "local", "generic", "constant")
 
 
 class CompiledStretches(NamedTuple):
-    """Of some instructions: where each stretch begins and ends in their operations, and its function."""
+    """Of kernels of one form: where each stretch begins and ends in their operations, and its function."""
 
-    instructions: list[LoweredInstruction]
+    form: bytes
     rows: np.ndarray
     addresses: np.ndarray
 
@@ -157,8 +157,8 @@ class KnownInstructions:
 
 #: The lowered instructions of all kernels by their text with new registers, and whether there is a clock.
 _ALIKE: dict[tuple[str, bool], list[tuple[Answers, LoweredInstruction]]] = {}
-#: Texts that are kept.
-MOST_ALIKE = 1 << 15
+#: Texts that are kept, and of each those of so many launches.
+MOST_ALIKE, MOST_ANSWERS = 1 << 15, 16
 
 
 @lru_cache(maxsize=256)
@@ -173,13 +173,14 @@ class LoweredKernel:
     and constant banks, which live as long as this.
 
     Each basic block is there twice: for some lanes of a warp, and, behind all of these, for all of them.
+    is_hastened: stretches of its operations are functions.
 
     Raises:
         NotLowered: something has no operation.
     """
 
     def __init__(self, code: Code, names: OperationNames, has_clock: bool) -> None:
-        self.code, self.names = code, names
+        self.code, self.names, self.is_hastened = code, names, False
         self.of_threads: list[str] = []
         self._banks: list[np.ndarray] = []
         self._tables: list[np.ndarray] = []
@@ -189,7 +190,18 @@ class LoweredKernel:
         known = known_of(code.dataflow)
         if known.refused is not None and code.binder.agrees(known.refused[0]):
             raise NotLowered(known.refused[1])
+        for slot in _slots_of(self._unwritten()):
+            self.register(slot)
+        self._zeroed_bytes = len(self._slots) * REGISTER
         self._assemble([self._lowered(op, known, has_clock) for op in code.program.ops])
+
+    def _unwritten(self) -> int:
+        """Slots that may be read where nothing was written: by a lane, or of another one."""
+        found = self.code.live(0)
+        for op in self.code.program.ops:
+            if op.form.opcode == "SHFL":
+                found |= op.reads
+        return found
 
     def _lowered(self, op: Op, known: KnownInstructions, has_clock: bool) -> LoweredInstruction:
         """That of a launch before if all that it was told is the same."""
@@ -220,7 +232,7 @@ class LoweredKernel:
             if found is None:
                 binder = self.code.binder.anew()
                 found = binder.asked, self._made(other.op, binder, has_clock)
-                known.append(found)
+                known[:] = [found, *known[: MOST_ANSWERS - 1]]
             asked, made = found
             some, whole = ([*with_registers(each, other.back)] for each in made[:2])
             return asked, LoweredInstruction(some, whole, made.is_fixed)
@@ -285,6 +297,12 @@ class LoweredKernel:
         number = self.names.numbers[one.name]
         return number, one.k, self.place(one.d), self.place(one.a), self.place(one.b), c, following, n
 
+    @property
+    def form(self) -> bytes:
+        """What its operations have in common with those of other launches: all but their numbers."""
+        fields = [self.operations[name].tobytes() for name in OPERATION.names or () if name != "n"]
+        return b"".join((*fields, bytes(one.size for one in self._constants)))
+
     def _table(self, name: str) -> int:
         if name not in self.of_threads:
             self.of_threads.append(name)
@@ -313,6 +331,7 @@ class LoweredKernel:
             "constants": self.constants.ctypes.data,
             "accesses": self.accesses.ctypes.data,
             "register_bytes": self.register_bytes,
+            "zeroed_bytes": self._zeroed_bytes,
         }
 
     def _constant_bytes(self) -> np.ndarray:
@@ -346,6 +365,10 @@ class LoweredKernel:
 
     def _register_or_none(self, slot: int | None) -> int:
         return -1 if slot is None else self.register(slot)
+
+
+def _slots_of(bits: int) -> Iterator[int]:
+    return (slot for slot in range(bits.bit_length()) if bits >> slot & 1)
 
 
 def without_copies(operations: list[VectorOperation], words: set[str]) -> list[VectorOperation]:

@@ -87,7 +87,14 @@ class Structure(ctypes.Structure):
         ),
         *(
             (name, ctypes.c_int64)
-            for name in ("shared_base", "shared_end", "local_bytes", "register_bytes", "budget")
+            for name in (
+                "shared_base",
+                "shared_end",
+                "local_bytes",
+                "register_bytes",
+                "budget",
+                "zeroed_bytes",
+            )
         ),
         ("grid", ctypes.c_uint32 * 3),
         ("block", ctypes.c_uint32 * 3),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -127,8 +128,10 @@ def test_without_a_compiler_operations_are_executed(
     assert len(compiling.asked) == 1
 
 
-def test_parameters_are_no_part_of_the_code(compiling: Compiling) -> None:
-    """So a launch with others is done by what was compiled before."""
+def test_parameters_are_no_part_of_the_code(compiling: Compiling, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So a launch with others is done by what was compiled before, and its stretches are not looked for."""
+    looked = Mock(side_effect=compiled_stretches.stretches_of)
+    monkeypatch.setattr(compiled_stretches, "stretches_of", looked)
     kernel = from_text(
         "__global__ void scaled(float *a, float by, int plus) { a += threadIdx.x, *a = *a * by + plus; }"
     )["scaled"]
@@ -136,7 +139,7 @@ def test_parameters_are_no_part_of_the_code(compiling: Compiling) -> None:
         job = job_of(kernel, 1, 32, [np.ones(32, np.float32), np.float32(by), np.int32(plus)])
         assert_same(job, compiling.interpreter)
         assert memory_after(job, compiling.interpreter).view(np.float32).max() == by + plus
-    assert len(compiling.asked) == 1
+    assert len(compiling.asked) == looked.call_count == 1
 
 
 def test_what_does_not_compile_is_left() -> None:
