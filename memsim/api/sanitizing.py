@@ -9,14 +9,11 @@ from memsim.access import Listener
 from memsim.api.running import blocks_of, execute_job
 from memsim.errors import MemsimError
 from memsim.job import Job
-from memsim.order.order_listener import Listeners
-from memsim.sanitizer.bulk_copies import UnfinishedCopies
 from memsim.sanitizer.contents import ContentDoubts, not_given
 from memsim.sanitizer.describe import Description
 from memsim.sanitizer.doubts import AllDiffer, StoredValues
 from memsim.sanitizer.ears import Ears
 from memsim.sanitizer.global_cells import GlobalPair
-from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.hazards import (
     BOUNDS,
     INIT,
@@ -29,14 +26,7 @@ from memsim.sanitizer.hazards import (
     allow,
     by_lines,
 )
-from memsim.sanitizer.lane_masks import LaneMasks
-from memsim.sanitizer.launch_before import LaunchBefore
-from memsim.sanitizer.product_registers import ProductRegisters
-from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.shared_races import Pair, TooManyClasses, Unwritten
-from memsim.sanitizer.skipped_barriers import SkippedBarriers
-from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
-from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import MBARRIER, Deadlock, KernelFault
 from memsim.state.launch_memory import Memory
 
@@ -61,12 +51,13 @@ def sanitize_job(
     kernel, launch, chosen = job.loaded, job.launch, blocks_of(job)
     for limit in (None, FEWER_THREADS, 1):
         try:
-            races, ears, unfinished = _run(job, progress, chosen, limit, new_memory, unwritten)
+            ears = _run(job, progress, chosen, limit, new_memory, unwritten)
             break
         except TooManyClasses:
             continue
     else:
         raise MemsimError("the blocks of this launch need more shared memory than can be followed")
+    races = ears.races
     said = Description(kernel.executable.program, kernel.sources, races.layout)
     pairs: list[Pair | GlobalPair] = [pair for pair in races.found if isinstance(pair, Pair)]
     pairs += ears.of_global.found
@@ -96,7 +87,7 @@ def sanitize_job(
         found += filter(None, [*met, *(said.skipped(*one) for one in ears.skipped.found.items())])
         found += [said.deadlock(ears.deadlock)] if ears.deadlock is not None else []
         found += [said.absent_lanes(*one) for one in ears.masks.found.items()]
-        found += [said.unfinished(*one) for one in unfinished.found.items()]
+        found += [said.unfinished(*one) for one in ears.unfinished.found.items()]
         found += [said.outlived(*one) for one in races.outlived.items()]
         found += [said.wrong_mbarrier(fault, lanes) for fault, lanes, _ in faults[SYNC]]
     of_contents = set[str]()
@@ -142,27 +133,15 @@ def _run(
     limit: int | None,
     new_memory: Callable[[], Memory] | None,
     unwritten: Collection[str],
-) -> tuple[RaceListener, Ears, UnfinishedCopies]:
+) -> Ears:
     """Execute a job with so many threads at once, and hear it; what stops it is a finding, or not judged."""
-    kernel = job.loaded
-    races = RaceListener(*setting_of(kernel.executable, job.launch))
-    of_global = GlobalRaces(kernel.executable.program, job.launch)
-    never_written = UnwrittenMemory(kernel.executable.program, unwritten)
-    registers = ProductRegisters(kernel.executable.program)
-    masks = LaneMasks(kernel.executable.program)
-    unset = UnwrittenRegisters(kernel.executable.program, job.launch)
-    before = LaunchBefore(kernel.executable.program)
-    skipped = SkippedBarriers(ControlGraph(kernel.executable.program))
-    ears = Ears(races, of_global, before, never_written, registers, masks, unset, skipped, kernel.sources)
-    unfinished = UnfinishedCopies(kernel.executable.program)
-    order = Listeners(races, of_global, never_written, masks, unfinished, unset, before, skipped)
+    ears = Ears(job.loaded, job.launch, unwritten)
     memory = None if new_memory is None else new_memory()
-    how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": order, "judges_order": False}
-    how["looked_at"] = {**unset.looked_at, **masks.looked_at, **before.looked_at}
+    how: dict[str, Any] = {"everything": False, "blocks": chosen, "order": ears.order, "judges_order": False}
+    how["looked_at"] = ears.looked_at
     try:
         execute_job(job, ears, progress, collect=ears.take, chunk_threads=limit, memory=memory, **how)
-        races.finish()
-        unfinished.finish()
+        ears.finish()
     except Deadlock as stuck:
         ears.deadlock = stuck
     except MemsimError as error:
@@ -171,4 +150,4 @@ def _run(
         ears.unjudged.add(f"what comes after {error.location}: {error.message}")
         if isinstance(error, KernelFault):
             ears.take(error)
-    return races, ears, unfinished
+    return ears

@@ -44,7 +44,7 @@ from memsim.views.suggest import terminal
 @click.option(
     "--first",
     is_flag=True,
-    help="Compile only the layouts that are forecast best; other changes where no layout saves wavefronts.",
+    help="Compile the layouts that are forecast best, and other changes only if these are not worth an edit.",
 )
 @click.option(
     "--run",

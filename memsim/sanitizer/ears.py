@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 
@@ -14,15 +14,20 @@ from memsim.access import Chunk, Listener, Site, SiteAccess
 from memsim.instruction import Place
 from memsim.isa import tensor_memory
 from memsim.isa.program import GLOBAL, LOCAL, SHARED
+from memsim.kernel import Kernel
+from memsim.launch import Launch
 from memsim.names.demangle import short_name
+from memsim.order.order_listener import Listeners
+from memsim.sanitizer.bulk_copies import UnfinishedCopies
 from memsim.sanitizer.global_cells import LaneAccess, lanes_of, places_of
 from memsim.sanitizer.global_races import GlobalRaces
 from memsim.sanitizer.lane_masks import LaneMasks
 from memsim.sanitizer.launch_before import LaunchBefore
 from memsim.sanitizer.product_registers import ProductRegisters
-from memsim.sanitizer.race_listener import RaceListener
+from memsim.sanitizer.race_listener import RaceListener, setting_of
 from memsim.sanitizer.skipped_barriers import SkippedBarriers
 from memsim.sanitizer.unwritten import UnwrittenMemory, UnwrittenRegisters
+from memsim.simt.control_graph import ControlGraph
 from memsim.simt.faults import Deadlock, KernelFault, WrongLanes
 from memsim.source.text import code_line
 from memsim.state.parts import Mask
@@ -47,23 +52,19 @@ class Ears(Listener):
 
     faults: of accesses outside of every array, or misaligned, by instruction and kind. unjudged: in words.
     registers: of products. masks: of lanes. unset: registers that nobody wrote. skipped: barriers.
+    unfinished: copies.
     """
 
-    def __init__(
-        self,
-        races: RaceListener,
-        of_global: GlobalRaces,
-        before: LaunchBefore,
-        unwritten: UnwrittenMemory,
-        registers: ProductRegisters,
-        masks: LaneMasks,
-        unset: UnwrittenRegisters,
-        skipped: SkippedBarriers,
-        sources: Mapping[str, str],
-    ) -> None:
-        self.races, self.of_global, self.unwritten, self.sources = races, of_global, unwritten, sources
-        self.before = before
-        self.registers, self.masks, self.unset, self.skipped = registers, masks, unset, skipped
+    def __init__(self, kernel: Kernel, launch: Launch, unwritten: Collection[str]) -> None:
+        """unwritten: names of arrays in global memory whose contents do not count."""
+        program, self.sources = kernel.executable.program, kernel.sources
+        self.races = RaceListener(*setting_of(kernel.executable, launch))
+        self.of_global = GlobalRaces(program, launch)
+        self.before = LaunchBefore(program)
+        self.unwritten = UnwrittenMemory(program, unwritten)
+        self.registers, self.masks = ProductRegisters(program), LaneMasks(program)
+        self.unset = UnwrittenRegisters(program, launch)
+        self.skipped, self.unfinished = SkippedBarriers(ControlGraph(program)), UnfinishedCopies(program)
         self.unjudged: set[str] = set()
         self.faults: dict[tuple[int, str], tuple[KernelFault, WrongLanes, list[int]]] = {}
         self._strayed: dict[tuple[Site, str, str], Stray] = {}
@@ -72,6 +73,22 @@ class Ears(Listener):
         self._touched = defaultdict[int, frozenset[str]](frozenset)
         self._of_line = defaultdict[Place | None, set[str]](set)
         self._named: dict[int, str | None] = {}
+
+    @property
+    def order(self) -> Listeners:
+        """Those of them that hear what orders accesses."""
+        of_memory = self.races, self.of_global, self.unwritten, self.before
+        return Listeners(*of_memory, self.masks, self.unfinished, self.unset, self.skipped)
+
+    @property
+    def looked_at(self) -> dict[int, int]:
+        """Slots of registers that they look at, by instruction."""
+        return {**self.unset.looked_at, **self.masks.looked_at, **self.before.looked_at}
+
+    def finish(self) -> None:
+        """The launch has come to its end."""
+        self.races.finish()
+        self.unfinished.finish()
 
     def take(self, fault: KernelFault) -> None:
         """Lanes make an access that is wrong, and go on without it."""

@@ -196,7 +196,7 @@ def suggest(
         job: what was analyzed; nothing is compiled without it or without a source.
         arrays: only shared arrays of these names; default: all.
         take: prove the proposals of these numbers; default: the best of each array.
-        first: compile the layouts with the best forecast, and nothing else if they save wavefronts.
+        first: compile the layouts with the best forecast, and other changes only if these are not worth it.
 
     Raises:
         MemsimError: no such array or proposal, or proposals that cannot be combined.
@@ -217,15 +217,18 @@ def suggest(
     advice = sorted(advise(analysis, arrays, macros, arguments), key=lambda entry: -entry.conflicts)
     found = Suggestions(analysis, tuple(advice), split=tuple(_splits(analysis, advice)))
     chosen = tuple(take)
-    if first and not chosen and (layout := _proven(found, job, (), most=1)).taken is not None:
-        return layout
+    if first and not chosen:
+        found = _proven(found, job, (), most=1)
+        if found.pays:
+            return found
     if not arrays:
         found = _with_other_cures(found, job)
     proposals = len(found.proposals)
     if len(chosen) == 1 and proposals < chosen[0] <= proposals + len(found.remapped):
         remap = found.remapped[chosen[0] - proposals - 1]
         return replace(found, taken=remap, unproven="another proposal was selected")
-    proven = _proven(found, job, [_numbered(found, number) for number in chosen])
+    numbered = [_numbered(found, number) for number in chosen]
+    proven = found if found.proof is not None else _proven(found, job, numbered)
     return proven if chosen else replace(proven, taken=_first(proven))
 
 
