@@ -38,7 +38,7 @@ class Edit:
     unseen: lines from which the array may be accessed in a way that the edit does not account for. names:
     constants, parameters and sizes whose other values may change what it does. conditions: what it needs of
     them, in C; asserted in the source if they are constants. brings_launch: the launch in the file, too, has
-    the dynamic shared memory, or the blocks, that it needs. declared: place behind the array's declaration.
+    the dynamic shared memory that it needs. declared: place behind the array's declaration.
     among_blocks: blocks do each other's work, so that only all of a grid's have the same results.
     """
 

@@ -22,14 +22,10 @@ from memsim.suggest.c_text import factor
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.places import COLUMN, ROW, TILE, AssigningPart, Places, Statement
-from memsim.suggest.threads import Remapped, replayed
+from memsim.suggest.threads import OF_GRID, Remapped, replayed
 from memsim.suggest.transposed import padded
 
 ELEMENT = "staged_element"
-_OF_GRID = re.compile(  # of blocks and threads in a row, as a term of a sum
-    r"(?<![\w.*/%-])(?:(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x|"
-    r"threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x))(?![\w*/%])"
-)
 _IN_GRID = {"gridDim.x*blockDim.x", "blockDim.x*gridDim.x"}
 _DIVISOR = re.compile(rf"(?<![\w.*/%-]){ELEMENT}[/%](\w+|\()")
 _DECLARED = re.compile(r"([\w\s]+?)\s+\w+\s*=[^;]*\b(?:threadIdx|blockIdx)\b")
@@ -97,10 +93,10 @@ class _Retiled(Places):
         inlined = self.inlined(text, (*place.variables, *place.strides))
         if inlined is None:
             return None
-        text = _OF_GRID.sub(ELEMENT, _without_blanks(inlined))
+        text = OF_GRID.sub(ELEMENT, _without_blanks(inlined))
         for name, loop in place.strides.items():
             begins, by = (_without_blanks(self.inlined(each, ()) or "") for each in (loop.start, loop.step))
-            if _OF_GRID.fullmatch(begins.strip("()")) and by.strip("()") in _IN_GRID:
+            if OF_GRID.fullmatch(begins.strip("()")) and by.strip("()") in _IN_GRID:
                 text = re.sub(rf"\b{name}\b", ELEMENT, text)
         while (less := re.sub(rf"(?<!\w)\(({ELEMENT})\)", r"\1", text)) != text:
             text = less

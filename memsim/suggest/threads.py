@@ -33,7 +33,7 @@ from memsim.model.choice import shared_cost
 from memsim.source.text import bracket_end, without_comments
 from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import differing_results, edit_job, replay_job, source_of
+from memsim.suggest.prove import differing_results, replay_job, source_of, with_text
 from memsim.trace.site_records import distinct_rows
 from memsim.trace.trace import Trace
 
@@ -193,16 +193,12 @@ def _piece(axis: str, start: int, length: int, to: int) -> str:
     return f"{taken} << {to}" if to else taken
 
 
-#: With which axes `threadIdx.x` is exchanged: how many there are, and what a report calls it.
-PARTNERS = {
-    "threadIdx.y": ("blockDim.y", "x and y of the threads exchanged"),
-    "blockIdx.x": ("gridDim.x", "x of the threads exchanged with x of the blocks"),
-    "blockIdx.y": ("gridDim.y", "x of the threads exchanged with y of the blocks"),
-    "blockIdx.z": ("gridDim.z", "x of the threads exchanged with z of the blocks"),
-}
-# The number of a thread in a grid of one dimension, which the exchange of both only makes worse.
-_IN_GRID = re.compile(
-    r"\bblockIdx\s*\.\s*x\s*\*\s*blockDim\s*\.\s*x\b|\bblockDim\s*\.\s*x\s*\*\s*blockIdx\s*\.\s*x\b"
+#: The axes that `threadIdx.x` is exchanged with.
+PARTNERS = ("threadIdx.y", "blockIdx.x", "blockIdx.y", "blockIdx.z")
+#: The number of a thread in a grid of one dimension, as a term of a sum without blanks.
+OF_GRID = re.compile(
+    r"(?<![\w.*/%-])(?:(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x|"
+    r"threadIdx\.x\+(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x))(?![\w*/%])"
 )
 # Instructions by which the threads of a block wait for each other, or for those of others.
 _TOGETHER = re.compile(r"(?<![\w.])(?:BAR|B2R|SYNCS|UCGABAR\w*|MEMBAR|ERRBAR|FENCE)\b")
@@ -251,14 +247,12 @@ class Remapped:
         return self.is_known and was - now >= BADLY_COALESCED * total(self.before, "needless_sectors")
 
 
-def replayed(
-    name: str, job: Job, before: Analysis, edit: Edit | None, launch: Launch | None = None
-) -> Remapped | None:
+def replayed(name: str, job: Job, before: Analysis, edit: Edit | None) -> Remapped | None:
     """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run."""
     if edit is None or source_of(job) is None:
         return None
     try:
-        changed = edit_job(job, edit, launch or job.launch)
+        changed = with_text(job, edit.file, edit.new)
         return Remapped(name, before, edit, changed, replay_job(changed))
     except MemsimError:
         return None  # a change that does not compile or run is not proposed
@@ -276,15 +270,16 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
     needless = sectors - total(before, "ideal_sectors")
     if launch.block[0] == 1 or not sectors or needless < BADLY_COALESCED * sectors:
         return
-    extents = {"blockDim": launch.block, "gridDim": launch.grid}
-    for partner, (extent, name) in PARTNERS.items():
-        space, axis = extent.split(".")
-        of_blocks = space == "gridDim"
-        if extents[space]["xyz".index(axis)] == 1 or (of_blocks and not _is_each_alone(before, job)):
+    for partner in PARTNERS:
+        space, axis = partner.split("Idx.")
+        of_blocks, extents = space == "block", launch.grid if space == "block" else launch.block
+        if extents["xyz".index(axis)] == 1 or (of_blocks and not _is_each_alone(before, job)):
             continue
         edit = rewrite_thread_indices(before, job, exchanged(partner))
-        if edit is None or (partner == "blockIdx.x" and not _is_beside(without_comments(edit.text))):
+        if edit is None or (partner == "blockIdx.x" and not _is_beside(edit.text)):
             continue
+        name = f"x of the threads exchanged with {axis} of the blocks"
+        name = name if of_blocks else "x and y of the threads exchanged"
         done = replayed(name, job, before, replace(edit, among_blocks=of_blocks))
         if done is None or not done.helps:
             continue
@@ -297,7 +292,7 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
 
 def exchanged(partner: str) -> dict[str, str]:
     """What is written for both axes, right for every launch: neighbours become neighbours along the other."""
-    extent, _ = PARTNERS[partner]
+    extent = partner.replace("threadIdx", "blockDim").replace("blockIdx", "gridDim")
     wide = partner == "blockIdx.x"  # of more threads than 32 bits count
     number = f"({'(unsigned long long)' if wide else ''}{partner} * blockDim.x + threadIdx.x)"
     how = {"threadIdx.x": f"({number} / {extent})", partner: f"({number} % {extent})"}
@@ -314,9 +309,9 @@ def _is_each_alone(before: Analysis, job: Job) -> bool:
     return not shared and not together and trace.blocks_replayed == job.launch.blocks
 
 
-def _is_beside(code: str) -> bool:
-    """Whether a block's number is more than a part of its threads' numbers."""
-    return "blockIdx" in _IN_GRID.sub("", code)
+def _is_beside(text: str) -> bool:
+    """Whether a block's number is more than a part of its threads' numbers, exchanged only to their cost."""
+    return "blockIdx.x" in OF_GRID.sub("", re.sub(r"\s", "", without_comments(text)))
 
 
 def _renumbered(job: Job, lanes: Renumbering) -> Remapped | None:
