@@ -1,7 +1,7 @@
 """Threads that do each other's work: the same threads in other warps or blocks, or in another order of lanes.
 
-The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` exchanged with `threadIdx.y`
-or an axis of the grid, if many of the bytes moved for global accesses are unused, and lanes renumbered, if
+The edited source is compiled and replayed. Two changes are tried: `threadIdx.x` exchanged with another axis
+of the block or the grid, if many of the bytes moved for global accesses are unused, and lanes renumbered, if
 wide shared accesses could share wavefronts. Threads of other blocks do each other's work where none waits for
 another one or shares memory with it, and where the results are the same.
 
@@ -194,7 +194,7 @@ def _piece(axis: str, start: int, length: int, to: int) -> str:
 
 
 #: The axes that `threadIdx.x` is exchanged with.
-PARTNERS = ("threadIdx.y", "blockIdx.x", "blockIdx.y", "blockIdx.z")
+PARTNERS = ("threadIdx.y", "threadIdx.z", "blockIdx.x", "blockIdx.y", "blockIdx.z")
 #: The number of a thread in a grid of one dimension, as a term of a sum without blanks.
 OF_GRID = re.compile(
     r"(?<![\w.*/%-])(?:(?:blockIdx\.x\*blockDim\.x|blockDim\.x\*blockIdx\.x)\+threadIdx\.x|"
@@ -278,8 +278,8 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
         edit = rewrite_thread_indices(before, job, exchanged(partner))
         if edit is None or (partner == "blockIdx.x" and not _is_beside(edit.text)):
             continue
-        name = f"x of the threads exchanged with {axis} of the blocks"
-        name = name if of_blocks else "x and y of the threads exchanged"
+        name = f"x and {axis} of the threads exchanged"
+        name = f"x of the threads exchanged with {axis} of the blocks" if of_blocks else name
         done = replayed(name, job, before, replace(edit, among_blocks=of_blocks))
         if done is None or not done.helps:
             continue
@@ -356,8 +356,7 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
         for match in own
         if f"{match[1]}.{match[2]}" in instead
     )
-    axes = "xy" if job.launch.block[1] > 1 else "x"
-    names = tuple(f"blockDim.{axis}" for axis in axes)
+    names = tuple(f"blockDim.{axis}" for axis, extent in zip("xyz", job.launch.block) if extent > 1)
     return Edit(job.kernel.file, text, new, names=names, declared=body[0]) if new else None
 
 

@@ -50,6 +50,17 @@ def test_a_copy_down_columns_becomes_one_along_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_x_and_z_are_exchanged(tmp_path: Path) -> None:
+    text = COLUMNS.text.replace("threadIdx.y;", "threadIdx.z;").replace("blockDim.y", "blockDim.z")
+    job = Case(text, (32, 1, 8), COLUMNS.arrays).job(tmp_path)
+    (done,) = exchanges(job, analyzed(job))
+    assert (done.name, done.sectors) == ("x and z of the threads exchanged", (2 * 8 * 32, 2 * 8 * 4))
+    outcomes = [one for one in at_other_values(job, done) if one.outcome]
+    assert {one.name for one in outcomes} == {"blockDim.x", "blockDim.z"}
+    assert not any(one.is_wrong for one in outcomes)
+
+
+@pytest.mark.slow
 def test_an_exchange_is_right_for_blocks_of_other_shapes(tmp_path: Path) -> None:
     """Also where this launch's block is a square, in which the names alone could change places."""
     text = COLUMNS.text.replace("= in[", "= 2 * in[")
