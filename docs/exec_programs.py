@@ -11,7 +11,7 @@ from typing import Any
 RESULTS = Path(__file__).with_name("exec_programs.json")
 SPEED = Path(__file__).with_name("interpreter_speed.json")
 #: By part of those drawn: whether something was mended because of them.
-WHEN = {"0/2": "looked at while `exec` was written", "1/2": "others, run once at the end"}
+WHEN = {"0/2": ", looked at while `exec` was written", "1/2": ", others"}
 #: Causes by the words in them; the first that fits.
 CAUSES = (
     ("longer than the time limit", r"^time limit|build: time limit"),
@@ -65,7 +65,7 @@ def table() -> str:
             sum(one["passed"] is True for one in good),
             f"{same} of {len(there)}" if there else "",
         )
-        rows.append(f"| {suite}, {WHEN.get(part, 'run once')} | " + " | ".join(map(str, counts)) + " |")
+        rows.append(f"| {suite}{WHEN.get(part, '')} | " + " | ".join(map(str, counts)) + " |")
     return "\n".join(rows) + "\n"
 
 
