@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -286,7 +287,7 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
         if not of_blocks:
             yield done
             return  # blocks stay as they are
-        if done.saves and not differing_results(job, done.job):
+        if done.saves and _is_the_same(job, done.job):
             yield done
 
 
@@ -307,6 +308,12 @@ def _is_each_alone(before: Analysis, job: Job) -> bool:
         each.search(text) for _, text, _, _ in trace.listing for each in (BETWEEN_LANES, _TOGETHER)
     )
     return not shared and not together and trace.blocks_replayed == job.launch.blocks
+
+
+def _is_the_same(job: Job, changed: Job) -> bool:
+    with suppress(MemsimError):  # a change that does not run is not proposed
+        return not differing_results(job, changed)
+    return False
 
 
 def _is_beside(text: str) -> bool:
