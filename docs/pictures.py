@@ -25,9 +25,10 @@ from docs.growth import page as growth
 from memsim import Analysis
 from memsim.pictures.array_layouts import layouts
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, take_apart
+from memsim.views.array_pictures import ladder
 from memsim.views.explain.sentences import sentences
-from memsim.views.flow_figure import ladder
 from memsim.views.heatmap.heat_rows import heat_rows
+from memsim.views.report import report_page
 from studies.bench import page as speed
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def layout(analysis: Callable[[], Analysis], name: str) -> Picture:
         return next(each for each in layouts(analysis()) if each.name == name)
 
     return Picture(
-        draw=lambda: analysis().plot.layout(name),
+        draw=lambda: shot(analysis().layout(name).html, 1040, 700),
         numbers=lambda: [array().bank, array().writer],
         alt=lambda: (
             f"Layout of {name}: {array().bank.shape[0]} rows of {array().bank.shape[1]} words, by bank"
@@ -133,7 +134,7 @@ def layout(analysis: Callable[[], Analysis], name: str) -> Picture:
 def flow(analysis: Callable[[], Analysis]) -> Picture:
     """What moves where."""
     return Picture(
-        draw=lambda: analysis().plot.flow(),
+        draw=lambda: shot(analysis().flow().html, 1200, 560),
         numbers=lambda: asdict(ladder(analysis())),
         alt=lambda: (
             f"What {analysis().trace.kernel} moves between global arrays, registers and shared arrays"
@@ -141,22 +142,24 @@ def flow(analysis: Callable[[], Analysis]) -> Picture:
     )
 
 
-BROWSER = "chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,850".split()
+BROWSER = "chromium --headless --no-sandbox --disable-gpu --hide-scrollbars".split()
+
+
+def shot(html: str, width: int = 1100, height: int = 850) -> bytes:
+    """The top of a page, as a browser shows it."""
+    with TemporaryDirectory() as folder:
+        page, picture = Path(folder, "page.html"), Path(folder, "page.png")
+        page.write_text(html, "utf-8")
+        options = [f"--user-data-dir={folder}/profile", f"--window-size={width},{height}"]
+        command = [*BROWSER, *options, f"--screenshot={picture}", page.as_uri()]
+        subprocess.run(command, check=True, capture_output=True)
+        return picture.read_bytes()
 
 
 def report(name: str) -> Picture:
-    """The top of a kernel's report, as a browser shows it."""
-
-    def draw() -> bytes:
-        with TemporaryDirectory() as folder:
-            page, picture = Path(folder, "report.html"), Path(folder, "report.png")
-            kernel(name).report(page)
-            options = [f"--user-data-dir={folder}/profile", f"--screenshot={picture}"]
-            subprocess.run([*BROWSER, *options, page.as_uri()], check=True, capture_output=True)
-            return picture.read_bytes()
-
+    """The top of a kernel's report."""
     return Picture(
-        draw=draw,
+        draw=lambda: shot(report_page(kernel(name).timed)),
         numbers=lambda: [kernel(name).verdict, kernel(name).to_dict()["sites"]],
         alt=lambda: f"Report of {kernel(name).verdict}",
     )

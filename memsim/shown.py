@@ -101,7 +101,7 @@ class ShownAnalysis(Analysis):
 
     @property
     def plot(self) -> Plots:
-        """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`, `.layout(array)`, `.flow()`.
+        """Pictures as matplotlib figures: `.heatmap()`, `.lanes(site)`.
 
         `plot()` itself draws the heatmap, or without shared memory the worst request.
 
@@ -158,6 +158,27 @@ class ShownAnalysis(Analysis):
         also = (f"Also on this line: site {other}, {access(self.sites[other])}" for other in others)
         text = "\n".join([text_of(partial(write, take_apart(self, number))), *map(plain_line, also)])
         return Shown(text, f"<pre>{escape(text)}</pre>")
+
+    def layout(self, array: str | None = None) -> Shown:
+        """Where the words of a shared array lie and who wrote them. Displays itself.
+
+        array: its name, the first if None.
+
+        Raises:
+            MemsimError: no such array.
+        """
+        from memsim.views.array_pictures import array_named, layout_lines
+        from memsim.views.report import layout_fragment
+
+        found = array_named(self, array)
+        return Shown("\n".join(layout_lines(found)), layout_fragment(self, found))
+
+    def flow(self) -> Shown:
+        """What moves between global arrays, registers and shared arrays. Displays itself."""
+        from memsim.views.array_pictures import flow_lines, ladder
+        from memsim.views.report import flow_fragment
+
+        return Shown("\n".join(flow_lines(ladder(self))), flow_fragment(self))
 
     def report(self, path: str | Path) -> None:
         """Write everything about the launch as a self-contained HTML page.

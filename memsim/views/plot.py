@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.errors import MemsimError, shown
-from memsim.pictures.array_layouts import layouts
 from memsim.pictures.worst_request import SharedRequest, take_apart
 from memsim.views.analyze.costs import worst_site
 
@@ -65,29 +64,3 @@ class Plots:
         if isinstance(request, SharedRequest):
             return lanes(kernel, request)
         return sectors(kernel, request)
-
-    def layout(self, array: str | None = None) -> Figure:
-        """Where the words of a shared array lie and who wrote them. `array`: its name, the first if None.
-
-        Raises:
-            MemsimError: no such array.
-        """
-        from memsim.views.layout_figure import layout
-
-        arrays = {each.name: each for each in layouts(self.analysis)}
-        name = next(iter(arrays), "") if array is None else array
-        if name not in arrays:
-            kernel = self.analysis.trace.kernel
-            raise MemsimError(
-                f"{kernel} accesses no shared array {array}"
-                if array
-                else f"{kernel} accesses no shared array",
-                hint=f"there are {', '.join(arrays)}" if arrays else None,
-            )
-        return layout(self.analysis.trace.kernel, arrays[name])
-
-    def flow(self) -> Figure:
-        """What moves between global arrays, registers and shared arrays."""
-        from memsim.views.flow_figure import flow, ladder
-
-        return flow(self.analysis.trace.kernel, ladder(self.analysis))

@@ -86,7 +86,7 @@ def test_the_page_the_figures_and_the_schema(conflict: Analysis, tmp_path: Path)
     assert "index math in Python" in page
     assert conflict.plot.heatmap().axes
     assert conflict.plot.lanes().axes
-    assert conflict.plot.layout("tile").axes
+    assert "32 rows" in conflict.layout("tile").text
     assert conflict.to_dict()["code"]["form"].startswith("index math in Python")
     with pytest.raises(memsim.MemsimError, match="cannot write it"):
         conflict.report(tmp_path / "no" / "report.html")

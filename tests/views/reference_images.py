@@ -25,8 +25,6 @@ IMAGES: dict[str, Callable[[], Figure]] = {
     "heatmap": lambda: kernel("kernel_v4_colmajor").plot.heatmap(),
     "lanes": lambda: kernel("kernel_v4_colmajor").plot.lanes(2),
     "sectors": lambda: kernel("kernel_v1").plot.lanes(0),
-    "layout": lambda: kernel("transpose_padded").plot.layout(),
-    "flow": lambda: kernel("kernel_v4_colmajor").plot.flow(),
 }
 
 

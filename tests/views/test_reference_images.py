@@ -15,8 +15,6 @@ OTHERS = {
     "heatmap": lambda: kernel("kernel_v4").plot.heatmap(),
     "lanes": lambda: kernel("kernel_v4").plot.lanes(2),
     "sectors": lambda: kernel("kernel_v1").plot.lanes(1),
-    "layout": lambda: kernel("transpose_naive").plot.layout(),
-    "flow": lambda: kernel("kernel_v3").plot.flow(),
 }
 
 

@@ -3,6 +3,6 @@
 A page needs nothing else: no network, no fonts, no libraries.
 """
 
-from memsim.views.report.page import Recorded, fragment, report_page
+from memsim.views.report.page import Recorded, flow_fragment, fragment, layout_fragment, report_page
 
-__all__ = ["Recorded", "fragment", "report_page"]
+__all__ = ["Recorded", "flow_fragment", "fragment", "layout_fragment", "report_page"]

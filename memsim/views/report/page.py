@@ -26,9 +26,9 @@ from memsim.pictures.proposal_banks import Look, looks
 from memsim.pictures.worst_request import GlobalRequest, SharedRequest, conflict_graph, take_apart
 from memsim.suggest.proposals import Advice, advise
 from memsim.views import bound_text as bounds
-from memsim.views import flow_figure
 from memsim.views.analyze.costs import by_waste, cost_ratio, count_or_limits, limits_of_totals
 from memsim.views.analyze.terminal import left_out
+from memsim.views.array_pictures import CAPTION, CAPTIONS, KINDS, caption, ladder, owner, shown_part
 from memsim.views.canvas import colour_of_bank, colour_of_count, colour_of_trouble, ink_on
 from memsim.views.explain.sentences import (
     collision_line,
@@ -42,7 +42,6 @@ from memsim.views.explain.sentences import (
 from memsim.views.heatmap import heat_rows as heat
 from memsim.views.heatmap.heat_rows import heat_rows
 from memsim.views.labels import access, at_all_places, count, dim3, lanes_of_warp_0, number, ranges
-from memsim.views.layout_figure import CAPTION, caption, owner, shown_part
 from memsim.views.report.access_tables import LESS, WORDS, access_tables, before_after
 from memsim.views.report.source_view import files, listing
 from memsim.views.suggest.advice import advice_lines, look_costs, look_name
@@ -117,7 +116,7 @@ def report_page(analysis: Analysis, recorded: Recorded | str = "", *, after: Ana
             scales=heat.scales([rows, rows_after]),
             arrays=[(array, shown_part(array, MOST_WORDS)) for array in arrays[:MOST_ARRAYS]],
             arrays_left_out=[array.name for array in arrays[MOST_ARRAYS:]],
-            ladder=flow_figure.ladder(analysis),
+            ladder=ladder(analysis),
             recorded=recorded if isinstance(recorded, Recorded) else None,
             why_not=recorded,
             advice=advice,
@@ -181,6 +180,17 @@ def fragment(analysis: Analysis) -> str:
     )
 
 
+def layout_fragment(analysis: Analysis, array: WordLayout) -> str:
+    """What a notebook shows of the layout of a shared array."""
+    template = _environment().get_template("layout.html")
+    return template.render(kernel=analysis.trace.kernel, array=array, part=shown_part(array))
+
+
+def flow_fragment(analysis: Analysis) -> str:
+    """What a notebook shows of the flow of memory."""
+    return _environment().get_template("flow.html").render(analysis=analysis, ladder=ladder(analysis))
+
+
 def _details(analysis: Analysis) -> list[Detail]:
     """The sites that have details, in order: all, or the worst of many."""
     silent = [i for i, site in enumerate(analysis.sites) if not site.requests]
@@ -216,7 +226,7 @@ def _environment() -> Environment:
     )
     made.globals |= {each.__name__: each for each in called}
     made.globals |= {"heat": heat, "runs": _runs, "ARRAY_CAPTION": CAPTION, "WORDS": WORDS, "LESS": LESS}
-    made.globals |= {"KINDS": flow_figure.KINDS, "LADDER_CAPTIONS": flow_figure.CAPTIONS}
+    made.globals |= {"KINDS": KINDS, "LADDER_CAPTIONS": CAPTIONS}
     return made
 
 

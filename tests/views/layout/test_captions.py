@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memsim.pictures.array_layouts import WordLayout
-from memsim.views.layout_figure import MOST_COLUMNS, MOST_ROWS, caption, shown_part
+from memsim.views.array_pictures import MOST_COLUMNS, MOST_ROWS, caption, shown_part
 
 
 def array(rows: int, columns: int, declared: bool = True) -> WordLayout:

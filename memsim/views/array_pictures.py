@@ -1,23 +1,22 @@
-"""The flow of memory between global arrays, registers and shared arrays: as a ladder, and as a figure of it.
+"""Pictures of arrays, laid out for every format: the words of a shared array, each with its bank and the
+thread that wrote it; and the flow of memory between global arrays, registers and shared arrays, as a ladder.
 
-Global arrays stand left, registers in the middle, shared arrays right; each access is a rung. The ladder is
-the same for every format.
+Global arrays stand left, registers in the middle, shared arrays right; each access is a rung.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 from memsim.analysis import Analysis
+from memsim.arch.units import BANKS, WARP
+from memsim.errors import MemsimError
+from memsim.pictures.array_layouts import WordLayout, layouts
 from memsim.pictures.data_flow import FlowNode
 from memsim.pictures.data_flow import flow as flow_graph
-from memsim.views.canvas import CONFLICT, EXTRA, FAINT, IDEAL, UNUSED, new_figure, style
 from memsim.views.labels import access, count, file_names, percent, size
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIDES = ("global", "shared")
 CAPTIONS = ("global arrays", "registers", "shared arrays")
@@ -136,96 +135,66 @@ def _kind(unresolved: str | None, space: str, edge: dict[str, Any]) -> str:
     return "above" if space == "shared" and not edge["conflicts"] else "waste"
 
 
-WIDTH, ROW_INCHES = 15.0, 0.5
-BOX = 1.5  # of a width of 20
-LEFT, MIDDLE, RIGHT = BOX, 10.0, 20 - BOX
-BAR = 0.6  # half of the registers' width
-LOOKS = {"good": (IDEAL, "-"), "above": (EXTRA, "--"), "waste": (CONFLICT, "-"), "unknown": (FAINT, ":")}
+def flow_lines(drawn: Ladder) -> Iterator[str]:
+    """A line for each rung: `A -> registers  line 18: load 16 B  4 MiB, 262,144 requests`."""
+    for rung in drawn.rungs:
+        ends = _end(drawn, rung.source, rung.source_row), _end(drawn, rung.target, rung.target_row)
+        yield f"{' -> '.join(ends)}  {rung.label}  {rung.figures}"
 
 
-def flow(name: str, ladder: Ladder) -> Figure:
-    """The figure, entitled `name`. Its arrows have the number of the site as `gid`.
+def _end(drawn: Ladder, side: str, row: int) -> str:
+    """The array at an end of a rung, or the registers."""
+    return next((box.name for box in drawn.boxes if box.side == side and row in box.rows), "registers")
+
+
+MOST_ROWS, MOST_COLUMNS = 64, 144  # a picture shows the first of them and says so
+CAPTION = "colour: bank; in a cell: warp:lane of the thread that wrote the word first"
+
+
+def shown_part(layout: WordLayout, most_words: int = MOST_ROWS * MOST_COLUMNS) -> WordLayout:
+    """The part of a layout that is shown: its first rows and columns, at least a row."""
+    columns = min(layout.word.shape[1], MOST_COLUMNS)
+    part = slice(max(1, min(MOST_ROWS, most_words // columns))), slice(columns)
+    return replace(layout, word=layout.word[part], bank=layout.bank[part], writer=layout.writer[part])
+
+
+def caption(layout: WordLayout, part: WordLayout) -> str:
+    """`s_a: 8 rows of 128 words`, and which part of it is shown if not all is."""
+    (rows, columns), (rows_shown, columns_shown) = layout.word.shape, part.word.shape
+    kind = "words" if layout.declared else f"words, one in each of the {BANKS} banks"
+    text = f"{layout.name}: {rows:,} {'row' if rows == 1 else 'rows'} of {columns:,} {kind}"
+    limits = []
+    if rows_shown < rows:
+        limits.append("the first row" if rows_shown == 1 else f"the first {rows_shown} rows")
+    if columns_shown < columns:
+        limits.append(f"the first {columns_shown} words of {'it' if rows_shown == 1 else 'each'}")
+    return f"{text} (shown: {', '.join(limits)})" if limits else text
+
+
+def owner(writer: int) -> str:
+    """`3:17` for lane 17 of warp 3; "" where nobody wrote."""
+    return f"{writer // WARP}:{writer % WARP}" if writer >= 0 else ""
+
+
+def layout_lines(layout: WordLayout) -> Iterator[str]:
+    """What is drawn of an array, and the bank of each word of it, a line for each row."""
+    part = shown_part(layout)
+    yield f"The bank of each word of {caption(layout, part)}"
+    for row in part.bank.tolist():
+        yield "".join(f"{bank if bank >= 0 else '':>3}" for bank in row)
+
+
+def array_named(analysis: Analysis, name: str | None) -> WordLayout:
+    """The layout of the shared array of that name, of the first if None.
 
     Raises:
-        MemsimError: matplotlib is not installed.
+        MemsimError: no such array.
     """
-    height = 1.7 + ROW_INCHES * ladder.rows
-    figure = new_figure(WIDTH, height)
-    with style():
-        axes = figure.add_axes((0.01, 0.6 / height, 0.98, (height - 1.25) / height))
-        axes.axis("off")
-        axes.set_xlim(0, 20)
-        axes.set_ylim(max(ladder.rows, 1) - 0.4, -1.0)
-        _draw_boxes(axes, ladder)
-        for rung in ladder.rungs:
-            _draw_rung(axes, rung)
-        figure.text(
-            0.01, 1 - 0.15 / height, f"{name}: what moves where", fontsize=13, fontweight="bold", va="top"
-        )
-        _draw_legend(figure.add_axes((0.01, 0.1 / height, 0.98, 0.3 / height)))
-    return figure
-
-
-def _draw_boxes(axes: Axes, ladder: Ladder) -> None:
-    from matplotlib.patches import Rectangle
-
-    for x, caption in zip((LEFT / 2, MIDDLE, 20 - LEFT / 2), CAPTIONS, strict=True):
-        axes.text(x, -0.75, caption, ha="center", fontweight="bold")
-    boxes = [(0.0 if box.side == "global" else RIGHT, BOX, box.rows, box.name) for box in ladder.boxes]
-    boxes.append((MIDDLE - BAR, 2 * BAR, range(ladder.rows), "registers"))
-    for x, width, rows, name in boxes:
-        axes.add_patch(
-            Rectangle(
-                (x, rows.start - 0.42), width, len(rows) - 0.16, facecolor=UNUSED, edgecolor=IDEAL, zorder=2
-            )
-        )
-        middle = rows.start + len(rows) / 2 - 0.5
-        turn = 90 if name == "registers" else 0
-        axes.text(x + width / 2, middle, name, ha="center", va="center", rotation=turn, zorder=3)
-
-
-def _draw_rung(axes: Axes, rung: Rung) -> None:
-    from matplotlib.patches import FancyArrowPatch
-
-    start, end = _ends(rung)
-    colour, line = LOOKS[rung.kind]
-    arrow = FancyArrowPatch(
-        start,
-        end,
-        arrowstyle="-|>",
-        mutation_scale=13,
-        color=colour,
-        linestyle=line,
-        linewidth=1.8,
-        shrinkA=0,
-        shrinkB=0,
+    arrays = {each.name: each for each in layouts(analysis)}
+    name = next(iter(arrays), "") if name is None else name
+    if name in arrays:
+        return arrays[name]
+    raise MemsimError(
+        f"{analysis.trace.kernel} accesses no shared array {name}".rstrip(),
+        hint=f"there are {', '.join(arrays)}" if arrays else None,
     )
-    arrow.set_gid(f"site-{rung.site}")
-    axes.add_patch(arrow)
-    left = rung.side == "global"
-    x = LEFT + 0.15 if left else MIDDLE + BAR + 0.35
-    y = rung.source_row if rung.source == rung.side else rung.target_row
-    weight = "bold" if rung.kind == "waste" else "normal"
-    axes.text(
-        x, y - 0.06, f"{rung.label}    {rung.figures}", va="bottom", fontsize=8.5, fontweight=weight, zorder=4
-    )
-
-
-def _ends(rung: Rung) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Where the arrow begins and ends: at the boxes' inner edges, or at the registers."""
-    sides = {"global": LEFT, "shared": RIGHT}
-    at_registers = MIDDLE - BAR if rung.side == "global" else MIDDLE + BAR
-    return (
-        (sides.get(rung.source, at_registers), rung.source_row),
-        (sides.get(rung.target, at_registers), rung.target_row),
-    )
-
-
-def _draw_legend(axes: Axes) -> None:
-    axes.axis("off")
-    axes.set_xlim(0, 20)
-    axes.set_ylim(0, 1)
-    for i, (kind, text) in enumerate(KINDS.items()):
-        colour, line = LOOKS[kind]
-        axes.plot([5 * i, 5 * i + 0.7], [0.5, 0.5], color=colour, linestyle=line, linewidth=2)
-        axes.text(5 * i + 0.85, 0.5, text, va="center")
