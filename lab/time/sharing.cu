@@ -1,5 +1,6 @@
 // How fast L2 serves data that one multiprocessor reads, and that many read, by its size; how long a hop through it takes
-// after one multiprocessor or all of them have read it; and what stores and atomics of a part of a sector cost.
+// after one multiprocessor or all of them have read it; and what stores and atomics of a part of a sector cost
+// (docs/validation/small_launches.json).
 #include "clocked.cuh"
 
 // All multiprocessors read `bytes` (a power of two), `rounds` times: the same, from different places on, or each its own.

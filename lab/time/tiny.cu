@@ -1,5 +1,6 @@
 // Launches that do next to nothing, for a profiler: what a launch costs by its blocks and warps, and what its first constant,
-// load, store, barrier and line of code cost. Each is launched twice; the second one is meant.
+// load, store, barrier and line of code cost. Each is launched twice, for `ncu --cache-control all` and `none`
+// (docs/validation/small_launches.json).
 #include "clocked.cuh"
 
 extern "C" {

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memsim.arch.units import LINE, WARP
+from memsim.arch.units import LINE, SECTOR, WARP
 from memsim.model.shared import shared_access
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.launch_survey import FirstTouches
@@ -46,6 +46,8 @@ WRITE_ONLY = frozenset({"store", "reduction"})
 TAGS_A_CYCLE = 4
 #: Instructions by which one that asks is surely late enough to find it in L2.
 MOST_BEHIND = 2048
+#: More than a warp of the first wave executes.
+LATER_WAVE = 1 << 60
 #: Executions within which a sector that was asked for may still be on its way.
 ON_ITS_WAY = 64
 
@@ -70,7 +72,8 @@ class AccessKind(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class CostOfRequest:
     """What a request costs. wavefronts: of the data stage. tags: cycles of the tag stage. sectors, missing:
-    asked for, and not found in L1. behind: instructions, to a power of two, by which another
+    asked for, and not found in L1. partial: of these, those that take L2 longer, as it writes a part of each,
+    or adds to it. behind: instructions, to a power of two, by which another
     warp asked L2 earlier for the newest of these. follows: the instruction that asked for the last of its
     sectors, which may be on its way, and by how many executions that one is ahead; (-1, 0) if there is none.
     """
@@ -80,6 +83,7 @@ class CostOfRequest:
     tags: int
     sectors: int
     missing: int
+    partial: int
     behind: int
     follows: tuple[int, int]
 
@@ -128,6 +132,7 @@ def cached_requests(
     order = np.lexsort((made.warp, made.event, made.warp // max(warps_of_wave, 1)))
     made = made[order]
     op = made.op
+    width = np.array([kinds[one].width for one in op.tolist()], np.int64)
     is_local, stores = those(lambda kind: kind.is_local), those(lambda kind: kind.op in WRITE_ONLY)
     caches, loads = those(lambda kind: kind.is_cached), those(lambda kind: kind.is_cached) & ~stores
     made.addresses[is_local] = in_local_memory(made[is_local], kinds, warps_of_wave)
@@ -146,20 +151,28 @@ def cached_requests(
     combined &= made.event[row] - made.event[row[before]] <= COMBINED
     again &= at_once | (_evenly(len(row)) < FOUND_AGAIN)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
+    partial = np.where(stores & ~caches, missing, 0)
+    in_part = stores[row] & ~combined & (_bytes_written(row, column, width) < SECTOR)
+    in_part[before[combined]] = False  # what comes next fills it
+    np.add.at(partial, row[in_part], 1)
     gone = np.zeros(is_first.shape, np.bool_)
     gone[row[hit & loads[row]], column[hit & loads[row]]] = True
     comes, from_lane = np.nonzero(is_first & ~gone)
     address = sectors[comes, from_lane] << SECTOR_BITS
     behind = np.full(len(op), MOST_BEHIND)
-    late = np.where(is_local[comes], MOST_BEHIND, touches.behind(address, made.progress[comes]))
-    np.minimum.at(behind, comes, late)  # what was spilled is in L2
+    # What the first wave asked for is there in later ones, and what was spilled is.
+    progress = np.where(made.warp < warps_of_wave, made.progress, LATER_WAVE)
+    late = np.where(is_local[comes], MOST_BEHIND, touches.behind(address, progress[comes]))
+    np.minimum.at(behind, comes, late)
     behind = np.where(missing > 0, 1 << np.log2(np.maximum(behind, 1)).astype(np.int64), 1)
     nth = _nth(op, made.warp)
     follows_op, ahead = _follows(row, hit & loads[row] & loads[row[source]], source, made.event, op, nth)
     wavefronts = np.where(is_local, np.maximum(looked_up, 1), _wavefronts(made, kinds))
-    rows = np.stack([op, wavefronts, tags, asked, missing, behind, follows_op, ahead], 1)
+    rows = np.stack([op, wavefronts, tags, asked, missing, partial, behind, follows_op, ahead], 1)
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
-    costs = tuple(CostOfRequest(a, b, c, d, e, f, (g, h)) for a, b, c, d, e, f, g, h in distinct.tolist())
+    costs = tuple(
+        CostOfRequest(a, b, c, d, e, f, g, (h, i)) for a, b, c, d, e, f, g, h, i in distinct.tolist()
+    )
     return CachedRequests(
         made,
         costs,
@@ -171,6 +184,15 @@ def cached_requests(
         written=int(missing[stores & ~is_local].sum()),
         local=int(missing[is_local].sum()),
     )
+
+
+def _bytes_written(row: np.ndarray, column: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Of each sector, whose first lane is in a column of a row [n], the bytes that lanes write there, if none
+    writes what another does. width: bytes of a lane [m].
+    """
+    last = np.diff(row, append=-1) != 0
+    found: np.ndarray = (np.where(last, WARP, np.roll(column, -1)) - column) * width[row]
+    return found
 
 
 def in_local_memory(made: GlobalRequests, kinds: Mapping[int, AccessKind], warps_of_wave: int) -> np.ndarray:

@@ -10,6 +10,8 @@ CHAINS = "dependent instructions, timed (H100, H200)"
 SEQUENCES = "independent instructions, timed (H100, H200)"
 HOPS = "pointers followed through memory (H100, H200)"
 LAUNCHES = "small launches, profiled and timed (H100, H200)"
+SHARING = "loads and stores of many multiprocessors, timed (H200)"
+TINY = "launches of 1 to 1,000 blocks that do next to nothing, profiled (H200)"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
 SEEN_OF_ALL = "sectors that L2 saw of all of the catalogue, profiled (H100, H200) ?"
 CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time.md) ?"
@@ -48,6 +50,9 @@ class Latencies:
     beside: int = _cycles(
         172, "sectors that L2 is asked for beside a launch's blocks, a multiprocessor", SEEN
     )
+    partial: int = _cycles(
+        140, "% of the time of a whole sector at L2 that one takes of which a store writes a part", SHARING
+    )
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
     constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)
     special: int = _cycles(28, "until S2R and its like have a result", GUESS)
@@ -62,14 +67,25 @@ class Latencies:
     code_first: int = _cycles(16, "between 128-byte lines of code that nobody has executed yet", CHOSEN)
     code_far: int = _cycles(82, "the same with cold caches, of lines beyond the first 32 KiB", LAUNCHES)
     code_jump: int = _cycles(14, "until code is there that was not fetched ahead", CHOSEN)
-    start_cold: int = _cycles(700, "before the first instruction of a launch, with cold caches", CHOSEN)
-    start_warm: int = _cycles(200, "the same with warm caches", CHOSEN)
+    start_cold: int = _cycles(
+        304, "before the first instruction of a launch of one block, with cold caches", TINY
+    )
+    start_warm: int = _cycles(100, "the same with warm caches", TINY)
+    each_cold: int = _cycles(3, "more for each multiprocessor that has a block, with cold caches", TINY)
+    each_warm: int = _cycles(1, "the same with warm caches", TINY)
     next_start: int = _cycles(20, "between the starts of the first blocks of a multiprocessor", LAUNCHES)
     next_block: int = _cycles(
         290, "from the end of a block to the first instruction of its successor", LAUNCHES
     )
     successors: int = _cycles(157, "between the starts of successors, on all multiprocessors", LAUNCHES)
     launch: int = _cycles(3300, "that a launch is elapsed beyond its active cycles", LAUNCHES)
+
+    def start(self, is_cold: bool, multiprocessors: int) -> int:
+        """Cycles before the first instruction of a launch on so many multiprocessors, which its code and its
+        constants reach one after the other.
+        """
+        first, each = (self.start_cold, self.each_cold) if is_cold else (self.start_warm, self.each_warm)
+        return first + each * multiprocessors
 
     def spread(self, mean: int, width: int) -> tuple[int, ...]:
         """Latencies of misses one after the other, of this mean and width: eight steps, in no order."""

@@ -279,10 +279,10 @@ class PreparedTime:
         return self.survey.touches() if self.survey.is_whole else FirstTouches(NONE, NONE)
 
     def launched(
-        self, instructions: list[TimedInstruction], has_l1: bool, ahead: float
+        self, instructions: list[TimedInstruction], has_l1: bool, ahead: float, partial: int
     ) -> tuple[list[TimedInstruction], LaunchedBlocks]:
-        """The instructions, each with all costs that its requests have, and the streams of these. ahead: as
-        `with_cost`.
+        """The instructions, each with all costs that its requests have, and the streams of these. ahead,
+        partial: as `with_cost`.
         """
         cached, per_block = self.cached, self.job.launch.warps
         made = list(instructions)
@@ -290,7 +290,8 @@ class PreparedTime:
         followed = {cost.follows[0] for cost in cached.costs}
         for cost in cached.costs:
             numbers.append(len(made))
-            made.append(with_cost(instructions[cost.op], cost, cost.op in followed, has_l1, ahead))
+            is_followed = cost.op in followed
+            made.append(with_cost(instructions[cost.op], cost, is_followed, has_l1, ahead, partial))
         order = np.lexsort((cached.nth, cached.made.op, cached.made.warp))
         warp, op = cached.made.warp[order], cached.made.op[order]
         number = np.array(numbers, np.int32)[cached.number[order]] if numbers else cached.number
@@ -353,16 +354,16 @@ class PreparedTime:
             set_to,
             ways=behind.ways(l2, set_to),
             write_cost=behind.write_cost(),
-            start=set_to.start_cold if l2 == COLD else set_to.start_warm,
+            start=set_to.start(l2 == COLD, behind.used),
             off=frozenset(off),
             watched=watched,
             code_far=set_to.code_far if l2 == COLD else set_to.code_first,
         )
         ahead: float = NEVER
         if l2 == COLD and any(cost.behind > 1 for cost in self.cached.costs):
-            made, launched = self.launched(instructions, has_l1, ahead)
+            made, launched = self.launched(instructions, has_l1, ahead, set_to.partial)
             ahead = set_to.dram / self.pace(replace(setup, watched=range(0)), made, launched)
-        made, launched = self.launched(instructions, has_l1, ahead)
+        made, launched = self.launched(instructions, has_l1, ahead, set_to.partial)
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
         is_long = launched.issues > most_whole
         steady = SteadyState(np.array([one.index for one in made]), is_long) if skips else None

@@ -123,10 +123,10 @@ def timed_instructions(
 
 
 def with_cost(
-    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, finds_all: bool, ahead: float
+    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, finds_all: bool, ahead: float, partial: int
 ) -> TimedInstruction:
     """The same instruction, making a request that costs so much. finds_all: L1 has what was asked before.
-    ahead: instructions that a warp executes while DRAM serves a load.
+    ahead: instructions that a warp executes while DRAM serves a load. partial: as in `Latencies`.
     """
     behind = cost.behind - 1
     late = round(LATEST * max(1 - behind / ahead, 0)) if behind else LATEST
@@ -135,7 +135,7 @@ def with_cost(
         one,
         wavefronts=cost.wavefronts * PARTS if not one.is_copy else one.wavefronts,
         tags=cost.tags * PARTS,
-        sectors=missing * PARTS,
+        sectors=missing * PARTS + cost.partial * (partial - 100) * PARTS // 100,
         late=late,
         follows=cost.follows if cost.follows[0] >= 0 and finds_all else None,
         followed=is_followed,

@@ -13,6 +13,7 @@ from memsim.data import data_folder
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.l1_cache import FOUND_AGAIN, AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.launch_survey import FirstTouches
+from memsim.time.timed_instructions import TimedInstruction, with_cost
 
 BOARDS = ("nvidia-h200", "nvidia-h100-80gb-hbm3")
 LANES = np.arange(32)
@@ -68,6 +69,21 @@ def test_a_sector_misses_once() -> None:
     assert found.nth.tolist() == [0, 0, 1, 0]
     assert each[1].follows == (0, 0)  # the same instruction's, by the other warp
     assert each[3].follows == (-1, 0)
+
+
+def test_l2_takes_longer_for_parts_of_sectors() -> None:
+    row, apart = 4 * LANES, 8 * LANES
+    kinds = {**KINDS, 1: AccessKind("reduction", 4)}
+    made = requests(
+        (2, 0, row), (2, 1, apart + 4096), (2, 2, apart + 8192), (2, 2, apart + 8196), (1, 3, row)
+    )
+    found = costs(made, kinds=kinds)
+    each = [found.costs[number] for number in found.number]
+    assert [one.partial for one in each] == [0, 8, 0, 0, 4]  # the third is filled by the fourth
+    assert [one.missing for one in each] == [4, 8, 8, 0, 4]
+    store = TimedInstruction(0, is_global=True, writes=True)
+    whole, part = (with_cost(store, one, False, True, 1.0, 150).sectors for one in each[:2])
+    assert part == 3 * whole
 
 
 def test_stores_write_through_and_loads_past_l1_miss() -> None:

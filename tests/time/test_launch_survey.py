@@ -71,10 +71,17 @@ def test_a_request_is_as_late_as_its_newest_sector_that_is_missing() -> None:
     assert [found.costs[number].behind for number in found.number] == [512, 2048, 1, 1]
 
 
+def test_what_the_first_wave_asked_for_is_there_in_later_waves() -> None:
+    row = 4 * LANES
+    touches = FirstTouches(np.arange(8), np.array([5000] * 8))
+    found = costs(requests((0, 0, row), (0, 8, row + 128), (0, 8, row + 1024)), touches=touches)
+    assert [found.costs[number].behind for number in found.number] == [1, 2048, 1]
+
+
 def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
     load = TimedInstruction(0, is_global=True, pipe="memory")
     late = [
-        with_cost(load, CostOfRequest(0, 1, 1, 4, 4, behind, (-1, 0)), False, True, 100.0).late
+        with_cost(load, CostOfRequest(0, 1, 1, 4, 4, 0, behind, (-1, 0)), False, True, 100.0, 140).late
         for behind in (1, 2, 64, 128)
     ]
     assert late == [8, 8, 3, 0]
