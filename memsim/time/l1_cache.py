@@ -147,13 +147,14 @@ def cached_requests(
     missing = asked.copy()
     tags = -(-looked_up // TAGS_A_CYCLE)
     at_once, again = tags[row] <= 1, hit & stores[row]
-    combined = again & at_once & stores[row[before]] & (made.warp[row] == made.warp[row[before]])
-    combined &= made.event[row] - made.event[row[before]] <= COMBINED
+    goes_on = again & stores[row[before]] & (made.warp[row] == made.warp[row[before]])
+    goes_on &= made.event[row] - made.event[row[before]] <= COMBINED
+    combined = goes_on & at_once
     again &= at_once | (_evenly(len(row)) < FOUND_AGAIN)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
     partial = np.where(stores & ~caches, missing, 0)
-    in_part = stores[row] & ~combined & (_bytes_written(row, column, width) < SECTOR)
-    in_part[before[combined]] = False  # what comes next fills it
+    in_part = stores[row] & ~goes_on & (_bytes_written(row, column, width) < SECTOR)
+    in_part[before[goes_on]] = False  # it is filled
     np.add.at(partial, row[in_part], 1)
     gone = np.zeros(is_first.shape, np.bool_)
     gone[row[hit & loads[row]], column[hit & loads[row]]] = True
