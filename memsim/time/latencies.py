@@ -68,10 +68,10 @@ class Latencies:
     code_far: int = _cycles(82, "the same with cold caches, of lines beyond the first 32 KiB", LAUNCHES)
     code_jump: int = _cycles(14, "until code is there that was not fetched ahead", CHOSEN)
     start_cold: int = _cycles(
-        304, "before the first instruction of a launch of one block, with cold caches", TINY
+        436, "before the first instruction of a launch of one block, with cold caches", TINY
     )
     start_warm: int = _cycles(100, "the same with warm caches", TINY)
-    each_cold: int = _cycles(3, "more for each multiprocessor that has a block, with cold caches", TINY)
+    each_cold: int = _cycles(2, "more for each multiprocessor that has a block, with cold caches", TINY)
     each_warm: int = _cycles(1, "the same with warm caches", TINY)
     next_start: int = _cycles(20, "between the starts of the first blocks of a multiprocessor", LAUNCHES)
     next_block: int = _cycles(
