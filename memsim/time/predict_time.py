@@ -442,7 +442,7 @@ class PreparedTime:
         found = ["blocks that execute other instructions than those that were replayed"] * some
         if self.recorder.beyond:
             found.append(f"caches, for accesses that make more than {MOST_REQUESTS:,} requests")
-        return found
+        return [*found, *(f"{name}s" for name in self.whole.uncounted)]
 
     @property
     def behind(self) -> BehindL1:

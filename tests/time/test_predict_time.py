@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import pytest
 
+from memsim.api.running import job_of
 from memsim.errors import MemsimError
 from memsim.targets.target import catalogue_job
 from memsim.time import block_streams
@@ -16,6 +18,7 @@ from memsim.time.predict_time import PreparedTime, middle_block, predict_time
 from memsim.time.timed_instructions import timed_instructions
 from tests.cli.conftest import Run
 from tests.cli.conftest import memsim as memsim
+from tests.simt.cuda import machine_kernel
 
 SMALL = {"kernel_v4": "256,256,256", "transpose_naive": "512,512", "kernel_v1": "256,256,256"}
 
@@ -152,3 +155,12 @@ def test_accesses_of_which_too_many_requests_are_made_are_told(monkeypatch: pyte
     monkeypatch.setattr(block_streams, "MOST_REQUESTS", 100)
     found = PreparedTime(catalogue_job("kernel_v1", {"size": "64,64,64"})).predict()
     assert found.lacks == (f"caches, for accesses that make more than {MOST_REQUESTS:,} requests",)
+
+
+def test_what_the_driver_does_is_told_as_not_modelled() -> None:
+    text = "__global__ void k(int *x) {{ {} x[threadIdx.x] = 1; }}"
+    found = []
+    for call in ("", 'printf("%d", x[0]);', "x[1] = *(int *)malloc(4);"):
+        kernel = machine_kernel(text.format(call))
+        found.append(predict_time(job_of(kernel, 1, 32, [np.zeros(32, np.int32)])).lacks)
+    assert found == [(), ("printf calls",), ("malloc calls", "accesses with unknown addresses")]
