@@ -1,6 +1,7 @@
 """The counts of `memsim exec` beside those of a GPU that ran the same programs, as a table for docs/exec.md.
 
-`tools/exec_beside_ncu.py` makes docs/validation/exec_beside_ncu.json.
+`tools/exec_beside_ncu.py` makes docs/validation/exec_beside_ncu.json, on an H100; what ran on an H200 was profiled by
+ncu in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from memsim.validate import predict
 from memsim.validate.profiles import CONFLICTS, WAVEFRONTS
 from memsim.views.plain import table
 
-RESULTS = Path(__file__).parent / "validation" / "exec_beside_ncu.json"
+RESULTS = sorted((Path(__file__).parent / "validation").glob("exec_beside_ncu*.json"))
 #: Wavefronts of shared memory as ncu adds them up by instruction, without those that other warps cause.
 ALONE = predict.WAVEFRONTS
 EQUAL, ARBITRATION, DIFFERENT, NOT_MEASURED = "equal", "arbitration", "different", "not measured"
@@ -24,9 +25,10 @@ Launch = dict[str, Any]
 
 def launches() -> Iterator[tuple[str, str, Launch]]:
     """(suite, program, launch): a kernel's first one, with `counts` of memsim and what was `measured`."""
-    for program in json.loads(RESULTS.read_text("utf-8"))["programs"]:
-        for launch in program["launches"]:
-            yield program["suite"], program["name"], launch
+    for file in RESULTS:
+        for program in json.loads(file.read_text("utf-8"))["programs"]:
+            for launch in program["launches"]:
+                yield program["suite"], program["name"], launch
 
 
 def differences(launch: Launch) -> dict[str, int]:
