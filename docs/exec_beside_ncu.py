@@ -1,7 +1,7 @@
 """The counts of `memsim exec` beside those of a GPU that ran the same programs, as a table for docs/exec.md.
 
-`tools/exec_beside_ncu.py` makes docs/validation/exec_beside_ncu.json, on an H100; what ran on an H200 was profiled by
-ncu in the same way.
+`tools/exec_beside_ncu.py` makes docs/validation/exec_beside_ncu.json, on an H100; what ran on an H200 was
+profiled by ncu in the same way.
 """
 
 from __future__ import annotations

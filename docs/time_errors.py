@@ -276,20 +276,27 @@ def projects_table() -> str:
     return table(head, rows, "ll" + "r" * 6) + "\n"
 
 
+#: The project that was measured last.
+LAST_SUITE = "a-hamdi/GPU"
+
+
 def programs_table() -> str:
-    """Errors of the launches that public programs make, by half of these, and by how long they take."""
+    """Errors of the launches that public programs make, by half of these, and by how long they take; and of
+    those of a project that was measured when no rule came after.
+    """
     estimates = {program_launch(one): one["estimated"] for one in _launches(PROGRAM_ESTIMATES)}
     measured = _launches(PROGRAM_CYCLES)
-    programs = sorted({(one["suite"], one["program"]) for one in measured})
+    programs = sorted({(one["suite"], one["program"]) for one in measured if one["suite"] != LAST_SUITE})
     random.Random(28).shuffle(programs)
-    looked_at = {*programs[: len(programs) // 2]}
+    looked_at, first = {*programs[: len(programs) // 2]}, {*programs}
     classes: dict[str, Callable[[tuple[str, str], int], bool]] = {
-        "all": lambda program, cycles: True,
+        "all of the 82 programs": lambda program, cycles: program in first,
         "causes were looked for in these": lambda program, cycles: program in looked_at,
-        "the other half of the programs": lambda program, cycles: program not in looked_at,
-        "shorter than 3,000 cycles": lambda program, cycles: cycles < 3000,
-        "3,000 to 10,000 cycles": lambda program, cycles: 3000 <= cycles < 10000,
-        "longer": lambda program, cycles: cycles >= 10000,
+        "the other half of the programs": lambda program, cycles: program in first - looked_at,
+        "shorter than 3,000 cycles": lambda program, cycles: program in first and cycles < 3000,
+        "3,000 to 10,000 cycles": lambda program, cycles: program in first and 3000 <= cycles < 10000,
+        "longer": lambda program, cycles: program in first and cycles >= 10000,
+        LAST_SUITE: lambda program, cycles: program not in first,
     }
     rows = []
     for what, is_in in classes.items():

@@ -32,6 +32,8 @@ _NOT_MODELLED = {
     **dict.fromkeys("NANOSLEEP".split(), "sleeping"),
     **dict.fromkeys("TEX TLD TLD4 TXD TMML SULD SUST SUATOM SURED".split(), "texture units"),
 }
+#: Modifiers of atomics that fail where others were first: a launch on a chip takes ten times as long.
+_SWAPS = frozenset(("CAS", "CAST"))
 
 
 #: Of a load that nobody was ahead of.
@@ -118,6 +120,7 @@ def timed_instructions(
             _set_access(one, row, op, set_to)
             lacking += ["accesses with unknown addresses"] * (row.unresolved is not None)
         lacking.append(_NOT_MODELLED.get(op.form.opcode, ""))
+        lacking += ["compare-and-swaps that are tried again"] * (not _SWAPS.isdisjoint(op.form.modifiers))
         made.append(one)
     return made, tuple(dict.fromkeys(filter(None, lacking)))
 

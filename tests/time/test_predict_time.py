@@ -157,10 +157,14 @@ def test_accesses_of_which_too_many_requests_are_made_are_told(monkeypatch: pyte
     assert found.lacks == (f"caches, for accesses that make more than {MOST_REQUESTS:,} requests",)
 
 
-def test_what_the_driver_does_is_told_as_not_modelled() -> None:
+SWAP = "for (int old = x[0], seen = ~old; old != seen;) { seen = old; old = atomicCAS(x, seen, seen + 1); }"
+AGAIN = "compare-and-swaps that are tried again"
+
+
+def test_what_the_driver_and_other_threads_do_is_told_as_not_modelled() -> None:
     text = "__global__ void k(int *x) {{ {} x[threadIdx.x] = 1; }}"
     found = []
-    for call in ("", 'printf("%d", x[0]);', "x[1] = *(int *)malloc(4);"):
+    for call in ("", 'printf("%d", x[0]);', "x[1] = *(int *)malloc(4);", SWAP):
         kernel = machine_kernel(text.format(call))
         found.append(predict_time(job_of(kernel, 1, 32, [np.zeros(32, np.int32)])).lacks)
-    assert found == [(), ("printf calls",), ("malloc calls", "accesses with unknown addresses")]
+    assert found == [(), ("printf calls",), ("malloc calls", "accesses with unknown addresses"), (AGAIN,)]
