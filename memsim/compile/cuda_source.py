@@ -10,7 +10,8 @@ the most helpful error is raised. NVRTC refuses host code that launches a kernel
 the device code alone is tried first, and the whole source if that fails.
 
 The text for launches is the file's own, as the options for the compiler make it, and behind it the headers
-that define the kernels which it launches, and what those include; `#line` names each.
+that define the kernels which it launches, and what those include; `#line` names each. Of the other headers of
+the project it has the constants.
 """
 
 from __future__ import annotations
@@ -45,13 +46,15 @@ from memsim.source.kernels import kernels
 from memsim.source.launches import launches
 from memsim.source.syntax import macros
 from memsim.source.text import lines_by_condition, without_comments
-from memsim.source.values import with_macros
+from memsim.source.values import with_header_constants, with_macros
 
 
 def launching_text(text: str, folder: Path, options: Sequence[str]) -> str:
     """The text of a source in a folder, with those headers, and with the macros of the options."""
     macros = macros_of(options)
     headers = dict(_headers(with_macros(text, macros), folder, options))
+    included = included_files(text, folder, options).items()
+    text = with_header_constants(text, (said for path, said in included if path not in headers), macros)
     parts = (f'#line 1 "{path.as_posix()}"\n{said}' for path, said in headers.items())
     return with_macros("\n".join([text, *parts]), macros)
 

@@ -105,14 +105,13 @@ def test_only_what_decides_something_is_asked_for(here: Path, memsim: Run) -> No
     )
 
 
-def test_the_command_line_of_a_struct_works(here: Path, memsim: Run) -> None:
+def test_a_struct_is_asked_for_and_how_to_write_one_is_said(here: Path, memsim: Run) -> None:
     (here / "mine.cu").write_text(STRUCT)
     words = command(memsim("analyze mine.cu").out)
-    members = ("p.alpha", "p.n", "p.x_SIZE", "p.y_SIZE")
-    assert words[-1] == "f32({})+i32({})+f32[{}]+f32[{}]".format(*members)
-    assert words[2:-2] == ["--block", "256", "--let", "n=..."]
-    line = shlex.join(words).replace("n=...", "n=4").replace("p.alpha", "2").replace("p.n", "1024")
-    done = memsim(line.replace("p.x_SIZE", "1024").replace("p.y_SIZE", "1024"))
+    assert words[2:] == ["--block", "256", "--let", "n=...", "--arg", "p"]
+    line = shlex.join(words[:-1]).replace("n=...", "n=4")
+    memsim(line, "5").refused("a number for p, which is a struct of 24 bytes", "a struct 'f32(1,2)+i32(3)'")
+    done = memsim(line, "'f32(2)+i32(1024)+f32[1024]+f32[1024]'")
     assert done.out.startswith("saxpy: coalesced"), done.err
 
 

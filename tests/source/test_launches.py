@@ -237,21 +237,3 @@ def test_a_size_that_another_dim3_has_is_no_dim3_itself(declared: str, block: st
     code = f"__global__ void k(int *x) {{}}\nvoid run(int *x, int n) {{ {declared} k<<<8, {block}>>>(x); }}"
     (launch,) = launches(code)
     assert [size.value for size in launch.block] == [value]
-
-
-DEFINED = "void run(int *p) { k<<<TILE, ROWS>>>(p); }\n"
-
-
-def sizes(text: str) -> tuple[int | None, int | None]:
-    """Grid and block of the only launch; None if not known."""
-    (launch,) = launches(text)
-    return launch.grid[0].value, launch.block[0].value
-
-
-def test_what_is_defined_the_same_way_twice_is_known() -> None:
-    macro = "#define CEIL(a, b) (((a) + (b) - 1) / (b))\n"
-    call = DEFINED.replace("TILE", "CEIL(100, 8)").replace("ROWS", "8")
-    assert sizes(macro + macro + call) == (13, 8)
-    assert sizes(macro + "#define CEIL(a, b) ((a) / (b))\n" + call) == (None, 8)
-    assert sizes("const int TILE = 32;\nconst int TILE = 32;\n#define ROWS 8\n" + DEFINED) == (32, 8)
-    assert sizes("const int TILE = 32;\nconst int TILE = 16;\n#define ROWS 8\n" + DEFINED) == (None, 8)
