@@ -11,7 +11,7 @@ __global__ void fill(int *a, int n) {
 
 int main() {
   const size_t piece = 2 << 20, words = piece / 4;
-  CUmemAllocationProp how = {}, found;
+  CUmemAllocationProp how = {}, told;
   CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   CUmemGenericAllocationHandle one, two, none;
   CUdeviceptr range, other, start;
@@ -31,8 +31,8 @@ int main() {
   FAILS(CUDA_ERROR_OUT_OF_MEMORY, cuMemCreate(&none, (total + total / 8) / piece * piece, &how, 0));
   how.allocFlags.compressionType = CU_MEM_ALLOCATION_COMP_GENERIC;
   CHECK(cuMemCreate(&one, piece, &how, 0));
-  CHECK(cuMemGetAllocationPropertiesFromHandle(&found, one));
-  CHECK(found.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC || found.type != how.type);
+  CHECK(cuMemGetAllocationPropertiesFromHandle(&told, one));
+  CHECK(told.allocFlags.compressionType != CU_MEM_ALLOCATION_COMP_GENERIC || told.type != how.type);
   CHECK(cuMemCreate(&two, piece, &how, 0));
   CHECK(cuMemGetInfo(&now, &total));
   CHECK(now != before - 2 * piece);
