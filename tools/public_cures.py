@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -87,6 +88,10 @@ def _commit() -> str:
     return subprocess.run(asked, check=True, capture_output=True, text=True).stdout.strip()
 
 
+#: Of the place of an instruction in a message: where the file lies on this machine.
+_FOLDERS = re.compile(r"/[^:()]*/(?=[^/:()]+:\d)")
+
+
 def in_a_process(work: Callable[[], dict[str, Any]], seconds: float = SECONDS) -> dict[str, Any]:
     """What `work` tells, done by a process of its own, in so much processor time: its memory goes with it."""
     reading, writing = os.pipe()
@@ -99,7 +104,7 @@ def in_a_process(work: Callable[[], dict[str, Any]], seconds: float = SECONDS) -
         except Late:
             told = {"failed": f"takes more than {seconds:.0f} s of processor time"}
         except MemsimError as error:
-            told = {"failed": error.message}
+            told = {"failed": _FOLDERS.sub("", error.message)}
         except Exception:
             told = {"crashed": traceback.format_exc()[-1500:]}
         with os.fdopen(writing, "w") as out:
