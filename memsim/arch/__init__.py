@@ -20,6 +20,7 @@ from memsim.arch.chip import (
     Front,
     Rule,
     chip_number,
+    exact_names,
     plain_name,
 )
 from memsim.arch.contributed import with_contributed
@@ -54,8 +55,9 @@ def get_arch(name: str | Arch) -> Arch:
     """
     if isinstance(name, Arch):
         return name
-    if plain_name(name) in ARCHS:
-        chip = ARCHS[plain_name(name)]
+    plain = plain_name(name)
+    if plain in ARCHS and name in (plain, *exact_names(plain)):
+        chip = ARCHS[plain]
         return chip if chip.is_measured else _with_contributed(chip)
     raise MemsimError(f"no rules for architecture {name!r}", hint=f"known: {', '.join(ARCHS)}")
 

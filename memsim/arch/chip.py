@@ -200,6 +200,15 @@ def plain_name(made_for: str) -> str:
     return made_for.rstrip("af")
 
 
+def exact_names(name: str) -> tuple[str, ...]:
+    """What code with a chip's own instructions is made for: `sm_90a` for `sm_90`, and `sm_100f` for a family.
+
+    https://docs.nvidia.com/cuda/cuda-compiler-driver-nvcc/, "GPU Feature List".
+    """
+    number = chip_number(name)
+    return tuple(f"{name}{kind}" for kind, first in (("a", 90), ("f", 100)) if number >= first)
+
+
 def chip_number(name: str) -> int:
     """90 of `sm_90a`."""
     return int(plain_name(name).removeprefix("sm_"))

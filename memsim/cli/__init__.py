@@ -44,11 +44,7 @@ VERBS = {
     "list": ("first_steps", "list_kernels", "List the kernels that ship with memsim."),
     "analyze": ("analyze", "analyze", "Count what each source line's memory accesses cost."),
     "exec": ("exec", "exec_", "Run a CUDA program as it is, without a GPU."),
-    "capture": (
-        "capture",
-        "capture",
-        "Record the launches of a script that uses Triton, Warp, ...",
-    ),
+    "capture": ("capture", "capture", "Record the launches of a script that uses Triton, Warp, ..."),
     "heatmap": ("drawings", "heatmap", "Show which shared-memory banks each access uses."),
     "explain": (
         "drawings",

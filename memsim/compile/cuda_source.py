@@ -23,7 +23,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
-from memsim.arch.chip import chip_number, plain_name
+from memsim.arch.chip import exact_names, plain_name
 from memsim.compile.compilers import NvrtcResult, find_nvcc, makes_code_for, release_of, run_nvcc, run_nvrtc
 from memsim.compile.device_code import DYNAMIC, DeviceCode, device_code, with_constants
 from memsim.compile.failure import (
@@ -153,14 +153,14 @@ def build(
     try:
         return _build(source, options, arch, compiler, instances)
     except MemsimError as error:
-        may_be_exact = arch == plain_name(arch) and chip_number(arch) >= FIRST_EXACT
-        if not may_be_exact or f"{OF_ANOTHER} '{arch}'" not in (error.hint or ""):
+        exact = exact_names(arch) if arch == plain_name(arch) else ()
+        if not exact or f"{OF_ANOTHER} '{arch}'" not in (error.hint or ""):
             raise
-        return _build(source, options, f"{arch}a", compiler, instances)
+        return _build(source, options, exact[0], compiler, instances)
 
 
-#: What ptxas says of the instructions of `sm_90a`; the first chip that has some of its own.
-OF_ANOTHER, FIRST_EXACT = "not supported on .target", 90
+#: What ptxas says of the instructions of `sm_90a`.
+OF_ANOTHER = "not supported on .target"
 
 
 def _build(

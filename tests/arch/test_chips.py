@@ -145,8 +145,13 @@ def test_copies_past_the_cache_are_measured_on_sm_90(name: str) -> None:
     assert "rules of" not in found.verdict
 
 
-def test_an_unknown_chip_is_refused() -> None:
-    done = CliRunner().invoke(cli, ["analyze", "kernel_v4", "--arch", "sm_61"])
+def test_code_of_one_chip_has_the_rules_of_that_chip() -> None:
+    assert get_arch("sm_90a") is SM_90 and get_arch("sm_100f") is get_arch("sm_100a")
+
+
+@pytest.mark.parametrize("name", ["sm_61", "sm_80a", "sm_90f", "sm_90aa", "sm_91a"])
+def test_an_unknown_chip_is_refused(name: str) -> None:
+    done = CliRunner().invoke(cli, ["analyze", "kernel_v4", "--arch", name])
     assert isinstance(done.exception, MemsimError)
     assert f"known: {', '.join(ARCHS)}" in str(done.exception)
 
