@@ -100,7 +100,7 @@ def test_plot_itself_draws_what_is_worst(analyzed: str, title: str) -> None:
     else:
         analysis = WAYS[analyzed]()
     written = [each.get_text() for axes in analysis.plot().axes for each in axes.texts]
-    written += [axes.get_xlabel() + axes.get_title() for axes in analysis.plot().axes]
+    written += [axes.get_xlabel() + axes.get_title(loc="left") for axes in analysis.plot().axes]
     assert any(title in text for text in written)
 
 

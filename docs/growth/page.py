@@ -103,7 +103,6 @@ def draw(name: str) -> Figure:
         time, memory = figure.subplots(1, 2)
         _plot(time, name, "cpu_s", "CPU time, s")
         _plot(memory, name, "peak_mib", "peak memory, MiB")
-        figure.tight_layout()
     return figure
 
 

@@ -49,8 +49,8 @@ def heatmap(
     """Shows how each access to shared memory uses the 32 banks.
 
     One row per access site, one column per bank. Colour shows how many words the bank serves for one
-    request; a number in a cell marks a bank conflict. Bars show the ways, and wavefronts against the
-    ideal.
+    request; a number in a cell marks a bank conflict. A row ends with its ways, and its wavefronts
+    beside the ideal.
 
     TARGET and its options are the same as for `memsim analyze`.
 

@@ -195,7 +195,7 @@ def frontier_figure(results: Sequence[VariantResult]) -> Figure:
         axes.set_ylabel(AXES[name])
         axes.set_ylim(bottom=0)
         axes.legend(frameon=False)
-        figure.tight_layout()
+        figure.draw_without_rendering()  # where points are, by which names keep apart
         _name_places(axes, [*(results[i] for i in best), *known], name)
     return figure
 

@@ -34,9 +34,7 @@ BANK_STEPS = ("#fdebd3", "#f7b794", "#e0798a", "#a9508c", "#642d78", "#2b1250")
 
 CONFLICT = "#d55e00"  # vermilion of Okabe and Ito
 IDEAL = "#4d4d4d"
-EXTRA = "#b8b8b8"
 FAINT = "#d0d0d0"
-UNUSED = "#f2f2f2"
 
 
 def colour_of_trouble(times: float) -> str:
@@ -90,7 +88,6 @@ STYLE: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "memsim",
 }
-CODE: dict[str, Any] = {"family": "DejaVu Sans Mono", "fontsize": 8}
 
 
 @cache
@@ -121,7 +118,7 @@ def new_figure(width: float, height: float) -> Figure:
     Raises:
         MemsimError: matplotlib is not installed.
     """
-    return _figure_class()(figsize=(width, height), facecolor="white")
+    return _figure_class()(figsize=(width, height), facecolor="white", layout="constrained")
 
 
 def style() -> AbstractContextManager[None]:
@@ -157,18 +154,9 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(file, format=path.suffix[1:], dpi=DPI, metadata=no_date)
 
 
-def count_colours() -> tuple[Colormap, Normalize]:
-    """`colour_of_count` as matplotlib takes it; less than 1 has no colour."""
-    return _from_1_to_32("counts", COUNTS)
-
-
-def trouble_colours() -> tuple[Colormap, Normalize]:
-    """`colour_of_trouble` as matplotlib takes it; less than 1 has no colour."""
-    return _from_1_to_32("trouble", TROUBLE)
-
-
-def _from_1_to_32(name: str, steps: Sequence[str]) -> tuple[Colormap, Normalize]:
+def scale_of(steps: Sequence[str]) -> tuple[Colormap, Normalize]:
+    """`colour_of_count` or `colour_of_trouble`, of its steps, for matplotlib; none below 1."""
     from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    colours = LinearSegmentedColormap.from_list(name, steps)
+    colours = LinearSegmentedColormap.from_list("", steps)
     return colours.with_extremes(under="none", bad="none"), LogNorm(1, MOST)

@@ -117,6 +117,7 @@ def draw(recording: BenchRecording) -> Figure:
 
     rows = rows_of(recording)
     figure = new_figure(*INCHES)
+    figure.set_layout_engine("none")
     with style():
         axes = figure.add_axes((0.055, 0.08, 0.72, 0.84))
         axes.set_title(

@@ -7,7 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from memsim.views.canvas import colour_of_bank, colour_of_count, count_colours, ink_on, luminance
+from memsim.views import canvas
+from memsim.views.canvas import colour_of_bank, colour_of_count, ink_on, luminance, scale_of
 
 # Machado, Oliveira, Fernandes 2009, severity 1, for linear sRGB.
 SEEN_BY = {
@@ -67,7 +68,7 @@ def test_text_can_be_read_on_every_colour() -> None:
 def test_matplotlib_has_the_same_scale() -> None:
     from matplotlib.colors import to_hex
 
-    colours, scale = count_colours()
+    colours, scale = scale_of(canvas.COUNTS)
     for count in (1, 1.5, 2, 3, 4, 8, 11, 16, 31, 32):
         same, other = to_hex(colours(scale(count))), colour_of_count(count)
         assert all(abs(int(same[i : i + 2], 16) - int(other[i : i + 2], 16)) <= 3 for i in (1, 3, 5))
