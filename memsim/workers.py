@@ -1,8 +1,6 @@
-"""Work that is shared out: to processes of this machine, or to the workers of a Dask scheduler.
+"""Work that is shared out to processes.
 
-A process that dies, as one does that is killed when memory runs out, gets a second chance. Workers of a
-scheduler need memsim and the same files at the same paths, and it needs distributed (`pip install
-distributed`).
+One that dies, as a process does that is killed when memory runs out, gets a second chance.
 """
 
 from __future__ import annotations
@@ -13,7 +11,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from memsim.boundary import Boundary, confine, confinement
@@ -27,17 +24,13 @@ Item = TypeVar("Item", contravariant=True)
 Result = TypeVar("Result", covariant=True)
 Progress = Callable[[float], None]
 
-PATIENCE = 10  # seconds to wait for the scheduler
-#: Parts of a launch for each thread of a scheduler's workers: what one does that dies is done again.
-PARTS_EACH = 4
-
 
 class WorkersError(MemsimError):
     """What is wrong with those who work, rather than with what they do."""
 
 
 class Work(Protocol[Item, Result]):
-    """What is done with each item. For a scheduler, or where processes are not forked, both are pickled."""
+    """What is done with each item. Where processes are not forked, both are pickled."""
 
     def __call__(self, item: Item, progress: Progress | None = None, /) -> Result:
         """The result; `progress` is called with the share of this item that is done."""
@@ -56,9 +49,6 @@ def start_method() -> str:
     It is not elsewhere than on Linux, nor where a thread may hold a lock for ever in the copy.
     """
     return "fork" if sys.platform == "linux" and threading.active_count() == 1 else "spawn"
-
-
-# --- processes -------------------------------------------------------------------------------
 
 
 def in_processes(
@@ -166,111 +156,3 @@ def begin_worker(boundary: Boundary | None) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-# --- a scheduler -----------------------------------------------------------------------------
-
-
-def on_scheduler(
-    address: str, work: Work[Item, Result], items: Sequence[Item], names: Sequence[str]
-) -> Iterator[tuple[int, Result]]:
-    """(number of an item, its result), in order of completion. names: of the items, in errors.
-
-    What a worker did that died is done by another one: `distributed` sees to that.
-
-    Raises:
-        WorkersError: distributed is missing, the scheduler does not respond, or a worker fails.
-        MemsimError: as `work`.
-    """
-    with _client(address) as (distributed, client):
-        futures = client.map(partial(_done, work), items, pure=False)
-        numbers = {future.key: number for number, future in enumerate(futures)}
-        for future in distributed.as_completed(futures):
-            number = numbers[future.key]
-            try:
-                result = future.result()
-            except MemsimError:
-                raise
-            except distributed.KilledWorker:
-                raise WorkersError(
-                    f"a worker that had {names[number]} died, each time that it was tried",
-                    hint="it may have run out of memory; try more parts (--jobs)",
-                ) from None
-            except Exception as error:  # such as memsim missing
-                raise WorkersError(
-                    f"a worker of {address} could not analyze {names[number]}: {error}",
-                    hint="its Python needs the same memsim, and the files at the same paths",
-                ) from None
-            yield number, result
-
-
-def threads_of(address: str) -> int:
-    """How many threads the workers of a scheduler have.
-
-    Raises:
-        WorkersError: as `on_scheduler`.
-    """
-    with _client(address) as (_, client):
-        return sum(client.nthreads().values()) or 1
-
-
-def check_scheduler() -> Any:
-    """What talks to schedulers.
-
-    Raises:
-        WorkersError: nothing may be sent to others, or distributed is missing.
-    """
-    if confinement() is not None:
-        raise WorkersError("the workers of a scheduler trust everything, so --untrusted uses none")
-    try:
-        import distributed
-    except ImportError:
-        raise WorkersError("a Dask scheduler needs distributed", hint="pip install distributed") from None
-    return distributed
-
-
-@contextmanager
-def _client(address: str) -> Iterator[tuple[Any, Any]]:
-    """What talks to schedulers, and to this one."""
-    distributed = check_scheduler()
-    try:
-        client = distributed.Client(address, timeout=PATIENCE)
-    except (OSError, ValueError, TimeoutError) as error:
-        raise WorkersError(
-            f"no Dask scheduler answers at {address}: {error}",
-            hint="such as tcp://10.0.0.1:8786; `dask scheduler` prints its own",
-        ) from None
-    with client:
-        yield distributed, client
-
-
-def _done(work: Work[Item, Result], item: Item) -> Result:
-    with freed_memory_kept():
-        return work(item)
-
-
-#: Of glibc's `mallopt`: what is free at the end of the heap, above which it is given back, and what is mapped
-#: and given back on its own. Both as high as glibc itself lets them grow while a program runs.
-ALLOCATION = {-1: 64 << 20, -3: 32 << 20}
-
-
-@contextmanager
-def freed_memory_kept() -> Iterator[None]:
-    """Memory that is freed is taken again, and not given back and faulted in for every array.
-
-    Dask has its workers give back whatever they can (`MALLOC_TRIM_THRESHOLD_`), which takes half of the time.
-    """
-    given = os.environ.get("MALLOC_TRIM_THRESHOLD_", "")
-    if sys.platform != "linux" or not given.isdecimal():
-        yield
-        return
-    from ctypes import CDLL
-
-    set_to = getattr(CDLL(None), "mallopt", lambda option, size: 0)
-    for option, size in ALLOCATION.items():
-        set_to(option, size)
-    try:
-        yield
-    finally:
-        set_to(-1, int(given))
-        set_to(-3, 128 << 10)

@@ -26,18 +26,7 @@ from memsim.simt.prepared_launch import Heard, PreparedLaunch
 from memsim.trace.merge import RecordedBlocks, merge, recorded
 from memsim.trace.trace import Trace, TraceSource
 from memsim.trace.trace_data import SeenRace
-from memsim.workers import in_processes, on_scheduler
-
-
-@dataclass(frozen=True)
-class Shared:
-    """Who works on a launch. parts: into so many it is divided, at most. jobs: processes at once. scheduler:
-    the address of a Dask scheduler, whose workers are used instead; None for none.
-    """
-
-    parts: int
-    jobs: int
-    scheduler: str | None = None
+from memsim.workers import in_processes
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,27 +111,21 @@ def trace_shared(
     job: Job,
     progress: Progress | None = None,
     *,
-    shared: Shared,
+    parts: int,
+    jobs: int,
     apart: bool = False,
     tell: Callable[[str], None] = lambda why: None,
 ) -> Trace:
-    """As `trace_job`, by those who share it. `tell`: is told why it is done by this process alone.
+    """As `trace_job`, in at most so many parts, by so many processes at once.
+
+    `tell`: is told why it is done by this process alone.
 
     Raises:
-        MemsimError: as `trace_job`, or processes die, or there is no such scheduler.
+        MemsimError: as `trace_job`, or processes die.
     """
-    cut = cut_launch(job, shared.parts, apart=apart) if shared.parts > 1 else ""
+    cut = cut_launch(job, parts, apart=apart) if parts > 1 else ""
     if isinstance(cut, str):
         if cut:
             tell(cut)
         return trace_job(job, progress, apart=apart)
-    numbers = range(len(cut.ends))
-    if shared.scheduler is None:
-        return cut.together(in_processes(cut, numbers, shared.jobs, progress))
-    found: dict[int, PartOfLaunch] = {}
-    names = [f"part {number + 1} of {job.name or 'the launch'}" for number in numbers]
-    for number, part in on_scheduler(shared.scheduler, cut, numbers, names):
-        found[number] = part
-        if progress is not None:
-            progress(len(found) / len(numbers))
-    return cut.together([found[number] for number in numbers])
+    return cut.together(in_processes(cut, range(len(cut.ends)), jobs, progress))

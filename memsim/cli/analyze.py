@@ -18,7 +18,7 @@ from memsim.cli.launch_options import (
     repeat,
     target_options,
 )
-from memsim.cli.options import JSON, SCHEDULER, jobs_option
+from memsim.cli.options import JSON, jobs_option
 from memsim.cli.output import echo_json, say
 from memsim.errors import MemsimError
 from memsim.targets.target import is_file
@@ -31,7 +31,6 @@ from memsim.views.analyze.terminal import next_command
 @target_options
 @JSON
 @jobs_option("1")
-@SCHEDULER
 @click.option("--sass", is_flag=True, help="Show the machine instructions below each source line.")
 @click.option("--metrics", is_flag=True, help="Also print the totals under ncu's metric names.")
 @click.option(
@@ -62,7 +61,6 @@ def analyze(
     target: str,
     as_json: bool,
     jobs: int | None,
-    scheduler: str | None,
     sass: bool,
     metrics: bool,
     sort: terminal.Sort,
@@ -106,8 +104,7 @@ def analyze(
     full range. Types include bf16, e4m3 and e5m2; null is a null pointer.
 
     --jobs divides the blocks of the launch among processes, with the same counts: it pays where indices come
-    from data, or lanes diverge. --scheduler divides them among the workers of a cluster, which need memsim,
-    and the files at the same paths.
+    from data, or lanes diverge.
 
     \b
     Examples:

@@ -12,7 +12,7 @@ from typing import Any
 from memsim.errors import MemsimError
 
 #: Options that write files, or read what is no kernel: tools have none of them.
-REFUSED = tuple("--save --apply -o --output --patch --branch --config -j --jobs --plot --scheduler".split())
+REFUSED = tuple("--save --apply -o --output --patch --branch --config -j --jobs --plot".split())
 #: A verb prints to the one standard output: one verb at a time.
 _one = Lock()
 

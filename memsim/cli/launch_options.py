@@ -294,15 +294,11 @@ def repeat(ctx: click.Context, job: Job) -> None:
 def _tracer(ctx: click.Context) -> Callable[..., Trace] | None:
     """What makes a trace: the processes that the command line asks for; None: this one."""
     jobs: int | None = ctx.params.get("jobs")
-    scheduler: str | None = ctx.params.get("scheduler")
-    if scheduler is None and jobs in (None, 1):
+    if jobs in (None, 1):
         return None
-    from memsim.api.launch_parts import Shared, trace_shared
-    from memsim.workers import PARTS_EACH, threads_of
+    from memsim.api.launch_parts import trace_shared
 
-    parts = jobs or (1 if scheduler is None else PARTS_EACH * threads_of(scheduler))
-    shared = Shared(parts, parts, scheduler)
-    return partial(trace_shared, shared=shared, tell=say_undivided)
+    return partial(trace_shared, parts=jobs, jobs=jobs, tell=say_undivided)
 
 
 def say_undivided(why: str) -> None:

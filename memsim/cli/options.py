@@ -150,7 +150,6 @@ def jobs_option(default: str, of: str = "processes") -> Option:
 
 
 JOBS = jobs_option("one per CPU core")
-SCHEDULER = click.option("--scheduler", metavar="ADDRESS", help="Run on the workers of this Dask scheduler.")
 CONFIG = click.option(
     "--config",
     type=click.Path(path_type=Path),

@@ -10,13 +10,12 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell, texts_said
-from memsim.cli.options import JOBS, JSON, SCHEDULER, UNTRUSTED, allow_named, file_option, with_options
+from memsim.cli.options import JOBS, JSON, UNTRUSTED, allow_named, file_option, with_options
 from memsim.cli.output import echo_json, progress_bar
 from memsim.errors import MemsimError
 from memsim.sweep.results import kept_in
 from memsim.sweep.results_shown import to_dict, write
 from memsim.sweep.variants import variants
-from memsim.workers import check_scheduler
 
 #: What says how a launch is made that is the same for all variants, and not said here.
 SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
@@ -32,7 +31,6 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
     help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
 )
 @click.option("--time", "timed", is_flag=True, help="Estimate how long each takes, and rank by that.")
-@SCHEDULER
 @click.option(
     "--cut",
     type=click.IntRange(1),
@@ -49,7 +47,6 @@ def sweep(
     target: str,
     jobs: int | None,
     output: Path | None,
-    scheduler: str | None,
     timed: bool,
     cut: int,
     plot: Path | None,
@@ -66,9 +63,8 @@ def sweep(
     source file are skipped. Included headers and imported modules are not checked; delete the results
     file if they change.
 
-    --scheduler takes the address that `dask scheduler` prints. Its workers need memsim, and the files at
-    the same paths. --time follows one multiprocessor in time (docs/time.md), about as long again as the
-    analysis: an estimate. --cut is for huge launches, one after the other: blocks are distributed, and the
+    --time follows one multiprocessor in time (docs/time.md), about as long again as the
+    analysis: an estimate. --cut is for huge launches, one after the other: blocks are divided, and the
     counts are those of one process, which counts all blocks where some decide what others access.
 
     \b
@@ -77,14 +73,12 @@ def sweep(
       memsim sweep tile.cu -D PAD=0..8 --grid 32,32 --block 32,32 --arg 'f32[1048576]'
       memsim sweep layouts.py:transpose --block 32,32 -D 'layout=(32,32):(33,1)|Sw<5,0,5> o (32,32):(32,1)'
       memsim sweep 'transpose_*' --size '256,256|512,512' -o transposes.csv --plot frontier.svg
-      memsim sweep histogram.cu --grid 4096 --block 256 --arg @values.npy --cut 64 --scheduler tcp://10.0.0.1:8786
+      memsim sweep histogram.cu --grid 4096 --block 256 --arg @values.npy --cut 64
     """
     from memsim.sweep.analyze_variants import (
         sweep as run_sweep,  # with the emulator, which --help is not to load
     )
 
-    if scheduler is not None:
-        check_scheduler()
     if output is not None:
         kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:
@@ -97,7 +91,6 @@ def sweep(
     with progress_bar(target) as report:
         results = run_sweep(
             *(chosen, output, jobs, report),
-            scheduler=scheduler,
             cut=cut,
             time="whole" if timed else None,
             tell=say_undivided,

@@ -1,4 +1,4 @@
-"""Analyzes variants in local processes or on a Dask scheduler, except those already in the results file.
+"""Analyzes variants in processes, except those already in the results file.
 
 A launch may be split by blocks, so that one launch keeps many processes busy.
 """
@@ -10,20 +10,21 @@ from functools import partial
 from pathlib import Path
 
 from memsim.analysis import analyze_trace
-from memsim.api.launch_parts import Shared, trace_shared
+from memsim.api.launch_parts import trace_shared
 from memsim.errors import MemsimError
 from memsim.estimated_time import Effort
 from memsim.job import Job
 from memsim.sweep.results import Counts, VariantResult, counts_of, kept_in
 from memsim.sweep.variants import Variant
 from memsim.targets.analyze_targets import analyze_all, analyze_job
-from memsim.workers import Progress, WorkersError, on_scheduler, processors
+from memsim.trace.trace import Trace
+from memsim.workers import Progress, WorkersError, processors
 
 
-def count_job(job: Job, _: Progress | None = None, *, time: Effort | None = None) -> Counts:
-    """The counts of a job, or the reason why there are none. time: it is estimated, too."""
+def count_job(job: Job) -> Counts:
+    """The counts of a job, or the reason why there are none."""
     try:
-        return counts_of(analyze_job(job, None, time))
+        return counts_of(analyze_job(job, None))
     except MemsimError as error:
         return _failed(error)
 
@@ -38,7 +39,6 @@ def sweep(
     jobs: int | None = None,
     progress: Progress | None = None,
     *,
-    scheduler: str | None = None,
     cut: int = 1,
     time: Effort | None = None,
     tell: Callable[[str], None] = lambda why: None,
@@ -48,13 +48,12 @@ def sweep(
     Args:
         path: the results file, None for none. It is complete even if the sweep is interrupted.
         jobs: processes; None for as many as there are processors.
-        scheduler: the address of a Dask scheduler whose workers are used instead.
         cut: number of parts of each launch, at most its number of blocks.
         time: it is estimated, too; not of parts.
         tell: is told why a launch is not split.
 
     Raises:
-        MemsimError: the file is of another sweep, or cannot be read or written; `scheduler` does not respond.
+        MemsimError: the file is of another sweep, or cannot be read or written.
     """
     file = None if path is None else kept_in(path, tuple(variants[0].values))
     kept = {} if file is None else {result.key: result for result in file.read()}
@@ -64,10 +63,10 @@ def sweep(
         file.write([*_others(kept.values(), variants), *found.values()])
     try:
         if cut > 1:
-            shared = Shared(cut, jobs or processors(), scheduler)
-            counted = _counted_in_parts(missing, shared, progress, tell)
+            traced = partial(trace_shared, parts=cut, jobs=jobs or processors(), tell=tell)
+            counted = _counted_in_parts(missing, traced, progress)
         else:
-            counted = _counted([variant.job for variant in missing], jobs, scheduler, time)
+            counted = _counted([variant.job for variant in missing], jobs, time)
         for done, (number, counts) in enumerate(counted, 1):
             variant = missing[number]
             result = found[variant.key] = VariantResult(variant.values, counts, variant.key)
@@ -81,16 +80,8 @@ def sweep(
     return [found[variant.key] for variant in variants]
 
 
-def _counted(
-    jobs: Sequence[Job], processes: int | None, scheduler: str | None, time: Effort | None
-) -> Iterator[tuple[int, Counts]]:
+def _counted(jobs: Sequence[Job], processes: int | None, time: Effort | None) -> Iterator[tuple[int, Counts]]:
     """(number of the job, its counts), in order of completion."""
-    if scheduler is not None:
-        if jobs:
-            yield from on_scheduler(
-                scheduler, partial(count_job, time=time), jobs, [job.name for job in jobs]
-            )
-        return
     for number, measured in enumerate(analyze_all(jobs, None, processes, time)):
         if measured.analysis is None:
             assert measured.error is not None
@@ -100,7 +91,7 @@ def _counted(
 
 
 def _counted_in_parts(
-    variants: Sequence[Variant], shared: Shared, progress: Progress | None, tell: Callable[[str], None]
+    variants: Sequence[Variant], traced: Callable[..., Trace], progress: Progress | None
 ) -> Iterator[tuple[int, Counts]]:
     """The same, of launches whose parts are shared out, one launch after the other."""
     for number, variant in enumerate(variants):
@@ -110,7 +101,7 @@ def _counted_in_parts(
                 progress((before + done) / len(variants))
 
         try:
-            trace = trace_shared(variant.job, share, shared=shared, tell=tell)
+            trace = traced(variant.job, share)
             yield number, counts_of(analyze_trace(trace, variant.job.arch))
         except WorkersError:
             raise

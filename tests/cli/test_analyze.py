@@ -63,7 +63,6 @@ def test_several_processes_say_the_same(memsim: Run, scale: Path) -> None:
     assert (two.code, two.err, two.document()) == (0, one.err, one.document())
     single = memsim("analyze", scale, LAUNCH.replace("grid 4", "grid 1"), MACROS, "--no-cache -j 2")
     assert "note: one process counts all blocks: it is one block" in single.err
-    memsim("analyze --untrusted kernel_v4 --scheduler tcp://127.0.0.1:1").refused("so --untrusted uses none")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Sweeps on a cluster, of one launch cut by blocks, into Parquet: the same numbers."""
+"""Sweeps of one launch cut by blocks, into Parquet: the same numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from memsim.errors import MemsimError
 from memsim.kernels import catalog
 from memsim.sweep.analyze_variants import sweep
 from memsim.sweep.variants import variants
-from tests.cluster import scheduler as scheduler
 
 TRANSPOSES = ("sweep", "transpose_*", "--size", "64,64|96,64")
 
@@ -22,56 +21,23 @@ def chosen() -> list[Any]:
     return variants("transpose_*", {"size": "64,64|96,64"})
 
 
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_numbers(scheduler: str) -> None:
-    here = sweep(chosen(), None, jobs=1)
-    assert sweep(chosen(), None, scheduler=scheduler) == here
-    assert sweep(chosen(), None, scheduler=scheduler, cut=3) == here
-    assert len(here) == 6
-    assert all(result.counts.wavefronts for result in here)
-
-
-@pytest.mark.slow
-def test_what_a_cluster_found_is_gone_on_with(scheduler: str, tmp_path: Path) -> None:
-    path = tmp_path / "r.csv"
-    found = sweep(chosen(), path, scheduler=scheduler)
-    # Nobody is asked again: the scheduler need not be there.
-    assert sweep(chosen(), path, scheduler="tcp://127.0.0.1:1") == found
-
-
-def test_a_variant_that_fails_there_is_told(scheduler: str, tmp_path: Path) -> None:
+def test_a_variant_that_fails_is_told(tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text(
         "import memsim\ndef f(t, n=0):\n    memsim.SharedArray('s', (8,))[t.x + n].load()\n"
     )
-    good, bad = sweep(
-        variants(f"{tmp_path}/f.py:f", {"block": "4", "options": ["-Dn=4|5"]}), None, scheduler=scheduler
-    )
+    good, bad = sweep(variants(f"{tmp_path}/f.py:f", {"block": "4", "options": ["-Dn=4|5"]}), None)
     assert (good.counts.error, good.counts.wavefronts) == ("", 1)
     assert "is outside of s" in bad.counts.error
 
 
-def test_a_scheduler_that_is_not_there(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("memsim.workers.PATIENCE", 0.2)
-    assert main([*TRANSPOSES, "--scheduler", "tcp://127.0.0.1:1"]) == 2
-    assert "no Dask scheduler answers at tcp://127.0.0.1:1" in capsys.readouterr().err
-
-
-def test_without_distributed_and_pyarrow(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
+def test_without_pyarrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert main([*TRANSPOSES, "--scheduler", "tcp://127.0.0.1:1"]) == 2
-    assert "pip install distributed" in capsys.readouterr().err
     assert main([*TRANSPOSES, "-o", "r.parquet"]) == 2
     assert "pip install pyarrow" in capsys.readouterr().err
 
 
 def test_a_launch_that_is_not_cut_is_told_and_counted(
-    scheduler: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     catalog()["transpose_naive"].trace((64, 64)).save(tmp_path / "t.npz")
     chosen, told = variants(f"{tmp_path}/t.npz|transpose_naive", {}), list[str]()
@@ -79,15 +45,6 @@ def test_a_launch_that_is_not_cut_is_told_and_counted(
     assert (saved.counts, told) == (here.counts, ["it has no machine code"])
     assert main(["sweep", f"{tmp_path}/t.npz", "--cut", "2"]) == 0
     assert "note: one process counts all blocks: it has no machine code" in capsys.readouterr().err
-
-
-def test_no_scheduler_is_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("memsim.workers.PATIENCE", 0.2)
-    path = tmp_path / "r.csv"
-    with pytest.raises(MemsimError, match="no Dask scheduler answers"):
-        sweep(chosen(), path, cut=2, scheduler="tcp://127.0.0.1:1")
-    assert len(path.read_text().splitlines()) == 1  # its header
 
 
 @pytest.mark.slow

@@ -11,19 +11,16 @@ import pytest
 
 import memsim
 from memsim.analysis import analyze_trace
-from memsim.api.launch_parts import CutLaunch, Shared, cut_launch, trace_shared
+from memsim.api.launch_parts import CutLaunch, cut_launch, trace_shared
 from memsim.api.loading import Module
 from memsim.api.running import job_of, trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.sanitizer.first_races import LIMIT
-from memsim.targets.target import read_job
 from memsim.trace import record, site_records
 from memsim.trace.trace import Trace
 from tests.benchmarks.irregular import SOURCE, case
-from tests.cluster import mortal
-from tests.cluster import scheduler as scheduler
 from tests.few import few
 from tests.trace.test_whole_kernels import NAMES, size_of
 
@@ -158,7 +155,7 @@ def test_some_blocks_are_cut_too(own: Module) -> None:
 @pytest.mark.parametrize("name", ["append", "flag"])
 def test_blocks_that_decide_what_others_access_stay_together(name: str, own: Module) -> None:
     job, why = own_job(own, name), list[str]()
-    found = trace_shared(job, shared=Shared(2, 2), tell=why.append)
+    found = trace_shared(job, parts=2, jobs=2, tell=why.append)
     assert told(found, job) == told(trace_job(job), job)
     assert len(why) == 1 and "may decide what others access" in why[0]
 
@@ -196,7 +193,7 @@ def test_processes_and_a_launch_that_is_sent(own: Module) -> None:
     """Forked processes have it; others, and workers of a cluster, prepare it again."""
     job, shares = own_job(own, "reduce"), list[float]()
     whole = told(trace_job(job), job)
-    assert told(trace_shared(job, shares.append, shared=Shared(3, 2)), job) == whole
+    assert told(trace_shared(job, shares.append, parts=3, jobs=2), job) == whole
     assert shares[-1] == 1.0
     cut = cut_launch(job, 3)
     assert isinstance(cut, CutLaunch)
@@ -212,54 +209,10 @@ def catalogued() -> Job:
 def test_an_error_in_a_part_is_that_of_the_launch(own: Module) -> None:
     good = own_job(own, "in_place")
     bad = job_of(own["in_place"], 8, 256, (FLOATS, np.full(2048, 5000, np.int32)))
-    assert trace_shared(good, shared=Shared(2, 2)).blocks_replayed == 8
+    assert trace_shared(good, parts=2, jobs=2).blocks_replayed == 8
     with pytest.raises(MemsimError) as here:
         trace_job(bad)
     with pytest.raises(MemsimError) as apart:
-        trace_shared(bad, shared=Shared(2, 2))
+        trace_shared(bad, parts=2, jobs=2)
     first, others = str(here.value).partition("(2048 threads")[::2]
     assert str(apart.value) == f"{first}(1024 threads{others}"  # those of the first half
-
-
-@pytest.mark.slow
-def test_a_cluster_gives_the_same_trace(scheduler: str) -> None:
-    job, shares = catalogued(), list[float]()
-    found = trace_shared(job, shares.append, shared=Shared(3, 1, scheduler))
-    assert told(found, job) == told(trace_job(job), job)
-    assert shares == [1 / 3, 2 / 3, 1.0]
-
-
-def walk_of(folder: Path) -> Job:
-    """Some seconds of work that a worker of another process can read."""
-    np.save(folder / "next.npy", np.random.default_rng(0).permutation(4096).astype(np.int32))
-    args = [f"@{folder / 'next.npy'}", "i32[16384]", "4095", "2000"]
-    return read_job(str(SOURCE.with_name("walk.cu")), {"grid": (64,), "block": (256,), "args": args})
-
-
-@pytest.mark.slow
-def test_what_a_worker_did_that_was_killed_is_done_again(tmp_path: Path) -> None:
-    job, shares = walk_of(tmp_path), list[float]()
-    with mortal(allowed_failures=3) as (address, kill):
-
-        def progress(share: float) -> None:
-            if not shares:
-                kill()
-            shares.append(share)
-
-        found = trace_shared(job, progress, shared=Shared(8, 1, address))
-    assert shares == [part / 8 for part in range(1, 9)]
-    (here, *facts), (there, *others) = told(trace_job(job), job), told(found, job)
-    # Which requests are kept for pictures, each part decides for itself.
-    assert (here.pop("notes") and there.pop("notes")) and (here, facts) == (there, others)
-
-
-@pytest.mark.slow
-def test_a_part_whose_workers_die_again_and_again_is_told(tmp_path: Path) -> None:
-    with mortal(allowed_failures=0) as (address, kill):
-
-        def progress(share: float) -> None:
-            kill()
-
-        with pytest.raises(MemsimError, match=r"a worker that had part \d of walk died") as told_of:
-            trace_shared(walk_of(tmp_path), progress, shared=Shared(8, 1, address))
-    assert "more parts (--jobs)" in str(told_of.value)
