@@ -30,6 +30,7 @@ from memsim.suggest.threads import Remapped
 # Further values of a name at which an edit is judged; a constant with fewer is bound to those it has.
 LEAST_JUDGED, MOST_JUDGED = 2, 3
 BLOCKS = 2  # of a launch at another value
+MOST_BLOCKS = 512  # of one in which blocks do each other's work
 
 SAME, REFUSED = "the results are the same", "refused by its static_assert"
 
@@ -130,7 +131,8 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
         return ""
     for launch in _launches(job.launch, what, value):
         if taken.edit.among_blocks:
-            launch = replace(launch, grid=dim3(tuple(min(extent, BLOCKS) for extent in launch.grid)))
+            if launch.blocks > MOST_BLOCKS:
+                launch = replace(launch, grid=dim3(tuple(min(extent, BLOCKS) for extent in launch.grid)))
             original, edited = replace(original, blocks=None), replace(edited, blocks=None)
         try:
             before = results_of(replace(original, launch=launch))

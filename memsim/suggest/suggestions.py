@@ -13,6 +13,7 @@ from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
+from memsim.suggest.numbered import numbered
 from memsim.suggest.privatised import privatised
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
 from memsim.suggest.prove import (
@@ -261,7 +262,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     remaps = remap_threads(job, analysis, lanes)
     staged = transposed(job, analysis, found.staging)
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
-    staged += retiled(job, analysis)
+    staged += (*retiled(job, analysis), *numbered(job, analysis))
     staged += (*records_of_threads(job, analysis), *privatised(job, analysis))
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")

@@ -274,7 +274,7 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
     for partner in PARTNERS:
         space, axis = partner.split("Idx.")
         of_blocks, extents = space == "block", launch.grid if space == "block" else launch.block
-        if extents["xyz".index(axis)] == 1 or (of_blocks and not _is_each_alone(before, job)):
+        if extents["xyz".index(axis)] == 1 or (of_blocks and not is_each_alone(before, job)):
             continue
         edit = rewrite_thread_indices(before, job, exchanged(partner))
         if edit is None or (partner == "blockIdx.x" and not _is_beside(edit.text)):
@@ -287,7 +287,7 @@ def exchanges(job: Job, before: Analysis) -> Iterator[Remapped]:
         if not of_blocks:
             yield done
             return  # blocks stay as they are
-        if done.saves and _is_the_same(job, done.job):
+        if done.saves and is_the_same(job, done.job):
             yield done
 
 
@@ -300,7 +300,7 @@ def exchanged(partner: str) -> dict[str, str]:
     return {axis: f"(unsigned){text}" for axis, text in how.items()} if wide else how
 
 
-def _is_each_alone(before: Analysis, job: Job) -> bool:
+def is_each_alone(before: Analysis, job: Job) -> bool:
     """Whether threads neither wait for each other nor share memory, in a launch that is known as a whole."""
     trace = before.trace
     shared = any(site.space == "shared" for site in trace.sites)
@@ -310,7 +310,8 @@ def _is_each_alone(before: Analysis, job: Job) -> bool:
     return not shared and not together and trace.blocks_replayed == job.launch.blocks
 
 
-def _is_the_same(job: Job, changed: Job) -> bool:
+def is_the_same(job: Job, changed: Job) -> bool:
+    """Whether a changed kernel runs, and has the same results."""
     with suppress(MemsimError):  # a change that does not run is not proposed
         return not differing_results(job, changed)
     return False
@@ -354,7 +355,7 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
         or any(match[2] is None for match in places)
     ):
         return None
-    kernels = [(one.end(), bracket_end(code, one.end(), "{")) for one in _KERNELS.finditer(code)]
+    kernels = _kernels(code)
     own = places if len(kernels) == 1 else [match for match in places if _is_in(match, [body])]
     if any(match not in own and not _is_in(match, kernels) for match in places):
         return None  # in functions or macros, of which kernels nobody knows
@@ -365,6 +366,16 @@ def rewrite_thread_indices(before: Analysis, job: Job, instead: Mapping[str, str
     )
     names = tuple(f"blockDim.{axis}" for axis, extent in zip("xyz", job.launch.block) if extent > 1)
     return Edit(job.kernel.file, text, new, names=names, declared=body[0]) if new else None
+
+
+def is_in_functions(code: str) -> bool:
+    """Whether functions or macros use the numbers of threads or blocks, of which kernels nobody knows."""
+    kernels = _kernels(code)
+    return any(not _is_in(one, kernels) for one in re.finditer(r"\b(?:thread|block)Idx\b", code))
+
+
+def _kernels(code: str) -> list[tuple[int, int]]:
+    return [(one.end(), bracket_end(code, one.end(), "{")) for one in _KERNELS.finditer(code)]
 
 
 def _is_in(match: re.Match[str], bodies: Sequence[tuple[int, int]]) -> bool:

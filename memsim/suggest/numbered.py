@@ -1,0 +1,181 @@
+"""Elements of a plane numbered along its rows: an edit for threads that each have one.
+
+Blocks of 8 x 8 threads, `if (x >= width || y >= height) return;`, move rows of 8 elements, and rows of any
+width begin within a sector. Where the grid covers the plane, thread 0, 1, 2 ... of the grid takes element
+0, 1, 2 ... instead: each element is still one thread's, and neighbouring lanes have neighbouring elements
+across the ends of rows, too. Grids that do not cover the plane stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memsim.analysis import BADLY_COALESCED, Analysis
+from memsim.job import Job
+from memsim.source.values import changes
+from memsim.suggest.c_text import factor, names_in
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
+from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, is_the_same, replayed, total
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+NAME = "elements of the grid numbered along rows"
+PREFIX = "numbered"
+_NUMBERS = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b(?!\s*\.\s*z\b)")
+_VECTOR = re.compile(r"make_u?int[234]")
+#: What accesses memory, or has another effect.
+_ACTS = frozenset(
+    (
+        "subscript_expression",
+        "pointer_expression",
+        "update_expression",
+        "assignment_expression",
+        "call_expression",
+    )
+)
+#: How an element of the plane is told from others, by what joins the tests: the mark, and that turned round.
+_MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
+
+
+def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+    """The edit, compiled and replayed; if it saves a quarter of the needless sectors and nothing differs."""
+    sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
+    if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):
+        return ()
+    done = replayed(NAME, job, before, _Plane(before, job).edited())
+    return (done,) if done is not None and done.saves and is_the_same(job, done.job) else ()
+
+
+class _Plane(KernelTree):
+    """A kernel's source, in which x and y of the grid's threads are looked for, and where the plane ends."""
+
+    def edited(self) -> Edit | None:
+        """The kernel with other x and y; None if it may use the numbers of its threads for anything else."""
+        body = None if self.definition is None else body_of(self.definition)
+        if body is None or PREFIX in self.text or is_in_functions(self.code):
+            return None
+        places = list(self._places(body))
+        rest = [*self.code[body.start_byte : body.end_byte]]
+        for place, _, _ in places:
+            rest[place.start_byte - body.start_byte : place.end_byte - body.start_byte] = " " * (
+                place.end_byte - place.start_byte
+            )
+        ends = self._ends(body, places)
+        widths = {(axis, width) for _, axis, width in places}
+        if (
+            _NUMBERS.search("".join(rest))
+            or ends is None
+            or {axis for axis, _ in widths} != {"x", "y"}
+            or len(widths) > 2
+        ):
+            return None
+        used = names_in(*ends.values(), *(width for _, width in sorted(widths)))
+        if any(changes(name, self.own_code) > (name not in self.types) for name in used):
+            return None
+        replaced = [Replacement(*place.byte_range, f"{PREFIX}_{axis}") for place, axis, _ in places]
+        statement = next(one for one in body.named_children if one.end_byte >= places[0][0].end_byte)
+        at = statement.start_byte
+        lines = _lines(factor(ends["x"]), factor(ends["y"]), dict(widths))
+        replaced.append(Replacement(at, at, "".join(f"{line}\n{self.indent(at)}" for line in lines)))
+        names = "blockDim.x", "blockDim.y", *names_in(*ends.values())
+        return self.edit(replaced, names, among_blocks=True)
+
+    def _places(self, body: Node) -> Iterator[tuple[Node, str, str]]:
+        """The places of threads in the grid: the axis of each, and how many threads of it a block has."""
+        for node in walk(body):
+            terms = re.sub(r"\s", "", self.code[slice(*node.byte_range)]).split("+")
+            axis = next((one for one in "xy" if f"threadIdx.{one}" in terms), "")
+            if node.type != "binary_expression" or len(terms) != 2 or not axis:
+                continue
+            terms.remove(f"threadIdx.{axis}")
+            factors = terms[0].split("*")
+            if len(factors) == 2 and f"blockIdx.{axis}" in factors:
+                factors.remove(f"blockIdx.{axis}")
+                if re.fullmatch(r"[\w.]+", factors[0]):
+                    yield node, axis, factors[0]
+
+    def _ends(self, body: Node, places: list[tuple[Node, str, str]]) -> dict[str, str] | None:
+        """Where the plane ends along both axes: threads beyond have no effect; None if that is not known."""
+        variables = {name: axis for place, axis, _ in places for name in self._names(place)}
+        found: dict[str, str] = {}
+        statements = [one for one in body.named_children if one.type != "comment"]
+        for node in statements:
+            if node.type == "declaration" and not _acts(node):
+                continue
+            condition, then = (node.child_by_field_name(name) for name in ("condition", "consequence"))
+            if node.type != "if_statement" or condition is None or then is None:
+                return None
+            returns = re.fullmatch(r"\{?\s*return\s*;\s*\}?", self.code[slice(*then.byte_range)])
+            whole = node == statements[-1] and node.child_by_field_name("alternative") is None
+            if not returns and not whole:
+                return None
+            for term in self._terms(condition, joined := "||" if returns else "&&"):
+                test = self._test(term, _MARKS[joined], variables)
+                if test is not None:
+                    found.setdefault(*test)
+                elif len(found) < 2 and _acts(term):
+                    return None
+            if len(found) == 2:
+                return found
+        return None
+
+    def _names(self, place: Node) -> Iterator[str]:
+        """What a place is called: `x` of `int x = ...`, `at.x` of `int2 at = make_int2(...)`, and itself."""
+        yield self.tree.text(place)
+        around, field = place.parent, ""
+        call = None if around is None or around.type != "argument_list" else around.parent
+        if call is not None and _VECTOR.fullmatch(self.tree.text(call.children[0])):
+            field, around = "." + "xyzw"[arguments_of(call).index(place)], call.parent
+        if around is not None and around.type == "init_declarator":
+            yield self.tree.text(around.children[0]) + field
+
+    def _terms(self, node: Node, joined: str) -> Iterator[Node]:
+        """The tests that an operator joins, in order."""
+        if node.type in ("condition_clause", "parenthesized_expression"):
+            yield from self._terms(node.named_children[0], joined)
+        elif node.type == "binary_expression" and self.tree.text(node.children[1]) == joined:
+            for part in (node.children[0], node.children[2]):
+                yield from self._terms(part, joined)
+        else:
+            yield node
+
+    def _test(self, term: Node, marks: tuple[str, str], variables: dict[str, str]) -> tuple[str, str] | None:
+        """The axis that a test is of, and the end."""
+        if term.type != "binary_expression":
+            return None
+        left, mark, right = (self.tree.text(one) for one in term.children)
+        if mark == marks[1]:
+            left, mark, right = right, marks[0], left
+        known = mark == marks[0] and left in variables and not _NUMBERS.search(right)
+        return (variables[left], right) if known and "[" not in right and "(" not in right else None
+
+
+def _acts(node: Node) -> bool:
+    """Whether anything but arithmetic is in it, or a vector of its results."""
+    return any(one.type in _ACTS and not _is_vector(one) for one in walk(node))
+
+
+def _is_vector(node: Node) -> bool:
+    return node.type == "call_expression" and bool(_VECTOR.fullmatch((node.children[0].text or b"").decode()))
+
+
+def _lines(columns: str, rows: str, widths: dict[str, str]) -> list[str]:
+    """What comes before the first use of x and y."""
+    ends = (("x", columns), ("y", rows))
+    covers = [f"{end} > 0 && {end} <= gridDim.{axis} * blockDim.{axis}" for axis, end in ends]
+    equal = [f"{width} == blockDim.{axis}" for axis, width in widths.items() if width != f"blockDim.{axis}"]
+    every = "1ull * gridDim.x * blockDim.x * gridDim.y * blockDim.y >> 32 == 0"
+    number = "((blockIdx.y * gridDim.x + blockIdx.x) * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x"
+    as_it_was = {axis: f"blockIdx.{axis} * {width} + threadIdx.{axis}" for axis, width in widths.items()}
+    row = f"{PREFIX}_at / {columns}"
+    return [
+        f"const bool {PREFIX} = {' && '.join([*covers, *equal])} &&",
+        f"    {every}; // elements are numbered along rows, where the grid has them all",
+        f"const unsigned {PREFIX}_at = {number};",
+        f"const unsigned {PREFIX}_x = {PREFIX} ? {PREFIX}_at % {columns} : {as_it_was['x']};",
+        f"const unsigned {PREFIX}_y = !{PREFIX} ? {as_it_was['y']} : {row} < {rows} ? {row} : {rows};",
+    ]
