@@ -6,15 +6,20 @@ Machine code with its listing, which ships, and PTX for the studies. Needs the N
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
+import zipfile
+from dataclasses import asdict
 from pathlib import Path
 
 from memsim.compile.cuda_source import compile_cubin
 from memsim.kernels import Spec, catalog
-from memsim.kernels.shipped import Made, Shipped, digest, write_shipped
+from memsim.kernels.shipped import Made, Shipped, digest
 from memsim.sass.disassemble import disassemble
 from studies.kernel_ptx import compile_ptx, ptx_path
+
+DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file: equal contents make equal files
 
 
 def main() -> None:
@@ -53,6 +58,18 @@ def machine_code(spec: Spec, ptx: str) -> Shipped:
         ptx=digest(ptx),
     )
     return Shipped(done.cubin, listing, made)
+
+
+def write_shipped(path: Path, shipped: Shipped) -> None:
+    """Write the file; equal contents make equal bytes."""
+    contents = {
+        "kernel.cubin": shipped.cubin,
+        "kernel.sass": shipped.listing.encode(),
+        "made.json": json.dumps(asdict(shipped.made), indent=1, sort_keys=True).encode(),
+    }
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
+        for name, content in contents.items():
+            file.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)
 
 
 if __name__ == "__main__":

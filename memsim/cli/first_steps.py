@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from textwrap import wrap
@@ -106,15 +105,12 @@ def _write_parts(parts: tuple[Tool, ...], missing: list[Tool]) -> None:
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False, exists=True), default=".")
-@click.option("--include", "-I", multiple=True, metavar="DIR", help="Add a folder of headers. Repeatable.")
 @JSON
-def init(folder: Path, include: tuple[str, ...], as_json: bool) -> None:
-    """Creates a memsim.toml in FOLDER with one target for each kernel in its CUDA files, and for each launch
-    that memsim capture saved there.
+def init(folder: Path, as_json: bool) -> None:
+    """Creates a memsim.toml in FOLDER, with one target for each launch that memsim capture or memsim exec
+    saved there, and a comment that says how others are written.
 
-    Grid, block, shared memory and arguments are those of the launches in the files. Kernels whose
-    launch depends on values that only a run knows are listed in a comment, with the names of these
-    values. An existing memsim.toml is not changed.
+    An existing memsim.toml is not changed.
     """
     from memsim.targets.first import first_project
     from memsim.targets.project import OWN_FILE
@@ -124,17 +120,11 @@ def init(folder: Path, include: tuple[str, ...], as_json: bool) -> None:
         raise MemsimError(
             "the file already exists", file=str(path), hint="add targets to it by hand: see docs/ci.md"
         )
-    text, targets, lacking = first_project(folder, _from_folder(include, folder))
+    text, targets = first_project(folder)
     write_text(path, text, "the project")
-    others = f"; {count(lacking, 'other kernel')} at its end, with the values to add" if lacking else ""
     following = (
         "next: run memsim baseline, commit both files, and run memsim check in CI"
         if targets
-        else f"next: write a target for one of these kernels in {path}, and run memsim baseline"
+        else f"next: write a target in {path}, and run memsim baseline"
     )
-    say_written(f"wrote {path}: {count(targets, 'target')}{others}", [path], [following], as_json=as_json)
-
-
-def _from_folder(include: tuple[str, ...], folder: Path) -> list[str]:
-    """Folders that are relative to the working folder, relative to that of the project."""
-    return [Path(os.path.relpath(one, folder)).as_posix() for one in include]
+    say_written(f"wrote {path}: {count(targets, 'target')}", [path], [following], as_json=as_json)

@@ -10,13 +10,11 @@ from __future__ import annotations
 import json
 import zipfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 
 from memsim.errors import MemsimError
-
-DATE = (1980, 1, 1, 0, 0, 0)  # the earliest date of a zip file: equal contents make equal files
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +62,3 @@ def read_shipped(path: Path) -> Shipped:
             return Shipped(file.read("kernel.cubin"), file.read("kernel.sass").decode(), Made(**made))
     except (OSError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
         raise MemsimError(f"this is not a compiled kernel: {error}", file=str(path)) from None
-
-
-def write_shipped(path: Path, shipped: Shipped) -> None:
-    """Write the file; equal contents make equal bytes."""
-    contents = {
-        "kernel.cubin": shipped.cubin,
-        "kernel.sass": shipped.listing.encode(),
-        "made.json": json.dumps(asdict(shipped.made), indent=1, sort_keys=True).encode(),
-    }
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        for name, content in contents.items():
-            file.writestr(zipfile.ZipInfo(name, DATE), content, zipfile.ZIP_DEFLATED)

@@ -142,7 +142,7 @@ def catalogue_job(
     """The job of a kernel of the catalogue; as `read_job`."""
     if folder_exists(Path(kernel)):
         raise MemsimError(
-            "it is a folder", file=kernel, hint="name a file in it; memsim init FOLDER lists its kernels"
+            "it is a folder", file=kernel, hint="name a file in it; memsim list FILE lists its kernels"
         )
     spec = catalogue(kernels)[kernel]
     check_keys(CATALOGUE, said, spell)

@@ -13,14 +13,14 @@ from memsim.compile.cuda_source import compile_cubin
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.kernels import Spec, catalog
-from memsim.kernels.shipped import Shipped, read_shipped, write_shipped
+from memsim.kernels.shipped import Shipped, read_shipped
 from memsim.sass.cubin import read_cubin
 from studies.kernel_ptx import compile_cuda
 from tests.few import few
+from tools.write_compiled import write_shipped
 
 RELEASE = "12.0.140"  # of the NVRTC that the extra `test` names, except on Arm
 ARM = platform.machine().lower() in ("aarch64", "arm64")
-
 
 # NVRTC 12.0 orders the many instructions of sgemm_tile.cu in another way from one run to the next.
 REPEATED = [name for name, spec in catalog().items() if spec.source.stem != "sgemm_tile"]

@@ -41,7 +41,7 @@ def test_a_saved_launch_is_analyzed_again(memsim: Run, scale: Path, tmp_path: Pa
     assert "1 of 4 blocks replayed" in memsim("analyze", saved / "launch.json", "--blocks 1").out
     assert counts(memsim("analyze", saved, "--json")) == counts(first)
     (saved / "launch.json").rename(saved / "other.json")
-    memsim("analyze", saved).refused("it is a folder", "memsim init FOLDER")
+    memsim("analyze", saved).refused("it is a folder", "memsim list FILE")
 
 
 @pytest.mark.some(2)
@@ -138,7 +138,7 @@ def test_scratch_that_triton_asks_for_is_there(memsim: Run, cache: Path) -> None
 
 
 def test_a_folder_that_is_no_cache_is_none(memsim: Run, tmp_path: Path) -> None:
-    memsim("analyze", tmp_path).refused("it is a folder", "memsim init FOLDER")
+    memsim("analyze", tmp_path).refused("it is a folder", "memsim list FILE")
 
 
 # --- scripts
