@@ -26,7 +26,6 @@ PACKAGES = {
     "triton": "memsim.captured.triton",
     "warp": "memsim.captured.warp",
     "cutlass": "memsim.captured.cute",
-    "tilelang": "memsim.captured.tilelang",
 }
 
 
@@ -46,7 +45,7 @@ def replaced_attributes(*changes: tuple[Any, Mapping[str, Any]]) -> Iterator[Non
 
 @contextmanager
 def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None) -> Iterator[list[Launched]]:
-    """Captures launches of Triton, Warp, CuTe DSL and TileLang in the block, with or without a GPU.
+    """Captures launches of Triton, Warp and CuTe DSL in the block, with or without a GPU.
 
     Without a GPU only Warp, which runs on the CPU, executes anything: kernels of the others read memory that
     no kernel has written. Arrays are copied when a launch is made.
@@ -64,7 +63,7 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
     if not here:
         raise MemsimError(
             f"none of {', '.join(PACKAGES)} has been imported: there is nothing to capture",
-            hint="import it before `with memsim.capture()`; CuPy, Numba and cuTile run under `memsim exec`",
+            hint="import it before `with memsim.capture()`; what else is written in Python runs under `memsim exec`",
         )
     with ExitStack() as stack:
         for module in here:

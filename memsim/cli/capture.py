@@ -40,8 +40,8 @@ def capture(
     script: Path,
     arguments: tuple[str, ...],
 ) -> None:
-    """Runs a Python script that launches kernels of Triton, NVIDIA Warp, CuTe DSL or TileLang, and
-    records each launch.
+    """Runs a Python script that launches kernels of Triton, NVIDIA Warp or CuTe DSL, and records
+    each launch.
 
     No GPU or driver is needed. Without them no kernel is executed, so each launch sees the arrays
     as the script filled them. Every configuration of an autotuner is launched once.

@@ -235,7 +235,7 @@ def _sketched(source: PythonFunction, name: str, said: Mapping[str, Any], spell:
         raise MemsimError(
             f"{name} needs {spell('block')}",
             hint="a Python target is a function of index math (docs/layouts.md); for a script that launches "
-            "kernels of Triton, Warp, CuTe DSL or TileLang: memsim capture -o FOLDER SCRIPT",
+            "kernels of Triton, Warp or CuTe DSL: memsim capture -o FOLDER SCRIPT",
         )
     launch = Launch(dim3(said.get("grid", 1), "grid"), dim3(said["block"], "block"))
     return vary(Job(source, launch, tuple(said.get("args", ())), name=said.get("name", name)), said)

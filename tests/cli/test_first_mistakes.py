@@ -116,7 +116,7 @@ def test_a_program_needs_no_suffix(memsim: Run, folder: Path) -> None:
 
 
 def test_a_script_whose_package_is_missing(memsim: Run) -> None:
-    absent = dict.fromkeys(("triton", "warp", "cutlass", "tilelang"))
+    absent = dict.fromkeys(("triton", "warp", "cutlass"))
     with patch.dict(sys.modules, absent):
         memsim("capture -o run index.py").refused(
             "is installed, so there is nothing to capture", "-m pip install triton"

@@ -259,7 +259,6 @@ def test_the_help_of_capture_names_what_can_be_captured(memsim: Run) -> None:
         "triton": "Triton",
         "warp": "Warp",
         "cutlass": "CuTe DSL",
-        "tilelang": "TileLang",
     }
     assert set(names) == set(session.PACKAGES)
     said = " ".join(memsim("capture --help").out.split())

@@ -1,4 +1,4 @@
-"""CuPy, whose modules have NVIDIA's static runtime in them, calls memsim's."""
+"""CuPy, whose modules have NVIDIA's static runtime in them, calls memsim's; scripts of kernels of tiles run."""
 
 from __future__ import annotations
 
@@ -128,6 +128,17 @@ def test_the_pages_kernels_of_tiles(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stdout) == (0, "True 1156.0 1156.0\n"), ran.stderr
     assert refused.returncode and "product copies by TMA" in refused.stderr
     assert "hint: give its loads and stores allow_tma=False, or choose --arch sm_80" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_pages_kernel_of_tilelang(tmp_path: Path) -> None:
+    pytest.importorskip("tilelang")
+    (tmp_path / "product.py").write_text(block(PAGE, "python", "def product(size"))
+    command = [sys.executable, "-m", "memsim", "exec", "--analyze", "--", sys.executable, "product.py"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    told = block(PAGE, "text", "main_kernel")
+    assert (ran.returncode, ran.stdout.startswith("True\n")) == (0, True), ran.stderr
+    assert told.splitlines()[-1] in (ran.stdout + ran.stderr).splitlines()
 
 
 def test_a_device_comes_before_cupy(tmp_path: Path) -> None:
