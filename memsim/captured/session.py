@@ -63,7 +63,7 @@ def capture(arch: str = "sm_90", keep: Callable[[Launched], None] | None = None)
     if not here:
         raise MemsimError(
             f"none of {', '.join(PACKAGES)} has been imported: there is nothing to capture",
-            hint="import it before `with memsim.capture()`; what else is written in Python runs under `memsim exec`",
+            hint="import it before `with memsim.capture()`; other packages run under `memsim exec`",
         )
     with ExitStack() as stack:
         for module in here:

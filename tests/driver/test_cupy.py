@@ -1,4 +1,4 @@
-"""CuPy, whose modules have NVIDIA's static runtime in them, calls memsim's; scripts of kernels of tiles run."""
+"""CuPy, which has NVIDIA's static runtime in it, calls memsim's; scripts of kernels of tiles run."""
 
 from __future__ import annotations
 
