@@ -40,7 +40,7 @@ DOCUMENTS: dict[str, tuple[type[msgspec.Struct], str]] = {
     "doctor": (DoctorDocument, "memsim doctor"),
     "heatmap": (HeatmapDocument, "memsim heatmap"),
     "kernels": (KernelsDocument, "memsim list; memsim analyze of a file alone"),
-    "launches": (LaunchesDocument, "memsim exec -o"),
+    "launches": (LaunchesDocument, "memsim exec --json"),
     "prove": (EveryValueDocument, "memsim prove"),
     "request": (RequestDocument, "memsim explain"),
     "sanitize": (SanitizeDocument, "memsim sanitize of a launch"),

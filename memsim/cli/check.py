@@ -16,14 +16,14 @@ import click
 
 from memsim.cli.answered import may_be_given_again
 from memsim.cli.options import (
-    file_option,
     format_option,
     open_cache,
     open_project,
+    output_option,
     path_here,
     project_options,
 )
-from memsim.cli.output import echo_document, progress_bar, say
+from memsim.cli.output import echo_document, progress_bar, say, written
 from memsim.errors import MemsimError
 from memsim.files import write_text
 from memsim.guard.outcome import UNRESOLVED, VANISHED, Outcome, Problem
@@ -35,8 +35,8 @@ from memsim.targets.project_check import check_project
 from memsim.targets.revision import locator, project_against, repository_root
 from memsim.views.check.findings import Locate, with_lanes, write_outcome
 
-#: Those of `memsim.views.check.check_formats`.
-FORMATS = ("github", "sarif", "junit", "json", "markdown")
+#: Those of `memsim.views.check.check_formats`, and the suffix of a file of each.
+FORMATS = {"github": ".txt", "sarif": ".sarif", "junit": ".xml", "json": ".json", "markdown": ".md"}
 TEXT = "text"
 SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the summary of a job
 
@@ -44,7 +44,11 @@ SUMMARY = "GITHUB_STEP_SUMMARY"  # the file that GitHub Actions shows as the sum
 @click.command()
 @click.argument("target", nargs=-1)
 @format_option(*FORMATS)
-@file_option("--output", "-o", help="Write the chosen format to FILE; the terminal gets text.")
+@output_option(
+    "--output",
+    "-o",
+    help="Write the chosen format to FILE, by default memsim-check with its suffix; the terminal gets text.",
+)
 @click.option(
     "--against",
     metavar="REVISION",
@@ -114,7 +118,7 @@ def _checked(
     if form == "markdown" or (form == "github" and os.environ.get(SUMMARY)):
         comment = _writer("markdown")(outcome, in_repository) + _cure(outcome, targets, cache)
     if form != TEXT:
-        _give(comment if form == "markdown" else _writer(form)(outcome, in_repository), output)
+        _give(comment if form == "markdown" else _writer(form)(outcome, in_repository), form, output)
     if form == "github" and comment:
         _append(Path(os.environ[SUMMARY]), comment)
     return outcome
@@ -175,11 +179,12 @@ def _writer(form: str) -> Callable[[Outcome, Locate], str]:
     return FORMATS[form]
 
 
-def _give(text: str, output: Path | None) -> None:
+def _give(text: str, form: str, output: Path | None) -> None:
     if output is None:
         echo_document(text)
-    else:
-        write_text(output, text + "\n", "it")
+        return
+    with written(output, Path("memsim-check" + FORMATS[form])) as path:
+        write_text(path, text + "\n", "it")
 
 
 def _append(path: Path, text: str) -> None:

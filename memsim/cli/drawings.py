@@ -11,8 +11,8 @@ import click
 
 from memsim.analysis import Analysis
 from memsim.cli.launch_options import analysis_of, analyze_target, job_of, target_options
-from memsim.cli.options import JSON, PICTURE, allow_named, file_option
-from memsim.cli.output import PAGE, echo_json, free_path, save_picture, say, say_written
+from memsim.cli.options import JSON, PICTURE, UNNAMED, allow_named, output_option
+from memsim.cli.output import PAGE, echo_json, free_path, save_picture, say, say_written, written
 from memsim.data import data_folder
 from memsim.errors import MemsimError
 from memsim.files import write_text
@@ -63,9 +63,13 @@ def heatmap(
     if compare is not None:
         analyses.append(analyze_target(ctx, compare, beside=True))
     if output is not None:
-        save_picture(
-            output, lambda: pages().heatmap_page(analyses), lambda: Plots(analyses[0]).heatmap(*analyses[1:])
-        )
+        default = free_path(f"{analyses[0].trace.kernel}-heatmap", PAGE)
+        with written(output, default, err=as_json) as path:
+            save_picture(
+                path,
+                lambda: pages().heatmap_page(analyses),
+                lambda: Plots(analyses[0]).heatmap(*analyses[1:]),
+            )
     if as_json:
         echo_json(heatmap_document(analyses))
     elif output is None:
@@ -116,9 +120,11 @@ def explain(
     analysis = analyze_target(ctx, target)
     number, *others = choose_sites(analysis, line, site)
     if output is not None:
-        save_picture(
-            output, lambda: pages().request_page(analysis, number), lambda: Plots(analysis).lanes(number)
-        )
+        default = free_path(f"{analysis.trace.kernel}-request-{number}", PAGE)
+        with written(output, default, err=as_json) as path:
+            save_picture(
+                path, lambda: pages().request_page(analysis, number), lambda: Plots(analysis).lanes(number)
+            )
     if as_json:
         echo_json(request_document(analysis.trace.kernel, take_apart(analysis, number)))
     elif output is None:
@@ -137,7 +143,7 @@ def explain(
     callback=allow_named,
     help="A second TARGET: the page also shows what is different, TARGET before and OTHER after.",
 )
-@file_option("--output", "-o", help="Write to FILE, an .html file. Default: named after the kernel.")
+@output_option("--output", "-o", help="Write to FILE, an .html file. Default: named after the kernel.")
 @JSON
 @click.pass_context
 def report(
@@ -157,6 +163,8 @@ def report(
       memsim report kernel_v4_colmajor
       memsim report kernel_v4_colmajor --compare kernel_v4 -o before-and-after.html
     """
+    if output == UNNAMED:
+        output = None
     if output is not None and output.suffix != PAGE:
         raise MemsimError(
             "a report must be an .html file", file=str(output), hint=f"name it {output.stem}{PAGE}"

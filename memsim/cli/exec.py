@@ -10,8 +10,8 @@ import click
 
 from memsim.arch import ARCHS, SM_90, get_arch
 from memsim.boundary import confinement
-from memsim.cli.options import file_option, jobs_option
-from memsim.cli.output import json_text, say_all
+from memsim.cli.options import JSON, jobs_option, output_option
+from memsim.cli.output import echo_document, free_path, json_text, say_all, written
 from memsim.driver import launch_table
 from memsim.driver.execute_launches import Launches
 from memsim.driver.run_program import run_program
@@ -39,7 +39,10 @@ from memsim.files import write_text
     "--max-steps", type=click.IntRange(min=1), help="Instructions after which a kernel counts as endless."
 )
 @jobs_option("one per CPU core", of="threads that execute the blocks of a launch")
-@file_option("--output", "-o", help="Write the table to FILE as JSON.")
+@output_option(
+    *("--output", "-o"), help="Write the table to FILE, too, as JSON; without FILE named after the program."
+)
+@JSON
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
     analyze: bool,
@@ -50,12 +53,14 @@ def exec_(
     max_steps: int | None,
     jobs: int | None,
     output: Path | None,
+    as_json: bool,
     command: tuple[str, ...],
 ) -> int:
     """Runs an unchanged CUDA program without a GPU: its kernels are executed by memsim.
 
     The program prints what it prints, and its exit code is that of memsim exec. Then a table, on standard
-    error, has a row for each kernel and shape that it launched. C++ programs need CUDA's shared runtime:
+    error, has a row for each kernel and shape that it launched; with --json it is a document, on standard
+    output, and what the program prints is on standard error. C++ programs need CUDA's shared runtime:
     build them with NVCC_APPEND_FLAGS="-cudart shared" (CMake: -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared).
     Linux, and once a C compiler.
 
@@ -63,7 +68,7 @@ def exec_(
     Examples:
       memsim exec -- ./vectorAdd
       memsim exec --analyze -- ./transpose 1024
-      memsim exec --time -- python train.py
+      memsim exec --time --json -- python train.py
       memsim exec --sanitize -- ./transpose 1024
       memsim exec --record launches -- python numba_script.py
     """
@@ -72,19 +77,25 @@ def exec_(
     how: dict[str, Any] = {"analyze": analyze, "time": time, "sanitize": sanitize}
     launches = Launches(get_arch(arch), _tell, record=record, max_steps=max_steps, jobs=jobs, **how)
     try:
-        code = run_program(command, launches)
+        code = run_program(command, launches, output=sys.stderr.buffer if as_json else None)
     except KeyboardInterrupt:
-        _write(launches, output)
+        _write(launches, output, command[0], as_json=as_json)
         raise
-    _write(launches, output)
+    _write(launches, output, command[0], as_json=as_json)
     if static := launches.why_nothing(code):
         _tell(static)
     return code
 
 
-def _write(launches: Launches, output: Path | None) -> None:
-    if output is not None:
-        write_text(output, json_text(launch_table.to_dict(launches)), "the table")
+def _write(launches: Launches, output: Path | None, program: str, *, as_json: bool) -> None:
+    if as_json or output is not None:
+        document = json_text(launch_table.to_dict(launches))
+        if output is not None:
+            with written(output, free_path(f"{Path(program).stem}-launches", ".json"), err=True) as path:
+                write_text(path, document, "the table")
+        if as_json:
+            echo_document(document)
+            return
     launch_table.write(launches, sys.stderr)
 
 

@@ -35,10 +35,19 @@ def with_options(*options: Option) -> Callable[[Command], Command]:
     return take
 
 
+#: The value of `-o` without a file: the verb has a name for it.
+UNNAMED = Path("?")
+
+
 def file_option(*names: str, **how: Any) -> Option:
     """An option whose value is a file to write."""
     kind = click.Path(path_type=Path, dir_okay=False)
-    return click.option(*names, type=kind, metavar="FILE", **how)
+    return click.option(*names, type=kind, **{"metavar": "FILE", **how})
+
+
+def output_option(*names: str, **how: Any) -> Option:
+    """One whose file may be left out; gives `UNNAMED` then."""
+    return file_option(*names, metavar="[FILE]", is_flag=False, flag_value=str(UNNAMED), **how)
 
 
 def _stands_for(name: str, value: object) -> Callable[[click.Context, click.Parameter, object], None]:
@@ -82,9 +91,10 @@ JSON = with_options(
 )
 
 
-PICTURE = file_option(
+PICTURE = output_option(
     *("--output", "-o"),
-    help="Write to FILE, a .png, .svg, .pdf or .html. Default: print to the terminal.",
+    help="Write to FILE, a .png, .svg, .pdf or .html; without FILE, a page named after the kernel. "
+    "Default: print to the terminal.",
 )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from memsim.cli.answered import remark
+from memsim.cli.options import UNNAMED
 from memsim.files import write_text
 from memsim.views.plain import columns_of, plain, plain_line, wrapped
 
@@ -34,18 +35,32 @@ def save_picture(path: Path, page: Callable[[], str], draw: Callable[[], Figure]
         return
     from memsim.views.canvas import check_suffix, save
 
-    check_suffix(path)
+    check_suffix(path, PAGE)
     save(draw(), path)
+
+
+def path_of(name: str, suffix: str = "") -> Path:
+    """A path in the working folder, named after a kernel, script or pattern."""
+    return Path((re.sub(r"_*[^\w.-]+_*", "_", name).strip("_.") or "memsim") + suffix)
 
 
 def free_path(name: str, suffix: str = "") -> Path:
     """A path in the working folder where nothing is, named after a kernel or script."""
-    stem = re.sub(r"[^\w.-]+", "_", name).strip("_.") or "memsim"
-    path, number = Path(f"{stem}{suffix}"), 1
+    path, number = path_of(name, suffix), 1
+    stem = path.name[: len(path.name) - len(suffix)]
     while path.exists():
         number += 1
         path = Path(f"{stem}-{number}{suffix}")
     return path
+
+
+@contextmanager
+def written(asked: Path, default: Path, *, err: bool = False) -> Iterator[Path]:
+    """Gives the path that is asked for, or the default, which is told once it is written."""
+    path = default if asked == UNNAMED else asked
+    yield path
+    if path != asked:
+        say(f"written: {path}", err=err)
 
 
 def say(line: object = "", *, err: bool = False) -> None:

@@ -10,8 +10,16 @@ from typing import Any
 import click
 
 from memsim.cli.launch_options import LAUNCH, launch_option, say_undivided, spell, texts_said
-from memsim.cli.options import JOBS, JSON, UNTRUSTED, allow_named, file_option, with_options
-from memsim.cli.output import echo_json, progress_bar
+from memsim.cli.options import (
+    JOBS,
+    JSON,
+    UNNAMED,
+    UNTRUSTED,
+    allow_named,
+    output_option,
+    with_options,
+)
+from memsim.cli.output import echo_json, path_of, progress_bar, say
 from memsim.errors import MemsimError
 from memsim.sweep.results import kept_in
 from memsim.sweep.results_shown import to_dict, write
@@ -26,9 +34,10 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
 @with_options(*(launch_option(name, as_text=True) for name in LAUNCH if name not in SINGLE))
 @JOBS
 @UNTRUSTED
-@file_option(
+@output_option(
     *("--output", "-o"),
-    help="Save the results as .csv or .parquet; variants already in the file are not analyzed again.",
+    help="Save the results as .csv or .parquet; variants already in the file are not analyzed again. "
+    "Without FILE, a .csv named after TARGET.",
 )
 @click.option("--time", "timed", is_flag=True, help="Estimate how long each takes, and rank by that.")
 @click.option(
@@ -38,7 +47,9 @@ SINGLE = ("let", "cluster", "max_steps", "allow_out_of_bounds")
     metavar="N",
     help="Split each launch into N parts by blocks, so that several processes share it.",
 )
-@file_option("--plot", help="Plot the Pareto frontier as .png, .svg or .pdf.")
+@output_option(
+    "--plot", help="Plot the Pareto frontier as .png, .svg or .pdf; without FILE, an .svg named after TARGET."
+)
 @JSON
 @click.pass_context
 def sweep(
@@ -79,6 +90,13 @@ def sweep(
         sweep as run_sweep,  # with the emulator, which --help is not to load
     )
 
+    named = []
+    if output == UNNAMED:
+        output = path_of(f"{target}-sweep", ".csv")
+        named.append(output)
+    if plot == UNNAMED:
+        plot = path_of(f"{target}-sweep", ".svg")
+        named.append(plot)
     if output is not None:
         kept_in(output, ())  # a suffix, or pyarrow, is missing before anything is analyzed
     if plot is not None:
@@ -103,5 +121,7 @@ def sweep(
         from memsim.sweep.results_shown import frontier_figure
 
         save(frontier_figure(results), plot)
+    for path in named:
+        say(f"written: {path}", err=as_json)
     if all(result.counts.error for result in results):
         raise MemsimError("no variant could be analyzed", hint=results[0].counts.error)

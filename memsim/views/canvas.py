@@ -128,8 +128,10 @@ def style() -> AbstractContextManager[None]:
     return rc_context(STYLE)
 
 
-def check_suffix(path: Path) -> None:
+def check_suffix(path: Path, *others: str) -> None:
     """Whether a figure can be written to such a file.
+
+    others: suffixes of what the caller can write besides, for the hint.
 
     Raises:
         MemsimError: not one of `SUFFIXES`.
@@ -138,7 +140,7 @@ def check_suffix(path: Path) -> None:
         raise MemsimError(
             f"a picture cannot be written as {path.suffix or 'a file without a suffix'}",
             file=str(path),
-            hint=f"known: {', '.join(SUFFIXES)}",
+            hint=f"known: {', '.join((*SUFFIXES, *others))}",
         )
 
 

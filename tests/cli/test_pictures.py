@@ -84,7 +84,7 @@ def test_size_and_arch_of_a_heatmap_count(memsim: Run) -> None:
     ("words", "message"),
     [
         ("kernel_v1 --size 64,64,8", "does not access shared memory"),
-        (f"kernel_v4 {SMALL} -o x.gif", "known: .png, .svg, .pdf"),
+        (f"kernel_v4 {SMALL} -o x.gif", "known: .png, .svg, .pdf, .html"),
         (f"kernel_v4 {SMALL} -o x", "without a suffix"),
         (f"kernel_v4 {SMALL} -o no/x.png", "cannot write"),
         (f"kernel_v4 {SMALL} -o no/x.html", "cannot write"),
@@ -189,7 +189,7 @@ def test_explain_as_a_file(memsim: Run, tmp_path: Path, suffix: str) -> None:
         ("--site 12", "sites are numbered 0 to 11"),
         ("--site -1", "--site"),
         ("--line 43 --site 2", "give only one"),
-        ("-o x.gif", "known: .png, .svg, .pdf"),
+        ("-o x.gif", "known: .png, .svg, .pdf, .html"),
     ],
 )
 def test_explain_of_what_is_not_there(memsim: Run, words: str, message: str) -> None:
@@ -243,6 +243,28 @@ def test_a_report_without_a_name_takes_one_that_is_free(
         assert memsim("report transpose_naive --size 64,64").fine()[-1] == f"written: {name}"
     first, second = (path.read_text("utf-8") for path in sorted(tmp_path.iterdir()))
     assert first == second and "32-way bank conflict" in first
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize(
+    ("words", "names"),
+    [
+        ("heatmap transpose_naive --size 64,64 -o", ["transpose_naive-heatmap.html"]),
+        ("explain transpose_naive --size 64,64 --site 1 --output", ["transpose_naive-request-1.html"]),
+        ("report transpose_naive --size 64,64 -o", ["transpose_naive.html"]),
+        (
+            "sweep transpose_* --size 64,64 -j 1 -o --plot",
+            ["transpose_-sweep.csv", "transpose_-sweep.svg"],
+        ),
+    ],
+)
+def test_a_file_without_a_name_gets_one_that_is_told(
+    memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, names: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert memsim(words).fine()[-len(names) :] == [f"written: {name}" for name in names]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    assert all(path.stat().st_size > 100 for path in tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -223,6 +223,22 @@ def test_the_table_as_json_fits_its_schema(programs: Path, tmp_path: Path) -> No
     assert kind["time"]["cycles"] or kind["time"]["unknown"]
 
 
+def test_with_json_standard_output_is_the_document(
+    programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What the program and its kernels print is on standard error; a file without a name gets one."""
+    monkeypatch.chdir(tmp_path)
+    assert main(["exec", "--json", "-o", "--", str(programs), "prints"]) == 0
+    printed = capfd.readouterr()
+    (kind,) = json.loads(printed.out)["kinds"]
+    assert kind["launches"] == 1
+    assert "prints: PASSED" in printed.err and "lane 1 of warp" in printed.err
+    assert f"written: {programs.stem}-launches.json" in printed.err
+    assert json.loads((tmp_path / f"{programs.stem}-launches.json").read_text("utf-8")) == json.loads(
+        printed.out
+    )
+
+
 def test_without_memsim_there_is_no_device(programs: Path) -> None:
     from memsim.driver.native_build import libraries
 

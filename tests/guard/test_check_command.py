@@ -365,6 +365,9 @@ def test_output_to_a_file(tile: Tile) -> None:
     assert verdict(done.out) == "OK: 1 kernel, 1 check passed"
     assert json.loads(project.read("out.json"))["verdict"] == verdict(done.out)
     assert json.loads(project.run("check", "--format", "json").out)["exit_code"] == 0
+    unnamed = project.run("check", "--format", "sarif", "-o")
+    assert unnamed.out.splitlines()[-1] == "written: memsim-check.sarif"
+    assert json.loads(project.read("memsim-check.sarif"))["version"] == "2.1.0"
     assert project.run("check", "--output", "out.json").code == 2
     assert project.run("check", "--format", "json", "--output", "no/folder/out.json").code == 2
 
