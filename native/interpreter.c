@@ -9,6 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #include "numbers.h"
 #include "vectors.h"
@@ -45,7 +48,14 @@ static void source_lanes(int mode, const Vector *by, const Vector *limits, Vecto
 
 static uint32_t lanes_of(const Vector *truths) {
   uint32_t found = 0;
+#ifdef __AVX2__
+  for (int l = 0; l < LANES; l += 8) {
+    __m256i upper = _mm256_slli_epi32(_mm256_loadu_si256((const __m256i *)(truths->w + l)), 31);
+    found |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(upper)) << l;
+  }
+#else
   for (int l = 0; l < LANES; l++) found |= (truths->w[l] & 1) << l;
+#endif
   return found;
 }
 
@@ -98,7 +108,6 @@ EXPORT const char *memsim_operations(void) {
 enum { STOPPED, TIRED, FAULTY };
 
 #ifdef __F16C__
-#include <immintrin.h>
 static inline void floats_of_halves(float *to, const uint32_t *of) {
   __m256i words = _mm256_and_si256(_mm256_loadu_si256((const __m256i *)of), _mm256_set1_epi32(0xffff));
   __m128i halves = _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));

@@ -52,16 +52,17 @@ static inline uint8_t *locate(Machine *machine, Warp *warp, int space, uint64_t 
 
 static inline uint32_t *register_at(Warp *warp, int32_t place) { return (uint32_t *)(warp->registers + place); }
 
-enum { NOWHERE, ANYWHERE, IN_ROW };
+enum { NOWHERE, ANYWHERE, IN_ROW, AT_ONE };
 #define FEW 8  // lanes that are as fast one by one
 
-// Where the bytes of each active lane's access are. IN_ROW: of all lanes a word, one behind the other, and only where the
-// first one is; NOWHERE: a fault.
+// Where the bytes of each active lane's access are. IN_ROW: of all lanes a word or less, one behind the other, AT_ONE: of
+// all lanes the same, which is loaded; then only where the first one is. NOWHERE: a fault.
 static inline int locate_all(Machine *machine, Warp *warp, const Access *access, const Vector *address, uint32_t width, int kind, uint32_t active, uint8_t *at[LANES]) {
   Launch *launch = machine->launch;
-  uint64_t kept = ~0ull, odd = 0, uneven = 0;
+  uint64_t kept = ~0ull, odd = 0, uneven = 0, other = 0;
   int64_t start = 0, room = -1, apart = 0, wrong = 0;
   intptr_t to = 0;
+  int where = ANYWHERE;
   if (access->space == SHARED) {
     start = launch->shared_base, room = launch->shared_end - start - width, kept = 0xffffff;
     to = (intptr_t)machine->block->shared - start;
@@ -72,22 +73,30 @@ static inline int locate_all(Machine *machine, Warp *warp, const Access *access,
     start = (int64_t)launch->starts[machine->allocation], room = (int64_t)launch->ends[machine->allocation] - start - width;
     to = (intptr_t)launch->global - (intptr_t)launch->global_base;
   }
-#define CHECK(live) \
-  for (int l = 0; l < LANES; l++) { \
+  if (active == ALL && !apart) {
+    for (int l = 0; l < LANES; l++) {
+      uneven |= address->W[l] - address->W[0] - (uint64_t)l * width;
+      other |= address->W[l] ^ address->W[0];
+    }
+    if (!uneven) where = IN_ROW;
+    else if (!other && kind == 1) where = AT_ONE;
+  }
+#define CHECK(lanes, live) \
+  for (int l = 0; l < lanes; l++) { \
     int64_t offset = (int64_t)(address->W[l] & kept) - start; \
     wrong |= (offset | (room - offset)) & live, odd |= address->W[l] & (uint64_t)live; \
   }
-  if (active == ALL) CHECK(-1)
-  else if (__builtin_popcount(active) >= FEW) CHECK(-(int64_t)(active >> l & 1))
+  if (where != ANYWHERE) {
+    room -= where == IN_ROW ? (LANES - 1) * width : 0;
+    CHECK(1, -1)
+  } else if (active == ALL) CHECK(LANES, -1)
+  else if (__builtin_popcount(active) >= FEW) CHECK(LANES, -(int64_t)(active >> l & 1))
   else wrong = -1;
 #undef CHECK
   if (room >= 0 && wrong >= 0 && !(odd & (width - 1))) {
     if (access->space == GLOBAL || access->space == GENERIC) launch->touched[machine->allocation] |= kind;
     at[0] = (uint8_t *)((intptr_t)(address->W[0] & kept) + to);
-    if (active == ALL && width == 4 && !apart) {
-      for (int l = 0; l < LANES; l++) uneven |= address->W[l] - address->W[0] - l * 4;
-      if (!uneven) return IN_ROW;
-    }
+    if (where == AT_ONE || (where == IN_ROW && width <= 4)) return where;
     for (int l = 1; l < LANES; l++) at[l] = (uint8_t *)((intptr_t)(address->W[l] & kept) + to + l * apart);
     return ANYWHERE;
   }
@@ -122,21 +131,23 @@ static int load(Machine *machine, Warp *warp, const Access *access, const Vector
   uint8_t *from[LANES];
   int where = locate_all(machine, warp, access, address, width, 1, active, from);
   if (where == NOWHERE) return 0;
-  if (access->size < 4) {
-    if (access->registers[0] < 0) return 1;
-    uint32_t *to = register_at(warp, access->registers[0]);
-    if (access->size == 1) EACH_ACTIVE(l) to[l] = access->is_signed ? (uint32_t)(int8_t)*from[l] : *from[l];
-    else EACH_ACTIVE(l) { uint16_t half; memcpy(&half, from[l], 2); to[l] = access->is_signed ? (uint32_t)(int16_t)half : half; }
-    return 1;
-  }
   if (where == IN_ROW)
     for (int i = 0; i < 4 * LANES; i += 64) __builtin_prefetch(from[0] + 16 * LANES + i);  // what warps behind it may load
   for (int i = 0; i < access->count; i++) {
     if (access->registers[i] < 0) continue;
     uint32_t *to = register_at(warp, access->registers[i]);
-    if (where == IN_ROW) memcpy(to, from[0], 4 * LANES);
-    else if (active == ALL) for (int l = 0; l < LANES; l++) memcpy(to + l, from[l] + 4 * i, 4);
-    else EACH_ACTIVE(l) memcpy(to + l, from[l] + 4 * i, 4);
+#define LOAD(type) { \
+    const uint8_t *row = from[0] + i * sizeof(type); \
+    if (where == AT_ONE) { type one; memcpy(&one, row, sizeof one); for (int l = 0; l < LANES; l++) to[l] = (uint32_t)one; } \
+    else if (where == IN_ROW) for (int l = 0; l < LANES; l++) { type one; memcpy(&one, row + l * sizeof one, sizeof one); to[l] = (uint32_t)one; } \
+    else if (active == ALL) for (int l = 0; l < LANES; l++) { type one; memcpy(&one, from[l] + i * sizeof one, sizeof one); to[l] = (uint32_t)one; } \
+    else EACH_ACTIVE(l) { type one; memcpy(&one, from[l] + i * sizeof one, sizeof one); to[l] = (uint32_t)one; } \
+  }
+    if (access->size == 4) LOAD(uint32_t)
+    else if (access->size == 2) { if (access->is_signed) LOAD(int16_t) else LOAD(uint16_t) }
+    else if (access->is_signed) LOAD(int8_t)
+    else LOAD(uint8_t)
+#undef LOAD
   }
   return 1;
 }
@@ -148,9 +159,10 @@ static int store(Machine *machine, Warp *warp, const Access *access, const Vecto
   if (where == NOWHERE) return 0;
   for (int i = 0; i < access->count; i++) {
     const uint32_t *of = access->registers[i] < 0 ? zeros : register_at(warp, access->registers[i]);
+    if (where == IN_ROW && access->size == 4) { memcpy(to[0], of, 4 * LANES); continue; }
+    if (where == IN_ROW) for (int l = 1; l < LANES; l++) to[l] = to[0] + l * access->size;
     if (access->size == 1) EACH_ACTIVE(l) *to[l] = (uint8_t)of[l];
     else if (access->size == 2) EACH_ACTIVE(l) memcpy(to[l], of + l, 2);
-    else if (where == IN_ROW) memcpy(to[0], of, 4 * LANES);
     else if (active == ALL) for (int l = 0; l < LANES; l++) memcpy(to[l] + 4 * i, of + l, 4);
     else EACH_ACTIVE(l) memcpy(to[l] + 4 * i, of + l, 4);
   }
@@ -177,7 +189,9 @@ static int copy(Machine *machine, Warp *warp, const Access *access, const Vector
 // Matrices of 8 rows of 16 bytes (PTX ISA, ldmatrix): row i of matrix m lies at the address of lane 8 m + i.
 static int matrices(Machine *machine, Warp *warp, const Access *access, const Vector *address, int stores) {
   uint8_t *row[LANES];
-  if (!locate_all(machine, warp, access, address, 16, 1 + stores, ALL >> (LANES - 8 * access->count), row)) return 0;
+  int where = locate_all(machine, warp, access, address, 16, 1 + stores, ALL >> (LANES - 8 * access->count), row);
+  if (where == NOWHERE) return 0;
+  if (where == AT_ONE) for (int l = 1; l < LANES; l++) row[l] = row[0];
   for (int m = 0; m < access->count; m++) {
     static const uint32_t zeros[LANES];
     if (access->registers[m] < 0 && !stores) continue;

@@ -29,8 +29,9 @@ from memsim.state.poison import Poison, Poisoned
 ALIGNMENT = 512
 #: CUDA's default size of the heap of kernels (cudaLimitMallocHeapSize), in bytes, and its alignment.
 HEAP, HEAP_ALIGNMENT = 8 << 20, 16
-#: From so many bytes on, what is freed is given back to the system.
-WORTH_GIVING_BACK = 1 << 20
+#: From so many bytes on, what is freed is given back to the system, once there are more than `MOST_FREE` of
+#: it: a program that allocates as much again gets the pages that it had.
+WORTH_GIVING_BACK, MOST_FREE = 1 << 20, 1 << 30
 #: Addresses for each byte of the device, because programs reserve more than they map; at most so many.
 ADDRESSES, MOST_ADDRESSES = 8, 512 << 30
 NO_RESERVE = 0x4000  # MAP_NORESERVE of Linux, which Python has no name for
@@ -67,6 +68,8 @@ class ProgramMemory:
         self.used = 0
         self._count = 0
         self._free: dict[int, list[int]] = {}
+        #: Bytes of what was freed and not given back, by its start, the oldest first.
+        self._with_pages: dict[int, int] = {}
         self._heap = self._heap_next = 0
         self._on_heap: dict[int, int] = {}
         self._heap_free: dict[int, list[int]] = {}
@@ -89,6 +92,7 @@ class ProgramMemory:
             raise OutOfDeviceMemory
         place = self._free.get(taken)
         start = place.pop() if place else self.reserve(taken, ALIGNMENT)
+        self._with_pages.pop(start, None)
         self.add(start, size, kind, name)
         self.used += taken
         return start
@@ -130,7 +134,10 @@ class ProgramMemory:
         self.used -= taken
         self._free.setdefault(taken, []).append(start)
         if taken >= WORTH_GIVING_BACK:
-            self.forget_pages(start, taken)
+            self._with_pages[start] = taken
+        while sum(self._with_pages.values()) > MOST_FREE:
+            oldest = next(iter(self._with_pages))
+            self.forget_pages(oldest, self._with_pages.pop(oldest))
         return True
 
     def forget_pages(self, start: int, size: int) -> None:

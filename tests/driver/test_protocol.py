@@ -19,7 +19,7 @@ import pytest
 
 from memsim.arch import SM_90
 from memsim.cli import main
-from memsim.driver import native_build
+from memsim.driver import native_build, program_memory
 from memsim.driver.execute_launches import Launches
 from memsim.driver.native_build import libraries
 from memsim.driver.program_memory import MemoryKind, OutOfDeviceMemory, ProgramMemory
@@ -243,6 +243,19 @@ def test_memory_is_reused_and_bounded() -> None:
     with pytest.raises(OutOfDeviceMemory):
         memory.allocate(1 << 20)
     assert memory.used == 1536
+    memory.close()
+
+
+def test_pages_of_what_was_freed_last_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many as may be free; those of what was freed before go back to the system, and are zero."""
+    monkeypatch.setattr(program_memory, "MOST_FREE", 1 << 20)
+    memory = ProgramMemory(8 << 20)
+    places = [memory.allocate(1 << 20) for _ in range(2)]
+    for place in places:
+        memory.view(place, 1 << 20)[:] = 7
+    assert all(map(memory.release, places))
+    assert [memory.view(place, 1 << 20).max() for place in places] == [0, 7]
+    assert memory.allocate(1 << 20) == places[1] and memory.view(places[1], 1 << 20).min() == 7
     memory.close()
 
 

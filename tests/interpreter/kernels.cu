@@ -117,7 +117,7 @@ __global__ void floats(float *y, const float *x) {
 }
 __global__ void doubles(double *y, const double *x) { double v = x[I]; y[I] = sqrt(fabs(v)) / (v + 1.5) + exp(v * 1e-2) + sin(v) + (long long)(v * 1e6) % 977; }
 __global__ void longs(long long *y, const long long *x) { long long v = x[I]; y[I] = v * 12345678901LL + (v >> 7) / 13 + (unsigned long long)v % 1000003ULL + __popcll(v) + __clzll(v) + __brevll(v); }
-__global__ void bytes(unsigned char *y, const unsigned char *x) { y[I] = (unsigned char)(x[I] * 3 + ((const signed char *)x)[I ^ 1]); ((short *)y)[512 + I] = (short)(-x[I]); }
+__global__ void bytes(unsigned char *y, const unsigned char *x) { y[I] = (unsigned char)(x[I] * 3 + ((const signed char *)x)[I ^ 1] * ((const short *)x)[3]); ((short *)y)[512 + I] = (short)(-x[I]); }
 __global__ void halves(__half *y, const __half *x) { __half2 a = ((const __half2 *)x)[I]; ((__half2 *)y)[I] = __hfma2(a, a, __hmul2(a, __float2half2_rn(0.5f))); y[1024 + I] = hexp(__low2half(a)); }
 __global__ void half_arithmetic(__half2 *y, const __half2 *x) {
   __half2 a = x[I], b = __float2half2_rn(0.75f);
@@ -152,6 +152,6 @@ __global__ void half_atomics(u32 *y, const u32 *x) {  // sums of many lanes are 
       atomicAdd((__half2 *)y + 120 + k / 10, __floats2half2_rn(one, -one)); atomicAdd((__nv_bfloat162 *)y + 124 + k / 10, __floats2bfloat162_rn(one, 1e34f * one));
     }
 }
-__global__ void vectors(float4 *y, const float4 *x) { float4 v = x[I]; y[I] = make_float4(v.w, v.z * 2, v.y + v.x, 1); }
+__global__ void vectors(float4 *y, const float4 *x) { float4 v = x[I], same = x[3]; y[I] = make_float4(v.w, v.z * 2, v.y + v.x, same.y); }
 __global__ void asserts(int *y, const int *x) { assert(x[I] >= 0 && "never"); y[I] = x[I] / 3; assert(y[I] <= x[I]); }
 __global__ void prints(int *y, const int *x) { if (x[I] == -1) printf("never"); y[I] = x[I]; }
