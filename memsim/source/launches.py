@@ -1,20 +1,21 @@
 """The launches that a source makes: `k<float><<<dim3(N / 32), dim3(32, 8), bytes>>>(a, b, N)`.
 
 A record has template arguments, grid, block, shared bytes and arguments; values that are only known at run
-time stay as text. Launches by `cudaLaunchKernel`, and values computed by called functions, are not handled.
+time stay as text. Launches by `cudaLaunchKernel`, template arguments that a compiler deduces, and values
+computed by called functions, are not handled.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from memsim.source.bindings import function_around, names_of_templates, substitute_names, template_values
 from memsim.source.expressions import Formula, Number, evaluate, open_names
-from memsim.source.kernels import KernelSource, kernels
+from memsim.source.kernels import kernels
 from memsim.source.syntax import Tree, macro_calls, macros, parse, place_of
 from memsim.source.text import bracket_end, split, without_comments
 from memsim.source.values import (
@@ -127,9 +128,9 @@ class LaunchSource:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """What is known in a whole file: kernels, constants, functions, and the values that the user gives."""
+    """What is known in a whole file: kernels' names, constants, functions, and the values the user gives."""
 
-    kernels: Mapping[str, KernelSource]
+    kernels: frozenset[str]
     constants: Mapping[str, Number]
     functions: Mapping[str, Formula]
     given: Mapping[str, Number]
@@ -146,7 +147,7 @@ def launches(text: str, given: tuple[tuple[str, Number], ...] = ()) -> tuple[Lau
     code = without_comments(text)
     values = dict(given)
     file = _File(
-        {kernel.plain: kernel for kernel in kernels(text)},
+        frozenset(kernel.plain for kernel in kernels(text)),
         {**constants(code, values), **values},
         functions(code),
         values,
@@ -219,9 +220,6 @@ class _LaunchReader:
         inside = self.tree.text(self.call).strip()[3:-3]
         configuration = [part.strip() for part in split(inside)]
         passed = tuple(part.strip() for part in split(self.tree.text(arguments)[1:-1]) if part.strip())
-        kernel = self.known.get(name.rpartition("::")[2])
-        if kernel is not None:
-            template = self._deduced(kernel, template, passed)
         return LaunchSource(
             name,
             tuple(template),
@@ -261,36 +259,6 @@ class _LaunchReader:
             return substitute_names(text, self.bound)
         numbers = {name: str(value) for name, value in self.constants.items()}
         return substitute_names((alias[1] or alias[2]).strip(), numbers | self.bound)
-
-    def _deduced(self, kernel: KernelSource, given: list[str], passed: Sequence[str]) -> list[str]:
-        """The template arguments, including those deduced from function arguments; [] if one is unknown."""
-        found = list(given)
-        for parameter in kernel.template[len(given) :]:
-            if parameter.default is not None:
-                break
-            typed = next(
-                (
-                    kind
-                    for declared, argument in zip(kernel.parameters, passed)
-                    if re.fullmatch(rf"(?:const )?{parameter.name}(?: const)?[ *&]*", declared.type)
-                    and (kind := self._type_of(argument)) is not None
-                ),
-                None,
-            )
-            if typed is None:
-                return given
-            found.append(typed)
-        return found
-
-    def _type_of(self, argument: str) -> str | None:
-        """The type with which the function declares a variable, without its pointer."""
-        if not re.fullmatch(r"\w+", argument):
-            return None
-        declared = re.search(
-            rf"(?:^|[;{{(,])\s*(?:static\s+|const\s+)*((?:unsigned\s+|long\s+|signed\s+)*[A-Za-z_][\w:]*)\s+(?:const\s+)?[*&\s]*(?:__restrict__\s+)?(?:\w+\s*(?:=[^,;]*)?,[*&\s]*)*{argument}\b",
-            self.around,
-        )
-        return declared[1] if declared and declared[1] not in ("return", "auto", "else") else None
 
     def _dim3(self, text: str) -> tuple[Size, ...]:
         """`dim3(32, 8)`, `{32, 8}`, a number, or a variable declared as one of these."""

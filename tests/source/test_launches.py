@@ -21,7 +21,8 @@ void run(int n) {
     float *a, *b;
     dim3 grid((n + 31) / 32, 2), block(WIDTH, tile);
     ns::copy<float, tile><<<grid, block, tile * sizeof(float), stream>>>(a, b, n);
-    ns::copy<<<4, 128>>>(a, b, n);
+    ns::copy<float><<<4, 128>>>(a, b, n);
+    ns::copy<<<4, 256>>>(a, b, n);
     LAUNCH(plain, 7, b, 1.5f, a);
 }
 template <typename T> void generic(T *a) { ns::copy<T><<<1, 32>>>(a, a, 1); }
@@ -41,14 +42,15 @@ def test_kernels_have_their_c_parameters() -> None:
 
 
 def test_launches_say_template_grid_block_shared_and_names() -> None:
-    first, second, macro, generic = launches(CODE)
+    first, second, deduced, macro, generic = launches(CODE)
     assert (first.name, first.line) == ("ns::copy<float, 8>", 13)
     assert [(size.text, size.value) for size in first.grid] == [("(n + 31) / 32", None), ("2", 2)]
     assert [size.value for size in first.block] == [32, 8]
     assert first.shared is not None and first.shared.value == 32
     assert first.arguments == ("a", "b", "n")
     assert (second.name, [size.value for size in second.block]) == ("ns::copy<float>", [128])
-    assert (macro.name, macro.line, macro.arguments) == ("plain", 15, ("b", "1.5f", "a"))
+    assert (deduced.name, deduced.template) == ("ns::copy", ())  # what a compiler deduces is not handled
+    assert (macro.name, macro.line, macro.arguments) == ("plain", 16, ("b", "1.5f", "a"))
     assert ([size.value for size in macro.grid], [size.value for size in macro.block]) == ([7], [64])
     assert (generic.template, generic.unknown) == (("T",), {"T"})
 
@@ -61,16 +63,6 @@ def test_instances_are_those_that_mean_the_same_everywhere() -> None:
 def test_what_is_no_launch_is_none(text: str) -> None:
     assert all(launch.plain == "k" for launch in launches(text))
     assert instances_of(text) == ()
-
-
-def test_long_lists_of_names_are_read_once() -> None:
-    """A type is looked for before each of them; patterns that try every way to split spaces never end."""
-    names = ", ".join(f"&x{place} = y" for place in range(60))
-    code = f"""template <typename T> __global__ void copy(T *a) {{}}
-void run(float z) {{ setup(Config {names}); copy<<<1, 32>>>(last); float *first, *last; }}"""
-    assert launches(code)[0].template == ()
-    typed = code.replace("setup", "float *other, *last; setup")
-    assert launches(typed)[0].template == ("float",)
 
 
 HOST = """\
