@@ -14,10 +14,11 @@ from memsim.job import Job
 from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants, initializers
-from memsim.suggest.c_text import EFFECT, names_in, plus
-from memsim.suggest.footprints import Footprints, may_be_left_out, outside, parameters_of
-from memsim.suggest.index_math import distance, grows_by_one, substituted
-from memsim.suggest.kernel_tree import KernelTree, arguments_of, walk
+from memsim.suggest.c_text import EFFECT, factor, names_in, plus
+from memsim.suggest.footprints import Footprints, may_be_left_out, outside
+from memsim.suggest.index_math import distance, substituted
+from memsim.suggest.kernel_tree import arguments_of, walk
+from memsim.suggest.vectors import Vector, VectorTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -57,8 +58,9 @@ class ElementUse:
 
     always: whether each way through the block makes it. stores: whether it is assigned; updates: whether it,
     or a field of it, is changed. span: of how many elements, from that of the index on, in a loop over them;
-    variable: the loop's, from how many on. guard: on what it is read, of the statement's conditions, "" for
-    always. walks: whether it is `*p++`. function: the kernel, or one that it calls.
+    variable: the loop's, from how many on, and by how many. unit: of how many elements of the array it is:
+    `*(float4 *)&p[i]`, whose base is `(float4 *)&p`, is of four. guard: on what it is read, of conditions of
+    the statement, "" for always. walks: whether it is `*p++`. function: the kernel, or one that it calls.
     """
 
     function: Node
@@ -71,16 +73,19 @@ class ElementUse:
     base: str
     updates: bool = False
     span: int = 1
-    variable: tuple[str, int] = ("", 0)
+    variable: tuple[str, int, int] = ("", 0, 1)
     guard: str = ""
     walks: bool = False
+    unit: int = 1
 
     def place(self, number: int) -> str:
         """Which element of a record it is, where `number` is that of the index."""
-        variable, start = self.variable
+        variable, start, step = self.variable
         if not variable:
             return f"{number}"
-        return variable if number == start else plus(variable, number - start).replace("+ -", "- ")
+        moved = plus(variable, number * step - start).replace("+ -", "- ")
+        moved = variable if number * step == start else moved
+        return moved if step == 1 else f"{factor(moved)} / {step}"
 
     @property
     def op(self) -> str:
@@ -104,7 +109,7 @@ class MovedRecord:
     call: Node | None = None
 
 
-class ElementUses(KernelTree):
+class ElementUses(VectorTree):
     """A kernel's source, in which accesses to elements are looked for."""
 
     def __init__(self, job: Job, before: Analysis, file: str = "") -> None:
@@ -120,11 +125,11 @@ class ElementUses(KernelTree):
         known, references = self.pointers(definition), self._references(definition)
         found, wasted = [], set()
         for node in walk(definition):
-            base = self._accessed(node)
-            array = "" if base is None else self._root(base)
+            base, vector = self._accessed(node), self.vector(node, definition)
+            array = vector.array if vector is not None else "" if base is None else self._root(base)
             if array not in known or (node.type == "identifier") != (array in references):
                 continue
-            use = self._use(definition, node, array, base, alone)
+            use = self._use(definition, node, vector or Vector(array), base, alone)
             if use is None:
                 continue
             found.append(use)
@@ -168,7 +173,7 @@ class ElementUses(KernelTree):
         a function that a kernel calls may point anywhere: to what is said as "".
         """
         code, is_kernel = self.tree.text(definition), definition == self.definition
-        types = self._types(definition)
+        types = self.types_of(definition)
         known = {name: name if is_kernel else "" for name, kind in types.items() if "*" in kind}
         fields = {f"{found[1]}.{found[2]}" for found in _FIELD.finditer(code) if found[1] in types}
         known |= {name: name if is_kernel else "" for name in fields}
@@ -187,20 +192,21 @@ class ElementUses(KernelTree):
         return {each["name"]: each["array"] for each in _REFERENCE.finditer(code) if not each["const"]}
 
     def _use(
-        self, function: Node, node: Node, array: str, base: Node | None, alone: bool
+        self, function: Node, node: Node, vector: Vector, base: Node | None, alone: bool
     ) -> ElementUse | None:
         """A use of an element; None where its address is taken."""
-        stores, updates, always, around = False, False, True, node.parent
+        stores, updates, always, around, array = False, False, True, node.parent, vector.array
         if node.type == "field_expression":
             around = node  # of `p->x` the element is what is before the field
+        whole = node
         while around is not None and around.type == "parenthesized_expression":
-            around = around.parent
+            whole, around = around, around.parent
         if around is None or (around.type in (*_ADDRESS_OR_MORE, *_NAMES) and around != node):
             return None
         declared = self.tree.text(around.children[0]).strip("& ")
         if is_bound(node) and declared in self._references(function):
             return None
-        if around.type == "assignment_expression" and around.children[0] == node:
+        if around.type == "assignment_expression" and around.children[0] == whole:
             stores = around.children[1].type == "="
             updates = not stores
             if around.parent is None or around.parent.type != "expression_statement":
@@ -221,10 +227,12 @@ class ElementUses(KernelTree):
         index = text[len(named) :].strip()[1:-1].strip() if node.type == _ELEMENT else "0"
         at = _AT.fullmatch(text)
         index = "" if node.type == "identifier" else at[2].strip() if at else index
-        span, variable, guards = 1, ("", 0), list[str]()
+        if vector.unit > 1:
+            index, named = vector.index, vector.base
+        span, variable, guards = 1, ("", 0, 1), list[str]()
         inner = node
         for outer in outside(node):
-            if self._is_block(outer, array, index if always and span == 1 else None):
+            if self._is_block(outer, vector, index if always and span == 1 else None):
                 break
             if outer.type in ("function_definition", "lambda_expression"):
                 return None
@@ -232,9 +240,10 @@ class ElementUses(KernelTree):
             if branch and inner.type == "expression_statement":
                 break
             counted = self._counted(outer) if span == 1 else None
-            if counted is not None and always and self._is_along(outer, array, index, counted[0]):
-                name, start, span = counted
-                index, variable = substituted(index, {name: str(start)}, 1), (name, start)
+            if counted is not None and always and self._is_along(outer, vector, index, counted):
+                name, values = counted
+                index, span = substituted(index, {name: str(values.start)}, 1), len(values)
+                variable = name, values.start, values.step
             elif counted is None or stores or not self._is_same_in(outer, array, index):
                 guard = "" if stores or updates else self._guard(outer, inner)
                 guards += [guard] if guard else []
@@ -247,7 +256,7 @@ class ElementUses(KernelTree):
         if any(changes(name, ahead) for name in names_in(index, guard)):
             return None
         named = named.removesuffix("++").strip()
-        how = always, stores, named, updates, span, variable, guard, walks
+        how = always, stores, named, updates, span, variable, guard, walks, vector.unit
         return ElementUse(function, node, inner, array, index, *how)
 
     def _guard(self, outer: Node, part: Node) -> str:
@@ -275,37 +284,40 @@ class ElementUses(KernelTree):
             + self.code[place : end.end_byte]
         )
 
-    def _is_block(self, node: Node, array: str, index: str | None) -> bool:
+    def _is_block(self, node: Node, vector: Vector, index: str | None) -> bool:
         """Whether a node is a block of statements, but not that of a loop over the elements of a record."""
         if node.type != "compound_statement":
             return False
         counted = self._counted(node.parent) if index is not None else None
         if counted is None or node.parent is None or index is None:
             return True
-        along = self._is_along(node.parent, array, index, counted[0])
-        return not along and not self._is_same_in(node.parent, array, index)
+        along = self._is_along(node.parent, vector, index, counted)
+        return not along and not self._is_same_in(node.parent, vector.array, index)
 
-    def _is_along(self, loop: Node, array: str, index: str, variable: str) -> bool:
+    def _is_along(self, loop: Node, vector: Vector, index: str, counted: tuple[str, range]) -> bool:
         """Whether each iteration of a loop accesses the next element."""
-        return grows_by_one(index, variable) and not moves(array, self.tree.text(loop))
+        name, values = counted
+        following = substituted(index, {name: f"{name} + {values.step}"}, 1)
+        along = distance(index, following) == vector.unit
+        return along and not moves(vector.array, self.tree.text(loop))
 
     def _is_same_in(self, loop: Node, array: str, index: str) -> bool:
         """Whether all iterations of a loop access the same element."""
         code = self.tree.text(loop)
         return not moves(array, code) and not any(changes(name, code) for name in names_in(index))
 
-    def _counted(self, loop: Node | None) -> tuple[str, int, int] | None:
-        """The variable of a loop that counts by one, where it starts, and how often; None without numbers."""
+    def _counted(self, loop: Node | None) -> tuple[str, range] | None:
+        """The variable of a loop that counts up, and its values; None without numbers."""
         name, values = (self.here.counted(loop) if loop is not None else None) or ("", range(0))
-        by_one = values.step == 1 and 1 < len(values) <= MOST
-        return (name, values.start, len(values)) if by_one else None
+        return (name, values) if values.step > 0 and 1 < len(values) <= MOST else None
 
     def apart(self, one: ElementUse, two: ElementUse) -> int | None:
         """How many elements a use is behind another; None if that is not always the same."""
         if "".join(one.base.split()) != "".join(two.base.split()):
             return None
         found = distance(one.index, two.index)
-        return distance(self._resolved(one), self._resolved(two)) if found is None else found
+        found = distance(self._resolved(one), self._resolved(two)) if found is None else found
+        return None if found is None or found % one.unit else found // one.unit
 
     def _resolved(self, use: ElementUse) -> str:
         """The index of a use in terms of what its variables are made of, if that never changes."""
@@ -329,25 +341,11 @@ class ElementUses(KernelTree):
 
     def is_scalar(self, use: ElementUse) -> bool:
         """Whether an access moves a whole element, as far as its type is known."""
+        if use.node.parent is not None and use.node.parent.type == "field_expression":
+            return False
         cast = re.search(r"([\w\s:]+?)\s*\*\s*[)>]", use.base)
-        if cast is not None:
-            return not set(re.findall(r"\w+", cast[1])).isdisjoint((*ELEMENT_BYTES, "long", "signed"))
-        name = use.array.rpartition(".")[2]
-        declared = re.search(rf"(\w+)\s*[*&][\s\w]*\b{name}\s*[=;]", self.text)
-        kind = self._types(use.function).get(use.array, declared[1] if declared else "float")
-        words = re.findall(r"\w+", kind)
-        return any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
-
-    def _types(self, function: Node) -> dict[str, str]:
-        """The types of a function's parameters, by name."""
-        if function == self.definition:
-            return self.types
-        found = {}
-        for node in parameters_of(function):
-            declared = re.fullmatch(r"(.*?)(\w+)\s*(\[[^\]]*\])?", self.tree.text(node), re.DOTALL)
-            if declared is not None:
-                found[declared[2]] = declared[1] + ("*" if declared[3] else "")
-        return found
+        words = self.words_of(use.array, use.function) if cast is None else re.findall(r"\w+", cast[1])
+        return use.unit > 1 or any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
 
 
 def may_be(site: SiteCounts, origin: str) -> bool:

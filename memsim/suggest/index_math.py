@@ -42,8 +42,3 @@ def distance(one: str, two: str) -> int | None:
         found.add(values[1] - values[0])
     step = found.pop()
     return int(step) if not found and step == int(step) else None
-
-
-def grows_by_one(index: str, variable: str) -> bool:
-    """Whether an index is that of the next element where a variable is one more."""
-    return distance(index, substituted(index, {variable: f"{variable} + 1"}, 1)) == 1

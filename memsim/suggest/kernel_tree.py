@@ -17,6 +17,7 @@ from memsim.source.syntax import parse
 from memsim.source.text import bracket_end, without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.macros import expanded
 from memsim.suggest.prove import source_of
 
 if TYPE_CHECKING:
@@ -32,7 +33,8 @@ _WHOLE = ("expression_statement", "return_statement", "declaration")
 
 class KernelTree:
     """The file that defines a kernel, or another one with functions that it calls. A letter that is not
-    ASCII, as in comments, is a byte of the tree, too; and `__ldg(&a[i])` is `a[i]`, `__ldg(p)` is `*(p)`.
+    ASCII, as in comments, is a byte of the tree, too; `__ldg(&a[i])` is `a[i]`, `__ldg(p)` is `*(p)`, and
+    calls of the file's macros are what they stand for.
     """
 
     def __init__(self, before: Analysis, job: Job, file: str = "") -> None:
@@ -43,7 +45,8 @@ class KernelTree:
         defined = re.compile(rf"\b__global__\b[^;{{}}]*\b{re.escape(self.title)}\s*[<(]")
         self.kernel_file = next((one for one in (own, *texts) if defined.search(texts[one])), own)
         self.file = file or self.kernel_file
-        self.text, self.kernel_text = texts[self.file], texts[self.kernel_file]
+        self.expanded, self.kernel_text = expanded(texts[self.file]), texts[self.kernel_file]
+        self.original, self.text = texts[self.file], self.expanded.text
         self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
 
     @cached_property
@@ -119,9 +122,9 @@ class KernelTree:
     ) -> Edit:
         """An edit of the source, in which conditions are stated where the kernel begins."""
         place = 0 if self.definition is None else self.opening(self.definition)
-        in_order = tuple(sorted(replacements, key=lambda each: (each.start, each.end)))
+        back, place = tuple(self.expanded.back(replacements)), self.expanded.place(place)
         used = tuple(dict.fromkeys(names))
-        return Edit(self.file, self.text, in_order, names=used, declared=place, among_blocks=among_blocks)
+        return Edit(self.file, self.original, back, names=used, declared=place, among_blocks=among_blocks)
 
     @cached_property
     def wasting(self) -> list[SiteCounts]:
@@ -178,7 +181,9 @@ def arguments_of(call: Node) -> list[Node]:
 
 
 def assignment_to(node: Node) -> Node | None:
-    """The assignment, by `=` or another operator, whose target a node is."""
+    """The assignment, by `=` or another operator, whose target a node is, in parentheses perhaps."""
+    while node.parent is not None and node.parent.type == "parenthesized_expression":
+        node = node.parent
     around = node.parent
     assigns = around is not None and around.type == "assignment_expression" and around.children[0] == node
     return around if assigns else None

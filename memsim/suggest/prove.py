@@ -73,10 +73,11 @@ def with_text(job: Job, file: str, text: str) -> Job:
     """
     source = source_of(job)
     assert source is not None  # there is no edit without a source
+    text = text.removeprefix("\ufeff")  # which no compiler takes behind the beginning
     if file == source.file:
         return replace(job, kernel=replace(source, text=text))
     whole = source.text or read_text(source.folder / source.file)
-    lines = whole.split("\n")
+    lines = whole.removeprefix("\ufeff").split("\n")
     for number, line in enumerate(lines, 1):
         included = _INCLUDE.match(line)
         if included and PurePosixPath(file).parts[-1:] == PurePosixPath(included[1]).parts[-1:]:

@@ -255,6 +255,7 @@ class _Records(PassedRecords):
 def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stored: bool) -> MovedRecord:
     first = next(use for place, use in uses if place == 0)
     address = f"&{first.base}[{first.index}]" if first.index else f"&{first.base}"
+    address = address[1:] if first.unit > 1 else address
     return MovedRecord(tuple(uses), address, length, loaded, stored, first.guard)
 
 

@@ -16,10 +16,11 @@ from memsim.job import Job
 from memsim.source.values import changes, initializers
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.element_uses import changes_of
-from memsim.suggest.footprints import may_be_left_out
+from memsim.suggest.footprints import may_be_left_out, outside
 from memsim.suggest.index_math import distance, substituted
-from memsim.suggest.kernel_tree import KernelTree, assignment_to, walk
+from memsim.suggest.kernel_tree import assignment_to, walk
 from memsim.suggest.loops import STEP, loop_of
+from memsim.suggest.vectors import VectorTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -32,6 +33,7 @@ _SHARED_BY_OTHERS = re.compile(r"\b(?:return|goto|asm|volatile|__sync\w+|__threa
 #: A block behind which a loop is left.
 _LEAVES = re.compile(r"\{[^{}]*\bbreak\s*;\s*\}")
 WIDTHS = (1, 2, 4, 8)  # bytes of an element
+WIDEST = 16  # of a vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class RowAccess:
     load; left: how many elements the row has from there on, in C. always: whether each iteration makes
     it. operator: of `array[index] += value`. branch: of the only `if` on which it is made, and where that
     begins; None without one. step: by what its place grows in each iteration; if that is a name, there is a
-    row where it is 1.
+    row where it is 1. pointer: the array as it is cast.
     """
 
     node: Node
@@ -54,6 +56,7 @@ class RowAccess:
     operator: str = ""
     branch: tuple[int, str] | None = None
     step: str = "1"
+    pointer: str = ""
 
     @property
     def end(self) -> int:
@@ -82,12 +85,24 @@ class RowAccess:
         return self.step.isdecimal() and self.step != "1"
 
 
-class RowAccesses(KernelTree):
-    """A file, in which such accesses are looked for, of elements of `least` bytes or more."""
+@dataclass(frozen=True, slots=True)
+class _Element:
+    """An element of an array, in a function; or `unit` of them, by a `pointer` that the array is cast to."""
 
-    def __init__(self, job: Job, before: Analysis, file: str, least: int) -> None:
+    array: str
+    index: str
+    address: str
+    function: Node
+    pointer: str = ""
+    unit: int = 1
+
+
+class RowAccesses(VectorTree):
+    """A file, in which such accesses are looked for, of elements of `least` to `most` bytes."""
+
+    def __init__(self, job: Job, before: Analysis, file: str, least: int, most: int = max(WIDTHS)) -> None:
         super().__init__(before, job, file)
-        self.least = least
+        self.least, self.most = least, most
 
     def accesses(self, definition: Node) -> Iterator[RowAccess]:
         """The accesses along rows, of elements that an access in a line that wastes sectors concerns."""
@@ -95,8 +110,8 @@ class RowAccesses(KernelTree):
         found: list[RowAccess] = []
         wasted = set()
         for node in walk(definition):
-            element = self._element(node)
-            one = None if element is None or element[0] in others else self._access(node, *element)
+            element = self._element(node, definition)
+            one = None if element is None or element.array in others else self._access(node, element)
             if one is not None:
                 found.append(one)
                 wasted |= {one.elements} if self._wastes(one) else set()
@@ -108,20 +123,25 @@ class RowAccesses(KernelTree):
         of_kernel = self.definition is not None and one.node.start_byte in range(*self.definition.byte_range)
         own = {one.array} & set(self.types if of_kernel else ())  # a parameter is known by its name
         return any(
-            own <= set(site.array.split("|")) and site.op == op and self.least <= site.width <= max(WIDTHS)
+            own <= set(site.array.split("|")) and site.op == op and self.least <= site.width <= self.most
             for site in self.wasted(self.lines_of(one.node))
         )
 
-    def _element(self, node: Node) -> tuple[str, str, str] | None:
-        """The array, index and address of `p[i]`, `*p` and `*p++`."""
+    def _element(self, node: Node, function: Node) -> _Element | None:
+        """The element that `p[i]`, `*p`, `*p++` and vectors are."""
         text = self.tree.text(node)
         base = self.tree.text(node.children[0]) if node.children else ""
+        vector = self.vector(node, function) if self.most == WIDEST else None
+        if vector is not None:
+            address = f"{vector.base}[{vector.index}]"
+            return _Element(vector.array, vector.index, address, function, vector.pointer, vector.unit)
         if node.type == "subscript_expression" and re.fullmatch(r"\w+(?:\.\w+)?", base):
-            return base, _index(text).removesuffix("++").strip(), f"&{text}"
+            return _Element(base, _index(text).removesuffix("++").strip(), f"&{text}", function)
         pointer = re.fullmatch(r"\*\s*(?P<address>(?P<name>\w+)\s*(?:\+\+)?)", text)
-        return (pointer["name"], "0", pointer["address"]) if pointer is not None else None
+        return None if pointer is None else _Element(pointer["name"], "0", pointer["address"], function)
 
-    def _access(self, node: Node, array: str, index: str, address: str) -> RowAccess | None:
+    def _access(self, node: Node, element: _Element) -> RowAccess | None:
+        array, index = element.array, element.index
         inner, loop = node, node.parent
         skipped: list[tuple[Node, Node]] = []
         while loop is not None and loop.type not in ("for_statement", "while_statement"):
@@ -136,12 +156,15 @@ class RowAccesses(KernelTree):
         if counted is None or _SHARED_BY_OTHERS.search(self.tree.text(inside)):
             return None
         variable, by, left, code = counted
-        step = self._along(loop, array, index, (variable, by), _LEAVES.sub("", code))
+        step = self._along(loop, element, (variable, by), _LEAVES.sub("", code))
         if step is None:
             return None
+        ending = self._ending(skipped, (variable, by), code)
+        if ending:
+            skipped, left = [], f"min({left}, {ending})"
         assigned = assignment_to(node)
         is_part = assigned is not None and assigned.parent and assigned.parent.type != "expression_statement"
-        if is_part or not self._alone(inside, array, index):
+        if is_part or not self._alone(inside, element):
             return None
         value = None if assigned is None else assigned.children[2]
         operator = "" if assigned is None else self.tree.text(assigned.children[1])[:-1]
@@ -150,14 +173,34 @@ class RowAccesses(KernelTree):
         if len(skipped) == 1 and skipped[0][0].type == "if_statement" and "continue" not in ahead:
             branch = skipped[0][0].start_byte, skipped[0][1].type
         left = f"{step} == 1 ? {left} : 1" if not step.isdecimal() else left
-        return RowAccess(node, loop, array, index, address, value, left, always, operator, branch, step)
+        how = value, left, always, operator, branch, step, f"{element.pointer}{array}"
+        return RowAccess(node, loop, array, index, element.address, *how)
 
-    def _along(self, loop: Node, array: str, index: str, counted: tuple[str, str], code: str) -> str | None:
+    def _ending(self, skipped: list[tuple[Node, Node]], counted: tuple[str, str], code: str) -> str:
+        """How many iterations there are before `if (i < end)` ends them, where the access is behind that
+        alone, and `i` grows; "" for anything else.
+        """
+        branch = skipped[0][0] if len(skipped) == 1 else None
+        if branch is None or branch.type != "if_statement" or skipped[0][1].type == "else_clause":
+            return ""
+        condition = self.tree.text(branch.children[1])
+        test = re.fullmatch(r"\(\s*(\w+)\s*<([\w\s*+-]+)\)", condition)
+        if test is None or branch.child_by_field_name("alternative") is not None:
+            return ""
+        (variable, by), values = counted, initializers(code)
+        now = substituted(test[1], values)
+        grown = distance(now, substituted(now, {variable: f"{variable} + {by}"}, 1))
+        fixed = not any(changes(name, code) for name in names_in(now, test[2]))
+        if not grown or grown < 0 or not fixed:
+            return ""
+        return f"((long long)({test[2]}) - ({test[1]}) + {grown - 1}) / {grown}"
+
+    def _along(self, loop: Node, element: _Element, counted: tuple[str, str], code: str) -> str | None:
         """By what an element's place grows in each iteration of a loop: a number, or a name of one that may
         be 1; None if by anything else. counted: the loop's variable, and by what it grows.
         """
         variable, by = counted
-        index = f"{substituted(index, initializers(code))} + {array}"
+        index = f"{substituted(element.index, initializers(code))} + {element.array}"
         following = {variable: f"{variable} + {by}"}
         for name in names_in(index):
             moved = self._moved(loop, name) if name != variable else 0
@@ -168,8 +211,9 @@ class RowAccesses(KernelTree):
             return None
         grown = distance(index, substituted(index, following, 1))
         if grown is not None:
-            return str(grown) if 0 < grown <= MOST else None
-        steps = (name for name in names_in(index) if name not in following)
+            places, rest = divmod(grown, element.unit)
+            return str(places) if 0 < places <= MOST and not rest else None
+        steps = (name for name in names_in(index) if name not in following and element.unit == 1)
         return next(
             (step for step in steps if distance(f"{index} + {step}", substituted(index, following, 1)) == 0),
             None,
@@ -212,35 +256,46 @@ class RowAccesses(KernelTree):
         left = left if found.step == "1" else f"({left}) / {found.step}"
         return found.variable, found.step, left, found.body
 
-    def _alone(self, inside: Node, array: str, index: str) -> bool:
+    def _alone(self, inside: Node, element: _Element) -> bool:
         """Whether nothing else in a loop may concern the elements: more stores than those of two branches,
         other elements of an array that is stored to.
         """
-        targets, others = 0, False
+        targets, others, array = 0, False, element.array
         for use in walk(inside):
             if not use.is_named or self.tree.text(use) != array or use.parent is None:
                 continue
-            node = use.parent
+            node = self._vector_around(use, element) or use.parent
             if node.type == "assignment_expression" and STEP.fullmatch(self.tree.text(node)):
                 continue  # which moves the pointer
             if node.type == "update_expression":
                 if node.parent is None or node.parent.type != "pointer_expression":
                     continue
                 node = node.parent
-            element = self._element(node)
-            if element is None or (use == node.children[-1] and node.type == "subscript_expression"):
+            found = self._element(node, element.function)
+            if found is None or (use == node.children[-1] and node.type == "subscript_expression"):
                 return False
             around = node.parent
             if around is None or around.type in ("pointer_expression", "update_expression"):
                 return False
             targets += assignment_to(node) is not None
-            others |= "".join(element[1].split()) != "".join(index.split())
+            others |= "".join(found.index.split()) != "".join(element.index.split())
         return targets == 0 or (targets <= 2 and not others)
+
+    def _vector_around(self, use: Node, element: _Element) -> Node | None:
+        """The vector that the name of an array is in, if it is one that is looked for."""
+        for node in outside(use) if element.unit > 1 else ():
+            if node.type.endswith("statement"):
+                break
+            found = self._element(node, element.function)
+            if found is not None and found.array == element.array and found.unit == element.unit:
+                return node
+        return None
 
     def is_stored(self, one: RowAccess) -> bool:
         """Whether a loop stores to the array."""
-        elements = ((node, self._element(node)) for node in walk(one.loop))
-        return any(found and found[0] == one.array and assignment_to(node) for node, found in elements)
+        function = next(around for around in outside(one.loop) if around.type == "function_definition")
+        elements = ((node, self._element(node, function)) for node in walk(one.loop))
+        return any(found and found.array == one.array and assignment_to(node) for node, found in elements)
 
 
 def _index(access: str) -> str:

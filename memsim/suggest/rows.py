@@ -24,7 +24,7 @@ from memsim.suggest.footprints import outside
 from memsim.suggest.index_math import distance, substituted
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.proposals import shared_end
-from memsim.suggest.row_accesses import OTHER_LOOPS, WIDTHS, RowAccess, RowAccesses
+from memsim.suggest.row_accesses import OTHER_LOOPS, WIDEST, WIDTHS, RowAccess, RowAccesses
 from memsim.suggest.row_texts import BY_WARPS, CHUNKS, IN_PAIRS, SHORT, RowText
 from memsim.suggest.threads import Remapped, replayed
 
@@ -65,7 +65,7 @@ class _Rows(RowAccesses):
     def __init__(
         self, job: Job, before: Analysis, file: str, row: RowText, least: int, chunks: Sequence[int]
     ) -> None:
-        super().__init__(job, before, file, least)
+        super().__init__(job, before, file, least, max(WIDTHS) if row.staged else WIDEST)
         self.row, self.chunks = row, chunks
         self.warps = -(-job.launch.threads // WARP)
 
@@ -102,10 +102,10 @@ class _Rows(RowAccesses):
             for each in (name, f"{name}_in")[: 1 + _is_loaded(some)]:
                 outer = _outermost(one.loop) if len(functions) == 1 else 0
                 taken[outer] = place = taken.get(outer, -1) + 1
-                row = self.row.opening.format(array=one.array, number=place, warps=self.warps, bytes=size)
+                row = self.row.opening.format(array=one.pointer, number=place, warps=self.warps, bytes=size)
                 opening.append(f"auto {each} = {row};")
             if stores:
-                opening.append(f"auto {name}_end = {one.array};")
+                opening.append(f"auto {name}_end = {one.pointer};")
                 closing.append(f"{name}.close({name}_end);")
         if not found:
             return None
@@ -188,7 +188,7 @@ class _Rows(RowAccesses):
         index = substituted(one.index, initializers(self.tree.text(body)))
         if any(changes_of(each, code) for each in (one.array, *names_in(index))):
             return None
-        address = f"&{one.array}[{index}]"
+        address = f"{one.pointer.removesuffix(one.array)}&{one.array}[{index}]"
         first = " ".join(["", *(f"{line.format(address)};" for line in lines)])
         start, end = body.start_byte, body.end_byte
         if body.type == "compound_statement":

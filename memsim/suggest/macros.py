@@ -1,0 +1,77 @@
+"""A source in which calls of its own macros are what they stand for, and the way back to the text.
+
+`vload(v, &C(i, j))` is an access that nobody sees before it is `v = *((float4 *)(&C[(i) + (j)*ldc]));`. An
+edit of the expanded text replaces whole calls by what they stand for, and leaves all others as they are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+
+from memsim.source.text import bracket_end, split, without_comments
+from memsim.suggest.edit import Replacement, Rewritten, patched
+
+_MACRO = re.compile(
+    r"^[ \t]*#[ \t]*(?:define[ \t]+(?P<name>\w+)\((?P<of>[\w\s,]*)\)(?P<body>(?:\\\r?\n|[^\n])*)"
+    r"|(?:define|undef)[ \t]+(?P<other>\w+))",
+    re.MULTILINE,
+)
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_CALL = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
+#: What a body has that is no part of a function's code, or is more than text.
+_MORE = re.compile(r"#|\b__(?:global|device|shared)__\b")
+
+
+class Expanded(Rewritten):
+    """A text with its macros expanded that take arguments; of a name that is defined anew, those before and
+    behind an `#undef`. Lines keep their numbers.
+    """
+
+    def __init__(self, original: str) -> None:
+        code = without_comments(original)
+        self._macros: dict[str, list[tuple[int, list[str], str]]] = {}
+        for found in _MACRO.finditer(code):
+            body = re.sub(r"\s*\\\r?\n\s*", " ", found["body"] or "").strip()
+            before = self._macros.setdefault(found["name"] or found["other"], [(-1, [], "")])
+            is_known = not _MORE.search(body) and not before[-1][2]
+            parameters = [one.strip() for one in (found["of"] or "").split(",")]
+            before.append((found.start(), parameters, body if is_known else ""))
+        directives = [one.span() for one in _DIRECTIVE.finditer(code)] if self._macros else []
+        calls = [one for one in self._calls(code) if not any(a <= one.start < b for a, b in directives)]
+        super().__init__(original, calls)
+
+    def _calls(self, code: str, at: int = -1, within: frozenset[str] = frozenset()) -> list[Replacement]:
+        """The outermost calls in code, by what they stand for, where that is at a place of the source.
+
+        within: macros of which this is the text, in which their names are no calls.
+        """
+        found = list[Replacement]()
+        for match in _CALL.finditer(code) if self._macros else ():
+            place = match.start() if at < 0 else at
+            known = [one for one in self._macros.get(match[1], ()) if one[0] <= place]
+            _, parameters, body = known[-1] if known else (0, [], "")
+            if not body or match[1] in within or (found and match.start() < found[-1].end):
+                continue
+            end = bracket_end(code, match.end())
+            given = split(code[match.end() : end - 1], "([{", ")]}")
+            if not end or len(given) != len(parameters):
+                continue
+            new, lines = _said(body, dict(zip(parameters, given))), code.count("\n", match.start(), end)
+            if new.count("\n") != lines:
+                new = " ".join(new.split()) + "\n" * lines
+            new = patched(new, self._calls(new, place, within | {match[1]}))
+            found.append(Replacement(match.start(), end, new))
+        return found
+
+
+def _said(body: str, given: Mapping[str, str]) -> str:
+    """A macro's body with the arguments of a call."""
+    return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: given.get(word[0], word[0]).strip(" "), body)
+
+
+@lru_cache(maxsize=16)
+def expanded(text: str) -> Expanded:
+    """A text with its macros expanded."""
+    return Expanded(text)
