@@ -14,7 +14,7 @@ from memsim.files import read_text
 from memsim.job import Job
 from memsim.source.kernels import parameters
 from memsim.source.syntax import parse
-from memsim.source.text import bracket_end, without_comments
+from memsim.source.text import without_comments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.global_accesses import is_badly_coalesced
 from memsim.suggest.macros import expanded
@@ -24,17 +24,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 
-#: What reads an element through its address.
-_READ_ONLY = re.compile(r"\b__ldg\s*\(\s*&\s*(?P<element>\w+\s*\[)")
-_BEFORE = re.compile(r"\b__ldg\s*\(\s*&\s*$")
 LIBRARY = ""  # a file that no edit changes
 _WHOLE = ("expression_statement", "return_statement", "declaration")
 
 
 class KernelTree:
     """The file that defines a kernel, or another one with functions that it calls. A letter that is not
-    ASCII, as in comments, is a byte of the tree, too; `__ldg(&a[i])` is `a[i]`, `__ldg(p)` is `*(p)`, and
-    calls of the file's macros are what they stand for.
+    ASCII, as in comments, is a byte of the tree, too; calls of the file's macros and `__ldg` are expanded.
     """
 
     def __init__(self, before: Analysis, job: Job, file: str = "") -> None:
@@ -47,7 +43,7 @@ class KernelTree:
         self.file = file or self.kernel_file
         self.expanded, self.kernel_text = expanded(texts[self.file]), texts[self.kernel_file]
         self.original, self.text = texts[self.file], self.expanded.text
-        self.tree = parse(with_plain_reads(re.sub(r"[^\x00-\x7f]", "?", self.text)))
+        self.tree = parse(re.sub(r"[^\x00-\x7f]", "?", self.text))
 
     @cached_property
     def code(self) -> str:
@@ -85,14 +81,6 @@ class KernelTree:
     def sizes(self) -> list[str]:
         """The kernel's parameters that are no pointers."""
         return [name for name, kind in self.types.items() if "*" not in kind]
-
-    def span(self, node: Node) -> tuple[int, int]:
-        """Where an element is in the source, with the `__ldg` that reads it."""
-        called = _BEFORE.search(self.text[: node.start_byte])
-        behind = re.compile(r"\s*\)").match(self.text, node.end_byte)
-        if called is None or behind is None:
-            return node.start_byte, node.end_byte
-        return called.start(), behind.end()
 
     def lines_of(self, node: Node) -> range:
         """The lines of the statement that an expression is in, any of which a compiler gives its access."""
@@ -198,17 +186,6 @@ def _text_of(job: Job) -> str:
     """The source, of which a trace does not have what makes no access itself."""
     source = source_of(job)
     return "" if source is None else source.text or read_text(source.folder / source.file)
-
-
-def with_plain_reads(text: str) -> str:
-    """The text with blanks in place of the `__ldg(&` and `)` around elements, and `*(p + i)` of others."""
-    letters = list(re.sub(r"\b__ldg(?=\s*\(\s*\w+\s*[+)])", "*    ", text))
-    for found in _READ_ONLY.finditer(text):
-        end = bracket_end(text, found.end())
-        if end and bracket_end(text, found.end("element"), "[") == len(text[: end - 1].rstrip()):
-            for place in (*range(found.start(), found.start("element")), end - 1):
-                letters[place] = " " if letters[place] != "\n" else "\n"
-    return "".join(letters)
 
 
 def with_pragmas(text: str, place: int) -> int:

@@ -1,4 +1,4 @@
-"""A source in which calls of its own macros are what they stand for, and the way back to the text.
+"""A source in which calls of its own macros, and of `__ldg`, are what they stand for.
 
 `vload(v, &C(i, j))` is an access that nobody sees before it is `v = *((float4 *)(&C[(i) + (j)*ldc]));`. An
 edit of the expanded text replaces whole calls by what they stand for, and leaves all others as they are.
@@ -20,13 +20,14 @@ _MACRO = re.compile(
 )
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _CALL = re.compile(r"\b([A-Za-z_]\w*)[ \t]*\(")
+READ = "__ldg"  # which reads an element through its address
 #: What a body has that is no part of a function's code, or is more than text.
 _MORE = re.compile(r"#|\b__(?:global|device|shared)__\b")
 
 
 class Expanded(Rewritten):
-    """A text with its macros expanded that take arguments; of a name that is defined anew, those before and
-    behind an `#undef`. Lines keep their numbers.
+    """A text in which macros with arguments, and `__ldg`, are expanded; of a name that is defined anew, those
+    before and behind an `#undef`. Lines keep their numbers.
     """
 
     def __init__(self, original: str) -> None:
@@ -48,27 +49,42 @@ class Expanded(Rewritten):
         within: macros of which this is the text, in which their names are no calls.
         """
         found = list[Replacement]()
-        for match in _CALL.finditer(code) if self._macros else ():
-            place = match.start() if at < 0 else at
-            known = [one for one in self._macros.get(match[1], ()) if one[0] <= place]
-            _, parameters, body = known[-1] if known else (0, [], "")
-            if not body or match[1] in within or (found and match.start() < found[-1].end):
+        for match in _CALL.finditer(code) if self._macros or READ in code else ():
+            if match[1] in within or (found and match.start() < found[-1].end):
                 continue
-            end = bracket_end(code, match.end())
-            given = split(code[match.end() : end - 1], "([{", ")]}")
-            if not end or len(given) != len(parameters):
+            place, end = match.start() if at < 0 else at, bracket_end(code, match.end())
+            new = self._stands_for(match[1], code[match.end() : end - 1], place) if end else ""
+            if not new:
                 continue
-            new, lines = _said(body, dict(zip(parameters, given))), code.count("\n", match.start(), end)
+            lines = code.count("\n", match.start(), end)
             if new.count("\n") != lines:
                 new = " ".join(new.split()) + "\n" * lines
-            new = patched(new, self._calls(new, place, within | {match[1]}))
+            new = patched(new, self._calls(new, place, within | {match[1]} - {READ}))
             found.append(Replacement(match.start(), end, new))
         return found
+
+    def _stands_for(self, name: str, inside: str, place: int) -> str:
+        """What a call at a place is, with what is inside of its parentheses; "" if it stays as it is."""
+        if name == READ:
+            return _read(inside.strip())
+        known = [one for one in self._macros.get(name, ()) if one[0] <= place]
+        _, parameters, body = known[-1] if known else (0, [], "")
+        given = split(inside, "([{", ")]}")
+        return _said(body, dict(zip(parameters, given))) if len(given) == len(parameters) else ""
 
 
 def _said(body: str, given: Mapping[str, str]) -> str:
     """A macro's body with the arguments of a call."""
     return re.sub(r"\b[A-Za-z_]\w*\b", lambda word: given.get(word[0], word[0]).strip(" "), body)
+
+
+def _read(address: str) -> str:
+    """The element that an address is of, or that a pointer points to."""
+    element = re.match(r"&\s*(\w+\s*\[)", address)
+    if element is not None:
+        whole = bracket_end(address, element.end(), "[") == len(address)
+        return address[element.start(1) :] if whole else ""
+    return f"*({address})" if re.match(r"\w+\s*(?:\+|$)", address) else ""
 
 
 @lru_cache(maxsize=16)

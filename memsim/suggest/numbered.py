@@ -53,7 +53,8 @@ def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     done = replayed(NAME, job, before, _Plane(before, job).edited())
     if done is None or not done.helps or not is_the_same(job, done.job):
         return ()
-    both = (done.then(more) for more in records_of_threads(done.job, done.analysis))
+    more = records_of_threads(done.job, done.analysis)
+    both = (done.then(one) for one in more if one.edit.file == done.edit.file)
     return tuple(one for one in (*both, done) if one.saves)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from memsim.analysis import Analysis, SiteCounts
 from memsim.job import Job
 from memsim.source.text import bracket_end
-from memsim.source.values import changes, initializers
+from memsim.source.values import DEFINE, changes, initializers, value_of
 from memsim.suggest.c_text import EFFECT, names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.index_math import NAME, substituted
@@ -88,10 +88,15 @@ class Places(KernelTree):
             found[name] = assigned[1] if assigned else name
         return {name: value for name, value in found.items() if name not in NAME.findall(value)}
 
+    @cached_property
+    def constants(self) -> set[str]:
+        """Macros that are numbers."""
+        return {name for name, value in DEFINE.findall(self.text) if value_of(value.strip(), {}) is not None}
+
     def inlined(self, text: str, variables: Sequence[str]) -> str | None:
         """An expression of nothing but parameters, constants, thread indices and such variables."""
         text = substituted(text, self.initialized)
-        known = {*_BUILT_IN, *self.types, *variables}
+        known = {*_BUILT_IN, *self.types, *variables, *self.constants}
         if any(name not in known and not name.isupper() for name in NAME.findall(text)):
             return None
         return " ".join(text.split())

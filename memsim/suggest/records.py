@@ -136,7 +136,7 @@ class _Records(PassedRecords):
         if use.node.type == "field_expression":
             return Replacement(use.node.start_byte, use.node.children[1].end_byte, f"{new}.")
         new = f"({use.base}++, {new})" if use.walks else new
-        return Replacement(*self.span(use.node), new)
+        return Replacement(*use.node.byte_range, new)
 
     def _records(self, definition: Node) -> Iterator[MovedRecord]:
         """The records in lines that waste sectors: of blocks, then of statements alone in an `if`; of each,

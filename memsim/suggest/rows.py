@@ -132,7 +132,7 @@ class _Rows(RowAccesses):
         if not stores and (self.is_stored(one) or not any(each.always for each in some)):
             return None
         if len(some) == 1 and not stores:
-            return [Replacement(*self.span(one.node), f"{name}({one.address}, {one.left})")]
+            return [Replacement(*one.node.byte_range, f"{name}({one.address}, {one.left})")]
         found, loads = [], f"{name}_in" if stores else name
         along = ")" if one.step == "1" else f", {one.step} == 1)"
         for each in some:
@@ -142,7 +142,7 @@ class _Rows(RowAccesses):
                     return None
                 value = f"{name}.last" if behind else f"{name}_value"
                 value = f"({each.address}, {value})" if each.moves else value
-                found.append(Replacement(*self.span(each.node), value))
+                found.append(Replacement(*each.node.byte_range, value))
                 continue
             old = f"{name}_value {each.operator} (" if each.operator else ""
             put = f"{name}_end = {each.at} + 1, {name}.put({each.address}, {old}"
@@ -172,7 +172,7 @@ class _Rows(RowAccesses):
             f"const auto {name}_{place} = {name}({{}} + {place}, {left} - {place})" for place in range(length)
         ]
         found = [
-            Replacement(*self.span(one.node), f"{name}_{place}")
+            Replacement(*one.node.byte_range, f"{name}_{place}")
             for one, place in zip(some, places, strict=True)
         ]
         return self._ahead(first, lines, found)

@@ -45,6 +45,8 @@ def job_of(folder: Path, body: str, block: tuple[int, int, int] = (32, 16, 1)) -
         f"{GUARD} {LOAD}",
         f"if (ix >= nx || iy >= ny) return;\n    {STORE}",
         f"if (ix >= nx) return;\n    const int at = iy * nx + ix;\n    if (iy < ny) {STORE[:19]} in[at];",
+        "\n#define columns 32\n    unsigned x = blockIdx.x * columns + threadIdx.x;\n"
+        "    if (x < nx && iy < ny) out[x * ny + iy] = in[iy * nx + x];",
         f"for (int i = 0; i < 2; ++i)\n        {GUARD} {STORE.replace('+ iy', '+ iy + i * nx * ny')}",
         f"{GUARD} {{\n        {STORE}\n        out[ix * ny + iy + 2400] = in[iy * nx + ix + 2400];\n    }}",
     ],
