@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parent / "validation"
 HALVES = {
     "development": "cures_development.jsonl",
     "held out": "cures_held_out.jsonl",
+    "held out, opened": "cures_opened.jsonl",
     "third set": "cures_third.jsonl",
     "fourth set, first contact": "cures_fourth_first.jsonl",
     "fourth set": "cures_fourth.jsonl",
@@ -199,7 +200,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "cures": summary,
     "causes": causes,
     "cures of development": lambda: kernels("development"),
-    "cures of held out": lambda: kernels("held out"),
+    "cures of held out, opened": lambda: kernels("held out, opened"),
     "cures of third set": lambda: kernels("third set"),
     "cures of fourth set": lambda: kernels("fourth set"),
     "cures on a GPU": lambda: on_a_gpu("cures_gpu.json"),

@@ -16,7 +16,7 @@ from memsim.analysis import BADLY_COALESCED, Analysis
 from memsim.job import Job
 from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
-from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, is_the_same, replayed, total
@@ -27,17 +27,9 @@ if TYPE_CHECKING:
 NAME = "elements of the grid numbered along rows"
 PREFIX = "numbered"
 _NUMBERS = re.compile(r"\b(?:threadIdx|blockIdx|blockDim|gridDim)\b(?!\s*\.\s*z\b)")
+#: A vector of x and y, and what else accesses memory or has an effect.
 _VECTOR = re.compile(r"make_u?int[234]")
-#: What accesses memory, or has another effect.
-_ACTS = frozenset(
-    (
-        "subscript_expression",
-        "pointer_expression",
-        "update_expression",
-        "assignment_expression",
-        "call_expression",
-    )
-)
+_ACTS = re.compile(r"(?:subscript|pointer|update|assignment|call)_expression")
 #: How an element of the plane is told from others, by what joins the tests: the mark, and that turned round.
 _MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
 
@@ -67,27 +59,18 @@ class _Plane(KernelTree):
         if body is None or PREFIX in self.text or is_in_functions(self.code):
             return None
         places = list(self._places(body))
-        rest = [*self.code[body.start_byte : body.end_byte]]
-        for place, _, _ in places:
-            rest[place.start_byte - body.start_byte : place.end_byte - body.start_byte] = " " * (
-                place.end_byte - place.start_byte
-            )
-        ends = self._ends(body, places)
-        widths = {(axis, width) for _, axis, width in places}
-        if (
-            _NUMBERS.search("".join(rest))
-            or ends is None
-            or {axis for axis, _ in widths} != {"x", "y"}
-            or len(widths) > 2
-        ):
+        replaced = [Replacement(*place.byte_range, f"{PREFIX}_{axis}") for place, axis, _ in places]
+        rest = patched(self.code[: body.end_byte], replaced)[body.start_byte :]
+        widths = dict(each[1:] for each in places)
+        ends = self._ends(body, places) if set(widths) == {"x", "y"} else None
+        if ends is None or _NUMBERS.search(rest) or any(widths[axis] != width for _, axis, width in places):
             return None
-        used = names_in(*ends.values(), *(width for _, width in sorted(widths)))
+        used = names_in(*ends.values(), *widths.values())
         if any(changes(name, self.own_code) > (name not in self.types) for name in used):
             return None
-        replaced = [Replacement(*place.byte_range, f"{PREFIX}_{axis}") for place, axis, _ in places]
         statement = next(one for one in body.named_children if one.end_byte >= places[0][0].end_byte)
         at = statement.start_byte
-        lines = _lines(factor(ends["x"]), factor(ends["y"]), dict(widths))
+        lines = _lines(factor(ends["x"]), factor(ends["y"]), widths)
         replaced.append(Replacement(at, at, "".join(f"{line}\n{self.indent(at)}" for line in lines)))
         names = "blockDim.x", "blockDim.y", *names_in(*ends.values())
         return self.edit(replaced, names, among_blocks=True)
@@ -112,7 +95,7 @@ class _Plane(KernelTree):
         found: dict[str, str] = {}
         statements = [one for one in body.named_children if one.type != "comment"]
         for node in statements:
-            if node.type == "declaration" and not _acts(node):
+            if node.type == "declaration" and not self._acts(node):
                 continue
             condition, then = (node.child_by_field_name(name) for name in ("condition", "consequence"))
             if node.type != "if_statement" or condition is None or then is None:
@@ -125,7 +108,7 @@ class _Plane(KernelTree):
                 test = self._test(term, _MARKS[joined], variables)
                 if test is not None:
                     found.setdefault(*test)
-                elif len(found) < 2 and _acts(term):
+                elif len(found) < 2 and self._acts(term):
                     return None
             if len(found) == 2:
                 return found
@@ -161,14 +144,10 @@ class _Plane(KernelTree):
         known = mark == marks[0] and left in variables and not _NUMBERS.search(right)
         return (variables[left], right) if known and "[" not in right and "(" not in right else None
 
-
-def _acts(node: Node) -> bool:
-    """Whether anything but arithmetic is in it, or a vector of its results."""
-    return any(one.type in _ACTS and not _is_vector(one) for one in walk(node))
-
-
-def _is_vector(node: Node) -> bool:
-    return node.type == "call_expression" and bool(_VECTOR.fullmatch((node.children[0].text or b"").decode()))
+    def _acts(self, node: Node) -> bool:
+        """Whether anything but arithmetic is in it, or a vector of its results."""
+        acting = (one for one in walk(node) if _ACTS.fullmatch(one.type))
+        return any(not _VECTOR.match(self.tree.text(one)) for one in acting)
 
 
 def _lines(columns: str, rows: str, widths: dict[str, str]) -> list[str]:
