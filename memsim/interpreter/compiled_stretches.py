@@ -58,8 +58,8 @@ class StretchCompiler:
     def begin(self, kernel: LoweredKernel) -> None:
         """A launch begins: it uses what was compiled for one before it of the same form."""
         known = known_of(kernel.code.dataflow)
-        before = known.stretches
-        if before is not None and before.form == kernel.form:
+        before = known.stretches.get(kernel.form) if known.stretches else None
+        if before is not None:
             _use(kernel, before.rows, before.addresses)
         elif known.seconds >= WORTH_LOOKING * known.launches and _is_worth_it(kernel, known.seconds):
             self._hasten(kernel)
@@ -88,8 +88,8 @@ class StretchCompiler:
             numbers = numbers_of(stretches)
             addresses = [functions[numbers[one.text]] for one in stretches]
             rows = np.array([(one.at, one.at + one.length) for one in stretches], np.int64)
-            compiled = CompiledStretches(kernel.form, rows, np.array(addresses, np.int64))
-            known_of(kernel.code.dataflow).stretches = compiled
+            compiled = CompiledStretches(rows, np.array(addresses, np.int64))
+            known_of(kernel.code.dataflow).stretches[kernel.form] = compiled
             # A thread that is at a guard still needs the number that would be written over.
             is_guard = kernel.operations["code"][rows[:, 0]] == kernel.names.numbers["guard"]
             usable = ~(is_guard & is_running)

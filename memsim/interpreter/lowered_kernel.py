@@ -7,7 +7,8 @@ has operations of its own, whose rules are those of `memsim.isa` and `memsim.sim
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,27 +139,28 @@ SPACES = ("global", "shared", "local", "generic", "constant")
 class CompiledStretches(NamedTuple):
     """Of kernels of one form: where each stretch begins and ends in their operations, and its function."""
 
-    form: bytes
     rows: np.ndarray
     addresses: np.ndarray
 
 
 class KnownInstructions:
     """The lowered instructions of a kernel's launches, with what they were told of their launch; likewise why
-    there is none of one. seconds: that they took, and how many they were.
+    there is none of one. seconds: that they took, and how many they were. kernels: of launches that were told
+    something else each, the last one first. stretches: by the form of their operations.
     """
 
     def __init__(self) -> None:
         self.seconds, self.launches = 0.0, 0
-        self.stretches: CompiledStretches | None = None
+        self.kernels: list[LoweredKernel] = []
+        self.stretches: dict[bytes, CompiledStretches] = {}
         self.lowered: dict[int, tuple[Answers, LoweredInstruction]] = {}
         self.refused: tuple[Answers, str] | None = None
 
 
 #: The lowered instructions of all kernels by their text with new registers, and whether there is a clock.
 _ALIKE: dict[tuple[str, bool], list[tuple[Answers, LoweredInstruction]]] = {}
-#: Texts that are kept, and of each those of so many launches.
-MOST_ALIKE, MOST_ANSWERS = 1 << 15, 16
+#: Texts that are kept, and of each those of so many launches; likewise of a kernel.
+MOST_ALIKE, MOST_ANSWERS, MOST_KERNELS = 1 << 15, 16, 8
 
 
 @lru_cache(maxsize=256)
@@ -167,20 +169,38 @@ def known_of(dataflow: Dataflow) -> KnownInstructions:
     return KnownInstructions()
 
 
+def lowered_kernel(code: Code, names: OperationNames, has_clock: bool) -> LoweredKernel:
+    """The operations of a launch: those of one before it that was told the same.
+
+    Raises:
+        NotLowered: something has no operation.
+    """
+    kernels = known_of(code.dataflow).kernels
+    for one in kernels:
+        if (one.names, one.has_clock) == (names, has_clock) and code.binder.agrees(one.answers):
+            kernels.remove(one)
+            break
+    else:
+        one = LoweredKernel(code, names, has_clock)
+    kernels[:] = [one, *kernels[: MOST_KERNELS - 1]]
+    return one
+
+
 class LoweredKernel:
     """of_threads: names of special registers, tables of them in order. where: the first operation of each
     instruction; of_blocks: that of each basic block for whole warps. The operations have addresses of tables
     and constant banks, which live as long as this.
 
     Each basic block is there twice: for some lanes of a warp, and, behind all of these, for all of them.
-    is_hastened: stretches of its operations are functions.
+    is_hastened: stretches of its operations are functions. answers: what it was told of the launch.
 
     Raises:
         NotLowered: something has no operation.
     """
 
     def __init__(self, code: Code, names: OperationNames, has_clock: bool) -> None:
-        self.code, self.names, self.is_hastened = code, names, False
+        self.code, self.names, self.has_clock, self.is_hastened = code, names, has_clock, False
+        self.answers: Answers = {}
         self.of_threads: list[str] = []
         self._banks: list[np.ndarray] = []
         self._tables: list[np.ndarray] = []
@@ -193,7 +213,7 @@ class LoweredKernel:
         for slot in _slots_of(self._unwritten()):
             self.register(slot)
         self._zeroed_bytes = len(self._slots) * REGISTER
-        self._assemble([self._lowered(op, known, has_clock) for op in code.program.ops])
+        self._assemble([self._lowered(op, known) for op in code.program.ops])
 
     def _unwritten(self) -> int:
         """Slots that may be read where nothing was written: by a lane, or of another one."""
@@ -203,35 +223,35 @@ class LoweredKernel:
                 found |= op.reads
         return found
 
-    def _lowered(self, op: Op, known: KnownInstructions, has_clock: bool) -> LoweredInstruction:
+    def _lowered(self, op: Op, known: KnownInstructions) -> LoweredInstruction:
         """That of a launch before if all that it was told is the same."""
         found = known.lowered.get(op.index)
-        if found is not None and self.code.binder.agrees(found[0]):
-            return found[1]
-        made = self._as_alike(op, has_clock)
-        if made is None:
+        if found is None or not self.code.binder.agrees(found[0]):
+            found = self._as_alike(op)
+        if found is None:
             binder = self.code.binder.anew()
             try:
-                made = binder.asked, self._made(op, binder, has_clock)
+                found = binder.asked, self._made(op, binder)
             except NotLowered as why:
                 known.refused = binder.asked, str(why)
                 raise
-        known.lowered[op.index] = made
-        return made[1]
+        known.lowered[op.index] = found
+        self.answers |= found[0]
+        return found[1]
 
-    def _as_alike(self, op: Op, has_clock: bool) -> tuple[Answers, LoweredInstruction] | None:
+    def _as_alike(self, op: Op) -> tuple[Answers, LoweredInstruction] | None:
         """As one of any kernel that differs in its registers alone; None if none is of use."""
         other = renamed(op)
         if other is None:
             return None
         if len(_ALIKE) > MOST_ALIKE:
             _ALIKE.clear()
-        known = _ALIKE.setdefault((other.op.text, has_clock), [])
+        known = _ALIKE.setdefault((other.op.text, self.has_clock), [])
         found = next((one for one in known if self.code.binder.agrees(one[0])), None)
         try:
             if found is None:
                 binder = self.code.binder.anew()
-                found = binder.asked, self._made(other.op, binder, has_clock)
+                found = binder.asked, self._made(other.op, binder)
                 known[:] = [found, *known[: MOST_ANSWERS - 1]]
             asked, made = found
             some, whole = ([*with_registers(each, other.back)] for each in made[:2])
@@ -239,9 +259,9 @@ class LoweredKernel:
         except (NotLowered, KeyError):
             return None
 
-    def _made(self, op: Op, binder: Binder, has_clock: bool) -> LoweredInstruction:
+    def _made(self, op: Op, binder: Binder) -> LoweredInstruction:
         code = self.code
-        made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, has_clock))
+        made = lowered(LoweredOp(op, binder, code.program.predicates, code.dataflow.meeting, self.has_clock))
         whole = packed(without_copies(made, self.names.words))
         return LoweredInstruction(packed(made), whole, not binder.asked)
 
@@ -297,11 +317,13 @@ class LoweredKernel:
         number = self.names.numbers[one.name]
         return number, one.k, self.place(one.d), self.place(one.a), self.place(one.b), c, following, n
 
-    @property
+    @cached_property
     def form(self) -> bytes:
-        """What its operations have in common with those of other launches: all but their numbers."""
+        """What its operations have in common with those of other launches, before they are hastened: all but
+        their numbers.
+        """
         fields = [self.operations[name].tobytes() for name in OPERATION.names or () if name != "n"]
-        return b"".join((*fields, bytes(one.size for one in self._constants)))
+        return blake2b(b"".join((*fields, bytes(one.size for one in self._constants)))).digest()
 
     def _table(self, name: str) -> int:
         if name not in self.of_threads:
@@ -359,6 +381,7 @@ class LoweredKernel:
                     row["uppers"][place] = self.register(slot + 1)
             if shape.bank is not None:
                 content = self.code.binder.whole(shape.bank).content
+                self.answers[shape.bank] = self.code.binder.asked[shape.bank]
                 self._banks.append(content)
                 row["content"], row["bytes"] = content.ctypes.data, len(content)
         return found

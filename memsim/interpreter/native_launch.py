@@ -16,7 +16,7 @@ from memsim.access import Listener
 from memsim.arch.units import WARP
 from memsim.errors import MemsimError
 from memsim.interpreter.compiled_stretches import StretchCompiler
-from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames
+from memsim.interpreter.lowered_kernel import LoweredKernel, OperationNames, lowered_kernel
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.seen_order import sees_order
 from memsim.isa.control import ASSERTION
@@ -171,7 +171,7 @@ class NativeInterpreter:
         """
         _check(launch)
         memory = launch.memory
-        kernel = LoweredKernel(launch.code, self.names, memory.clock("SR_CLOCKLO") is not None)
+        kernel = lowered_kernel(launch.code, self.names, memory.clock("SR_CLOCKLO") is not None)
         buffers = memory.layouts["global"].buffers
         made, kept = _structure(launch, kernel)
         made.waits = sees_order(launch.code.dataflow)

@@ -158,7 +158,9 @@ def test_jobs_are_threads_of_a_launch(
     options: tuple[str, ...], threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[Launches] = []
-    monkeypatch.setattr("memsim.cli.exec.run_program", lambda command, launches: asked.append(launches) or 0)
+    monkeypatch.setattr(
+        "memsim.cli.exec.run_program", lambda command, launches, **_: asked.append(launches) or 0
+    )
     assert main(["exec", *options, "--", "true"]) == 0
     asked[0].use_machine_code(libraries())
     assert asked[0].interpreter is not None

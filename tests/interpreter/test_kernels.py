@@ -6,6 +6,7 @@ import shutil
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from memsim.api.loading import from_text, load
 from memsim.api.running import job_of, prepared_launch
 from memsim.driver.native_build import libraries
 from memsim.errors import MemsimError
-from memsim.interpreter import native_launch
+from memsim.interpreter import lowered_kernel, native_launch
 from memsim.interpreter.lowered_op import NotLowered
 from memsim.interpreter.native_launch import NativeInterpreter, TouchedAllocations
 from memsim.kernels import catalog
@@ -159,6 +160,18 @@ def test_blocks_in_several_threads(kernels: Any, monkeypatch: pytest.MonkeyPatch
     interpreter = NativeInterpreter(libraries(), 3)
     for name in ("diverging", "barriers", "local_memory", "floats"):
         assert_same(job_for(kernels, name, 40, 64), interpreter)
+
+
+def test_a_launch_has_the_operations_of_one_that_was_told_the_same(
+    interpreter: NativeInterpreter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launches by turns with two parameters are lowered twice."""
+    made = Mock(side_effect=lowered_kernel.LoweredKernel)
+    monkeypatch.setattr(lowered_kernel, "LoweredKernel", made)
+    kernel = from_text("__global__ void add(int *a, int plus) { a[threadIdx.x] += plus; }")["add"]
+    for plus in (3, 4, 3, 4):
+        assert_same(job_of(kernel, 1, 32, [np.arange(32, dtype=np.int32), np.int32(plus)]), interpreter)
+    assert made.call_count == 2
 
 
 def test_what_was_accessed_is_known_of_a_launch_that_fails(interpreter: NativeInterpreter) -> None:
