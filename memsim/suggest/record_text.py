@@ -15,6 +15,7 @@ struct record_of_thread {
     static const int OF_WORD = sizeof(unit) < 4 && BYTES % 16 != 0 ? 4 / sizeof(unit) : 0;
     static const int ROW = OF_WORD ? UNITS : UNITS | 1;
     static const bool IS_VECTOR = BYTES <= 16 && (BYTES & (BYTES - 1)) == 0;
+    static const bool IS_PAIR = BYTES == 32 && sizeof(unit) == 16;
     typedef typename record_unit<IS_VECTOR ? BYTES : alignof(T)>::type vector;
     alignas(vector) unit units[UNITS];
     __device__ __forceinline__ T &operator[](int place) { return ((T *)units)[place]; }
@@ -86,6 +87,26 @@ struct record_of_thread {
         }
         __syncwarp(lanes);
     }
+    // The lanes of pairs that are active, of which each moves the same half of both their records.
+    static __device__ __forceinline__ unsigned pairs(unsigned lanes, const unit *at) {
+        const unsigned ready = ANY ? __ballot_sync(lanes, __isGlobal(at)) : lanes;
+        const unsigned even = ready & ready >> 1 & 0x55555555, both = even | even << 1;
+        return IS_PAIR && both >> thread() % 32 & 1 ? both : 0;
+    }
+    template <bool LOADS>
+    __device__ __forceinline__ void halves_moved(unsigned lanes, unit *at) {
+        const bool odd = thread() % 2;
+        const unsigned long long own = (unsigned long long)at, beside = __shfl_xor_sync(lanes, own, 1);
+        unit *of_even = (unit *)(odd ? beside : own) + odd, *of_odd = (unit *)(odd ? own : beside) + odd;
+        if (LOADS) units[0] = *of_even, units[UNITS - 1] = *of_odd;
+        unit given = odd ? units[0] : units[UNITS - 1];
+#pragma unroll
+        for (int one = 0; one < sizeof(unit) / 4; ++one)
+            ((unsigned *)&given)[one] = __shfl_xor_sync(lanes, ((unsigned *)&given)[one], 1);
+        const unit first = odd ? given : units[0], second = odd ? units[UNITS - 1] : given;
+        *(LOADS ? units : of_even) = first;
+        *(LOADS ? units + UNITS - 1 : of_odd) = second;
+    }
     __device__ __forceinline__ void load(const T *where) {
         unit *at = (unit *)where;
         const unsigned lanes = __activemask();
@@ -93,7 +114,11 @@ struct record_of_thread {
             *(vector *)units = *(const vector *)at;
             return;
         }
-        if (!together(lanes, at)) {
+        if (const unsigned both = pairs(lanes, at)) {
+            halves_moved<true>(both, at);
+            return;
+        }
+        if (IS_PAIR || !together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
             return;
@@ -113,7 +138,11 @@ struct record_of_thread {
             else __stwb((vector *)at, *(const vector *)units); // which the compiler does not split
             return;
         }
-        if (!together(lanes, at)) {
+        if (const unsigned both = pairs(lanes, at)) {
+            record_of_thread(*this).template halves_moved<false>(both, at);
+            return;
+        }
+        if (IS_PAIR || !together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];
             return;

@@ -10,6 +10,7 @@ import pytest
 from memsim.job import Job
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.macros import expanded
+from memsim.suggest.prove import differing_results
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
 from tests.suggest.kernels import analyzed
@@ -44,6 +45,8 @@ RECORDS = {
     "fields of a vector": "STEP(0)",
     "a macro that is defined again": "#undef STEP\n#define STEP(j) MORE(j, w)\n    STEP(0)",
 }
+#: Of which some lanes have no neighbour that is active.
+IN_SOME = [f"if (i % 5 != 1 && i != 64) {{ {RECORDS[name]} }}" for name in list(RECORDS)[::2][:2]]
 ROWS = {
     "vectors along a row": (
         "float s = 0; for (int c = 0; c < 4; c++) {"
@@ -81,6 +84,16 @@ def test_vectors_are_records(body: str, tmp_path: Path) -> None:
     job = of_body(tmp_path, body)
     before = analyzed(job)
     assert is_cured(job, before, records_of_threads(job, before))
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize("body", IN_SOME)
+def test_lanes_without_a_neighbour_move_their_own(body: str, tmp_path: Path) -> None:
+    job = of_body(tmp_path, body)
+    before = analyzed(job)
+    (cure,) = records_of_threads(job, before)
+    assert needless(cure.analysis) < needless(before)
+    assert list(differing_results(job, cure.job)) == []
 
 
 @pytest.mark.some(1)
