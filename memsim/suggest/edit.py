@@ -63,12 +63,6 @@ class Edit:
             self, replacements=tuple(in_order), conditions=tuple(dict.fromkeys((*self.conditions, condition)))
         )
 
-    def then(self, other: Edit) -> Edit:
-        """Both changes of a file as one. other: of the text after this one."""
-        both = Rewritten(self.text, self.replacements).followed(other.replacements)
-        names = tuple(dict.fromkeys((*self.names, *other.names)))
-        return replace(self, replacements=tuple(both), names=names)
-
     @property
     def new(self) -> str:
         """The file's text after the edit."""
@@ -160,53 +154,3 @@ def patched(text: str, replacements: Iterable[Replacement]) -> str:
     for each in reversed(in_order):  # of equal places the last one first: the texts stay in order
         text = text[: each.start] + each.new + text[each.end :]
     return text
-
-
-class Rewritten:
-    """A text with replacements made, of which further ones become such of the original.
-
-    text: with them. spans: of each [start, end) in the original, and in the text.
-    """
-
-    def __init__(self, original: str, replacements: Iterable[Replacement]) -> None:
-        self.made = sorted(replacements, key=lambda each: (each.start, each.end))
-        self.text, longer = patched(original, self.made), 0
-        self.spans: list[tuple[int, int]] = []
-        for one in self.made:
-            start = one.start + longer
-            self.spans.append((start, start + len(one.new)))
-            longer += len(one.new) - (one.end - one.start)
-
-    def back(self, replacements: Iterable[Replacement]) -> list[Replacement]:
-        """Replacements of the text as such of the original: of all of what was replaced that they cut."""
-        found = list[Replacement]()
-        for start, end, some in self._groups(replacements):
-            inside = [Replacement(one.start - start, one.end - start, one.new) for one in some]
-            new = patched(self.text[start:end], inside)
-            found.append(Replacement(self.place(start), self.place(end), new))
-        return found
-
-    def followed(self, replacements: Iterable[Replacement]) -> list[Replacement]:
-        """Those that were made and those of the text, as such of the original."""
-        more = list(replacements)
-        cut = [(start, end) for start, end, _ in self._groups(more) if start < end]
-        made = zip(self.made, self.spans)
-        kept = [one for one, (a, b) in made if not any(start <= a and b <= end for start, end in cut)]
-        return sorted([*kept, *self.back(more)], key=lambda each: (each.start, each.end))
-
-    def _groups(self, replacements: Iterable[Replacement]) -> list[tuple[int, int, list[Replacement]]]:
-        """Replacements together with others in what they cut: where, and which."""
-        groups = list[tuple[int, int, list[Replacement]]]()
-        for one in sorted(replacements, key=lambda each: (each.start, each.end)):
-            start, end = one.start, one.end
-            for first, last in self.spans:
-                if first < start < last or first < end < last:
-                    start, end = min(start, first), max(end, last)
-            before = groups.pop() if groups and start < groups[-1][1] else (start, end, [])
-            groups.append((min(before[0], start), max(before[1], end), [*before[2], one]))
-        return groups
-
-    def place(self, at: int) -> int:
-        """A place of the text in the original, that is not in what was replaced."""
-        before = zip(self.made, self.spans)
-        return at - sum(b - a - (one.end - one.start) for one, (a, b) in before if a < at)

@@ -7,11 +7,11 @@ edit of the expanded text replaces whole calls by what they stand for, and leave
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from memsim.source.text import bracket_end, split, without_comments
-from memsim.suggest.edit import Replacement, Rewritten, patched
+from memsim.suggest.edit import Replacement, patched
 
 _MACRO = re.compile(
     r"^[ \t]*#[ \t]*(?:define[ \t]+(?P<name>\w+)\((?P<of>[\w\s,]*)\)(?P<body>(?:\\\r?\n|[^\n])*)"
@@ -25,9 +25,11 @@ READ = "__ldg"  # which reads an element through its address
 _MORE = re.compile(r"#|\b__(?:global|device|shared)__\b")
 
 
-class Expanded(Rewritten):
+class Expanded:
     """A text in which macros with arguments, and `__ldg`, are expanded; of a name that is defined anew, those
     before and behind an `#undef`. Lines keep their numbers.
+
+    calls: where each begins and ends in it, and by how much the text up to there is longer than the original.
     """
 
     def __init__(self, original: str) -> None:
@@ -41,7 +43,12 @@ class Expanded(Rewritten):
             before.append((found.start(), parameters, body if is_known else ""))
         directives = [one.span() for one in _DIRECTIVE.finditer(code)] if self._macros else []
         calls = [one for one in self._calls(code) if not any(a <= one.start < b for a, b in directives)]
-        super().__init__(original, calls)
+        self.text, longer = patched(original, calls), 0
+        self.calls: list[tuple[int, int, int]] = []
+        for one in calls:
+            start = one.start + longer
+            longer += len(one.new) - (one.end - one.start)
+            self.calls.append((start, one.end + longer, longer))
 
     def _calls(self, code: str, at: int = -1, within: frozenset[str] = frozenset()) -> list[Replacement]:
         """The outermost calls in code, by what they stand for, where that is at a place of the source.
@@ -71,6 +78,31 @@ class Expanded(Rewritten):
         _, parameters, body = known[-1] if known else (0, [], "")
         given = split(inside, "([{", ")]}")
         return _said(body, dict(zip(parameters, given))) if len(given) == len(parameters) else ""
+
+    def back(self, replacements: Iterable[Replacement]) -> list[Replacement]:
+        """Replacements of the text as such of the original: of whole calls, where they are in some."""
+        found = list[Replacement]()
+        for start, end, some in self._groups(replacements):
+            inside = [Replacement(one.start - start, one.end - start, one.new) for one in some]
+            new = patched(self.text[start:end], inside)
+            found.append(Replacement(self.place(start), self.place(end), new))
+        return found
+
+    def _groups(self, replacements: Iterable[Replacement]) -> list[tuple[int, int, list[Replacement]]]:
+        """Replacements together with others in the calls that they cut: where, and which."""
+        groups = list[tuple[int, int, list[Replacement]]]()
+        for one in sorted(replacements, key=lambda each: (each.start, each.end)):
+            start, end = one.start, one.end
+            for first, last, _ in self.calls:
+                if first < start < last or first < end < last:
+                    start, end = min(start, first), max(end, last)
+            before = groups.pop() if groups and start < groups[-1][1] else (start, end, [])
+            groups.append((min(before[0], start), max(before[1], end), [*before[2], one]))
+        return groups
+
+    def place(self, at: int) -> int:
+        """A place of the text in the original, in no call."""
+        return at - next((longer for start, _, longer in reversed(self.calls) if start < at), 0)
 
 
 def _said(body: str, given: Mapping[str, str]) -> str:

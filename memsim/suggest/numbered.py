@@ -18,7 +18,6 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
-from memsim.suggest.records import records_of_threads
 from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, is_the_same, replayed, total
 
 if TYPE_CHECKING:
@@ -35,19 +34,12 @@ _MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
 
 
 def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit, and with it records moved by warps, compiled and replayed; if nothing differs.
-
-    Those that save a quarter of the needless sectors or more.
-    """
+    """The edit, compiled and replayed; if it saves a quarter of the needless sectors and nothing differs."""
     sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
     if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):
         return ()
     done = replayed(NAME, job, before, _Plane(before, job).edited())
-    if done is None or not done.helps or not is_the_same(job, done.job):
-        return ()
-    more = records_of_threads(done.job, done.analysis)
-    both = (done.then(one) for one in more if one.edit.file == done.edit.file)
-    return tuple(one for one in (*both, done) if one.saves)
+    return (done,) if done is not None and done.saves and is_the_same(job, done.job) else ()
 
 
 class _Plane(KernelTree):

@@ -219,11 +219,6 @@ class Remapped:
     job: Job
     analysis: Analysis
 
-    def then(self, other: Remapped) -> Remapped:
-        """Both changes as one. other: of the kernel with this one."""
-        name = f"{self.name}; {other.name}"
-        return replace(other, name=name, before=self.before, edit=self.edit.then(other.edit))
-
     @property
     def sectors(self) -> tuple[int, int]:
         """Sectors of all global accesses, before and after."""

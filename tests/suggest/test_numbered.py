@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,10 +10,8 @@ from memsim.api import kernel_file
 from memsim.argument_types import ArrayArg
 from memsim.job import Job
 from memsim.launch import Launch, dim3
-from memsim.suggest import suggest
 from memsim.suggest.numbered import NAME, numbered
 from memsim.suggest.other_values import SAME, at_other_values
-from memsim.suggest.prove import differing_results, source_of
 from tests.suggest.kernels import analyzed
 
 WIDTH, HEIGHT = 45, 21
@@ -95,21 +92,3 @@ def test_a_grid_that_does_not_cover_the_plane_does_its_part_of_it(tmp_path: Path
     assert sum(site.sectors or 0 for site in analyzed(smaller).sites) == sum(
         site.sectors or 0 for site in analyzed(job_of(tmp_path, PLANE, (2, 2))).sites
     )
-
-
-@pytest.mark.slow
-def test_records_of_a_plane_are_moved_in_the_same_edit(tmp_path: Path) -> None:
-    text = PLANE.replace("const float *in, float", "const float3 *in, float3")
-    job = job_of(
-        tmp_path, text.replace("in[at] * x + y", "make_float3(in[at].x * x, in[at].y, in[at].z + y)")
-    )
-    job = replace(job, args=[ArrayArg((3 * WIDTH * HEIGHT,)), ArrayArg((3 * WIDTH * HEIGHT,)), WIDTH, HEIGHT])
-    found = {one.name.count(";"): one for one in suggest(analyzed(job), job).remapped if NAME in one.name}
-    assert found[1].sectors[1] < found[0].sectors[1] / 2
-    source = source_of(found[1].job)
-    assert source is not None
-    assert source.text == found[1].edit.new
-    assert found[1].sectors[1] <= 1.01 * 2 * (WIDTH * HEIGHT * 12 / 32)
-    tried = [*at_other_values(job, found[1])]
-    assert not any(one.is_wrong for one in tried)
-    assert differing_results(job, found[1].job) == ()

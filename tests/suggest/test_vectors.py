@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from memsim.job import Job
-from memsim.suggest.edit import Edit, Replacement, patched
+from memsim.suggest.edit import Replacement, patched
 from memsim.suggest.macros import expanded
 from memsim.suggest.prove import differing_results
 from memsim.suggest.records import records_of_threads
@@ -134,15 +134,3 @@ def test_calls_are_what_they_stand_for_and_lines_keep_their_numbers() -> None:
     changed = patched(MACROS, made.back([Replacement(place, place + 7, "4"), Replacement(0, 0, "// all\n")]))
     assert changed.startswith("// all\n#define TWICE")
     assert "return ((a) + (a)) * \n        4 + NAMED(1) + AGAIN(a) + TWICE(TWICE);" in changed
-
-
-def test_a_change_of_a_change_is_one_of_the_text() -> None:
-    first = Edit("k.cu", "abcdef", (Replacement(1, 2, "BBB"), Replacement(4, 4, "+")))
-    assert first.new == "aBBBcd+ef"
-    for second in (
-        (Replacement(2, 3, "x"),),
-        (Replacement(0, 5, ""), Replacement(6, 9, "y")),
-        (Replacement(1, 1, "<"), Replacement(4, 4, ">"), Replacement(7, 8, "E")),
-    ):
-        both = first.then(Edit("k.cu", first.new, second))
-        assert both.new == patched(first.new, second)
