@@ -87,22 +87,21 @@ struct record_of_thread {
         }
         __syncwarp(lanes);
     }
-    // The lanes of pairs that are active, of which each moves the same half of both their records.
-    static __device__ __forceinline__ unsigned pairs(unsigned lanes, const unit *at) {
-        const unsigned ready = ANY ? __ballot_sync(lanes, __isGlobal(at)) : lanes;
-        const unsigned even = ready & ready >> 1 & 0x55555555, both = even | even << 1;
-        return IS_PAIR && both >> thread() % 32 & 1 ? both : 0;
+    // Whether a whole warp has such records as two neighbouring lanes exchange in registers: each of them
+    // moves the same half of both their records, so that each sector is moved once.
+    static __device__ __forceinline__ bool in_pairs(unsigned lanes, const unit *at) {
+        return IS_PAIR && lanes == ~0u && (!ANY || __all_sync(~0u, __isGlobal(at)));
     }
     template <bool LOADS>
-    __device__ __forceinline__ void halves_moved(unsigned lanes, unit *at) {
+    __device__ __forceinline__ void halves_moved(unit *at) {
         const bool odd = thread() % 2;
-        const unsigned long long own = (unsigned long long)at, beside = __shfl_xor_sync(lanes, own, 1);
+        const unsigned long long own = (unsigned long long)at, beside = __shfl_xor_sync(~0u, own, 1);
         unit *of_even = (unit *)(odd ? beside : own) + odd, *of_odd = (unit *)(odd ? own : beside) + odd;
         if (LOADS) units[0] = *of_even, units[UNITS - 1] = *of_odd;
         unit given = odd ? units[0] : units[UNITS - 1];
 #pragma unroll
         for (int one = 0; one < sizeof(unit) / 4; ++one)
-            ((unsigned *)&given)[one] = __shfl_xor_sync(lanes, ((unsigned *)&given)[one], 1);
+            ((unsigned *)&given)[one] = __shfl_xor_sync(~0u, ((unsigned *)&given)[one], 1);
         const unit first = odd ? given : units[0], second = odd ? units[UNITS - 1] : given;
         *(LOADS ? units : of_even) = first;
         *(LOADS ? units + UNITS - 1 : of_odd) = second;
@@ -114,11 +113,11 @@ struct record_of_thread {
             *(vector *)units = *(const vector *)at;
             return;
         }
-        if (const unsigned both = pairs(lanes, at)) {
-            halves_moved<true>(both, at);
+        if (in_pairs(lanes, at)) {
+            halves_moved<true>(at);
             return;
         }
-        if (IS_PAIR || !together(lanes, at)) {
+        if (!together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
             return;
@@ -138,11 +137,11 @@ struct record_of_thread {
             else __stwb((vector *)at, *(const vector *)units); // which the compiler does not split
             return;
         }
-        if (const unsigned both = pairs(lanes, at)) {
-            record_of_thread(*this).template halves_moved<false>(both, at);
+        if (in_pairs(lanes, at)) {
+            record_of_thread(*this).template halves_moved<false>(at);
             return;
         }
-        if (IS_PAIR || !together(lanes, at)) {
+        if (!together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];
             return;

@@ -45,7 +45,7 @@ RECORDS = {
     "fields of a vector": "STEP(0)",
     "a macro that is defined again": "#undef STEP\n#define STEP(j) MORE(j, w)\n    STEP(0)",
 }
-#: Of which some lanes have no neighbour that is active.
+#: In warps of which some lanes are not active.
 IN_SOME = [f"if (i % 5 != 1 && i != 64) {{ {RECORDS[name]} }}" for name in list(RECORDS)[::2][:2]]
 ROWS = {
     "vectors along a row": (
@@ -88,7 +88,7 @@ def test_vectors_are_records(body: str, tmp_path: Path) -> None:
 
 @pytest.mark.some(1)
 @pytest.mark.parametrize("body", IN_SOME)
-def test_lanes_without_a_neighbour_move_their_own(body: str, tmp_path: Path) -> None:
+def test_warps_that_are_not_whole_move_them_otherwise(body: str, tmp_path: Path) -> None:
     job = of_body(tmp_path, body)
     before = analyzed(job)
     (cure,) = records_of_threads(job, before)
