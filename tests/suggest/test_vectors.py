@@ -23,6 +23,7 @@ TEXT = """
 #define LOAD(v, place) \\
     v = *((const float4 *)(place));
 #define VECTOR(place) (reinterpret_cast<float4 *>(&(place))[0])
+__device__ float sum(float4 v) { return v.x + v.y + v.z + v.w; }
 #define MORE(m, field) out[i] += p[m].field; \\
     out[i] -= p[m].x; out[i] += p[m].y; out[i] -= p[m].z;
 #define STEP(m) { MORE(m, w) }
@@ -36,9 +37,11 @@ __global__ void k(const float *a, float *out, int n) {
 """
 RECORDS = {
     "casts of addresses": (
-        "v = *(const float4 *)&a[8 * i]; w = *(const float4 *)(a + 8 * i + 4); out[i] = v.x * w.y;"
+        "v = *(const float4 *)&a[8 * i]; w = *(const float4 *)(a + 8 * i + 4); out[i] = sum(v) - sum(w);"
     ),
-    "macros": "LOAD(v, &AT(8 * i, 0))\n    LOAD(w,\n        &AT(8 * i + 4, 0))\n    out[i] = v.x * w.y;",
+    "macros": (
+        "LOAD(v, &AT(8 * i, 0))\n    LOAD(w,\n        &AT(8 * i + 4, 0))\n    out[i] = sum(v) - sum(w);"
+    ),
     "a macro that is assigned to, in steps": (
         "for (int c = 0; c < 8; c += 4) VECTOR(out[8 * i + c]) = make_float4(c, a[i], 1, 2);"
     ),
