@@ -32,6 +32,7 @@ REASONS = {
     "branch_resolving": "for branches",
     "membar": "at fences",
     "gmma": "for tensor cores",
+    "imc_miss": "for constants",
 }
 #: Reasons that the line tells, at most, and of which share of the warps' time.
 MOST_REASONS, WORTH_A_WORD = 2, 0.1

@@ -148,23 +148,27 @@ class Way(NamedTuple):
 
 class MemoryPipe:
     """The one memory pipe of the multiprocessor: the queue that its schedulers share, L1's data and tag
-    stages, and its way to L2.
+    stages, its way to L2, and the turns of its atomics there.
 
-    write_cost: as `Way.read_cost`, of stores. pending: when the data of loads that others follow arrive, by
-    the load's instruction and how often its warp had executed it.
+    write_cost: as `Way.read_cost`, of stores. first_fetch: cycles until the first fetch of a texture finds
+    what describes it, and its texels; fetched: when it has. pending: when the data of loads that others
+    follow arrive, by the load's instruction and how often its warp had executed it.
     """
 
     __slots__ = (
-        "backlog", "crowded", "data", "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2",
-        "to_memory", "write_cost",
+        "backlog", "crowded", "data", "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending",
+        "queued", "tags", "to_l2", "to_memory", "turns", "write_cost",
     )  # fmt: skip
 
-    def __init__(self, set_to: Latencies, write_cost: int, backlog: int | None, is_off: bool) -> None:
-        self.data, self.tags, self.from_l2, self.to_l2 = Stage(), Stage(), Stage(), Stage()
+    def __init__(
+        self, set_to: Latencies, write_cost: int, backlog: int | None, first_fetch: int, is_off: bool
+    ) -> None:
+        self.data, self.tags, self.from_l2, self.to_l2, self.turns = (Stage() for _ in range(5))
         self.write_cost, self.to_memory, self.backlog = write_cost, set_to.to_memory, backlog
         self.queued: deque[int] = deque([0] * set_to.shared_queue, set_to.shared_queue)
         self.pending: dict[tuple[int, int], int] = {}
         self.is_off, self.misses, self.crowded = is_off, 0, set_to.crowded
+        self.first_fetch, self.fetched = first_fetch, 0
 
     def take(self, one: TimedInstruction, time: int, way: Way, nth: int) -> tuple[int, int, int]:
         """(enters, start, result): when an instruction of `time` leaves its scheduler's queue, when it has
@@ -180,6 +184,9 @@ class MemoryPipe:
             cost += one.widens * self.crowded // 100
         start, end = self.data.serve(arrives, cost)
         self.queued.append(start)
+        if one.fetches:
+            self.fetched = self.fetched or start + self.first_fetch
+            end = max(end, self.fetched)
         if not one.is_global:
             return enters, start, end + one.latency
         _, looked_up = self.tags.serve(start, one.tags)
@@ -187,10 +194,12 @@ class MemoryPipe:
         if one.follows is not None:
             index, ahead = one.follows
             result = max(result, self.pending.get((index, nth + ahead), 0))
+        changed = self.turns.serve(looked_up, one.turns)[1] if one.turns else 0
         if one.writes:
             self.to_l2.serve(looked_up, one.sectors * self.write_cost // PARTS)
         elif one.sectors:
             _, come = self.from_l2.serve(looked_up, one.sectors * way.read_cost // PARTS)
+            come = max(come, changed)
             self.misses = (self.misses + 1) % len(way.near)
             near, far = way.near[self.misses], way.far[self.misses]
             result = max(result, come + near + (far - near) * one.late // LATEST)
@@ -201,12 +210,12 @@ class MemoryPipe:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """In the order in which a load passes them."""
-        return self.data, self.tags, self.from_l2, self.to_l2
+        return self.data, self.tags, self.from_l2, self.to_l2, self.turns
 
     @property
     def drained(self) -> int:
-        """When the last store has left."""
-        return -(-self.to_l2.free // PARTS)
+        """When the last store has left, and the last atomic has had its turns."""
+        return -(-max(self.to_l2.free, self.turns.free) // PARTS)
 
     def forget_arrived(self, time: int) -> None:
         """Drop what nobody has to wait for any more."""
@@ -214,34 +223,66 @@ class MemoryPipe:
 
     def state(self, time: int) -> tuple[int, ...]:
         stages = (stage.state(time) for stage in self.stages)
-        return *stages, self.misses, *(max(one - time, 0) for one in self.queued)
+        fetched = max(self.fetched - time, 0)
+        return *stages, self.misses, fetched, *(max(one - time, 0) for one in self.queued)
 
 
 class CodeMemory:
     """Lines of code that any scheduler has asked for: the first time they come one after the other. each:
-    cycles between them; far: between those beyond what a launch finds near. Measured: 32 KiB of straight code
-    start with cold caches as with warm ones, and 128 KiB do not.
+    cycles between them; far: between those beyond what a launch finds near; skipped, moved: more for one to
+    which a jump leads, over code or to a region where nobody was. Measured: 32 KiB of straight code start
+    with cold caches as with warm ones, and 128 KiB do not; jumps over 256 bytes to 16 KiB
+    (lab/time/first.cu).
     """
 
-    __slots__ = ("each", "far", "known", "next")
+    __slots__ = ("each", "far", "known", "moved", "next", "regions", "skipped")
 
-    #: Lines of 128 bytes.
-    NEAR = 256
+    #: Lines of 128 bytes, and those of a region.
+    NEAR, REGION = 256, 128
 
-    def __init__(self, each: int, far: int) -> None:
-        self.each, self.far, self.next = each, far, 0
-        self.known: set[int] = set()
+    def __init__(self, each: int, far: int, skipped: int, moved: int) -> None:
+        self.each, self.far, self.skipped, self.moved, self.next = each, far, skipped, moved, 0
+        self.known, self.regions = {-1}, {0}
 
     def fetch(self, line: int, time: int) -> int:
         """From when on a line that is asked for at `time` can be had."""
         if line in self.known:
             return time
+        region, late = line // self.REGION, 0
+        if line - 1 not in self.known:
+            late = self.skipped if region in self.regions else self.moved
         self.known.add(line)
+        self.regions.add(region)
         self.next = max(self.next, time) + (self.each if len(self.known) <= self.NEAR else self.far)
-        return self.next
+        return self.next + late
 
     def state(self, time: int) -> tuple[int, int]:
         return len(self.known), max(self.next - time, 0)
+
+
+class ConstantCache:
+    """What of the constants of the code and of its file a multiprocessor has asked for; the arguments of a
+    launch are there. line, block: cycles until the first of 64 and of 256 bytes is. Measured: chains of
+    loads, and of operands, 4 bytes to 4 KiB apart (lab/time/first.cu).
+    """
+
+    __slots__ = ("block", "known", "line")
+
+    def __init__(self, line: int, block: int) -> None:
+        self.line, self.block = line, block
+        self.known: set[tuple[int, int]] = set()
+
+    def fetch(self, place: int, time: int) -> int:
+        """When a constant is there that is wanted at `time`. place: its offset, and 64 KiB for each bank."""
+        late = 0
+        for bits, cycles in ((6, self.line), (8, self.block)):
+            if (bits, place >> bits) not in self.known:
+                self.known.add((bits, place >> bits))
+                late = cycles
+        return time + late
+
+    def state(self) -> int:
+        return len(self.known)
 
 
 class InstructionCache:

@@ -18,7 +18,7 @@ import numpy as np
 from memsim.arch.units import LINE, SECTOR, WARP
 from memsim.model.shared import shared_access
 from memsim.time.block_streams import GlobalRequests
-from memsim.time.launch_survey import FirstTouches
+from memsim.time.launch_survey import ATOMICS, FirstTouches, turns_at_l2
 from memsim.trace.footprint import SECTOR_BITS
 
 #: Bytes of L1 and shared memory together, and what the driver gives to shared memory of it.
@@ -42,6 +42,7 @@ LOCAL, LOCAL_OF_WARP = 1 << 56, 1 << 25
 CACHED = frozenset({"load", "cp_async", "store"})
 #: Operations that ask for no data.
 WRITE_ONLY = frozenset({"store", "reduction"})
+SECTORS_OF_LINE = LINE // SECTOR
 #: Lines whose tags are looked up in a cycle.
 TAGS_A_CYCLE = 4
 #: Instructions by which one that asks is surely late enough to find it in L2.
@@ -72,10 +73,11 @@ class AccessKind(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class CostOfRequest:
     """What a request costs. wavefronts: of the data stage. tags: cycles of the tag stage. sectors, missing:
-    asked for, and not found in L1. partial: of these, those that take L2 longer, as it writes a part of each,
-    or adds to it. behind: instructions, to a power of two, by which another
-    warp asked L2 earlier for the newest of these. follows: the instruction that asked for the last of its
-    sectors, which may be on its way, and by how many executions that one is ahead; (-1, 0) if there is none.
+    asked for, and not found in L1. partial: of these, those that take L2 longer, as it writes a part of each.
+    gaps: sectors that a store leaves out of the lines to which it goes. turns: of atomics at L2. behind:
+    instructions, to a power of two, by which another warp asked L2 earlier for the newest of these. follows:
+    the instruction that asked for the last of its sectors, which may be on its way, and by how many
+    executions that one is ahead; (-1, 0) if there is none.
     """
 
     op: int
@@ -84,6 +86,8 @@ class CostOfRequest:
     sectors: int
     missing: int
     partial: int
+    gaps: int
+    turns: int
     behind: int
     follows: tuple[int, int]
 
@@ -139,8 +143,8 @@ def cached_requests(
     sectors = np.sort(np.where(made.active, made.addresses >> SECTOR_BITS, -1), axis=1)
     is_first = np.diff(sectors, axis=1, prepend=-2) != 0
     is_first &= sectors >= 0
-    lines = sectors >> (LINE.bit_length() - 1 - SECTOR_BITS)
-    is_line = (np.diff(lines, axis=1, prepend=-2) != 0) & is_first
+    line_of = sectors >> (LINE.bit_length() - 1 - SECTOR_BITS)
+    is_line = (np.diff(line_of, axis=1, prepend=-2) != 0) & is_first
     asked, looked_up = is_first.sum(1), is_line.sum(1)
     row, column = np.nonzero(is_first & caches[:, None])
     hit, before, source = _lookups(sectors[row, column], size, those(lambda kind: kind.is_last)[row])
@@ -152,7 +156,7 @@ def cached_requests(
     combined = goes_on & at_once
     again &= at_once | (_evenly(len(row)) < FOUND_AGAIN)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
-    partial = np.where(stores & ~caches, missing, 0)
+    partial = np.zeros(len(op), np.int64)
     in_part = stores[row] & ~goes_on & (_bytes_written(row, column, width) < SECTOR)
     in_part[before[goes_on]] = False  # it is filled
     np.add.at(partial, row[in_part], 1)
@@ -169,10 +173,17 @@ def cached_requests(
     nth = _nth(op, made.warp)
     follows_op, ahead = _follows(row, hit & loads[row] & loads[row[source]], source, made.event, op, nth)
     wavefronts = np.where(is_local, np.maximum(looked_up, 1), _wavefronts(made, kinds))
-    rows = np.stack([op, wavefronts, tags, asked, missing, partial, behind, follows_op, ahead], 1)
+    turns = np.zeros(len(op), np.int64)
+    changed = those(lambda kind: kind.op in ATOMICS)[:, None] & made.active
+    taken_by, _, taken = turns_at_l2(np.nonzero(changed)[0], made.addresses[changed])
+    np.add.at(turns, taken_by, taken)
+    gaps = np.where(caches & stores & (missing > 0), looked_up * SECTORS_OF_LINE - asked, 0)
+    rows = np.stack(
+        [op, wavefronts, tags, asked, missing, partial, gaps, turns, behind, follows_op, ahead], 1
+    )
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
     costs = tuple(
-        CostOfRequest(a, b, c, d, e, f, g, (h, i)) for a, b, c, d, e, f, g, h, i in distinct.tolist()
+        CostOfRequest(*cost, follows=(op, executions)) for *cost, op, executions in distinct.tolist()
     )
     return CachedRequests(
         made,

@@ -12,6 +12,7 @@ HOPS = "pointers followed through memory (H100, H200)"
 LAUNCHES = "small launches, profiled and timed (H100, H200)"
 SHARING = "loads and stores of many multiprocessors, timed (H200)"
 TINY = "launches of 1 to 1,000 blocks that do next to nothing, profiled (H200)"
+FIRST = "what a launch does for the first time, timed (H200)"
 SEEN = "sectors that L2 saw of half of the catalogue, profiled (H100, H200) ?"
 SEEN_OF_ALL = "sectors that L2 saw of all of the catalogue, profiled (H100, H200) ?"
 CHOSEN = "chosen on halves of the catalogue and of projects' launches (docs/time.md) ?"
@@ -53,8 +54,20 @@ class Latencies:
     partial: int = _cycles(
         140, "% of the time of a whole sector at L2 that one takes of which a store writes a part", SHARING
     )
+    gap: int = _cycles(
+        25, "% of the same, of a sector that a store leaves out of a line to which it goes", FIRST
+    )
+    turn: int = _cycles(
+        125, "hundredths, between atomics of all multiprocessors that one slice of L2 executes", FIRST
+    )
     tag_backlog: int = _cycles(16, "for which the tag stage may be behind the data stage", GUESS)
     constant: int = _cycles(29, "until a load of a constant has its result", CHAINS)
+    constant_line: int = _cycles(72, "more for the first of 64 bytes of the constants of code", FIRST)
+    constant_block: int = _cycles(580, "more for the first of 256 bytes of them, with cold caches", FIRST)
+    fetch: int = _cycles(130, "from the fetch of a texture to its result, if its cache has it", FIRST)
+    first_fetch: int = _cycles(
+        1700, "more for a multiprocessor's first fetch of textures, with cold caches", FIRST
+    )
     special: int = _cycles(28, "until S2R and its like have a result", GUESS)
     multi_function: int = _cycles(10, "from the end of an XU instruction to its result", CHAINS)
     double: int = _cycles(7, "from the end of an FP64 or tensor instruction to its counter", CHAINS)
@@ -62,11 +75,14 @@ class Latencies:
     barrier: int = _cycles(9, "from the last arrival at a block barrier to the next issue", CHAINS)
     arrival: int = _cycles(2, "of the unit that counts arrivals, for each", CHAINS)
     fence: int = _cycles(266, "of a fence for the device", CHAINS)
+    printf: int = _cycles(46000, "of a call of printf by a warp", FIRST)
     branch: int = _cycles(5, "after a taken branch, beyond its stall count", CHOSEN)
     code_line: int = _cycles(6, "between 128-byte lines of code that are fetched in order", GUESS)
     code_first: int = _cycles(16, "between 128-byte lines of code that nobody has executed yet", CHOSEN)
     code_far: int = _cycles(82, "the same with cold caches, of lines beyond the first 32 KiB", LAUNCHES)
     code_jump: int = _cycles(14, "until code is there that was not fetched ahead", CHOSEN)
+    code_skipped: int = _cycles(32, "more for a line to which code jumps the first time", FIRST)
+    code_moved: int = _cycles(600, "the same in a region of 16 KiB where nobody was, with cold caches", FIRST)
     start_cold: int = _cycles(
         436, "before the first instruction of a launch of one block, with cold caches", TINY
     )

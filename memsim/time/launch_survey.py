@@ -16,12 +16,19 @@ from memsim.arch.units import WARP
 from memsim.state.parts import Mask, Part
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
 from memsim.state.registers import to_array
+from memsim.trace.footprint import SECTOR_BITS
 from memsim.trace.record import Recorder
 
-#: Parts of memory are sectors of 32 bytes, as an exponent of two.
-PART_BITS = 5
+#: Parts of memory are the 64 bytes that DRAM delivers together, as an exponent of two. Measured: bytes from
+#: DRAM of loads that are apart (H200, docs/validation/small_launches.json).
+PART_BITS = 6
 #: Requests that are looked at.
 MOST_SURVEYED = 400_000
+#: Bytes side by side, as an exponent of two, that one slice of L2 has, and slices. Measured: atomics of all
+#: multiprocessors to 4 bytes to 8 KiB (H200, lab/time/first.cu), as if they were spread over so many slices.
+SLICE_BITS, SLICES = 8, 96
+#: Accesses that L2 executes.
+ATOMICS = frozenset({"atomic", "reduction"})
 
 
 class Progress:
@@ -69,6 +76,7 @@ class LaunchSurvey(Recorder):
     """Counts what blocks execute, and keeps what those of the first wave ask global memory for.
 
     work: instructions of warps of each block, int64 [blocks]. is_whole: all requests of the wave were kept.
+    turns: of atomics, by the slice of L2 that takes them.
     """
 
     def __init__(self, blocks: int, wave: int) -> None:
@@ -78,6 +86,7 @@ class LaunchSurvey(Recorder):
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
         self.surveyed = 0
         self.is_whole = True
+        self.turns = np.zeros(SLICES, np.int64)
 
     def start_chunk(self, chunk: Chunk) -> None:
         """Rows are blocks."""
@@ -100,8 +109,12 @@ class LaunchSurvey(Recorder):
         shape = self.progress.done.shape
         whole = (shape[0], shape[1] * WARP)
         lanes = np.broadcast_to(to_bools(made.active), whole) & (self.blocks < self.wave)[:, None]
-        places = np.broadcast_to(to_array(made.address), whole)[lanes] >> PART_BITS
-        self.keep(places, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes])
+        address = np.broadcast_to(to_array(made.address), whole)[lanes]
+        if made.site.access in ATOMICS:
+            self.take_turns(np.flatnonzero(lanes) // WARP, address)
+        self.keep(
+            address >> PART_BITS, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes]
+        )
         return None
 
     def scattered(
@@ -109,16 +122,28 @@ class LaunchSurvey(Recorder):
     ) -> None:
         """An access of a few lanes of each warp."""
         if site.space == "global":
-            self.marks.sectors(site.access, address >> PART_BITS)
+            self.marks.sectors(site.access, address >> SECTOR_BITS)
         if site.space == "global" and self.surveyed <= MOST_SURVEYED:
-            progress = self.progress.done.reshape(-1)[np.repeat(lanes.warps, lanes.counts)]
-            self.keep(address >> PART_BITS, progress)
+            warp = np.repeat(lanes.warps, lanes.counts)
+            if site.access in ATOMICS:
+                self.take_turns(warp, address)
+            self.keep(address >> PART_BITS, self.progress.done.reshape(-1)[warp])
 
     def keep(self, parts: np.ndarray, progress: np.ndarray) -> None:
         """Keep each part once, with the least progress."""
         self.surveyed += len(parts) // WARP + 1
         is_new = np.append(True, (np.diff(parts) != 0) | (np.diff(progress) != 0))[: len(parts)]
         self.kept.append(_earliest(parts[is_new], progress[is_new]))
+
+    def take_turns(self, warp: np.ndarray, address: np.ndarray) -> None:
+        """Count the turns of warps' atomics at addresses [n]."""
+        _, sector, turns = turns_at_l2(warp, address)
+        self.turns += np.bincount(slice_of(sector), turns, SLICES).astype(np.int64)
+
+    @property
+    def hottest(self) -> float:
+        """The share of all turns of atomics that one slice of L2 takes, the one that takes most."""
+        return float(self.turns.max() / max(self.turns.sum(), 1))
 
     def nothing(self, *what: Any) -> None:
         """Nothing is kept of other events."""
@@ -132,6 +157,28 @@ class LaunchSurvey(Recorder):
         """What the wave asked for."""
         empty = np.zeros(0, np.int64), np.zeros(0, np.int64)
         return FirstTouches(*_earliest(*map(np.concatenate, zip(empty, *self.kept))))
+
+
+def slice_of(sector: np.ndarray) -> np.ndarray:
+    """A slice of L2 for each sector [n]. Which one it is on a chip is not known: one as good as by chance."""
+    mixed = (sector >> SLICE_BITS - SECTOR_BITS).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(32)).astype(np.int64) % SLICES
+
+
+def turns_at_l2(request: np.ndarray, address: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(request, sector, turns) of each sector that requests ask L2 to change [k]. request, address: of each
+    active lane [n]. A sector takes as many turns as lanes meet in one of its words.
+    """
+    word = address >> 2
+    order = np.lexsort((word, request))
+    request, word = request[order], word[order]
+    starts = np.flatnonzero((np.diff(request, prepend=-1) != 0) | (np.diff(word, prepend=-1) != 0))
+    lanes = np.diff(np.append(starts, len(word)))
+    request, sector = request[starts], word[starts] >> SECTOR_BITS - 2
+    first = np.flatnonzero((np.diff(request, prepend=-1) != 0) | (np.diff(sector, prepend=-1) != 0))
+    turns = np.maximum.reduceat(lanes, first) if len(first) else lanes
+    return request[first], sector[first], turns
 
 
 def _earliest(parts: np.ndarray, progress: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ from memsim.time.hardware_units import (
     NEVER,
     BarrierUnit,
     CodeMemory,
+    ConstantCache,
     InstructionCache,
     MemoryPipe,
     Way,
@@ -40,6 +41,7 @@ REASONS = (
     "branch_resolving",
     "membar",
     "gmma",
+    "imc_miss",
 )
 _NUMBER = {reason: number for number, reason in enumerate(REASONS)}
 _CODE_LINE = InstructionCache.LINE
@@ -52,6 +54,7 @@ ABLATIONS = {
     "instruction cache": "all code is there from the start",
     "L1 cache": "every load of global memory misses",
     "barrier unit": "warps arrive at barriers at once",
+    "atomics' turns": "L2 executes the atomics of all multiprocessors at once",
     "greedy": "the youngest warp that is ready issues, not the last one first",
 }
 
@@ -78,7 +81,8 @@ class IssuedInstruction(NamedTuple):
 class Setup:
     """What does not change in a launch. ways: to what the blocks of each wave miss in L1, the last also for
     later ones. write_cost: as `MemoryPipe`; start: before the first instruction. off: of `ABLATIONS`.
-    watched: cycles of which all issues are kept. code_far: as `CodeMemory`.
+    watched: cycles of which all issues are kept. code_far, code_moved: as `CodeMemory`. constant_block: as
+    `ConstantCache`. first_fetch: as `MemoryPipe`.
     """
 
     set_to: Latencies
@@ -88,6 +92,9 @@ class Setup:
     off: frozenset[str] = field(default_factory=frozenset)
     watched: range = range(0)
     code_far: int = 0
+    code_moved: int = 0
+    constant_block: int = 0
+    first_fetch: int = 0
 
 
 class Multiprocessor:
@@ -114,10 +121,11 @@ class Multiprocessor:
         self.ends: deque[int] = deque(maxlen=resident)  # of the last blocks
         self.running = self.next_start = 0
         self.now = self.end = self.issued = self.skipped = 0
-        self.code = CodeMemory(set_to.code_first, setup.code_far)
+        self.code = CodeMemory(set_to.code_first, setup.code_far, set_to.code_skipped, setup.code_moved)
+        self.constants = ConstantCache(set_to.constant_line, setup.constant_block)
         self.schedulers = [Scheduler(set_to, off, self.code) for _ in range(partitions)]
         backlog = None if "tag stage" in off else set_to.tag_backlog
-        self.memory = MemoryPipe(set_to, setup.write_cost, backlog, "memory queue" in off)
+        self.memory = MemoryPipe(set_to, setup.write_cost, backlog, setup.first_fetch, "memory queue" in off)
         self.arrivals = BarrierUnit(0 if "barrier unit" in off else set_to.arrival)
         self.issues: list[IssuedInstruction] = []
         self.waits = [[0] * len(REASONS) for _ in range(1 + max(one.index for one in instructions))]
@@ -204,6 +212,10 @@ class Multiprocessor:
                 ends = warp.product_groups[-1 - one.products]
                 if ends > ready:
                     ready, why = ends, _GMMA
+            if one.constant >= 0 and one.pipe != "special":
+                fetched = self.constants.fetch(one.constant, base + branch)
+                if fetched > ready:
+                    ready, why = fetched, _IMC_MISS
         line = one.index // _CODE_LINE
         if line != warp.line and warp.scheduler.code is not None:
             warp.line = line
@@ -274,6 +286,8 @@ class Multiprocessor:
         is_plain = warp.is_plain
         if not is_plain:
             self.group(warp, one, result)
+            if one.constant >= 0:
+                result = self.constants.fetch(one.constant, result)
         if one.result is not None and result > warp.counters[one.result]:
             warp.counters[one.result] = result
             warp.reasons[one.result] = _NUMBER[one.why]
@@ -322,8 +336,9 @@ class Multiprocessor:
             self.release(released, arrived)
             if not one.arrives:
                 return
-        taken = one.branches and warp.stream[warp.at] != one.index + 1
-        self.prepare(warp, time, base, self.setup.set_to.branch if taken else 0)
+        following = self.instructions[warp.stream[warp.at]].index
+        goes_on = not one.branches or following == one.index + 1
+        self.prepare(warp, time, base, one.calls if goes_on else self.setup.set_to.branch)
 
     # --- time ------------------------------------------------------------------------------
 
@@ -349,5 +364,5 @@ class Multiprocessor:
 
 (
     _SELECTED, _WAIT, _SHORT, _LONG, _BARRIER, _MATH, _MIO, _LG, _DISPATCH, _NOT_SELECTED, _NO_INSTRUCTION,
-    _BRANCH, _MEMBAR, _GMMA,
+    _BRANCH, _MEMBAR, _GMMA, _IMC_MISS,
 ) = range(len(REASONS))  # fmt: skip

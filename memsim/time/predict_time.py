@@ -39,6 +39,7 @@ from memsim.time.steady_state import SteadyState
 from memsim.time.timed_instructions import (
     PARTS,
     SIZE,
+    CostSetting,
     TimedInstruction,
     control_codes,
     timed_instructions,
@@ -59,7 +60,10 @@ NONE: np.ndarray = np.zeros(0, np.int64)
 #: Opcodes that make most requests to global and local memory.
 LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG LDL STL".split())
 #: The stages of the memory pipe, as `MemoryPipe.stages`.
-STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2")
+STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2", "atomics at L2")
+#: Calls of printf, by warps, of which each takes as long as one alone. Measured: of 16 each takes twice as
+#: long, of 132 ten times (H200, docs/validation/small_launches.json).
+FEW_CALLS = 8
 #: Issues from which the pace of a launch's warps is told.
 ISSUES_FOR_PACE = 20_000
 #: Issues of a run, without those that are skipped, and up to which a run is not extrapolated: about 4 s.
@@ -279,11 +283,9 @@ class PreparedTime:
         return self.survey.touches() if self.survey.is_whole else FirstTouches(NONE, NONE)
 
     def launched(
-        self, instructions: list[TimedInstruction], has_l1: bool, ahead: float, partial: int
+        self, instructions: list[TimedInstruction], setting: CostSetting
     ) -> tuple[list[TimedInstruction], LaunchedBlocks]:
-        """The instructions, each with all costs that its requests have, and the streams of these. ahead,
-        partial: as `with_cost`.
-        """
+        """The instructions, each with all costs that its requests have, and the streams of these."""
         cached, per_block = self.cached, self.job.launch.warps
         made = list(instructions)
         numbers: list[int] = []
@@ -291,7 +293,7 @@ class PreparedTime:
         for cost in cached.costs:
             numbers.append(len(made))
             is_followed = cost.op in followed
-            made.append(with_cost(instructions[cost.op], cost, is_followed, has_l1, ahead, partial))
+            made.append(with_cost(instructions[cost.op], cost, is_followed, setting))
         order = np.lexsort((cached.nth, cached.made.op, cached.made.warp))
         warp, op = cached.made.warp[order], cached.made.op[order]
         number = np.array(numbers, np.int32)[cached.number[order]] if numbers else cached.number
@@ -348,8 +350,8 @@ class PreparedTime:
         if "reuse cache" in off:
             for one in instructions:
                 one.even, one.odd = one.even + one.kept_even, one.odd + one.kept_odd
-        has_l1 = "L1 cache" not in off
         behind = self.behind
+        nearer = 0 if l2 == COLD else set_to.dram - set_to.l2
         setup = Setup(
             set_to,
             ways=behind.ways(l2, set_to),
@@ -358,12 +360,17 @@ class PreparedTime:
             off=frozenset(off),
             watched=watched,
             code_far=set_to.code_far if l2 == COLD else set_to.code_first,
+            code_moved=set_to.code_moved - nearer,
+            constant_block=set_to.constant_block - nearer,
+            first_fetch=set_to.first_fetch - 2 * nearer,
         )
-        ahead: float = NEVER
+        turn = 0.0 if "atomics' turns" in off else set_to.turn / 100 * self.survey.hottest * behind.used
+        setting = CostSetting("L1 cache" not in off, NEVER, set_to.partial, set_to.gap, turn)
         if l2 == COLD and any(cost.behind > 1 for cost in self.cached.costs):
-            made, launched = self.launched(instructions, has_l1, ahead, set_to.partial)
-            ahead = set_to.dram / self.pace(replace(setup, watched=range(0)), made, launched)
-        made, launched = self.launched(instructions, has_l1, ahead, set_to.partial)
+            made, launched = self.launched(instructions, setting)
+            pace = self.pace(replace(setup, watched=range(0)), made, launched)
+            setting = setting._replace(ahead=set_to.dram / pace)
+        made, launched = self.launched(instructions, setting)
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
         is_long = launched.issues > most_whole
         steady = SteadyState(np.array([one.index for one in made]), is_long) if skips else None
@@ -442,7 +449,11 @@ class PreparedTime:
         found = ["blocks that execute other instructions than those that were replayed"] * some
         if self.recorder.beyond:
             found.append(f"caches, for accesses that make more than {MOST_REQUESTS:,} requests")
-        return [*found, *(f"{name}s" for name in self.whole.uncounted)]
+        few = {"printf call": FEW_CALLS}
+        return [
+            *found,
+            *(f"{name}s" for name, times in self.whole.uncounted.items() if times > few.get(name, 0)),
+        ]
 
     @property
     def behind(self) -> BehindL1:

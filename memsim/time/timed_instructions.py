@@ -10,7 +10,7 @@ from typing import NamedTuple
 from memsim.arch.units import LINE, WARP
 from memsim.counts import SiteCounts
 from memsim.isa.definitions import meaning_of
-from memsim.isa.op import UNIFORM, Flow, Immediate, Predicate, Register
+from memsim.isa.op import UNIFORM, Constant, Flow, Immediate, Predicate, Register, Trait
 from memsim.isa.program import Op
 from memsim.least_work import SECTORS_OF_A_WAVEFRONT
 from memsim.model.pipes import CYCLES, pipe_of, tensor_cycles
@@ -22,6 +22,7 @@ PARTS = 8
 #: Opcodes whose result comes from the memory pipe or beside it, without an address.
 _SPECIAL = frozenset("S2R S2UR R2UR VOTEU B2R REDUX CS2R MATCH".split())
 _CONSTANT = frozenset("LDC ULDC".split())
+_FETCHES = frozenset("TEX TLD TLD4 TXD".split())
 _PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
 _HALVES = ("HADD2", "HFMA2", "HMUL2")
 #: What is not modelled, by opcode, in words.
@@ -36,6 +37,8 @@ _NOT_MODELLED = {
 _SWAPS = frozenset(("CAS", "CAST"))
 
 
+#: Cycles of the texture units for the fetch of a warp: four lanes each (NVIDIA H100 whitepaper).
+FETCH = 8
 #: Of a load that nobody was ahead of.
 LATEST = 8
 
@@ -47,7 +50,8 @@ class TimedInstruction:
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
     reuse cache has instead. wavefronts: of the data stage. widens: what it returns to registers beyond 128
-    bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. late: eighths of the
+    bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. turns: of an atomic that
+    L2 takes one after the other, with those of all multiprocessors. late: eighths of the
     time from L2 to DRAM that a load waits for them if L2 is cold. latency: from the end of its service to its
     result. follows: the load that brings some of its sectors, and how many executions that is ahead;
     followed: it is such a load.
@@ -55,6 +59,8 @@ class TimedInstruction:
     block barrier; arrives: it does not wait there; expected: warps, 0 for all. copies, products: for those
     that wait for groups of copies or of products of a warpgroup, how many may be under way; -1 if it does
     not. is_copy, is_product: of such a group; closes: the last of one. fences: cycles of a fence.
+    fetches: it is a fetch of a texture. constant: the place of one that it reads, as `ConstantCache.fetch`;
+    -1 if there is none. calls: cycles of what it calls, if that is printf, which has no code here.
     """
 
     index: int
@@ -72,6 +78,7 @@ class TimedInstruction:
     widens: int = 0
     tags: int = 0
     sectors: int = 0
+    turns: int = 0
     late: int = LATEST
     is_global: bool = False
     writes: bool = False
@@ -89,11 +96,14 @@ class TimedInstruction:
     closes: bool = False
     fences: int = 0
     branches: bool = False
+    fetches: bool = False
+    constant: int = -1
+    calls: int = 0
 
     @property
     def is_plain(self) -> bool:
         """Does it neither wait for others nor belong to a group, and does the next one follow it?"""
-        waits = self.barrier >= 0 or self.copies >= 0 or self.products >= 0 or self.fences
+        waits = max(self.barrier, self.copies, self.products, self.constant) >= 0 or self.fences
         return not (waits or self.is_copy or self.is_product or self.closes or self.branches)
 
 
@@ -125,22 +135,35 @@ def timed_instructions(
     return made, tuple(dict.fromkeys(filter(None, lacking)))
 
 
-def with_cost(
-    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, finds_all: bool, ahead: float, partial: int
-) -> TimedInstruction:
-    """The same instruction, making a request that costs so much. finds_all: L1 has what was asked before.
-    ahead: instructions that a warp executes while DRAM serves a load. partial: as in `Latencies`.
+class CostSetting(NamedTuple):
+    """How requests are served in a launch. finds_all: L1 has what was asked before. ahead: instructions that
+    a warp executes while DRAM serves a load. partial, gap: as in `Latencies`. turn: cycles of an atomic's
+    turn at L2, with those of all multiprocessors that come between.
     """
+
+    finds_all: bool
+    ahead: float
+    partial: int
+    gap: int
+    turn: float
+
+
+def with_cost(
+    one: TimedInstruction, cost: CostOfRequest, is_followed: bool, setting: CostSetting
+) -> TimedInstruction:
+    """The same instruction, making a request that costs so much."""
     behind = cost.behind - 1
-    late = round(LATEST * max(1 - behind / ahead, 0)) if behind else LATEST
-    missing = cost.missing if finds_all else cost.sectors
+    late = round(LATEST * max(1 - behind / setting.ahead, 0)) if behind else LATEST
+    missing = cost.missing if setting.finds_all else cost.sectors
+    longer = (cost.partial + cost.turns) * (setting.partial - 100) + cost.gaps * setting.gap
     return replace(
         one,
         wavefronts=cost.wavefronts * PARTS if not one.is_copy else one.wavefronts,
         tags=cost.tags * PARTS,
-        sectors=missing * PARTS + cost.partial * (partial - 100) * PARTS // 100,
+        sectors=max(missing, cost.turns) * PARTS + longer * PARTS // 100,
+        turns=ceil(cost.turns * setting.turn * PARTS),
         late=late,
-        follows=cost.follows if cost.follows[0] >= 0 and finds_all else None,
+        follows=cost.follows if cost.follows[0] >= 0 and setting.finds_all else None,
         followed=is_followed,
     )
 
@@ -181,7 +204,10 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     """Set the pipe, and for how long it is busy."""
     opcode, modifiers = op.form.opcode, list(op.form.modifiers)
     pipe = pipe_of(opcode, modifiers)
-    if opcode in _SPECIAL:
+    if opcode in _FETCHES:
+        one.pipe, one.wavefronts, one.latency = "memory", PARTS * FETCH, set_to.fetch
+        one.fetches, one.why = True, "long_scoreboard"
+    elif opcode in _SPECIAL:
         one.pipe, one.latency = "special", set_to.special
     elif opcode in _CONSTANT:
         one.pipe, one.latency = "special", set_to.constant
@@ -203,7 +229,10 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     """Set what holds back warps: barriers, and groups of copies."""
     opcode = op.form.opcode
     numbers = [operand.value for operand in op.form.operands if isinstance(operand, Immediate)]
+    constants = [operand for operand in op.form.operands if isinstance(operand, Constant) and operand.bank]
+    one.constant = constants[0].bank << 16 | constants[0].offset if constants else -1
     one.branches = op.flow in (Flow.BRANCH, Flow.BRANCH_ANY, Flow.INDEXED, Flow.CALL, Flow.RETURN)
+    one.calls = set_to.printf if op.flow is Flow.CALL and Trait.ABSOLUTE in op.traits else 0
     if op.flow is Flow.BLOCK_BARRIER:
         one.barrier = int(numbers[0]) if numbers else 0
         one.expected = int(numbers[1]) // 32 if len(numbers) > 1 else 0
@@ -221,6 +250,8 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
 def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencies) -> None:
     """Set what an access costs: the mean of those that the block makes."""
     times = max(row.instructions, 1)
+    if row.space == "texture":  # as a load of global memory
+        one.wavefronts = 0
     wide = set_to.wide * max(row.width - 4, 0) // 12
     one.pipe, one.busy = "memory", 1
     if row.op in ("load", "ldmatrix"):
@@ -239,7 +270,7 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
         one.wavefronts += _parts(data, times)
         one.is_global = True
         one.why = "long_scoreboard"
-        one.latency = set_to.l1_hit + wide
+        one.latency = set_to.fetch if one.fetches else set_to.l1_hit + wide
         one.tags = _parts((row.lines or 0) / TAGS_A_CYCLE, times)
         one.writes = row.op in ("store", "reduction")
         if row.space != "local" or one.writes:  # what is loaded from local memory is in L1

@@ -13,7 +13,7 @@ from memsim.data import data_folder
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.l1_cache import FOUND_AGAIN, AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.launch_survey import FirstTouches
-from memsim.time.timed_instructions import TimedInstruction, with_cost
+from memsim.time.timed_instructions import PARTS, CostSetting, TimedInstruction, with_cost
 
 BOARDS = ("nvidia-h200", "nvidia-h100-80gb-hbm3")
 LANES = np.arange(32)
@@ -79,11 +79,37 @@ def test_l2_takes_longer_for_parts_of_sectors() -> None:
     )
     found = costs(made, kinds=kinds)
     each = [found.costs[number] for number in found.number]
-    assert [one.partial for one in each] == [0, 8, 0, 0, 4]  # the third is filled by the fourth
+    assert [one.partial for one in each] == [0, 8, 0, 0, 0]  # the third is filled by the fourth
+    assert [one.turns for one in each] == [0, 0, 0, 0, 4]
     assert [one.missing for one in each] == [4, 8, 8, 0, 4]
     store = TimedInstruction(0, is_global=True, writes=True)
-    whole, part = (with_cost(store, one, False, True, 1.0, 150).sectors for one in each[:2])
-    assert part == 3 * whole
+    setting = CostSetting(finds_all=True, ahead=1.0, partial=150, gap=25, turn=0.0)
+    whole, part, *_, added = (with_cost(store, one, False, setting).sectors for one in each)
+    assert (part, added) == (3 * whole, 1.5 * whole)
+
+
+def test_a_line_of_which_little_is_stored_takes_l2_longer() -> None:
+    found = costs(requests((2, 0, 4 * LANES), (2, 0, 4096 + 128 * LANES), (2, 0, 64 * LANES + 8192)))
+    each = [found.costs[number] for number in found.number]
+    assert [one.gaps for one in each] == [0, 3 * 32, 2 * 16]
+    store = TimedInstruction(0, is_global=True, writes=True)
+    setting = CostSetting(finds_all=True, ahead=1.0, partial=140, gap=25, turn=0.0)
+    column = with_cost(store, each[1], False, setting)
+    assert column.sectors == int(32 * (1.4 + 3 * 0.25) * PARTS)
+
+
+def test_lanes_that_add_to_one_word_take_turns() -> None:
+    row = 4 * LANES
+    kinds = {**KINDS, 1: AccessKind("atomic", 4)}
+    found = costs(
+        requests((1, 0, 0 * LANES), (1, 0, row), (1, 0, row // 16 * 4), (1, 0, 32 * LANES)), kinds=kinds
+    )
+    each = [found.costs[number] for number in found.number]
+    assert [one.turns for one in each] == [32, 4, 4, 32]
+    atomic = TimedInstruction(0, is_global=True)
+    setting = CostSetting(finds_all=True, ahead=1.0, partial=150, gap=25, turn=10.0)
+    made = with_cost(atomic, each[0], False, setting)
+    assert (made.turns, made.sectors) == (320 * PARTS, 48 * PARTS)
 
 
 def test_stores_write_through_and_loads_past_l1_miss() -> None:

@@ -9,9 +9,9 @@ from memsim.targets.target import catalogue_job
 from memsim.time import predict_time
 from memsim.time.hardware_units import Way
 from memsim.time.l1_cache import CostOfRequest
-from memsim.time.launch_survey import FirstTouches, busiest_blocks
+from memsim.time.launch_survey import SLICES, FirstTouches, LaunchSurvey, busiest_blocks, slice_of
 from memsim.time.predict_time import PreparedTime
-from memsim.time.timed_instructions import TimedInstruction, with_cost
+from memsim.time.timed_instructions import CostSetting, TimedInstruction, with_cost
 from memsim.trace.record import Recorder
 from tests.time.conftest import program, ran
 from tests.time.test_l1_cache import LANES, costs, requests
@@ -39,7 +39,7 @@ def test_a_launch_is_surveyed_as_it_was_traced(launch: PreparedTime) -> None:
     touches = survey.touches()
     footprint = trace.footprint
     assert footprint is not None
-    assert len(touches.parts) == footprint.read + footprint.written
+    assert 2 * len(touches.parts) == footprint.read + footprint.written  # of 64 bytes, and sectors
     assert (np.diff(touches.parts) > 0).all()
 
 
@@ -61,6 +61,18 @@ def test_who_asks_later_than_another_block_is_behind() -> None:
     assert nobody.behind(address, address).tolist() == [0] * 5
 
 
+def test_a_slice_of_l2_takes_the_atomics_of_its_256_bytes() -> None:
+    survey = LaunchSurvey(1, 1)
+    assert survey.hottest == 0.0
+    survey.take_turns(np.zeros(32, np.int64), 0 * LANES)
+    survey.take_turns(np.zeros(32, np.int64), 128 + 4 * LANES)
+    assert survey.hottest == 1.0
+    survey.take_turns(np.zeros(32, np.int64), (1 << 20) + 256 * LANES)
+    assert 36 / 68 <= survey.hottest <= 40 / 68
+    spread = np.bincount(slice_of(np.arange(1 << 16)), minlength=SLICES)
+    assert spread.max() < 1.3 * spread.mean()
+
+
 def test_a_request_is_as_late_as_its_newest_sector_that_is_missing() -> None:
     row = 4 * LANES
     first = np.array([-1000] * 4 + [-3000] * 4)
@@ -80,8 +92,9 @@ def test_what_the_first_wave_asked_for_is_there_in_later_waves() -> None:
 
 def test_a_load_waits_the_less_the_more_it_is_behind() -> None:
     load = TimedInstruction(0, is_global=True, pipe="memory")
+    setting = CostSetting(finds_all=True, ahead=100.0, partial=140, gap=25, turn=0.0)
     late = [
-        with_cost(load, CostOfRequest(0, 1, 1, 4, 4, 0, behind, (-1, 0)), False, True, 100.0, 140).late
+        with_cost(load, CostOfRequest(0, 1, 1, 4, 4, 0, 0, 0, behind, (-1, 0)), False, setting).late
         for behind in (1, 2, 64, 128)
     ]
     assert late == [8, 8, 3, 0]

@@ -65,7 +65,7 @@ def test_a_wavefront_takes_a_cycle_of_the_one_memory_pipe() -> None:
     load = {"pipe": "memory", "wavefronts": 8 * 32, "latency": 0, "result": 0}
     made = ran(program(load, {"waits": (0,)}), [[0, 1]] * 4)
     assert made.cycles == 4 + 4 * 32 + 1
-    assert [stage.served for stage in made.memory.stages] == [4 * 32 * 8, 0, 0, 0]
+    assert [stage.served for stage in made.memory.stages] == [4 * 32 * 8, 0, 0, 0, 0]
 
 
 def test_a_load_that_others_wait_before_takes_longer() -> None:
@@ -90,6 +90,15 @@ def test_a_global_load_misses_or_hits() -> None:
     assert near.cycles == 4 + 1 + 30 + 1
     assert far.cycles == 4 + 1 + 4 + 200 + 1
     assert cycles_for(far, "long_scoreboard") == far.cycles - 2
+
+
+def test_an_atomic_waits_for_its_turns_and_a_load_does_not() -> None:
+    load = {"pipe": "memory", "is_global": True, "wavefronts": 8, "tags": 8, "sectors": 8}
+    atomic = {**load, "turns": 8 * 50}
+    one = ran(program({**atomic, "result": 0}, {"waits": (0,)}), [[0, 1]]).cycles
+    assert ran(program(atomic, {**atomic, "result": 0}, {"waits": (0,)}), [[0, 1, 2]]).cycles == one + 50
+    assert ran(program(atomic, {**load, "result": 0}, {"waits": (0,)}), [[0, 1, 2]]).cycles < one
+    assert ran(program({**atomic, "writes": True}), [[0]]).cycles == 4 + 1 + 50  # it is drained then
 
 
 def test_the_tag_stage_holds_back_the_data_stage() -> None:
