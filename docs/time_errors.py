@@ -282,7 +282,7 @@ LAST_SUITE = "a-hamdi/GPU"
 
 def programs_table() -> str:
     """Errors of the launches that public programs make, by half of these, and by how long they take; and of
-    those of a project that was measured when no rule came after.
+    those of a project that was measured later.
     """
     estimates = {program_launch(one): one["estimated"] for one in _launches(PROGRAM_ESTIMATES)}
     measured = _launches(PROGRAM_CYCLES)
@@ -291,8 +291,8 @@ def programs_table() -> str:
     looked_at, first = {*programs[: len(programs) // 2]}, {*programs}
     classes: dict[str, Callable[[tuple[str, str], int], bool]] = {
         "all of the 82 programs": lambda program, cycles: program in first,
-        "causes were looked for in these": lambda program, cycles: program in looked_at,
-        "the other half of the programs": lambda program, cycles: program in first - looked_at,
+        "half, looked at first": lambda program, cycles: program in looked_at,
+        "the other half, looked at since": lambda program, cycles: program in first - looked_at,
         "shorter than 3,000 cycles": lambda program, cycles: program in first and cycles < 3000,
         "3,000 to 10,000 cycles": lambda program, cycles: program in first and 3000 <= cycles < 10000,
         "longer": lambda program, cycles: program in first and cycles >= 10000,

@@ -266,23 +266,20 @@ class ConstantCache:
     loads, and of operands, 4 bytes to 4 KiB apart (lab/time/first.cu).
     """
 
-    __slots__ = ("block", "known", "line")
+    __slots__ = ("arrives", "block", "line")
 
     def __init__(self, line: int, block: int) -> None:
         self.line, self.block = line, block
-        self.known: set[tuple[int, int]] = set()
+        self.arrives: dict[tuple[int, int], int] = {}
 
     def fetch(self, place: int, time: int) -> int:
         """When a constant is there that is wanted at `time`. place: its offset, and 64 KiB for each bank."""
-        late = 0
-        for bits, cycles in ((6, self.line), (8, self.block)):
-            if (bits, place >> bits) not in self.known:
-                self.known.add((bits, place >> bits))
-                late = cycles
-        return time + late
+        block = self.arrives.setdefault((8, place >> 8), time + self.block)
+        line = self.arrives.setdefault((6, place >> 6), max(time + self.line, block))
+        return max(time, line)
 
-    def state(self) -> int:
-        return len(self.known)
+    def state(self, time: int) -> tuple[int, ...]:
+        return tuple(max(arrives - time, 0) for arrives in self.arrives.values())
 
 
 class InstructionCache:

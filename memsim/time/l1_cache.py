@@ -183,7 +183,8 @@ def cached_requests(
     )
     distinct, number = np.unique(rows, axis=0, return_inverse=True)
     costs = tuple(
-        CostOfRequest(*cost, follows=(op, executions)) for *cost, op, executions in distinct.tolist()
+        CostOfRequest(a, b, c, d, e, f, g, h, i, (j, k))
+        for a, b, c, d, e, f, g, h, i, j, k in distinct.tolist()
     )
     return CachedRequests(
         made,

@@ -163,7 +163,8 @@ def slice_of(sector: np.ndarray) -> np.ndarray:
     """A slice of L2 for each sector [n]. Which one it is on a chip is not known: one as good as by chance."""
     mixed = (sector >> SLICE_BITS - SECTOR_BITS).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ mixed >> np.uint64(29)) * np.uint64(0xBF58476D1CE4E5B9)
-    return (mixed >> np.uint64(32)).astype(np.int64) % SLICES
+    found: np.ndarray = (mixed >> np.uint64(32)).astype(np.int64) % SLICES
+    return found
 
 
 def turns_at_l2(request: np.ndarray, address: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

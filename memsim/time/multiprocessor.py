@@ -212,7 +212,7 @@ class Multiprocessor:
                 ends = warp.product_groups[-1 - one.products]
                 if ends > ready:
                     ready, why = ends, _GMMA
-            if one.constant >= 0 and one.pipe != "special":
+            if one.constant >= 0 and one.result is None:  # it stalls
                 fetched = self.constants.fetch(one.constant, base + branch)
                 if fetched > ready:
                     ready, why = fetched, _IMC_MISS

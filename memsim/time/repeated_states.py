@@ -95,7 +95,7 @@ def state_of(processor: Multiprocessor, warps: list[TimedWarp]) -> object:
         state_of_pending(processor, warps),
         processor.arrivals.state(now),
         processor.code.state(now),
-        processor.constants.state(),
+        processor.constants.state(now),
         max(processor.next_start - now, 0),
         tuple(block.way for block in processor.resident),
     )

@@ -24,6 +24,7 @@ PLAIN = Latencies(
     arrival=0,
     branch=0,
     code_first=0,
+    constant_line=0,
     next_start=0,
     next_block=100,
     successors=0,
@@ -46,9 +47,10 @@ def processor(
     set_to: Latencies = PLAIN,
     way: Way = PLAIN_WAY,
     spare: int = 0,
+    **first: int,
 ) -> Multiprocessor:
-    """A multiprocessor before its first cycle, whose launch starts at 0."""
-    setup = Setup(set_to, ways=(way,), write_cost=8, start=0, off=off)
+    """A multiprocessor before its first cycle, whose launch starts at 0. first: more of `Setup`."""
+    setup = Setup(set_to, ways=(way,), write_cost=8, start=0, off=off, **first)
     arrays = [np.array(stream, np.int32) for stream in streams]
     return Multiprocessor(setup, instructions, LaunchedBlocks([arrays], blocks, spare=spare), resident)
 

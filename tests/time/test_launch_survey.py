@@ -55,7 +55,7 @@ def test_the_survey_reads_what_the_first_wave_reads() -> None:
 
 def test_who_asks_later_than_another_block_is_behind() -> None:
     touches = FirstTouches(np.array([0, 5]), np.array([3, 100]))
-    address = np.array([0, 31, 32, 160, 160])
+    address = np.array([0, 63, 64, 320, 320])
     assert touches.behind(address, np.array([3, 10, 500, 90, 160])).tolist() == [0, 7, 0, 0, 60]
     nobody = FirstTouches(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert nobody.behind(address, address).tolist() == [0] * 5
@@ -75,10 +75,10 @@ def test_a_slice_of_l2_takes_the_atomics_of_its_256_bytes() -> None:
 
 def test_a_request_is_as_late_as_its_newest_sector_that_is_missing() -> None:
     row = 4 * LANES
-    first = np.array([-1000] * 4 + [-3000] * 4)
+    first = np.array([-1000] * 2 + [-3000] * 2)
     found = costs(
         requests((0, 0, row), (0, 1, row + 128), (0, 0, row + 64), (0, 0, row + 1024)),
-        touches=(FirstTouches(np.arange(8), first)),
+        touches=(FirstTouches(np.arange(4), first)),
     )
     assert [found.costs[number].behind for number in found.number] == [512, 2048, 1, 1]
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from memsim.time.hardware_units import CodeMemory, ConstantCache
 from memsim.time.multiprocessor import ABLATIONS
 from tests.time.conftest import PLAIN, PLAINLY, cycles_for, processor, program, ran
 
@@ -242,6 +243,47 @@ def test_code_that_was_fetched_ahead_is_there() -> None:
     again = ran(code, [exceeds * 3], off=frozenset())
     assert again.cycles == 3 * (jump + 256)
     assert cycles_for(again, "no_instruction") == again.cycles - 3 * 256
+
+
+def test_code_that_a_jump_leads_to_comes_late_the_first_time() -> None:
+    memory = CodeMemory(each=10, far=10, skipped=30, moved=500)
+    assert [memory.fetch(line, 0) for line in (0, 1)] == [10, 20]
+    assert memory.fetch(5, 100) == 100 + 10 + 30
+    assert memory.fetch(6, 200) == 200 + 10
+    assert memory.fetch(CodeMemory.REGION + 5, 300) == 300 + 10 + 500
+    assert memory.fetch(CodeMemory.REGION + 9, 400) == 400 + 10 + 30
+    assert memory.fetch(5, 500) == 500
+
+
+def test_constants_come_in_lines_and_blocks() -> None:
+    cache = ConstantCache(line=70, block=500)
+    assert cache.fetch(8, 0) == 500
+    assert cache.fetch(16, 100) == 500  # it is on its way
+    assert [cache.fetch(place, 1000) for place in (8, 64, 192, 256)] == [1000, 1070, 1070, 1500]
+    assert cache.fetch(3 << 16, 2000) == 2500  # of another bank
+
+
+def test_a_constant_holds_back_who_waits_for_it_or_the_instruction_that_reads_it() -> None:
+    load = {"pipe": "special", "latency": 20, "result": 0, "constant": 0}
+    plain = ran(program({**load, "constant": -1}, {"waits": (0,)}), [[0, 1]])
+    late = ran(program(load, {"waits": (0,)}), [[0, 1]], constant_block=300)
+    assert late.cycles == plain.cycles + 300
+    operand = ran(program({**FFMA, "constant": 0}, EXIT), [[0, 1]], constant_block=300)
+    assert (operand.cycles, cycles_for(operand, "imc_miss")) == (302, 300)
+
+
+def test_the_first_fetch_of_a_texture_waits_longer() -> None:
+    fetch = {"pipe": "memory", "wavefronts": 8, "latency": 100, "fetches": True, "result": 0}
+    code = program(fetch, {"waits": (0,)})
+    once = ran(code, [[0, 1]], first_fetch=1000).cycles
+    assert once == 4 + 1000 + 100 + 1
+    assert ran(code, [[0, 1, 0, 1]], first_fetch=1000).cycles == once + 4 + 1 + 100 + 1
+
+
+def test_a_call_of_what_has_no_code_takes_its_time() -> None:
+    call = {"branches": True, "calls": 500}
+    assert ran(program(call, EXIT, EXIT), [[0, 1]]).cycles == 1 + 500 + 1
+    assert ran(program(call, EXIT, EXIT), [[0, 2]]).cycles == 2  # it went elsewhere
 
 
 def test_what_warps_waited_for_adds_up_to_their_time() -> None:
