@@ -71,12 +71,23 @@ def test_the_reasons_are_ncus_and_add_up() -> None:
 
 
 @pytest.mark.some(1)
-@pytest.mark.parametrize("unit", sorted(set(ABLATIONS) - {"tag stage"}))
+@pytest.mark.parametrize("unit", sorted(set(ABLATIONS) - {"tag stage", "atomics' turns"}))
 def test_each_unit_that_is_switched_off_changes_a_launch(unit: str) -> None:
     changed = {
         name: prepared(name).predict(off=(unit,)).cycles - prepared(name).predict().cycles for name in SMALL
     }
     assert any(changed.values())
+
+
+def test_atomics_of_all_blocks_to_one_word_take_turns() -> None:
+    kernel = machine_kernel(
+        "__global__ void k(int *x, int n) { atomicAdd(x + threadIdx.x % n, threadIdx.x); }"
+    )
+    one, many = (job_of(kernel, 132, 256, [np.zeros(256, np.int32), n]) for n in (1, 256))
+    turns = 132 * 256 * Latencies().turn // 100
+    assert 0 < predict_time(one).cycles - turns < 1500
+    assert predict_time(one, off=("atomics' turns",)).cycles < turns / 10
+    assert predict_time(many).cycles < turns / 10
 
 
 def test_a_warm_cache_and_shorter_latencies_are_faster() -> None:
