@@ -1,4 +1,4 @@
-"""One launch in parts: its blocks are divided among processes or the workers of a scheduler, each of which
+"""One launch in parts: its blocks are divided among processes, each of which
 records what its blocks do, and the records are put together to the trace that one process makes.
 
 That needs blocks that run apart from each other with the same counts: none may decide what another accesses.
