@@ -53,8 +53,9 @@ _RUNTIME_ERROR = re.compile(r"^ +(cuda(?:Success|Error\w+))\s*=\s*(\d+)", re.M)
 
 
 def libraries(program: str = "") -> Path:
-    """The folder with `libcuda.so.1`, and a `libcudart.so` and a `libcublas.so` for each release of CUDA
-    whose headers are found, by preference those of a program's own Python environment.
+    """The folder with `libcuda.so.1`, which `-lcuda` finds, too, and a `libcudart.so` and a `libcublas.so`
+    for each release of CUDA whose headers are found, by preference those of a program's own Python
+    environment.
 
     Raises:
         MemsimError: not Linux, no C compiler, no headers of CUDA, or they do not compile.
@@ -149,6 +150,9 @@ def _build(scratch: Path, made: Path, compiler: str, headers: dict[int, Path]) -
         if version == newest:
             _write_driver(folder, work)
             _link(compiler, work, folder, ("driver",), driver, [str(channel), beside, "-ldl", "-lpthread"])
+            driver.with_suffix("").symlink_to(
+                driver.name
+            )  # `-lcuda`: Triton up to 3.5 links what it launches by
         soname = f"libcudart.so.{version // 1000}"
         _write_runtime(folder, work)
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")

@@ -168,8 +168,8 @@ def test_a_program_copies_by_them(tmp_path: Path, capfd: pytest.CaptureFixture[s
     """One map is a parameter, the other a field of one; boxes end behind the tensor."""
     source, program = tmp_path / "copies.cu", tmp_path / "copies"
     source.write_text(SOURCE)
-    (tmp_path / "libcuda.so").symlink_to(libraries() / "libcuda.so.1")
-    command = ["nvcc", "-arch=sm_90a", "-cudart", "shared", source, "-o", program, f"-L{tmp_path}", "-lcuda"]
+    linked = [f"-L{libraries()}", "-lcuda"]
+    command = ["nvcc", "-arch=sm_90a", "-cudart", "shared", source, "-o", program, *linked]
     subprocess.run(command, check=True, capture_output=True)
     assert main(["exec", "--analyze", "--sanitize", "--", str(program)]) == 0
     told = capfd.readouterr().err
