@@ -11,7 +11,7 @@ import json
 import sys
 import tarfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +27,6 @@ from memsim.api.sanitizing import sanitize_job
 from memsim.argument_types import ArrayArg
 from memsim.captured.saved_launch import read_launch
 from memsim.errors import MemsimError
-from memsim.isa.program import Op
 from memsim.job import Job
 from memsim.kernels import catalog
 from memsim.sanitizer.hazards import INIT, RACE, SYNC, Hazard
@@ -151,27 +150,26 @@ def tried(
 ) -> list[dict[str, Any]]:
     """What becomes of each of a kernel's barriers, or of the first ones that are so many at `most`."""
     counts = trace_job(job).executed
-    executed = {op.address: int(counts[op.index]) for op in job.loaded.executable.program.ops}
-    known = {_key(one) for one in sanitize_job(job, tools=tools).errors}
+    whole = sanitize_job(job, tools=tools).errors
     found = []
     before = {op.index + 1: op.form.opcode for op in job.loaded.executable.program.ops}
     for op in islice(ordering(job.loaded, tuple(names)), most):
         of_copies = op.form.opcode != "CCTL" or before[op.index] == "DEPBAR"
         if of_copies and (op.form.opcode != "DEPBAR" or "SB0" in op.text):
             opcode = next(name for name in names if op.form.name.startswith(name))
-            verdict = _verdict(job, op, executed, tools, known)
-            row = {"opcode": opcode, "address": op.address, "verdict": verdict}
-            if verdict == NOT_NEEDED and names is OF_HOPPER:
+            says = verdict(job_without(job, op.address), int(counts[op.index]), tools, whole)
+            row = {"opcode": opcode, "address": op.address, "verdict": says}
+            if says == NOT_NEEDED and names is OF_HOPPER:
                 row["reason"] = reason(job, op)
-            elif verdict == NOT_NEEDED and names is PROGRAMS:
-                row["reason"] = reason(job, op, _some_blocks(job))
+            elif says == NOT_NEEDED and names is PROGRAMS:
+                row["reason"] = reason(job, op, some_blocks(job, MOST_THREADS // job.launch.threads))
             found.append(row)
     return found
 
 
-def _some_blocks(job: Job) -> np.ndarray:
-    """As many blocks from the beginning, the middle and the end as have so many threads, but at least two."""
-    blocks, most = job.launch.blocks, max(2, MOST_THREADS // job.launch.threads)
+def some_blocks(job: Job, most: int) -> np.ndarray:
+    """So many blocks from the beginning, the middle and the end, but at least two."""
+    blocks, most = job.launch.blocks, max(2, most)
     return np.unique(np.linspace(0, blocks - 1, min(blocks, most)).round().astype(np.int64))
 
 
@@ -179,18 +177,20 @@ def _key(one: Hazard) -> tuple[object, ...]:
     return one.tool, one.kind, tuple(access.instruction.address for access in one.accesses)
 
 
-def _verdict(
-    job: Job, op: Op, executed: dict[int, int], tools: tuple[str, ...], known: set[tuple[object, ...]]
-) -> str:
+def verdict(changed: Job, times: int, tools: tuple[str, ...], whole: Sequence[Hazard]) -> str:
+    """What becomes of a launch of changed machine code; times: that what is changed was executed. whole: the
+    errors of the launch as it is.
+    """
+    known = set(map(_key, whole))
     try:
-        found = sanitize_job(job_without(job, op.address), tools=tools)
+        found = sanitize_job(changed, tools=tools)
     except MemsimError as error:
         return str(error)
     if any(_key(one) not in known for one in found.errors):
         return FOUND
     if found.unjudged:
         return "; ".join(found.unjudged)
-    return NOT_NEEDED if executed[op.address] else NOT_RUN
+    return NOT_NEEDED if times else NOT_RUN
 
 
 def hopper_jobs(folder: Path) -> Iterator[tuple[str, Job]]:

@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 from docs import (  # noqa: E402
     bounds,
     by_instruction,
+    changed_accesses,
     chips,
     cures,
     deleted_barriers,
@@ -66,6 +67,7 @@ MODULES = (
     *(
         bounds,
         by_instruction,
+        changed_accesses,
         chips,
         choices,
         claims,

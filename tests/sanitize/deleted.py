@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from memsim.isa.program import Op
@@ -22,15 +22,27 @@ def without(kernel: Kernel, *addresses: int) -> Kernel:
     """A kernel whose instructions at these addresses do nothing, or, if they wait for a phase of an mbarrier,
     find it over.
     """
+    texts = {op.address: _instead(op.text) for op in kernel.executable.program.ops if op.address in addresses}
+    return changed(kernel, texts)
+
+
+def changed(kernel: Kernel, texts: Mapping[int, str]) -> Kernel:
+    """A kernel with other instructions at some addresses; one of another opcode is executed by all lanes."""
     machine = kernel.machine
     listing = machine.module.listings[machine.name]
     lines = tuple(
-        replace(line, guard=None, text=_instead(line.text)) if line.address in addresses else line
+        replace(line, guard=line.guard if _opcode(line.text) == _opcode(text) else None, text=text)
+        if (text := texts.get(line.address)) is not None
+        else line
         for line in listing.lines
     )
     module = replace(machine.module)
     module.__dict__["listings"] = {machine.name: replace(listing, lines=lines)}
     return replace(kernel, machine=replace(machine, module=module))
+
+
+def _opcode(text: str) -> str:
+    return text.split()[0]
 
 
 def _instead(text: str) -> str:
@@ -41,3 +53,8 @@ def _instead(text: str) -> str:
 def job_without(job: Job, *addresses: int) -> Job:
     """A job of such a kernel."""
     return replace(job, kernel=without(job.loaded, *addresses), args=job.values)
+
+
+def job_with(job: Job, texts: Mapping[int, str]) -> Job:
+    """A job of a kernel with other instructions."""
+    return replace(job, kernel=changed(job.loaded, texts), args=job.values)
