@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from memsim.driver.native_arithmetic import LIBRARY
+from memsim.driver.native_build import libraries
 from tests.captured.test_documents import PAGE, block
 from tests.driver.test_own_device import done, pytestmark
 
@@ -70,6 +73,31 @@ def test_a_programs_own_sitecustomize_is_executed(tmp_path: Path) -> None:
     ]
     both = subprocess.run([*command[:5], *with_ours], capture_output=True, text=True, timeout=60)
     assert both.stdout == plain.stdout, both.stderr
+
+
+@pytest.mark.slow
+def test_what_nvrtc_opens_by_name_is_loaded_with_pytorch(tmp_path: Path) -> None:
+    """Beside it are NVIDIA's packages, of which PyTorch loads nothing behind a cuBLAS that fails."""
+    library = tmp_path / "nvidia" / "cu13" / "lib" / "libnvrtc-builtins.so.13.0"
+    library.parent.mkdir(parents=True)
+    shutil.copy(libraries() / LIBRARY, library)
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    code = (
+        f"open_ = lambda: {library.name!r} in open('/proc/self/maps').read(); before = open_(); import torch"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "memsim",
+        "exec",
+        "--",
+        sys.executable,
+        "-c",
+        f"{code}; print(before, open_())",
+    ]
+    shown = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=tmp_path)
+    assert shown.stdout == "False True\n", shown.stderr
 
 
 @pytest.mark.slow

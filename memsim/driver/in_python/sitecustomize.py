@@ -1,5 +1,5 @@
 """What `memsim exec` and `memsim.device` do in a Python program: CuPy, whose modules have CUDA's static
-runtime in them, calls memsim's runtime instead.
+runtime in them, calls memsim's runtime instead, and PyTorch finds what its compiler needs.
 
 CuPy's modules call its module of the runtime by the functions that Cython exports: a capsule for each in
 `__pyx_capi__`, from where the others import them. Those that `native/cupy.c` has, with the same types, are
@@ -57,8 +57,8 @@ class RuntimeFunction(ctypes.Structure):
         return lambda *arguments: made(*arguments, 0)
 
 
-class CupyFinder:
-    """Finds CuPy's modules as Python does, and changes some of them when they are loaded."""
+class Finder:
+    """Finds modules as Python does, and changes some of them when they are loaded."""
 
     @staticmethod
     def find_spec(
@@ -105,6 +105,14 @@ def replace_functions(module: Any) -> None:
                 setattr(module, name, function.from_python())
 
 
+def load_builtins(module: Any) -> None:
+    """What NVRTC opens by its name alone: PyTorch loads it from NVIDIA's packages, but stops where these have
+    a cuBLAS that does not go with memsim's.
+    """
+    for path in Path(module.__file__).parents[1].glob("nvidia/*/lib/libnvrtc-builtins.so.*[0-9]"):
+        ctypes.CDLL(str(path))
+
+
 def iter_functions(library: ctypes.CDLL) -> Iterator[RuntimeFunction]:
     """The table at the end of `native/cupy.c`."""
     table = ctypes.cast(library.memsim_cupy_functions, ctypes.POINTER(RuntimeFunction))
@@ -133,9 +141,13 @@ def next_of_this_name() -> None:
         spec.loader.exec_module(module_from_spec(spec))
 
 
-#: What is done with a module of CuPy when it has been loaded.
-CHANGES = {"cupy_backends.cuda.api.runtime": replace_functions, "cupy._core._accelerator": without_prebuilt}
+#: What is done with a module when it has been loaded.
+CHANGES = {
+    "cupy_backends.cuda.api.runtime": replace_functions,
+    "cupy._core._accelerator": without_prebuilt,
+    "torch": load_builtins,
+}
 
-sys.meta_path.insert(0, CupyFinder)
+sys.meta_path.insert(0, Finder)
 if __name__ == "sitecustomize":
     next_of_this_name()
