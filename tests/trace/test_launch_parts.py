@@ -93,7 +93,7 @@ def in_parts(job: Job, most: int) -> Trace:
     """The trace of a launch that is cut, part by part in this process."""
     cut = cut_launch(job, most)
     assert isinstance(cut, CutLaunch), cut
-    return cut.together(pickle.loads(pickle.dumps([cut(number) for number in range(len(cut.ends))])))
+    return cut.together([pickle.loads(pickle.dumps(cut(number))) for number in range(len(cut.ends))])
 
 
 def told(trace: Trace, job: Job) -> Any:
