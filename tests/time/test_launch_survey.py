@@ -9,7 +9,15 @@ from memsim.targets.target import catalogue_job
 from memsim.time import predict_time
 from memsim.time.hardware_units import Way
 from memsim.time.l1_cache import CostOfRequest
-from memsim.time.launch_survey import SLICES, FirstTouches, LaunchSurvey, busiest_blocks, slice_of
+from memsim.time.launch_survey import (
+    BESIDE_FOUND,
+    SLICES,
+    FirstTouches,
+    LaunchSurvey,
+    busiest_blocks,
+    part_of,
+    slice_of,
+)
 from memsim.time.predict_time import PreparedTime
 from memsim.time.timed_instructions import CostSetting, TimedInstruction, with_cost
 from memsim.trace.record import Recorder
@@ -39,7 +47,8 @@ def test_a_launch_is_surveyed_as_it_was_traced(launch: PreparedTime) -> None:
     touches = survey.touches()
     footprint = trace.footprint
     assert footprint is not None
-    assert 2 * len(touches.parts) == footprint.read + footprint.written  # of 64 bytes, and sectors
+    sectors = footprint.read + footprint.written
+    assert len(touches.parts) == pytest.approx(sectors * (1 - BESIDE_FOUND / 2), rel=0.01)
     assert (np.diff(touches.parts) > 0).all()
 
 
@@ -54,11 +63,21 @@ def test_the_survey_reads_what_the_first_wave_reads() -> None:
 
 
 def test_who_asks_later_than_another_block_is_behind() -> None:
-    touches = FirstTouches(np.array([0, 5]), np.array([3, 100]))
+    touches = FirstTouches(np.array([0, 10]), np.array([3, 100]))
     address = np.array([0, 63, 64, 320, 320])
     assert touches.behind(address, np.array([3, 10, 500, 90, 160])).tolist() == [0, 7, 0, 0, 60]
     nobody = FirstTouches(np.zeros(0, np.int64), np.zeros(0, np.int64))
     assert nobody.behind(address, address).tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("apart", (2, 32, 128, 130, 1024))
+def test_some_sectors_come_with_their_neighbours_however_far_pairs_are_apart(apart: int) -> None:
+    first = 32 * apart * np.arange(4096)
+    assert (part_of(first) == first >> 5).all()
+    beside = part_of(first + 63)
+    found = beside == first >> 5
+    assert (beside[~found] == (first[~found] >> 5) + 1).all()
+    assert found.mean() == pytest.approx(BESIDE_FOUND, abs=0.01)
 
 
 def test_a_slice_of_l2_takes_the_atomics_of_its_256_bytes() -> None:
@@ -75,10 +94,10 @@ def test_a_slice_of_l2_takes_the_atomics_of_its_256_bytes() -> None:
 
 def test_a_request_is_as_late_as_its_newest_sector_that_is_missing() -> None:
     row = 4 * LANES
-    first = np.array([-1000] * 2 + [-3000] * 2)
+    first = np.array([-1000] * 4 + [-3000] * 4)
     found = costs(
         requests((0, 0, row), (0, 1, row + 128), (0, 0, row + 64), (0, 0, row + 1024)),
-        touches=(FirstTouches(np.arange(4), first)),
+        touches=(FirstTouches(np.arange(8), first)),
     )
     assert [found.costs[number].behind for number in found.number] == [512, 2048, 1, 1]
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 import numpy as np
 import pytest
 
+from docs.time_errors import DRAM_READ, L2_HITS, L2_SECTORS
+from lab.experiments import TIME
 from lab.time.run_time import timed_lines
 from memsim.arch import get_arch
 from memsim.data import data_folder
 from memsim.time.latencies import Latencies
-from memsim.time.launch_survey import LaunchSurvey
+from memsim.time.launch_survey import BESIDE_FOUND, LaunchSurvey
+from memsim.validate.device import slug
 
 MEASURED: dict[str, Any] = json.loads(
     (data_folder("traces").parent / "docs" / "validation" / "small_launches.json").read_text("utf-8")
@@ -112,6 +115,25 @@ def test_dram_delivers_64_bytes() -> None:
     assert apart["sectors"] == far["sectors"]
     assert far["dram"] == pytest.approx(64 * 132 * 256, rel=0.01)
     assert apart["dram"] == pytest.approx(32 * 132 * 256, rel=0.01)
+
+
+@pytest.mark.parametrize("product", [board.product for board in get_arch("sm_90").boards])
+def test_l2_counts_some_sectors_as_found_that_come_beside_others(product: str) -> None:
+    """Those of rows that threads walk along, beyond what L2 finds of launches that ask for whole lines."""
+    cold = {
+        one.name: one.counters
+        for one in TIME.newest(data_folder("traces"), slug(product)).launches
+        if one.l2 == "cold"
+    }
+
+    def found(name: str) -> float:
+        counters = cold[name]
+        missing = counters[L2_SECTORS] * (1 - counters[L2_HITS] / 100)
+        return counters[DRAM_READ] / 32 - missing
+
+    others = mean(found(name) for name in ("add4_1056", "sum_1056"))
+    beside = (found("row_each_256") - others) / (8192 * 256 * 4 / 64)
+    assert pytest.approx(beside, abs=0.03) == BESIDE_FOUND
 
 
 def test_launches_on_all_multiprocessors_start_later_than_on_one() -> None:
