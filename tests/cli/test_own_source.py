@@ -144,10 +144,7 @@ def test_what_a_launch_computes_is_computed_from_values_of_names(file: Path, mem
 @pytest.mark.slow
 def test_values_of_names_in_a_project(file: Path, memsim: Run) -> None:
     file.write_text(COMPUTED)
-    assert memsim("init").code == 0
     config = file.with_name("memsim.toml")
-    written = config.read_text()
-    assert '#   kernel = "scale<256>"\n#   let = { width = ..., height = ..., by = ... }\n' in written
     target = '[[targets]]\nfile = "mine.cu"\nlet = { width = 40, height = 32, by = 0.5 }\n'
     config.write_text(target + 'budgets = ["sectors <= 320"]\n')
     good = memsim("check")
