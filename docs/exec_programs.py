@@ -30,7 +30,7 @@ CAUSES = (
     ("another function is missing", r"not implemented"),
 )
 #: Suites of Python: what `tools/exec_operators.py` and `tools/exec_tests.py` ran.
-PYTHON = ("PyTorch's operators", "attorch", "Liger-Kernel", "FlagGems")
+PYTHON = ("PyTorch's operators", "attorch", "Liger-Kernel", "FlagGems", "flash-linear-attention")
 WHY_NOT = {
     "longer than the limit": "^time limit",
     "needs cuFFT, cuSOLVER or cuDNN": "cuFFT|CUFFT|dlopen|cuDNN|CUDNN",
