@@ -57,7 +57,7 @@ class RuntimeFunction(ctypes.Structure):
         return lambda *arguments: made(*arguments, 0)
 
 
-class Finder:
+class ModuleFinder:
     """Finds modules as Python does, and changes some of them when they are loaded."""
 
     @staticmethod
@@ -148,6 +148,6 @@ CHANGES = {
     "torch": load_builtins,
 }
 
-sys.meta_path.insert(0, Finder)
+sys.meta_path.insert(0, ModuleFinder)
 if __name__ == "sitecustomize":
     next_of_this_name()
