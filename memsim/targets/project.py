@@ -35,7 +35,7 @@ EXAMPLE = """for example
 [[targets]]               # in pyproject.toml: [[tool.memsim.targets]]
 kernel = "kernel_v4"
 budgets = ["ways <= 1"]"""
-ADD_VALUES = "write targets for the kernels in its comments, with the values that they lack"
+ADD_VALUES = "write a target, as its comments show"
 
 CATALOGUE_KEYS = ("kernel", *CATALOGUE.keys)
 FILE_KEYS = ("file", *CUDA.keys)
