@@ -1,5 +1,5 @@
-"""One launch in parts: its blocks are divided among processes, each of which
-records what its blocks do, and the records are put together to the trace that one process makes.
+"""One launch in parts: its blocks are divided among processes, each of which records what its blocks do, and
+the records are put together to the trace that one process makes.
 
 That needs blocks that run apart from each other with the same counts: none may decide what another accesses.
 """

@@ -164,7 +164,7 @@ def report(
       memsim report kernel_v4_colmajor --compare kernel_v4 -o before-and-after.html
     """
     if output == UNNAMED:
-        output = None
+        output = None  # which is the same here
     if output is not None and output.suffix != PAGE:
         raise MemsimError(
             "a report must be an .html file", file=str(output), hint=f"name it {output.stem}{PAGE}"

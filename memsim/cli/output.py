@@ -47,10 +47,9 @@ def path_of(name: str, suffix: str = "") -> Path:
 def free_path(name: str, suffix: str = "") -> Path:
     """A path in the working folder where nothing is, named after a kernel or script."""
     path, number = path_of(name, suffix), 1
-    stem = path.name[: len(path.name) - len(suffix)]
     while path.exists():
         number += 1
-        path = Path(f"{stem}-{number}{suffix}")
+        path = path_of(f"{name}-{number}", suffix)
     return path
 
 
@@ -59,7 +58,7 @@ def written(asked: Path, default: Path, *, err: bool = False) -> Iterator[Path]:
     """Gives the path that is asked for, or the default, which is told once it is written."""
     path = default if asked == UNNAMED else asked
     yield path
-    if path != asked:
+    if asked == UNNAMED:
         say(f"written: {path}", err=err)
 
 

@@ -150,9 +150,8 @@ def _build(scratch: Path, made: Path, compiler: str, headers: dict[int, Path]) -
         if version == newest:
             _write_driver(folder, work)
             _link(compiler, work, folder, ("driver",), driver, [str(channel), beside, "-ldl", "-lpthread"])
-            driver.with_suffix("").symlink_to(
-                driver.name
-            )  # `-lcuda`: Triton up to 3.5 links what it launches by
+            # `-lcuda` finds it, by which Triton up to 3.5 links what it launches kernels with.
+            driver.with_suffix("").symlink_to(driver.name)
         soname = f"libcudart.so.{version // 1000}"
         _write_runtime(folder, work)
         (work / "version").write_text(f"{soname} {{ global: *; }};\n")
