@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from functools import reduce
+from inspect import cleandoc
 from operator import or_
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,9 @@ def launch_schema() -> dict[str, Any]:
     whole, argument = schemas
     parts["LaunchDocument"]["properties"]["arguments"]["items"] = argument
     parts["Struct"]["properties"]["parts"]["items"] = argument
+    for part in parts.values():  # msgspec does so itself since 0.23
+        if "description" in part:
+            part["description"] = cleandoc(part["description"])
     return {**whole, "$defs": parts}
 
 
