@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import reduce
 from inspect import cleandoc
@@ -63,9 +64,7 @@ def schema_of(document: type[msgspec.Struct], name: str, title: str) -> dict[str
             return {"type": "number"}
         raise NotImplementedError  # msgspec then says which type it is
 
-    (whole,), parts = msgspec.json.schema_components(
-        [document], schema_hook=of_fraction, ref_template="#/$defs/{name}"
-    )
+    (whole,), parts = _components([document], of_fraction)
     for part in parts.values():
         if "properties" in part:
             fields = part["properties"].items()
@@ -81,16 +80,21 @@ def schema_of(document: type[msgspec.Struct], name: str, title: str) -> dict[str
 def launch_schema() -> dict[str, Any]:
     """That of a `launch.json`."""
     arguments = reduce(or_, (kind.Document for kind in KINDS.values()))
-    schemas, parts = msgspec.json.schema_components(
-        [LaunchDocument, arguments], ref_template="#/$defs/{name}"
-    )
-    whole, argument = schemas
+    (whole, argument), parts = _components([LaunchDocument, arguments])
     parts["LaunchDocument"]["properties"]["arguments"]["items"] = argument
     parts["Struct"]["properties"]["parts"]["items"] = argument
-    for part in parts.values():  # msgspec does so itself since 0.23
-        if "description" in part:
-            part["description"] = cleandoc(part["description"])
     return {**whole, "$defs": parts}
+
+
+def _components(
+    types: Sequence[Any], hook: Callable[[type], dict[str, Any]] | None = None
+) -> tuple[tuple[dict[str, Any], ...], dict[str, Any]]:
+    """The schemas of types, and the parts that they refer to."""
+    wholes, parts = msgspec.json.schema_components(types, schema_hook=hook, ref_template="#/$defs/{name}")
+    for part in parts.values():
+        if "description" in part:  # msgspec does so itself since 0.23
+            part["description"] = cleandoc(part["description"])
+    return wholes, parts
 
 
 def schema_texts() -> dict[Path, str]:

@@ -204,9 +204,11 @@ static CUresult add_edges(const CUgraphNode *from, const CUgraphNode *to, size_t
   return OK;
 }
 #undef cuGraphAddDependencies
+#if CUDA_VERSION >= 12030
 API cuGraphAddDependencies_v2(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, const CUgraphEdgeData *data, size_t n) {
   return add_edges(from, to, n);
 }
+#endif
 #if CUDA_VERSION < 13000
 API cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CUgraphNode *to, size_t n) { return add_edges(from, to, n); }
 #endif

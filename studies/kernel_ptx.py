@@ -13,6 +13,7 @@ from memsim.compile.compilers import run_nvrtc
 from memsim.compile.failure import compile_error
 from memsim.compile.options import for_nvrtc
 from memsim.compile.prepare import Names, prepare
+from memsim.compile.toolkit import cccl_folders
 from memsim.data import data_folder
 from memsim.files import read_text
 from memsim.kernels import Spec
@@ -58,7 +59,8 @@ def compile_cuda(source: str | Path, options: Sequence[str] = (), name: str | No
     """
     read, options, _ = prepare(source, options, name)
     kept, _ = for_nvrtc(options)
-    made = run_nvrtc(read.text, read.true_name, ["-arch=compute_90", *kept])
+    folders = [f"-I{folder}" for folder in cccl_folders()[:1]]  # for cooperative_groups.h since CUDA 12.9
+    made = run_nvrtc(read.text, read.true_name, ["-arch=compute_90", *kept, *folders])
     if made.ptx is None:
         raise compile_error(read.text, made.log, read.name)
     names = Names(((read.true_name, read.name),))

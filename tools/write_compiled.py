@@ -1,7 +1,7 @@
 """Writes the compiled kernels: `python tools/write_compiled.py`, after a kernel has changed.
 
 Machine code with its listing, which ships, and PTX for the studies. Needs the NVRTC release that the extra
-`test` pins (another one makes other code, and a test compares) and nvdisasm.
+`shipped-test` pins (another one makes other code, and a test compares) and nvdisasm.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from memsim.errors import MemsimError
 from memsim.programs import run_program, text_of
 
 PTXAS_WHEEL = "nvidia-cuda-nvcc-cu12"
+LATER_WHEEL = "nvidia-cuda-nvcc"
 
 _TARGET = re.compile(r"^\s*\.target\s+(sm_\d+[a-z]?)", re.M)
 _TOO_NEW = re.compile(r"Unsupported \.version")
@@ -46,7 +47,8 @@ def assemble_ptx(ptx: str, arch: str | None = None, name: str = "kernel.ptx") ->
         except MemsimError as error:
             if not _TOO_NEW.search(error.hint or ""):
                 raise
-            refused = refused or error
+            hint = f"{error.hint}\na later ptxas knows it: pip install {LATER_WHEEL} (Linux and Windows)"
+            refused = refused or MemsimError(error.message, file=name, hint=hint)
     raise refused or MemsimError(
         "PTX is analyzed as machine code, and there is no ptxas, which makes it",
         file=name,

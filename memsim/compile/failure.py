@@ -30,7 +30,8 @@ _UNKNOWN = re.compile(
 # In nvcc's log, for a chip or its PTX.
 UNSUPPORTED = re.compile(r"Unsupported gpu architecture '(?:sm|compute)_(\w+)'")
 _OF_THE_HOST = "open source file", "is considered a host function"  # in NVRTC's log
-_DEVICE_RUNTIME = "'__cudaCDP"  # what a launch in device code calls, which is in a library
+# A launch in device code calls what is in a library; NVRTC since 12.9 says so, others name what they lack.
+_LAUNCHES = re.compile(r"device-side kernel launch|'__cudaCDP")
 _HOST_CODE = re.compile(r"<<<|\bmain\s*\(")
 
 
@@ -99,23 +100,23 @@ def compile_error(
         return MemsimError(f"{squeeze(refused[1])} cannot be instantiated{why}", file=name, hint=told)
     if absent and (first is None or _UNKNOWN.search(first["text"])):
         return _headers_missing(text, name, absent, told)
-    if first is None and _DEVICE_RUNTIME in log:
+    what, advice = f"does not compile: {first['text']}" if first else "does not compile", ""
+    if _LAUNCHES.search(first["text"] if first else log):
         what = "a kernel launches kernels (dynamic parallelism), which memsim does not execute"
-        hint = f"analyze the kernels one by one, with those launches left out by a macro (-D NAME); {told}"
-        return MemsimError(what, file=name, hint=hint)
+        advice = "analyze the kernels one by one, with those launches left out by a macro (-D NAME); "
     if first is None:
-        return MemsimError("does not compile", file=name, hint=told)
+        return MemsimError(what, file=name, hint=advice + told)
     line = int(first["line"] or first["row"])
     source = _line(text, line) if first["file"] == name else None
     found = _MISSING.search(first["text"])
-    header = found["name"] or found["file"] if found else ""
+    advice += _advice(found["name"] or found["file"]) if found else ""
     return MemsimError(
-        f"does not compile: {first['text']}",
+        what,
         file=first["file"],
         line=line,
         column=int(first["column"]) if first["column"] else _column(source, first["text"]),
         source=source,
-        hint=f"{_advice(header)}{told}",
+        hint=f"{advice}{told}",
     )
 
 

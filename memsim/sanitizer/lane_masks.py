@@ -48,7 +48,7 @@ class _Shuffle(NamedTuple):
 
 class LaneMasks(OrderListener):
     """Finds them: `found`; there `earlier` is the thread that is read from. limits: what is not known.
-    looked_at: slots that say from which lanes shuffles read, by their instructions.
+    looked_at: slots that say from which lanes shuffles read, by their instructions; none if that is constant.
     """
 
     def __init__(self, program: Program) -> None:
@@ -61,8 +61,7 @@ class LaneMasks(OrderListener):
             if op.form.opcode == "SHFL" and not _is_from_a_voter(op, program.ops)
         }
         self._places = [at for at, shuffle in self._shuffles.items() if shuffle is not None]
-        computed = (self._ops[at] for at, shuffle in self._shuffles.items() if shuffle is None)
-        self.looked_at = {op.index: _slots(op) for op in computed}
+        self.looked_at = {at: _slots(self._ops[at]) for at in self._shuffles}
 
     @property
     def is_used(self) -> bool:
@@ -103,7 +102,7 @@ class LaneMasks(OrderListener):
                     self._count(key, row, warp * WARP + source, warp * WARP + lane, len(idle) * count * alike)
 
     def look(self, instruction: int, active: Mask | None, registers: Sequence[Any]) -> None:
-        if instruction not in self.looked_at:
+        if instruction not in self._shuffles or self._shuffles[instruction] is not None:
             return
         op, shape = self._ops[instruction], self._threads.shape
         words = [None if active is None else _word(one, registers, active) for one in op.form.operands[-2:]]

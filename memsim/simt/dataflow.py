@@ -138,8 +138,8 @@ class Dataflow(ControlGraph):
         It includes a store if a load in it may read what is stored. `pointers`: the roots that are pointers.
         `same`: which of them may alias, as bits -> bits. `spaces`: the state space of each root's memory, as
         far as it is known; "" for a number, which is no address. every_branch: those that decide no access,
-        too; otherwise they are `passed` by, and what is only on their ways is not looked at. looked_at: slots
-        whose values matter at other instructions, by the index of these; what they store matters, too.
+        too; otherwise they are `passed` by. looked_at: slots whose values matter at other instructions, by
+        the index of these; what they store matters, too, and who executes them.
         """
         self.spaces = spaces or {}
         self.pointers = pointers | ANYWHERE
@@ -147,7 +147,11 @@ class Dataflow(ControlGraph):
         self.looked_at = looked_at or {}
         stored: frozenset[tuple[str, int]] = frozenset()
         readers: frozenset[int] = frozenset()
-        self.passed = {} if every_branch else dict(self._may_be_passed)
+        self.passed = {
+            at: branch
+            for at, branch in self._may_be_passed.items()
+            if not every_branch and branch.ways.isdisjoint(self.looked_at)
+        }
         while True:
             found, loaded = self._needed(stored, readers)
             reading = frozenset(at for at in found if SHARED in spaces_read(self.ops[at]))

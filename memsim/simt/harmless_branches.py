@@ -248,12 +248,14 @@ MOST_INSTRUCTIONS = 32
 class PassedBranch:
     """A branch that is passed by.
 
-    end: where its lanes go on. writes: the registers that its ways write, as bits. counted: the instructions
-    that count as executed, as (first, one past the last). is_short: all its ways are, but for rare cases.
+    end: where its lanes go on. writes: the registers that its ways write, as bits. ways: the instructions on
+    them. counted: those that count as executed, as (first, one past the last). is_short: all its ways are,
+    but for rare cases.
     """
 
     end: int
     writes: int
+    ways: frozenset[int]
     counted: tuple[tuple[int, int], ...]
     is_short: bool
 
@@ -278,7 +280,7 @@ def passed_branch(graph: ControlGraph, number: int) -> PassedBranch | None:
         return None
     (end,) = region.waits or {place for place, _ in region.ends}
     ends = graph.basic_blocks
-    inside = (op for start, _ in region.places for op in graph.block(start))
+    inside = [op for start, _ in region.places for op in graph.block(start)]
     if any(map(is_fence_of_system, inside)):  # some machines make a store for it
         return None
     own = {start for start, callers in region.places if not callers}
@@ -292,6 +294,7 @@ def passed_branch(graph: ControlGraph, number: int) -> PassedBranch | None:
     return PassedBranch(
         end,
         region.writes,
+        frozenset(op.index for op in inside),
         tuple((at, ends[at]) for at in shortest),
         is_short=sum(ends[at] - at for at in own) <= MOST_INSTRUCTIONS
         and all(rare.issuperset(call.targets) for call in calls)

@@ -69,9 +69,11 @@ def test_what_printf_does_is_named_and_takes_no_count_away() -> None:
     assert [row for row in prints.sites if row.unresolved] == []
     assert prints.totals[LDS_WAVEFRONTS] == quiet.totals[LDS_WAVEFRONTS] == 16
     for metric, limits in prints.undecided.items():
-        own = quiet.totals[metric]
+        own = quiet.totals.get(metric, 0)
         assert prints.totals[metric] is None and own is not None
-        if "local" in metric:  # the caller stores the arguments, and that is counted
+        if metric not in quiet.totals:  # the caller may load constants by their index for it
+            assert metric == "idc__requests.sum" and limits.least > 0
+        elif "local" in metric:  # the caller stores the arguments, and that is counted
             assert limits.least == (0 if "_ld." in metric else 4)
         else:
             assert limits == Range("4 printf calls are not counted", least=own)
