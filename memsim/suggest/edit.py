@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import unified_diff
-from itertools import pairwise
+from difflib import SequenceMatcher, unified_diff
+from itertools import accumulate, pairwise
 
 _TOKEN = re.compile(r"\w+|<<|>>|[^\w\s]")
 
@@ -135,6 +135,19 @@ class Edit:
                 conditions=tuple(dict.fromkeys((*self.conditions, *other.conditions))),
             )
         )
+
+    def followed_by(self, other: Edit) -> Edit:
+        """Both edits as one of this one's text; the other one is of this one's new text."""
+        old, new = (text.splitlines(keepends=True) for text in (self.text, other.new))
+        starts = [0, *accumulate(map(len, old))]
+        changed = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        replacements = (
+            Replacement(starts[first], starts[last], "".join(new[begin:end]))
+            for kind, first, last, begin, end in changed
+            if kind != "equal"
+        )
+        names = tuple(dict.fromkeys((*self.names, *other.names)))
+        return replace(self, replacements=tuple(replacements), names=names)
 
 
 def unified(file: str, old: str, new: str) -> str:

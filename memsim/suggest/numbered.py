@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memsim.analysis import BADLY_COALESCED, Analysis
@@ -18,6 +19,7 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
+from memsim.suggest.records import records_of_threads
 from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, is_the_same, replayed, total
 
 if TYPE_CHECKING:
@@ -34,12 +36,21 @@ _MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
 
 
 def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit, compiled and replayed; if it saves a quarter of the needless sectors and nothing differs."""
+    """The edit, compiled and replayed, and with records moved by warps, too; each if it saves a quarter of the
+    needless sectors and nothing differs.
+    """
     sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
     if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):
         return ()
     done = replayed(NAME, job, before, _Plane(before, job).edited())
-    return (done,) if done is not None and done.saves and is_the_same(job, done.job) else ()
+    if done is None:
+        return ()
+    more = (
+        replace(each, name=f"{NAME}; {each.name}", before=before, edit=done.edit.followed_by(each.edit))
+        for each in records_of_threads(done.job, done.analysis)
+        if each.edit.file == done.edit.file
+    )
+    return tuple(each for each in (done, *more) if each.saves and is_the_same(job, each.job))
 
 
 class _Plane(KernelTree):

@@ -61,13 +61,20 @@ def best(before: Analysis, changed: Iterable[Analysis]) -> Analysis | None:
     """The change that comes first; of equal ones the first that is given.
 
     Of those that are not estimated slower, and that do not move twice the sectors of another: the bound takes
-    what sectors cost for less than it is, as parts of sectors that are written are read first.
+    what sectors cost for less than it is, as parts of sectors that are written are read first. Where none is
+    worth an edit, of equally quick ones what wastes least: a larger launch may be worth it.
     """
     every = list(changed)
     ways = [one for one in every if verdict(before, one) is not Verdict.SLOWER] or every
     least = min((_sectors(one) for one in ways), default=0)
     few = [one for one in ways if _sectors(one) < 2 * max(least, 1)]
-    return min(few or ways, key=quickest_first(every), default=None)
+    quickest, pays = quickest_first(every), any(verdict(before, one) is Verdict.WORTH for one in ways)
+
+    def key(analysis: Analysis) -> tuple[int, int, int]:
+        steps, cycles = quickest(analysis)
+        return steps, 0 if pays else _wasted(analysis), cycles
+
+    return min(few or ways, key=key, default=None)
 
 
 def _elapsed(analysis: Analysis) -> int | None:
@@ -76,3 +83,7 @@ def _elapsed(analysis: Analysis) -> int | None:
 
 def _sectors(analysis: Analysis) -> int:
     return sum(site.sectors or 0 for site in analysis.sites)
+
+
+def _wasted(analysis: Analysis) -> int:
+    return sum((site.needless_sectors or 0) + (site.wavefronts_of_conflicts or 0) for site in analysis.sites)
