@@ -36,8 +36,8 @@ _MARKS = {"||": (">=", "<="), "&&": ("<", ">")}
 
 
 def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
-    """The edit, compiled and replayed, and with records moved by warps, too; each if it saves a quarter of the
-    needless sectors and nothing differs.
+    """The edit, compiled and replayed, and with records moved by warps, too; each if it saves a quarter of
+    the needless sectors and nothing differs.
     """
     sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
     if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):

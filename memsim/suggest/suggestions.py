@@ -29,6 +29,7 @@ from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.retiled import retiled
 from memsim.suggest.rows import rows_of_threads
+from memsim.suggest.striped import striped
 from memsim.suggest.suggestions_document import (
     ArrayPart,
     SuggestionsDocument,
@@ -263,7 +264,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     staged = transposed(job, analysis, found.staging)
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     staged += (*retiled(job, analysis), *numbered(job, analysis))
-    staged += (*records_of_threads(job, analysis), *privatised(job, analysis))
+    staged += (*records_of_threads(job, analysis), *privatised(job, analysis), *striped(job, analysis))
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
     rows = () if solved else rows_of_threads(job, analysis)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from memsim.job import Job
 from memsim.launch import Launch, dim3
 from memsim.suggest.numbered import NAME, numbered
 from memsim.suggest.other_values import SAME, at_other_values
+from memsim.suggest.records import NAME as RECORDS
+from memsim.suggest.threads import total
 from tests.suggest.kernels import analyzed
 
 WIDTH, HEIGHT = 45, 21
@@ -79,6 +82,19 @@ def test_neighbouring_lanes_take_neighbouring_elements(text: str, tmp_path: Path
 def test_what_depends_on_which_thread_it_is_stays_as_it_is(old: str, new: str, tmp_path: Path) -> None:
     job = job_of(tmp_path, PLANE.replace(old, new))
     assert numbered(job, analyzed(job)) == ()
+
+
+def test_records_of_a_plane_are_numbered_and_moved_by_warps_at_once(tmp_path: Path) -> None:
+    text = PLANE.replace(
+        "out[at] = in[at] * x + y", "out[3 * at] = x; out[3 * at + 1] = y; out[3 * at + 2] = in[at]"
+    )
+    job = job_of(tmp_path, text)
+    job = replace(job, args=[job.args[0], ArrayArg((3 * WIDTH * HEIGHT,)), WIDTH, HEIGHT])
+    done = numbered(job, analyzed(job))[-1]
+    assert done.name == f"{NAME}; {RECORDS}"
+    assert total(done.analysis, "needless_sectors") == 0 < done.edit.declared
+    assert not any(one.is_wrong for one in at_other_values(job, done))
+    assert done.edit.text == text and "numbered_at" in done.edit.new and "record_for" in done.edit.new
 
 
 @pytest.mark.slow

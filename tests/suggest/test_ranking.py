@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -70,6 +72,19 @@ def test_what_is_estimated_slower_comes_first_only_alone() -> None:
     assert best(before, [slower, quicker]) is quicker
     assert best(before, [slower]) is slower
     assert best(before, []) is None
+
+
+@pytest.mark.parametrize(("elapsed", "first"), [(1000, 1), (2000, 0)])
+def test_where_nothing_pays_what_wastes_least_comes_first(elapsed: int, first: int) -> None:
+    """Of two that are equally quick: first is the number of what comes first, if the kernel takes so long."""
+
+    def made(cycles: int, elapsed: int, needless: int) -> Analysis:
+        site = SimpleNamespace(sectors=100, needless_sectors=needless, wavefronts_of_conflicts=None)
+        bound, estimated = SimpleNamespace(lacks=(), cycles=cycles), EstimatedTime(elapsed=elapsed)
+        return cast(Analysis, SimpleNamespace(estimate=estimated, bound=bound, sites=[site]))
+
+    changed = [made(90, 1030, 20), made(95, 1020, 10)]
+    assert best(made(92, elapsed, 90), changed) is changed[first]
 
 
 @pytest.mark.slow

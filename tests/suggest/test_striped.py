@@ -1,0 +1,107 @@
+"""Elements of a thread one after another, or apart: what makes vectors of neighbours whole sectors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from memsim.api import kernel_file
+from memsim.argument_types import ArrayArg
+from memsim.job import Job
+from memsim.launch import Launch
+from memsim.suggest.other_values import SAME, at_other_values
+from memsim.suggest.striped import striped
+from tests.suggest.kernels import analyzed
+
+VECTORS = """
+#define T(i, j) t[(j) * 128 + (i)]
+__global__ void k(const float *in, float *out) {
+    __shared__ float t[528];
+    int tx = threadIdx.x;
+    int row = (tx & 15) << 3, col = tx >> 4;
+    float4 low = *(const float4 *)&in[col * 128 + row];
+    float4 high = *(const float4 *)&in[col * 128 + row + 4];
+    *(float4 *)&T(row, col) = low;
+    *(float4 *)&T(row+4, col) = high;
+    __syncthreads();
+    low = *(float4 *)&T(row, 3 - col);
+    high = *(float4 *)&T(row + 4, 3 - col);
+    *(float4 *)&out[col * 128 + row] = high;
+    *(float4 *)&out[col * 128 + row + 4] = low;
+}
+"""
+SCALARS = """
+#define EACH 4
+__global__ void k(const float *in, float *out) {
+    int first = threadIdx.x * EACH;
+    for (int i = 0; i < EACH; i++) out[first + i] = in[first + i] * 2;
+}
+"""
+
+
+def job_of(folder: Path, text: str) -> Job:
+    """512 of 576 elements, by 64 threads or 128."""
+    (folder / "k.cu").write_text(text)
+    args = [ArrayArg((576,), "f4"), ArrayArg((576,), "f4")]
+    threads = 64 if text.startswith(VECTORS[:12]) else 128
+    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (threads, 1, 1)), args)
+
+
+def changed(folder: Path, text: str) -> list[str]:
+    """The new lines of each edit."""
+    job = job_of(folder, text)
+    return ["\n".join(line.new.strip() for line in one.edit.lines) for one in striped(job, analyzed(job))]
+
+
+def test_vectors_of_neighbours_are_side_by_side(tmp_path: Path) -> None:
+    text = VECTORS.replace(
+        "high;\n    *(float4 *)&out[col * 128 + row + 4] = low",
+        "low;\n    *(float4 *)&out[col * 128 + row + 4] = high",
+    )
+    job = job_of(tmp_path, text)
+    (done,) = striped(job, analyzed(job))
+    assert "int row = (tx & 15) * 4, col" in done.edit.new
+    assert "T(row + 64, col)" in done.edit.new
+    assert done.sectors == (256, 128)
+    assert done.wavefronts[1] * 2 == done.wavefronts[0]
+    assert done.edit.tokens == 0
+
+
+@pytest.mark.parametrize("name", ["EACH", "4"])
+def test_elements_in_a_loop_are_apart_by_the_block(name: str, tmp_path: Path) -> None:
+    job = job_of(tmp_path, SCALARS.replace("* EACH", f"* {name}"))
+    (done,) = striped(job, analyzed(job))
+    assert "int first = threadIdx.x;" in done.edit.new
+    assert "out[first + i * blockDim.x] = in[first + i * blockDim.x] * 2;" in done.edit.new
+    tried = [*at_other_values(job, done)]
+    assert {one.outcome for one in tried} <= {SAME, ""}
+    assert "blockDim.x" in {one.name for one in tried}
+
+
+def test_uses_that_multiply_the_number_themselves(tmp_path: Path) -> None:
+    text = SCALARS.replace("threadIdx.x * EACH", "threadIdx.x").replace("first + i", "first * EACH + i")
+    (new,) = changed(tmp_path, text)
+    assert "out[first + i * blockDim.x]" in new
+
+
+LEFT_ALONE = {
+    "elements that other threads expect": VECTORS,
+    "a variable that changes": SCALARS.replace("    for", "    first += 0;\n    for"),
+    "elements of other threads": VECTORS.replace("row + 4", "row + 12"),
+    "one vector of a thread": VECTORS.replace("row + 4", "row").replace("row+4", "row"),
+    "a macro that has the variable": VECTORS.replace("(j) * 128 + (i)", "col * 128 + row"),
+    "numbers that no mask makes": VECTORS.replace("tx & 15", "tx & 13"),
+    "uses of two kinds": SCALARS.replace("threadIdx.x * EACH", "threadIdx.x").replace(
+        "out[first + i]", "out[first * EACH + i]"
+    ),
+}
+
+
+@pytest.mark.parametrize("why", LEFT_ALONE)
+def test_where_elements_are_not_a_threads_own(why: str, tmp_path: Path) -> None:
+    assert not changed(tmp_path, LEFT_ALONE[why])
+
+
+def test_whole_sectors_need_no_edit(tmp_path: Path) -> None:
+    assert not changed(tmp_path, SCALARS.replace("first + i", "first + i * 0 "))
