@@ -33,7 +33,7 @@ def edit(writing: Writing, change: Map, extra: int) -> Edit | None:
     grows.
     """
     ways: Sequence[Callable[[Writing, Map, int], list[Replacement] | None]] = (
-        (_wider_extent, _other_constant, _other_stride, _spread_index)
+        (_wider_extent, _other_constant, _other_stride, _spread_index, _behind_accessor)
         if isinstance(change, Padding)
         else (_swizzled_index,)
     )
@@ -190,6 +190,15 @@ def _spread_index(writing: Writing, change: Map, extra: int) -> list[Replacement
     if len(shape.extents) > 1:
         extra = row // change.every * change.by
     return [*found, *_room(writing, change, str(every), by, extra)]
+
+
+def _behind_accessor(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:
+    """A class stands between the kernel and a dynamic array that functions are given."""
+    assert isinstance(change, Padding)
+    if writing.accessor is None or change.every % 16 or change.by % 16:
+        return None
+    room = _room(writing, change, str(change.every), change.by, extra)
+    return [*writing.accessor.replacements(writing.tile, change), *room]
 
 
 def _swizzled_index(writing: Writing, change: Map, extra: int) -> list[Replacement] | None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from memsim.analysis import Analysis
 from memsim.source.text import split, without_comments
 from memsim.source.values import Declaration, body_of, constants, declarations
+from memsim.suggest.accessor import Accessor, accessor
 from memsim.suggest.array_parts import PartOfArray
 from memsim.suggest.c_text import EFFECT
 from memsim.suggest.tiles import Tile
@@ -22,6 +23,7 @@ class Writing:
     what the kernel's launches in the file give for dynamic shared memory. moving: the declaration of each
     pointer that moves, up to the index of where it begins, as one of an index, and its root. parts: of
     pointers into the array, by root. functions: the bodies of functions that are given an address, by root.
+    accessor: how a class may stand between the kernel and a dynamic array.
     """
 
     tile: str
@@ -36,6 +38,7 @@ class Writing:
     moving: tuple[tuple[Span, str, str], ...] = ()
     parts: Mapping[str, PartOfArray] = field(default_factory=dict)
     functions: tuple[tuple[str, Span], ...] = ()
+    accessor: Accessor | None = None
 
     @property
     def elements(self) -> bool:
@@ -135,6 +138,9 @@ def writing(analysis: Analysis, tile: Tile, arguments: Mapping[str, int] | None 
                 finder.parts.places,
                 finder.functions,
             )
+            if declaration.dynamic and not made.elements:
+                behind = accessor(code, body, tile.name, analysis.trace.sources, frozenset(accesses))
+                made = replace(made, accessor=behind)
             found.append((inside, made))
     return max(found, key=lambda entry: entry[0])[1] if found else None
 
