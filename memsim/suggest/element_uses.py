@@ -134,7 +134,9 @@ class ElementUses(VectorTree):
                 continue
             found.append(use)
             behind = range(node.start_point[0] + 1, definition.end_point[0] + 2)
-            for site in self.wasted(behind if is_bound(node) else self.lines_of(node)):
+            passed = use.updates and node.parent is not None and node.parent.type == "argument_list"
+            sites = self.wasted(behind if is_bound(node) else self.lines_of(node))
+            for site in self.wasting if passed else sites:
                 if site.op == use.op and may_be(site, known[use.array]):
                     wasted.add((use.array, use.op))
         return (use for use in found if (use.array, use.op) in wasted)
@@ -195,7 +197,7 @@ class ElementUses(VectorTree):
         self, function: Node, node: Node, vector: Vector, base: Node | None, alone: bool
     ) -> ElementUse | None:
         """A use of an element; None where its address is taken."""
-        stores, updates, always, around, array = False, False, True, node.parent, vector.array
+        stores, always, around, array = False, True, node.parent, vector.array
         if node.type == "field_expression":
             around = node  # of `p->x` the element is what is before the field
         whole = node
@@ -203,6 +205,7 @@ class ElementUses(VectorTree):
             whole, around = around, around.parent
         if around is None or (around.type in (*_ADDRESS_OR_MORE, *_NAMES) and around != node):
             return None
+        updates = around.type == "argument_list" and self._may_change(around, whole)
         declared = self.tree.text(around.children[0]).strip("& ")
         if is_bound(node) and declared in self._references(function):
             return None
@@ -258,6 +261,12 @@ class ElementUses(VectorTree):
         named = named.removesuffix("++").strip()
         how = always, stores, named, updates, span, variable, guard, walks, vector.unit
         return ElementUse(function, node, inner, array, index, *how)
+
+    def _may_change(self, arguments: Node, argument: Node) -> bool:
+        """Whether a function of the file gets an argument by a reference through which it may change it."""
+        call, place = arguments.parent, arguments.named_children.index(argument)
+        declared = () if call is None else self.footprints.declared(call, place)
+        return any("&" in one and not re.search(r"\bconst\b", one) for one in declared)
 
     def _guard(self, outer: Node, part: Node) -> str:
         """What has to hold for a part of an expression to be evaluated, if it may be asked before."""

@@ -83,7 +83,7 @@ class Footprints:
         if len(fitting) != 1 or depth == 0:
             return None
         function, body = fitting[0], body_of(fitting[0])
-        declared = self.tree.text(parameters_of(function)[place])
+        (declared,) = self.declared(call, place)
         pointer = re.search(r"(\w+)\s*(?:\[[^][]*\]\s*)?$", declared)
         if body is None or pointer is None or changes(pointer[1], self.tree.text(body)):
             return None
@@ -99,6 +99,12 @@ class Footprints:
             any(part.loads for part in known),
             any(part.stores for part in known),
         )
+
+    def declared(self, call: Node, place: int) -> list[str]:
+        """How functions of the name and number of parameters of a call declare the one at a place."""
+        name, count = _named(self.tree.text(call.children[0])), len(arguments_of(call))
+        fitting = (parameters_of(one) for one in self._functions[name])
+        return [self.tree.text(one[place]) for one in fitting if len(one) == count]
 
     def inside(self, function: Node) -> Footprints:
         """Of a function with the values of its template's parameters, where all calls give the same."""

@@ -22,6 +22,7 @@ THREADS = 200
 TEXT = """
 struct point { float x, y, z; };
 __device__ void doubled(float &x) { x *= 2; }
+__device__ void turned(point &p) { float x = p.x; p.x = p.y + 1; p.y = p.z; p.z = x; }
 __global__ void k(const float *__restrict__ a, float *out, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;
@@ -49,6 +50,10 @@ RECORDS = {
     "references that are used lines behind": (
         "const float &x = a[3 * i];\n    const float &y = a[3 * i + 1];\n    const float &z = a[3 * i + 2];\n"
         "    out[i] = x * y + z;"
+    ),
+    "a function that changes what it is given": "turned(((point *)out)[i]);",
+    "elements that a function changes": (
+        "doubled(out[3 * i]); doubled(out[3 * i + 1]); doubled(out[3 * i + 2]);"
     ),
     "several lines": "out[i] =\n        a[3 * i] *\n        a[3 * i + 1] +\n        a[3 * i + 2];",
 }
@@ -81,7 +86,7 @@ LEFT_ALONE = {
         "float s = 0; const float *p = a + 20 * i;"
         " for (int j = 0; j < 20; j++) { s += p[0]; if (s < 4) p += 1; } out[i] = s;"
     ),
-    "a function that changes what it is given": "doubled(out[3 * i]); doubled(out[3 * i + 1]);",
+    "a function that changes what others have, too": ("turned(((point *)out)[i / 2]);"),
     "a pointer that moves on a condition": (
         "float s = 0; const float *p = a + 20 * i;"
         " for (int j = 0; j < 20; j++) { s += *p; if (s < 4) p++; } out[i] = s;"
