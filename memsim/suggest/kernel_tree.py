@@ -37,7 +37,7 @@ class KernelTree:
         self.before, own = before, job.kernel.file
         self.title = before.trace.kernel.partition("<")[0].rpartition("::")[2]
         texts = dict(before.trace.sources)
-        texts[own] = texts.get(own, "") or _text_of(job)
+        texts[own] = texts.get(own, "") or text_of(job)
         defined = re.compile(rf"\b__global__\b[^;{{}}]*\b{re.escape(self.title)}\s*[<(]")
         self.kernel_file = next((one for one in (own, *texts) if defined.search(texts[one])), own)
         self.file = file or self.kernel_file
@@ -182,7 +182,7 @@ def _with_template(function: Node) -> Node:
     return function.parent if of_template and function.parent is not None else function
 
 
-def _text_of(job: Job) -> str:
+def text_of(job: Job) -> str:
     """The source, of which a trace does not have what makes no access itself."""
     source = source_of(job)
     return "" if source is None else source.text or read_text(source.folder / source.file)

@@ -19,8 +19,9 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
+from memsim.suggest.prove import is_the_same
 from memsim.suggest.records import records_of_threads
-from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, is_the_same, replayed, total
+from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replayed, total
 
 if TYPE_CHECKING:
     from tree_sitter import Node

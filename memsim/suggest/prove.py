@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -140,8 +141,9 @@ def prove_best(job: Job, advice: Sequence[Advice], most: int = MOST_TRIES) -> li
     """The best proposals that have an edit, of all arrays at once, compiled and replayed.
 
     Paddings and swizzles are both tried: which of them costs fewer cycles, their wavefronts do not say. Where
-    an array's counts differ from the forecast, the others are tried without it. Returns everything replayed,
-    the best first. most: edits that are compiled; 1: those with the best forecast.
+    an array's counts differ from the forecast, the others are tried without it. Where an address is passed
+    on, results are compared. Returns everything replayed, the best first. most: edits that are compiled; 1:
+    those with the best forecast.
 
     Raises:
         MemsimError: there is no compiler, or no edit compiles.
@@ -164,6 +166,12 @@ def prove_best(job: Job, advice: Sequence[Advice], most: int = MOST_TRIES) -> li
                     if error.file is None:
                         raise  # no compiler, not a mistake in the edited text
                     failed = error
+                    break
+                if proof.edit.unseen and not is_the_same(job, proof.job):
+                    lines = ", ".join(map(str, proof.edit.unseen))
+                    failed = MemsimError(
+                        f"results differ, as line {lines} passes on an address", file=proof.edit.file
+                    )
                     break
                 found[key] = proof
                 chosen = [
@@ -243,6 +251,13 @@ def differing_results(job: Job, other: Job, progress: running.Progress | None = 
             message, hint="some accesses do not index the array directly", exit_code=1
         ) from None
     return tuple(name for name, result in before.items() if after[name] != result)
+
+
+def is_the_same(job: Job, changed: Job) -> bool:
+    """Whether a changed kernel runs, and has the same results."""
+    with suppress(MemsimError):  # a change that does not run is not proposed
+        return not differing_results(job, changed)
+    return False
 
 
 def results_of(job: Job, progress: running.Progress | None = None) -> dict[str, bytes]:

@@ -18,7 +18,8 @@ from memsim.source.text import without_comments
 from memsim.source.values import body_of, changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.threads import Remapped, is_the_same, replayed
+from memsim.suggest.prove import is_the_same
+from memsim.suggest.threads import Remapped, replayed
 
 NAME = "elements of a thread apart, those of its neighbours side by side"
 #: A variable made of a thread's number, and how many elements it is times, unless its uses say that.

@@ -27,6 +27,7 @@ from memsim.suggest.prove import (
 )
 from memsim.suggest.ranking import Verdict, best, quickest_first, verdict
 from memsim.suggest.records import records_of_threads
+from memsim.suggest.restrided import restrided
 from memsim.suggest.retiled import retiled
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.striped import striped
@@ -265,12 +266,19 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     staged += (*retiled(job, analysis), *numbered(job, analysis))
     staged += (*records_of_threads(job, analysis), *privatised(job, analysis), *striped(job, analysis))
+    staged += restrided(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
     rows = () if solved else rows_of_threads(job, analysis)
     found, remaps = replace(found, staging=tuple(by_hand)), (*remaps, *staged, *rows)
     written = lanes is not None and any(each.name == lanes.name for each in remaps)
     return replace(found, remapped=remaps, lanes=None if written else lanes)
+
+
+def _is_not_written(advice: Advice) -> bool:
+    """Whether an array has conflicts, and no layout of it whose edit sees all of its accesses."""
+    edits = [each.edit for each in advice.proposals]
+    return advice.conflicts > 0 and all(edit is None or edit.unseen for edit in edits)
 
 
 def _proven(

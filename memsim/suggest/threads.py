@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -34,7 +33,7 @@ from memsim.model.choice import shared_cost
 from memsim.source.text import bracket_end, without_comments
 from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import differing_results, replay_job, source_of, with_text
+from memsim.suggest.prove import is_the_same, replay_job, source_of, with_text
 from memsim.trace.site_records import distinct_rows
 from memsim.trace.trace import Trace
 
@@ -308,13 +307,6 @@ def is_each_alone(before: Analysis, job: Job) -> bool:
         each.search(text) for _, text, _, _ in trace.listing for each in (BETWEEN_LANES, _TOGETHER)
     )
     return not shared and not together and trace.blocks_replayed == job.launch.blocks
-
-
-def is_the_same(job: Job, changed: Job) -> bool:
-    """Whether a changed kernel runs, and has the same results."""
-    with suppress(MemsimError):  # a change that does not run is not proposed
-        return not differing_results(job, changed)
-    return False
 
 
 def _is_beside(text: str) -> bool:
