@@ -54,10 +54,16 @@ def test_a_stride_is_larger_wherever_it_is_said(tmp_path: Path) -> None:
     assert line.new.strip() == "exchanged(a, &s[high * 8 + low], 68, &s[low*68 + high], 8);"
 
 
+def test_an_array_as_long_as_its_rows_grows_with_them(tmp_path: Path) -> None:
+    job = job_of(tmp_path, KERNEL.replace("8 * 72", "8 * 66"))
+    (done,) = restrided(job, analyzed(job), ["s"])
+    assert "float s[8 * 68];" in done.edit.new and done.wavefronts == (48, 32)
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("8 * 72", "8 * 66"),  # no room
+        ("8 * 72", "528"),  # no room
         ("low*66", "low*(60 + 6)"),  # of which the number is one part
         ("66, &s[low*66", "68, &s[low*68"),
         ("exchanged(a, &s[high * 8 + low], 66, &s[low*66 + high], 8)", "a[0] += in[0] * 66"),
