@@ -3,8 +3,8 @@
     python -m studies.cures TREES
     python tools/public_cures.py TREES HALF OUT.jsonl
 
-The launches are those of studies/cures, TREES has their sources, HALF is `development`, `held-out`, `third`
-or `fourth`. Each is made of two sets of data. Names and counts are written, a line for each launch.
+The launches are those of studies/cures, TREES has their sources, HALF is `development`, `held-out`, `third`,
+`fourth` or `fifth`. Each is made of two sets of data. Names and counts are written, a line for each launch.
 
 A launch has waste where of its shared wavefronts a tenth or more are bank conflicts, or of its global sectors
 a quarter or more is not needed, at least 32 of either. Accesses of which other data changes the count are
@@ -55,7 +55,7 @@ def main() -> None:
     """Measures each launch of a half, and writes a line for each."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("trees", type=Path)
-    reader.add_argument("half", choices=("development", "held-out", "third", "fourth"))
+    reader.add_argument("half", choices=("development", "held-out", "third", "fourth", "fifth"))
     reader.add_argument("out", type=Path)
     reader.add_argument("--kernels", type=int, default=34, help="stop after so many with waste")
     reader.add_argument("--only", default="", help="launches whose name contains this")

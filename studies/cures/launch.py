@@ -105,8 +105,14 @@ class PublicLaunch:
 
 def launches(half: str, trees: Path) -> Iterator[tuple[str, str, Callable[[], Job], Callable[[], Job]]]:
     """Of each launch of a half its project, its name, and what makes its job of two sets of data."""
-    from studies.cures import development, fourth, held_out, third
+    from studies.cures import development, fifth, fourth, held_out, third
 
-    tables = {"development": development, "held-out": held_out, "third": third, "fourth": fourth}
+    tables = {
+        "development": development,
+        "held-out": held_out,
+        "third": third,
+        "fourth": fourth,
+        "fifth": fifth,
+    }
     for one in tables[half].LAUNCHES:
         yield one.source.project, one.name, partial(one.job, trees, 1), partial(one.job, trees, 2)
