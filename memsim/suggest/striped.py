@@ -22,6 +22,7 @@ from memsim.suggest.prove import is_the_same
 from memsim.suggest.threads import Remapped, replayed
 
 NAME = "elements of a thread apart, those of its neighbours side by side"
+VECTOR = 4  # elements that one access may have
 #: A variable made of a thread's number, and how many elements it is times, unless its uses say that.
 _VARIABLE = re.compile(
     r"\b(?P<name>\w+)\s*=\s*(?P<number>\(?(?P<of>[\w.]+)\s*(?P<how>[&%])\s*(?P<threads>\w+|\([\w\s/]+\))\)?|"
@@ -42,28 +43,32 @@ class _Blocked:
     threads: str
     declared: tuple[int, int, str] | None
 
-    def edit(self, text: str, code: str, body: tuple[int, int]) -> tuple[Replacement, ...]:
-        """The elements apart; () if a thread has one only."""
+    def edits(self, code: str, body: tuple[int, int]) -> Iterator[tuple[Replacement, ...]]:
+        """The elements apart, one by one or in vectors of four; none if a thread has one only."""
         use = rf"{self.first}(?:\s*\+\s*(?P<more>\w+)\b(?!\s*[*/%(.\[]))?"
         places = list(re.compile(use).finditer(code, self.declared[1] if self.declared else body[0], body[1]))
         numbers = [found["more"] or "0" for found in places]
         known = self.each.isdigit() and all(number.isdigit() for number in numbers)
-        width = gcd(int(self.each), *map(int, numbers)) if known else 1
         if {*numbers} == {"0"} or (known and max(map(int, numbers)) >= int(self.each)):
-            return ()
-        times = "" if width == 1 else f" * {width}"
-        new = [Replacement(*self.declared[:2], f"{self.declared[2]}{times}")] if self.declared else []
-        for found, number in zip(places, numbers, strict=True):
-            start = (
-                found[0]
-                if self.declared and number == "0"
-                else f"{found['name']}{'' if self.declared else times}"
-            )
-            more = f" + {number} * {self.threads}" if number != "0" else ""
-            if number != "0" and self.threads.isdigit() and number.isdigit():
-                more = f" + {int(number) * int(self.threads)}"
-            new.append(Replacement(*found.span(), start + more))
-        return tuple(one for one in new if text[one.start : one.end] != one.new)
+            return
+        for width in (gcd(int(self.each), *map(int, numbers)),) if known else (1, VECTOR):
+            times = "" if width == 1 else f" * {width}"
+            new = [Replacement(*self.declared[:2], self.declared[2] + times)] if self.declared else []
+            for found, number in zip(places, numbers, strict=True):
+                start = f"{found['name']}{'' if self.declared else times}"
+                start = found[0] if self.declared and number == "0" else start
+                new.append(Replacement(*found.span(), start + self._more(number, width)))
+            yield tuple(one for one in new if code[one.start : one.end] != one.new)
+
+    def _more(self, number: str, width: int) -> str:
+        """How far an element of a thread is from its first one."""
+        if number.isdigit() and self.threads.isdigit():
+            apart = int(number) // width * width * int(self.threads) + int(number) % width
+            return f" + {apart}" if apart else ""
+        if number.isdigit() and int(number) % width == 0:
+            return f" + {number} * {self.threads}" if number != "0" else ""
+        in_vectors = f" + {number} / {width} * {width} * {self.threads} + {number} % {width}"
+        return f" + {number} * {self.threads}" if width == 1 else in_vectors
 
 
 def striped(job: Job, before: Analysis) -> tuple[Remapped, ...]:
@@ -76,7 +81,7 @@ def striped(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     found = dict.fromkeys(
         Edit(job.kernel.file, text, new, names=tuple(names_in(one.threads, one.each)), declared=body[0])
         for one in _blocked(code, body)
-        if (new := one.edit(text, code, body))
+        for new in one.edits(code, body)
     )
     tried = (replayed(NAME, job, before, edit) for edit in found)
     return tuple(one for one in tried if one is not None and one.helps and is_the_same(job, one.job))

@@ -41,9 +41,9 @@ __global__ void k(const float *in, float *out) {
 
 
 def job_of(folder: Path, text: str) -> Job:
-    """512 of 576 elements, by 64 threads or 128."""
+    """512 of 1,024 elements, by 64 threads or 128; or all of them."""
     (folder / "k.cu").write_text(text)
-    args = [ArrayArg((576,), "f4"), ArrayArg((576,), "f4")]
+    args = [ArrayArg((1024,), "f4"), ArrayArg((1024,), "f4")]
     threads = 64 if text.startswith(VECTORS[:12]) else 128
     return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (threads, 1, 1)), args)
 
@@ -83,6 +83,14 @@ def test_uses_that_multiply_the_number_themselves(tmp_path: Path) -> None:
     text = SCALARS.replace("threadIdx.x * EACH", "threadIdx.x").replace("first + i", "first * EACH + i")
     (new,) = changed(tmp_path, text)
     assert "out[first + i * blockDim.x]" in new
+
+
+def test_elements_in_a_loop_are_vectors_of_four_too(tmp_path: Path) -> None:
+    text = SCALARS.replace("EACH 4", "EACH 8").replace("threadIdx.x", "(threadIdx.x % (SIDE / EACH))")
+    text = text.replace("#define", "#define SIDE 1024\n#define").replace("512", "1024")
+    single, vectors = changed(tmp_path, text)
+    assert "out[first + i * (SIDE / EACH)]" in single
+    assert "out[first + i / 4 * 4 * (SIDE / EACH) + i % 4]" in vectors
 
 
 LEFT_ALONE = {
