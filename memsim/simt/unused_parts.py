@@ -10,9 +10,11 @@ written. What an instruction makes of each bit is found by executing it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from operator import or_
+from typing import NamedTuple
 
 from memsim.arch.units import WORD
 from memsim.isa.definitions import meaning_of
@@ -99,10 +101,13 @@ def with_unused_bytes(program: Program) -> Program:
     if not any(_accesses(op, "store") and bytes_of_piece(op.form) < WORD for op in program.ops):
         return program  # each word is stored as a whole
     graph, ops = Dataflow(program), list(program.ops)
-    for op in program.ops:
-        if _accesses(op, "load") and bytes_of_piece(op.form) == WORD:
-            used = [0 if slot is None else _used(graph, op, slot, frozenset()) for slot in op.meaning.targets]
-            ops[op.index] = replace(op, unused=tuple(map(_unused_bytes, used)))
+    loads = [op for op in ops if _accesses(op, "load") and bytes_of_piece(op.form) == WORD]
+    found = _used(
+        graph, [(op.index, slot) for op in loads for slot in op.meaning.targets if slot is not None]
+    )
+    for op in loads:
+        used = [0 if slot is None else found[op.index, slot] for slot in op.meaning.targets]
+        ops[op.index] = replace(op, unused=tuple(map(_unused_bytes, used)))
     return replace(program, ops=tuple(ops))
 
 
@@ -114,27 +119,58 @@ def _unused_bytes(used: int) -> int:
     return sum(byte for byte in BYTES if not used & byte)
 
 
-def _used(graph: Dataflow, op: Op, slot: int, above: frozenset[int]) -> int:
-    """The bits of what `op` writes to a slot on which something depends. above: what it is computed from."""
-    used = 0
-    for reader in readers_of(graph, graph.live, op, slot):
-        used |= ALL_BITS if reader.index in above else _used_by(graph, reader, slot, above | {op.index})
-        if used == ALL_BITS:
-            break
-    return used
+#: An instruction, and a slot that it writes.
+Written = tuple[int, int]
 
 
-def _used_by(graph: Dataflow, reader: Op, slot: int, above: frozenset[int]) -> int:
-    """The bits of a slot on which what its reader computes depends, as far as that is used."""
+class _Use(NamedTuple):
+    """What an instruction reads. changed: by each bit, the bits of what it computes that depend on it.
+
+    computed: where these are; None if they all are used.
+    """
+
+    changed: Sequence[int]
+    computed: Written | None
+
+
+ALL_USED = _Use([ALL_BITS] * 32, None)
+
+
+def _used(graph: Dataflow, written: Sequence[Written]) -> dict[Written, int]:
+    """The bits on which something depends: none of those that only come back to themselves in a loop."""
+    uses: dict[Written, list[_Use]] = {}
+    waiting = list(written)
+    while waiting:
+        at, slot = here = waiting.pop()
+        if here not in uses:
+            uses[here] = [_use(reader, slot) for reader in readers_of(graph, graph.live, graph.ops[at], slot)]
+            waiting += [use.computed for use in uses[here] if use.computed is not None]
+    found = dict.fromkeys(uses, 0)
+    is_settled = False
+    while not is_settled:
+        is_settled = True
+        for here in reversed(uses):  # what was met last mostly comes last
+            used = 0
+            for changed, computed in uses[here]:
+                wanted = ALL_BITS if computed is None else found[computed]
+                used |= sum(1 << bit for bit, changes in enumerate(changed) if changes & wanted)
+            is_settled &= used == found[here]
+            found[here] = used
+    return found
+
+
+def _use(reader: Op, slot: int) -> _Use:
+    """How what an instruction computes depends on a slot that it reads."""
     sources, targets = [one for _, one in reader.meaning.sources], reader.meaning.targets
-    tests = Trait.TESTS in reader.traits
     if MOVES.isdisjoint(reader.traits) or not all(map(_is_number, sources[1:2])):
-        return ALL_BITS
+        return ALL_USED
     form, words = renamed(reader)
     own = tuple(at for at, (operand, _) in words.items() if getattr(operand, "slot", None) == slot)
-    wanted = ALL_BITS if tests else _used(graph, reader, targets[0], above) if targets[0] is not None else 0
     changed = bits_changed(form, tuple(words), own)
-    return sum(1 << bit for bit, changes in enumerate(changed) if changes & wanted)
+    if Trait.TESTS in reader.traits:
+        return _Use(changed, None)
+    target = targets[0]
+    return _Use(changed, (reader.index, target)) if target is not None else _Use([], None)
 
 
 def _is_number(operand: Operand | None) -> bool:

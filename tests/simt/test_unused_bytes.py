@@ -96,6 +96,21 @@ def test_which_bytes_of_a_load_are_unused(more: str, unused: tuple[int, ...]) ->
     assert program.ops[1].unused == unused
 
 
+@pytest.mark.parametrize(("after", "unused"), [("NOP", (0xFFFFFFFF,)), ("STG.E [R2.64], R4", (0xFFFF00FF,))])
+def test_bits_that_only_come_back_in_a_loop_are_unused(after: str, unused: tuple[int, ...]) -> None:
+    circle = f".L_x_0:\n    LOP3.LUT R4, R4, 0xff00, RZ, 0xc0, !PT\n    @P0 BRA `(.L_x_0)\n    {after}"
+    program = with_unused_bytes(decode(listing(LOOP.format(more=circle).replace("R5, R4", "RZ, R4"))))
+    assert program.ops[1].unused == unused
+
+
+def test_each_instruction_is_gone_over_once_on_however_many_ways_it_is_met() -> None:
+    # Bytes 1, 0, 0, 1 of what was there, by way of two registers each time.
+    step = "PRMT R5, R4, 0x2301, RZ\n    PRMT R6, R4, 0x1032, RZ\n    PRMT R4, R5, 0x7610, R6"
+    more = "\n    ".join([step] * 60 + ["STG.E [R2.64], R4"])
+    program = with_unused_bytes(decode(listing(LOOP.format(more=more))))
+    assert program.ops[1].unused == (0xFFFF0000,)
+
+
 def test_only_where_pieces_of_words_are_stored_is_it_asked() -> None:
     program = decode(listing(LOOP.replace("STS.U8", "STS").format(more="NOP")))
     assert with_unused_bytes(program) is program
