@@ -88,6 +88,7 @@ class _Functions:
 
     def __init__(self, sources: Mapping[str, str], lines: frozenset[tuple[str, int]]) -> None:
         self.copies: dict[str, str] = {}
+        self._followed = set[str]()
         self._known: list[tuple[str, str, bool]] = []
         for file, text in sources.items():
             code = without_comments(text)
@@ -120,9 +121,11 @@ class _Functions:
         for text, new, _ in accessing:
             code, pointer = without_comments(new), new[new.index(PREFIX) :]
             name = re.split(r"[,)]", pointer)[0].split()[-1]
-            if text not in self.copies and not self.follows(code[code.index("{") :], name):
-                return False
-            self.copies[text] = new
+            if text not in self._followed:
+                self._followed.add(text)
+                if not self.follows(code[code.index("{") :], name):
+                    return False
+                self.copies[text] = new
         return bool(accessing)
 
     def _fitting(self, called: str, place: int, count: int) -> Iterator[tuple[str, str, bool]]:

@@ -76,6 +76,7 @@ def test_functions_are_given_elements_that_are_apart(included: bool, tmp_path: P
             "float4 v = *(float4 *)&of[8 * threadIdx.x + 4 * i]",
             "float4 v = ((float4 *)of)[2 * threadIdx.x + i]",
         ),
+        ("added(of) * by", "(by < 9 ? scaled(of, by + 9) : added(of - 0)) * by"),
         ("T *s = (T *)memory;", "T *s = (T *)memory; float *t = (float *)memory; t[0] = 0;"),
     ],
 )
