@@ -33,7 +33,8 @@ _DEFINED = re.compile(r"^[ \t]*#[ \t]*define\b(?:\\\r?\n|[^\n])*", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class _Blocked:
-    """Elements of a thread from `first` on, a pattern. each: how many, as text; threads: of how many threads.
+    """Elements of a thread from `first` on, a pattern: a variable, times how many unless `declared` has that,
+    or another one that is made of it. each: how many, as text; threads: of how many threads.
 
     declared: where the variable gets its value, and what of it is the thread's number; None if uses have it.
     """
@@ -55,8 +56,8 @@ class _Blocked:
             times = "" if width == 1 else f" * {width}"
             new = [Replacement(*self.declared[:2], self.declared[2] + times)] if self.declared else []
             for found, number in zip(places, numbers, strict=True):
-                start = f"{found['name']}{'' if self.declared else times}"
-                start = found[0] if self.declared and number == "0" else start
+                start = found["name"] + ("" if self.declared else times) if found["name"] else found["made"]
+                start = found[0] if (self.declared or found["made"]) and number == "0" else start
                 new.append(Replacement(*found.span(), start + self._more(number, width)))
             yield tuple(one for one in new if code[one.start : one.end] != one.new)
 
@@ -102,10 +103,20 @@ def _blocked(code: str, body: tuple[int, int]) -> Iterator[_Blocked]:
         threads = threads or found["own"].replace("threadIdx", "blockDim")
         if found["each"]:
             each = str(1 << int(found["each"])) if found["mark"] == "<<" else found["each"]
-            yield _Blocked(word, each, threads, (found.start("number"), found.end("each"), found["number"]))
+            first = rf"{word}(?P<made>$.)?"
+            yield _Blocked(first, each, threads, (found.start("number"), found.end("each"), found["number"]))
             continue
-        times = re.compile(rf"{word}\s*\*\s*(?P<each>\w+)\b")
-        uses = [one["each"] for one in times.finditer(code, found.end(), body[1])]
+        times = re.compile(rf"{word}\s*\*\s*(?P<each>\w+)\b(?P<whole>\s*[;,])?")
+        uses = list(times.finditer(code, found.end(), body[1]))
         named = re.findall(word, code[found.end() : body[1]])
-        if len(set(uses)) == 1 and len(named) == len(uses):
-            yield _Blocked(times.pattern.replace(r"(?P<each>\w+)", uses[0]), uses[0], threads, None)
+        each = {one["each"] for one in uses}
+        if len(each) == 1 and len(named) == len(uses):
+            made = "|".join(filter(None, (_made_of(code, one, body) for one in uses if one["whole"])))
+            first = rf"(?:{word}\s*\*\s*{each.copy().pop()}\b|(?<![\w.])(?P<made>{made or '$.'})\b)"
+            yield _Blocked(first, each.pop(), threads, None)
+
+
+def _made_of(code: str, use: re.Match[str], body: tuple[int, int]) -> str:
+    """The variable that is a place and a thread's elements: `col = blockIdx.x * SIDE + tx * 4;`."""
+    found = re.search(r"\b(\w+)\s*=\s*(?!=)(?:[^;,=]*\+\s*)?$", code[body[0] : use.start()])
+    return found[1] if found is not None and changes(found[1], code[slice(*body)]) == 1 else ""

@@ -93,11 +93,23 @@ def test_elements_in_a_loop_are_vectors_of_four_too(tmp_path: Path) -> None:
     assert "out[first + i / 4 * 4 * (SIDE / EACH) + i % 4]" in vectors
 
 
+def test_places_that_are_made_of_them_are_apart_too(tmp_path: Path) -> None:
+    text = SCALARS.replace("threadIdx.x * EACH;", "threadIdx.x, at = blockIdx.x * 512 + first * EACH;")
+    (new,) = changed(
+        tmp_path, text.replace("in[first + i]", "in[at + i]").replace("[first + i]", "[first * EACH + i]")
+    )
+    assert "at = blockIdx.x * 512 + first;" in new
+    assert "out[first + i * blockDim.x] = in[at + i * blockDim.x] * 2;" in new
+
+
 LEFT_ALONE = {
     "elements that other threads expect": VECTORS,
     "a variable that changes": SCALARS.replace("    for", "    first += 0;\n    for"),
     "elements of other threads": VECTORS.replace("row + 4", "row + 12"),
     "one vector of a thread": VECTORS.replace("row + 4", "row").replace("row+4", "row"),
+    "a place that changes": SCALARS.replace(
+        "threadIdx.x * EACH;", "threadIdx.x; int at = first * EACH; at += 0;"
+    ).replace("in[first + i]", "in[at + i]"),
     "a macro that has the variable": VECTORS.replace("(j) * 128 + (i)", "col * 128 + row"),
     "numbers that no mask makes": VECTORS.replace("tx & 15", "tx & 13"),
     "uses of two kinds": SCALARS.replace("threadIdx.x * EACH", "threadIdx.x").replace(
