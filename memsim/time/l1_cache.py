@@ -4,7 +4,8 @@ Blocks that are resident at once are taken to run side by side, and one wave of 
 Measured on an H100 and an H200 (lab/time): a store writes through, and its sectors are found there later;
 atomics leave no line; the cache is what shared memory leaves of 256 KiB; a request passes the data stage as
 often as one to shared memory at the same addresses would, and the tag stage four lines a cycle. A sector that
-is asked for again while it is on its way counts as found, in ncu and here.
+is asked for again while it is on its way counts as found, in ncu and here; one that is stored, if its line is
+there, whichever sectors of it are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from memsim.arch.units import LINE, SECTOR, WARP
+from memsim.arch.units import LINE, SECTOR, WARP, WORD
 from memsim.model.shared import shared_access
 from memsim.time.block_streams import GlobalRequests
 from memsim.time.launch_survey import ATOMICS, FirstTouches, turns_at_l2
@@ -30,12 +31,9 @@ SAFE, GONE = 0.75, 1.35
 #: The share of the cache that is brought in, in the mean, until a line is gone that was loaded for the last
 #: time (`LDL.LU`). Chosen: hit rates of three kernels that spill ?
 LAST_USE = 0.37
-#: Of sectors that a store writes again which takes the tag stage more than a cycle, the share that it finds.
-#: Why not all, is not known. Chosen: hit rates of half of the catalogue's kernels ?
-FOUND_AGAIN = 0.32
-#: Executions within which what a warp writes again to a sector goes to L2 with what it wrote before, if the
-#: request takes the tag stage one cycle. Chosen: cycles of half of the programs' launches (docs/time.md) ?
-COMBINED = 16
+#: Of lines that only other warps asked for, the share that a store finds which takes the tag stage more than
+#: a cycle. Why not all, is not known. Chosen: hit rates of half of the catalogue's kernels ?
+FOUND_AGAIN = 0.3
 #: Addresses of local memory, behind all others, and those of a warp.
 LOCAL, LOCAL_OF_WARP = 1 << 56, 1 << 25
 #: Operations that L1 keeps sectors of.
@@ -147,14 +145,19 @@ def cached_requests(
     is_line = (np.diff(line_of, axis=1, prepend=-2) != 0) & is_first
     asked, looked_up = is_first.sum(1), is_line.sum(1)
     row, column = np.nonzero(is_first & caches[:, None])
-    hit, before, source = _lookups(sectors[row, column], size, those(lambda kind: kind.is_last)[row])
+    sector, line = sectors[row, column], line_of[row, column]
+    hit, stays, before, source = _lookups(sector, size, those(lambda kind: kind.is_last)[row])
     missing = asked.copy()
     tags = -(-looked_up // TAGS_A_CYCLE)
-    at_once, again = tags[row] <= 1, hit & stores[row]
-    goes_on = again & stores[row[before]] & (made.warp[row] == made.warp[row[before]])
-    goes_on &= made.event[row] - made.event[row[before]] <= COMBINED
+    at_once = tags[row] <= 1
+    is_own = _goes_on(row, row[before], made, loads)
+    is_beside = at_once & (made.event[row] == made.event[row[before]]) & (width[row] >= WORD)
+    goes_on = hit & stores[row] & stores[row[before]] & (is_own | is_beside)
     combined = goes_on & at_once
-    again &= at_once | (_evenly(len(row)) < FOUND_AGAIN)
+    starts_line = is_line[row, column]
+    again = stores[row] & stays[np.flatnonzero(starts_line)][np.cumsum(starts_line) - 1]
+    is_column = (asked == looked_up)[row] & _is_of_own_warp(line, made.warp[row])
+    again &= at_once | is_column | (_evenly(len(row)) < FOUND_AGAIN)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
     partial = np.zeros(len(op), np.int64)
     in_part = stores[row] & ~goes_on & (_bytes_written(row, column, width) < SECTOR)
@@ -199,6 +202,25 @@ def cached_requests(
     )
 
 
+def _goes_on(row: np.ndarray, before: np.ndarray, made: GlobalRequests, loads: np.ndarray) -> np.ndarray:
+    """Whether requests are of the same warps as ones before them, which have loaded nothing since [n].
+
+    row, before: requests [n]. loads: which requests are [m].
+    """
+    order = np.argsort(made.warp, kind="stable")
+    loaded = np.empty(len(loads), np.int64)
+    loaded[order] = np.cumsum(loads[order])
+    found: np.ndarray = (made.warp[row] == made.warp[before]) & (loaded[row] == loaded[before])
+    return found
+
+
+def _is_of_own_warp(line: np.ndarray, warp: np.ndarray) -> np.ndarray:
+    """Whether a line was looked up before by the same warp [n]."""
+    number = np.unique(line, return_inverse=True)[1].reshape(-1)
+    found: np.ndarray = _previous(number * (int(warp.max(initial=0)) + 1) + warp) >= 0
+    return found
+
+
 def _bytes_written(row: np.ndarray, column: np.ndarray, width: np.ndarray) -> np.ndarray:
     """Of each sector, whose first lane is in a column of a row [n], the bytes that lanes write there, if none
     writes what another does. width: bytes of a lane [m].
@@ -226,9 +248,11 @@ def _evenly(count: int) -> np.ndarray:
     return found
 
 
-def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(whether L1 has each sector [n], the place of the look-up of it before, and of the one that brought it
-    there, each -1 if there is none [n]).
+def _lookups(
+    sector: np.ndarray, size: int, is_last: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(whether L1 has each sector [n], whether it has its line [n], the place of the look-up of the sector
+    before, and of the one that brought it there, each -1 if there is none [n]).
 
     How many lines came between is estimated from how long ago all lines were used last (StatStack, ISPASS
     2010); sectors of look-ups in order [n], and whether it is the last use of each.
@@ -257,7 +281,7 @@ def _lookups(sector: np.ndarray, size: int, is_last: np.ndarray) -> tuple[np.nda
     while True:  # from a hit to what it hit, until that was a miss
         further = source[source]
         if (further == source).all():
-            return hit, before_sector, np.where(hit, source, -1)
+            return hit, stays, before_sector, np.where(hit, source, -1)
         source = further
 
 

@@ -315,6 +315,14 @@ class PreparedTime:
         return len(work) == self.job.launch.blocks and bool(work.any()) and not self.whole.blocks_alike
 
     @property
+    def times_followed(self) -> float:
+        """How many times as much as the blocks that are followed all of the launch do."""
+        chosen, work = self.recorder.chosen, self.survey.work
+        if self.is_weighed:
+            return float(work.sum() / max(work[chosen].sum(), 1))
+        return self.job.launch.blocks / len(chosen)
+
+    @property
     def spare(self) -> int:
         """Blocks by which a multiprocessor may get more than others, as `LaunchedBlocks`."""
         if self.is_weighed or self.behind.waves <= 1:
@@ -412,7 +420,7 @@ class PreparedTime:
     def traffic(self, l2: str, set_to: Latencies) -> dict[str, Any]:
         """Hit rates of L1 and L2, sectors that L2 sees, and bytes from DRAM, of the whole launch."""
         cached, behind = self.cached, self.behind
-        written = (cached.written + cached.local) * self.job.launch.blocks / len(self.recorder.chosen)
+        written = (cached.written + cached.local) * self.times_followed
         seen = behind.seen_at_l2(set_to)
         sectors = round(written + seen)
         new = min(round(behind.of_all * behind.not_there(l2)), sectors)
@@ -465,7 +473,7 @@ class PreparedTime:
             footprint=self.whole.footprint,
             of_wave=self.new_sectors[0],
             of_all=self.new_sectors[1],
-            asked=self.cached.read * self.job.launch.blocks / len(self.recorder.chosen),
+            asked=self.cached.read * self.times_followed,
             is_followed=self.survey.is_whole,
         )
 
