@@ -68,7 +68,7 @@ class FirstTouches:
         """
         if not len(self.parts):
             return np.zeros(len(address), np.int64)
-        part = part_of(address)
+        part = part_of(address >> SECTOR_BITS)
         place = np.minimum(np.searchsorted(self.parts, part), len(self.parts) - 1)
         later = np.maximum(progress - self.first[place], 0)
         return np.where(self.parts[place] == part, later, 0)
@@ -114,9 +114,7 @@ class LaunchSurvey(Recorder):
         address = np.broadcast_to(to_array(made.address), whole)[lanes]
         if made.site.access in ATOMICS:
             self.take_turns(np.flatnonzero(lanes) // WARP, address)
-        self.keep(
-            part_of(address), np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes]
-        )
+        self.keep(address, np.broadcast_to(np.repeat(self.progress.done, WARP, axis=1), whole)[lanes])
         return None
 
     def scattered(
@@ -129,13 +127,14 @@ class LaunchSurvey(Recorder):
             warp = np.repeat(lanes.warps, lanes.counts)
             if site.access in ATOMICS:
                 self.take_turns(warp, address)
-            self.keep(part_of(address), self.progress.done.reshape(-1)[warp])
+            self.keep(address, self.progress.done.reshape(-1)[warp])
 
-    def keep(self, parts: np.ndarray, progress: np.ndarray) -> None:
+    def keep(self, address: np.ndarray, progress: np.ndarray) -> None:
         """Keep each part once, with the least progress."""
-        self.surveyed += len(parts) // WARP + 1
-        is_new = np.append(True, (np.diff(parts) != 0) | (np.diff(progress) != 0))[: len(parts)]
-        self.kept.append(_earliest(parts[is_new], progress[is_new]))
+        self.surveyed += len(address) // WARP + 1
+        sector = address >> SECTOR_BITS
+        is_new = np.append(True, (np.diff(sector) != 0) | (np.diff(progress) != 0))[: len(sector)]
+        self.kept.append(_earliest(part_of(sector[is_new]), progress[is_new]))
 
     def take_turns(self, warp: np.ndarray, address: np.ndarray) -> None:
         """Count the turns of warps' atomics at addresses [n]."""
@@ -161,13 +160,13 @@ class LaunchSurvey(Recorder):
         return FirstTouches(*_earliest(*map(np.concatenate, zip(empty, *self.kept))))
 
 
-def part_of(address: np.ndarray) -> np.ndarray:
-    """The sector whose request brings what is at each address to L2 [n]: of 64 bytes the first, or each
-    sector its own. Which ones come together on a chip is not known: some, as good as by chance.
+def part_of(sector: np.ndarray) -> np.ndarray:
+    """The sector whose request brings each sector to L2 [n]: of 64 bytes the first, or each sector its own.
+    Which ones come together on a chip is not known: some, as good as by chance.
     """
-    sector = address >> SECTOR_BITS
-    together = (sector >> 1) * 0.6180339887 % 1.0 < BESIDE_FOUND
-    return sector - (sector & together)
+    together = np.modf((sector >> 1) * 0.6180339887)[0] < BESIDE_FOUND
+    found: np.ndarray = sector - (sector & together)
+    return found
 
 
 def slice_of(sector: np.ndarray) -> np.ndarray:

@@ -44,7 +44,6 @@ REASONS = (
     "imc_miss",
 )
 _NUMBER = {reason: number for number, reason in enumerate(REASONS)}
-_CODE_LINE = InstructionCache.LINE
 #: Units that can be switched off, and what then holds.
 ABLATIONS = {
     "register banks": "operands are read at once",
@@ -115,8 +114,9 @@ class Multiprocessor:
         set_to, off = setup.set_to, setup.off
         self.setup, self.instructions, self.launched = setup, instructions, launched
         self.are_plain = [one.is_plain for one in instructions]
+        self.lines = [one.index // InstructionCache.LINE for one in instructions]
         self.greedy, self.operands_read = "greedy" not in off, set_to.operands_read
-        self.watched = setup.watched
+        self.watched, self.watched_until = setup.watched, setup.watched.stop
         self.blocks_left, self.spare = launched.blocks, launched.spare
         self.ends: deque[int] = deque(maxlen=resident)  # of the last blocks
         self.running = self.next_start = 0
@@ -216,7 +216,7 @@ class Multiprocessor:
                 fetched = self.constants.fetch(one.constant, base + branch)
                 if fetched > ready:
                     ready, why = fetched, _IMC_MISS
-        line = one.index // _CODE_LINE
+        line = self.lines[number]
         if line != warp.line and warp.scheduler.code is not None:
             warp.line = line
             fetched = warp.scheduler.code.fetch(line, base + branch)
@@ -251,7 +251,7 @@ class Multiprocessor:
                 unit = _MATH if one.pipe != "memory" else _LG if one.is_global else _MIO
                 waits[unit] += blocked
             waits[_NOT_SELECTED] += left - blocked
-        if warp.issued < self.watched.stop and time >= self.watched.start:
+        if warp.issued < self.watched_until and time >= self.watched.start:
             spent = {
                 _WAIT: warp.base - warp.issued - 1, warp.why: warp.ready - warp.base, _DISPATCH: held,
                 _NOT_SELECTED: left - blocked, unit: blocked,
@@ -266,7 +266,8 @@ class Multiprocessor:
         """A scheduler issues the next instruction of a warp."""
         one = warp.one
         chosen = time
-        time = self.now = scheduler.banks.read(one, time)
+        if one.even or one.odd:
+            time = self.now = scheduler.banks.read(one, time)
         self.account(warp, time, time - chosen)
         self.issued += 1
         scheduler.last = warp
@@ -344,11 +345,11 @@ class Multiprocessor:
 
     def step(self) -> TimedWarp | None:
         """The next scheduler acts; the warp that it issues of."""
-        scheduler = self.schedulers[0]
+        time = NEVER
         for other in self.schedulers:
-            if other.next < scheduler.next:
-                scheduler = other
-        self.now = time = scheduler.next
+            if other.next < time:
+                scheduler, time = other, other.next
+        self.now = time
         if time >= NEVER:
             return None
         warp = scheduler.choose(time, self.greedy)

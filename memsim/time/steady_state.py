@@ -205,8 +205,8 @@ class SteadyState:
         """Each warp executes so many iterations of its loop."""
         executed = np.zeros(len(processor.waits), np.int64)
         for warp, loop, count in zip(warps, loops, times):
-            body = self.op_of[warp.array[warp.at : warp.at + count * loop.length]]
-            counted = np.bincount(body, minlength=len(executed))
+            iteration = self.op_of[warp.array[warp.at : warp.at + loop.length]]
+            counted = count * np.bincount(iteration, minlength=len(executed))
             executed += counted
             for op in warp.times:
                 warp.times[op] += int(counted[op])
