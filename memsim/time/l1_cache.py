@@ -150,10 +150,12 @@ def cached_requests(
     missing = asked.copy()
     tags = -(-looked_up // TAGS_A_CYCLE)
     at_once = tags[row] <= 1
+    # On its way to L2 a store is combined with one that is still there (docs/time.md).
     is_own = _goes_on(row, row[before], made, loads)
     is_beside = at_once & (made.event[row] == made.event[row[before]]) & (width[row] >= WORD)
     goes_on = hit & stores[row] & stores[row[before]] & (is_own | is_beside)
     combined = goes_on & at_once
+    # It finds a line, whichever sectors of it are there.
     starts_line = is_line[row, column]
     again = stores[row] & stays[np.flatnonzero(starts_line)][np.cumsum(starts_line) - 1]
     is_column = (asked == looked_up)[row] & _is_of_own_warp(line, made.warp[row])
