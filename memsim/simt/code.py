@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 
 from memsim.errors import MemsimError
 from memsim.isa.memory_access import address_of
@@ -77,10 +78,14 @@ class Code:
         self.barrier_operands: dict[int, tuple[IntReader, IntReader | None]] = {}
         self.phases: dict[int, tuple[IntReader, IntReader]] = {}
         self._by_lane: dict[int, tuple[int, int] | None] = {}
-        self.segments = {start: self._segment(start, needed) for start in dataflow.basic_blocks}
         for op in self.program.ops:
             if op.flow is not None:
                 self._bind_known_control(op)
+
+    @cached_property
+    def segments(self) -> dict[int, Segment]:
+        """The steps of each basic block; a launch that is executed in machine code has no use for them."""
+        return {start: self._segment(start) for start in self.dataflow.basic_blocks}
 
     def _bind_known_control(self, op: Op) -> None:
         try:
@@ -126,7 +131,7 @@ class Code:
 
     # --- construction -------------------------------------------------------------------------
 
-    def _segment(self, start: int, needed: frozenset[int] | None) -> Segment:
+    def _segment(self, start: int) -> Segment:
         ops = self.dataflow.block(start)
         control = ops[-1] if ops[-1].flow is not None else None
         steps = []
@@ -138,10 +143,10 @@ class Code:
                 steps.append(look_step(op, self.binder.guard(op.guard)))
             if op.effect in (Effect.NONE, Effect.CONTROL) or op.guard == NEVER:
                 continue
-            wanted = needed is None or op.index in needed
+            wanted = self.needed is None or op.index in self.needed
             if wanted or op.effect is Effect.MEMORY:
                 step = self._step(op, wanted)
-                approximates = wanted and needed is not None and self.dataflow.is_approximate(op)
+                approximates = wanted and self.needed is not None and self.dataflow.is_approximate(op)
                 if approximates or follows:
                     step = self._with_margins(op, step, not follows, approximates)
                     follows = True
