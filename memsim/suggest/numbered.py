@@ -43,7 +43,7 @@ def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     sectors, needless = total(before, "sectors"), total(before, "needless_sectors")
     if needless < BADLY_COALESCED * sectors or not is_each_alone(before, job):
         return ()
-    done = replayed(NAME, job, before, _Plane(before, job).edited())
+    done = replayed(NAME, job, before, _Plane(before, job).edited(), helping=False)
     if done is None:
         return ()
     more = (

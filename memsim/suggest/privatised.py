@@ -59,7 +59,7 @@ def privatised(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     for array, space in {(each.array, each.space): None for each in sites}:
         whose = "each block" if space == "global" else "each lane"
         edit = _Privatised(before, job).privatised(array, space)
-        done = replayed(f"{array} added up in a copy of {whose}", job, before, edit)
+        done = replayed(f"{array} added up in a copy of {whose}", job, before, edit, helping=False)
         if done is not None and done.is_known and _pays(before, done.analysis, space):
             found.append(done)
     return tuple(found)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from memsim.access import relative_to_lowest
 from memsim.analysis import BADLY_COALESCED, Analysis, analyze_trace
+from memsim.api.running import trace_job
 from memsim.arch.units import LINE, WARP, WORD
 from memsim.errors import MemsimError
 from memsim.job import Job
@@ -33,7 +34,8 @@ from memsim.model.choice import shared_cost
 from memsim.source.text import bracket_end, without_comments
 from memsim.source.values import body_of
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.prove import is_the_same, replay_job, source_of, with_text
+from memsim.suggest.prove import is_the_same, source_of, with_text
+from memsim.time.quick_estimate import estimate
 from memsim.trace.site_records import distinct_rows
 from memsim.trace.trace import Trace
 
@@ -247,13 +249,22 @@ class Remapped:
         return self.is_known and was - now >= BADLY_COALESCED * total(self.before, "needless_sectors")
 
 
-def replayed(name: str, job: Job, before: Analysis, edit: Edit | None) -> Remapped | None:
-    """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run."""
+def replayed(
+    name: str, job: Job, before: Analysis, edit: Edit | None, *, helping: bool = True
+) -> Remapped | None:
+    """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run.
+
+    helping: None, too, unless it helps or saves sectors, before a time is estimated.
+    """
     if edit is None or source_of(job) is None:
         return None
     try:
         changed = with_text(job, edit.file, edit.new)
-        return Remapped(name, before, edit, changed, replay_job(changed))
+        trace = trace_job(changed)
+        made = Remapped(name, before, edit, changed, analyze_trace(trace, job.arch))
+        if helping and not made.helps and not made.saves:
+            return None
+        return replace(made, analysis=replace(made.analysis, estimate=estimate(changed, trace)))
     except MemsimError:
         return None  # a change that does not compile or run is not proposed
 
