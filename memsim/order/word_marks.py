@@ -31,7 +31,7 @@ class LaneOrder:
     """The groups of the running blocks' warps.
 
     made: how the running group makes accesses, int64 (1, W) or (B, W); None: all of its warps are whole, but
-    for lanes that have exited. have_parted: whether it ever was not None.
+    for lanes that have exited while no warp had ever diverged. have_parted: whether it ever was not None.
     """
 
     def __init__(self, blocks: int, warps: int) -> None:
@@ -39,13 +39,17 @@ class LaneOrder:
         self.made: np.ndarray | None = None
         self.have_parted = False
         self._now = 0
+        self._began = np.zeros((1, 1), np.uint32)
         self._times = self._groups = np.zeros((0, 0, 0), np.int64)
 
     def run(self, mask: bool | Part, alive: bool | Part) -> None:
         """The lanes `mask` run together, of those `alive`."""
         self._now += 1
-        lanes = _words(mask)
-        apart = (lanes != 0) & (lanes != _words(alive))
+        lanes, alive_lanes = _words(mask), _words(alive)
+        self._began = self._began | alive_lanes
+        # Those that diverged and exited are not ordered with those that are left.
+        whole = self._began if self.have_parted else alive_lanes
+        apart = (lanes != 0) & (lanes != whole)
         if apart.any():
             if not self.have_parted:
                 self._times, self._groups = (np.zeros((GROUPS, *self.shape), np.int64) for _ in range(2))
@@ -59,6 +63,8 @@ class LaneOrder:
     def spread(self, former: np.ndarray) -> None:
         """Each row is as that of `former` was."""
         self.shape = len(former), self.shape[1]
+        if len(self._began) > 1:
+            self._began = self._began[former]
         if self.made is not None and len(self.made) > 1:
             self.made = self.made[former]
         if self.have_parted:

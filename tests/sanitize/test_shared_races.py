@@ -135,6 +135,18 @@ def test_lanes_that_diverged_before_a_barrier_are_forgotten_behind_it() -> None:
     assert sanitized(body.replace("{0}", "else {\n" + loop + "o[t] = v[t - 1]; }"), 32, args=[given]).findings
 
 
+@pytest.mark.parametrize("read", ["v[t - 1]", "v[t]"])
+def test_lanes_that_exit_after_they_diverged_are_not_ordered_with_those_that_are_left(read: str) -> None:
+    """Even lanes store; odd ones, which never come together with them again, load that, or their own."""
+    loop = "#pragma unroll 1\nfor (int i = 0; i < (int)o[40]; i++)\n"
+    body = (
+        "__shared__ float s[32]; volatile float *v = s;\nv[t] = t;\n__syncthreads();\n"
+        f"if (!(t & 1)) {{\n{loop}{{ o[t] = v[t]; v[t] = 1; }} }}\nelse {{\n{loop}o[t] = {read}; }}"
+    )
+    found = sanitized(body, 32, args=[np.full(64, 1, np.float32)]).findings
+    assert bool(found) == (read == "v[t - 1]")
+
+
 def test_blocks_that_all_differ_keep_their_own_lanes() -> None:
     """Block 0 has more lanes than the others, and the classes are not in the order of the blocks."""
     body = (
