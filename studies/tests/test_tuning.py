@@ -19,6 +19,7 @@ from studies.tuning.page import SIZES, recordings
 from studies.tuning.record_register_banks import KEEP_A, KEEP_B, places_of_ffmas, write
 from studies.tuning.registers import EVEN, ODD, PATTERNS, Ffma, Register
 from studies.tuning.variants import KERNEL, ROWS_OF_LANES, VARIANTS, Variant, make_specs
+from tests.catalog.test_compiled import other_nvrtc
 from tests.few import few
 
 pytestmark = pytest.mark.slow
@@ -34,6 +35,8 @@ def specs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Spec]:
 
 def test_the_kernel_itself_comes_first(specs: dict[str, Spec]) -> None:
     assert list(specs) == [KERNEL, *(variant.name for variant in VARIANTS)]
+    if why := other_nvrtc():
+        pytest.skip(why)
     assert ptx_of(specs[KERNEL]) == ptx_of(catalog()[KERNEL])
     assert len({ptx_of(spec) for spec in specs.values()}) == len(specs)
 
@@ -74,6 +77,8 @@ def test_what_memsim_counts_of_the_decisions_about_memory(specs: dict[str, Spec]
 
 @pytest.mark.slow
 def test_the_recordings_are_of_these_variants(specs: dict[str, Spec]) -> None:
+    if why := other_nvrtc():
+        pytest.skip(why)
     found = recordings()
     assert [recording.device.gpu for recording in found] == ["NVIDIA H100 80GB HBM3", "NVIDIA H200"]
     for recording in found:

@@ -67,9 +67,7 @@ wait(at(&b));
 """
     assert not sanitized(body.replace("{0}", "__syncthreads();")).findings
     found = sanitized(body.replace("{0}", "__syncwarp();")).findings
-    assert [(one.array, one.first.does, one.second.does) for one in found] == [
-        ("b", "initializes", "uses")
-    ] * 2
+    assert {(one.array, one.first.does, one.second.does) for one in found} == {("b", "initializes", "uses")}
     assert {one.second.thread for one in found} == {32}
     alone = "if (t >= 32) return;\n" + body.replace("&b), 64", "&b), 32").replace("{0}", "__syncwarp();")
     assert not sanitized(alone).findings
