@@ -38,8 +38,8 @@ from memsim.suggest.other_values import at_other_values, guarded, touched
 from memsim.suggest.prove import differing_results, edit_job, replay_job, source_of
 from memsim.suggest.suggestions import Suggestions, suggest
 from memsim.views.suggest.terminal import name_of
-from studies.cures.launch import launches
 from studies.cures.pairs import write_pair
+from studies.cures.sets import SETS, launches
 
 CONFLICTS, LEAST = 0.1, 32
 LEFT = 0.1  # of the waste, in a cure that is whole
@@ -55,7 +55,7 @@ def main() -> None:
     """Measures each launch of a half, and writes a line for each."""
     reader = argparse.ArgumentParser(description=__doc__)
     reader.add_argument("trees", type=Path)
-    reader.add_argument("half", choices=("development", "held-out", "third", "fourth", "fifth"))
+    reader.add_argument("half", choices=SETS)
     reader.add_argument("out", type=Path)
     reader.add_argument("--kernels", type=int, default=34, help="stop after so many with waste")
     reader.add_argument("--only", default="", help="launches whose name contains this")

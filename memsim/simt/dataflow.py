@@ -147,11 +147,10 @@ class Dataflow(ControlGraph):
         self.looked_at = looked_at or {}
         stored: frozenset[tuple[str, int]] = frozenset()
         readers: frozenset[int] = frozenset()
-        self.passed = {
-            at: branch
-            for at, branch in self._may_be_passed.items()
-            if not every_branch and branch.ways.isdisjoint(self.looked_at)
-        }
+        self.passed = {}
+        if not every_branch:
+            may_be = self._may_be_passed.items()
+            self.passed = {at: one for at, one in may_be if one.ways.isdisjoint(self.looked_at)}
         while True:
             found, loaded = self._needed(stored, readers)
             reading = frozenset(at for at in found if SHARED in spaces_read(self.ops[at]))

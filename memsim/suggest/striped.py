@@ -109,11 +109,12 @@ def _blocked(code: str, body: tuple[int, int]) -> Iterator[_Blocked]:
         times = re.compile(rf"{word}\s*\*\s*(?P<each>\w+)\b(?P<whole>\s*[;,])?")
         uses = list(times.finditer(code, found.end(), body[1]))
         named = re.findall(word, code[found.end() : body[1]])
-        each = {one["each"] for one in uses}
-        if len(each) == 1 and len(named) == len(uses):
+        factors = {one["each"] for one in uses}
+        if len(factors) == 1 and len(named) == len(uses):
+            (each,) = factors
             made = "|".join(filter(None, (_made_of(code, one, body) for one in uses if one["whole"])))
-            first = rf"(?:{word}\s*\*\s*{each.copy().pop()}\b|(?<![\w.])(?P<made>{made or '$.'})\b)"
-            yield _Blocked(first, each.pop(), threads, None)
+            first = rf"(?:{word}\s*\*\s*{each}\b|(?<![\w.])(?P<made>{made or '$.'})\b)"
+            yield _Blocked(first, each, threads, None)
 
 
 def _made_of(code: str, use: re.Match[str], body: tuple[int, int]) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 from memsim.arch.units import LINE, SECTOR, WARP, WORD
 from memsim.model.shared import shared_access
 from memsim.time.block_streams import GlobalRequests
-from memsim.time.launch_survey import ATOMICS, FirstTouches, turns_at_l2
+from memsim.time.launch_survey import ATOMICS, FirstTouches, evenly, turns_at_l2
 from memsim.trace.footprint import SECTOR_BITS
 
 #: Bytes of L1 and shared memory together, and what the driver gives to shared memory of it.
@@ -159,7 +159,7 @@ def cached_requests(
     starts_line = is_line[row, column]
     again = stores[row] & stays[np.flatnonzero(starts_line)][np.cumsum(starts_line) - 1]
     is_column = (asked == looked_up)[row] & _is_of_own_warp(line, made.warp[row])
-    again &= at_once | is_column | (_evenly(len(row)) < FOUND_AGAIN)
+    again &= at_once | is_column | (evenly(np.arange(len(row))) < FOUND_AGAIN)
     np.subtract.at(missing, row[hit & loads[row] | combined], 1)
     partial = np.zeros(len(op), np.int64)
     in_part = stores[row] & ~goes_on & (_bytes_written(row, column, width) < SECTOR)
@@ -244,12 +244,6 @@ def in_local_memory(made: GlobalRequests, kinds: Mapping[int, AccessKind], warps
     return found
 
 
-def _evenly(count: int) -> np.ndarray:
-    """In place of chance, from 0 to 1: every share of what is numbered is met evenly [count]."""
-    found: np.ndarray = np.arange(count) * 0.6180339887 % 1.0
-    return found
-
-
 def _lookups(
     sector: np.ndarray, size: int, is_last: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -269,7 +263,7 @@ def _lookups(
     longer = count - np.cumsum(later) + 0.0
     distinct = np.concatenate([[0.0], np.cumsum(longer / max(count, 1))])
     filled = distinct[np.minimum(again, count)] * LINE / max(size, 1)
-    spread = _evenly(count)
+    spread = evenly(np.arange(count))
     stays = (before_line >= 0) & (filled <= SAFE + (GONE - SAFE) * spread)
     brought_in = np.cumsum(~stays) * LINE / max(size, 1)
     since = brought_in - brought_in[before_line]

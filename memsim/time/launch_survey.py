@@ -160,11 +160,17 @@ class LaunchSurvey(Recorder):
         return FirstTouches(*_earliest(*map(np.concatenate, zip(empty, *self.kept))))
 
 
+def evenly(numbers: np.ndarray) -> np.ndarray:
+    """In place of chance, from 0 to 1 for each number [n]: of numbers in a row every share is met evenly."""
+    found: np.ndarray = numbers * 0.6180339887 % 1.0
+    return found
+
+
 def part_of(sector: np.ndarray) -> np.ndarray:
     """The sector whose request brings each sector to L2 [n]: of 64 bytes the first, or each sector its own.
     Which ones come together on a chip is not known: some, as good as by chance.
     """
-    together = np.modf((sector >> 1) * 0.6180339887)[0] < BESIDE_FOUND
+    together = evenly(sector >> 1) < BESIDE_FOUND
     found: np.ndarray = sector - (sector & together)
     return found
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
-from studies.cures import development, fifth, fourth, held_out, third
 from studies.cures.launch import Source
+from studies.cures.sets import SETS
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     reader.add_argument("--url", default="https://github.com/{}", help="where {} is OWNER/NAME")
     asked = reader.parse_args()
     trees: dict[str, list[Source]] = defaultdict(list)
-    for launch in chain(*(half.LAUNCHES for half in (development, held_out, third, fourth, fifth))):
+    for launch in chain(*SETS.values()):
         trees[launch.source.folder].append(launch.source)
     for folder, sources in trees.items():
         print(folder, flush=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,18 +100,3 @@ class PublicLaunch:
         kernel = KernelFile(trees / source.folder, source.compiled, self.kernel, source.options)
         launch = Launch(dim3(self.grid), dim3(self.block), self.dynamic)
         return Job(kernel, launch, self.args(Data(seed)), name=self.kernel)
-
-
-def launches(half: str, trees: Path) -> Iterator[tuple[str, str, Callable[[], Job], Callable[[], Job]]]:
-    """Of each launch of a half its project, its name, and what makes its job of two sets of data."""
-    from studies.cures import development, fifth, fourth, held_out, third
-
-    tables = {
-        "development": development,
-        "held-out": held_out,
-        "third": third,
-        "fourth": fourth,
-        "fifth": fifth,
-    }
-    for one in tables[half].LAUNCHES:
-        yield one.source.project, one.name, partial(one.job, trees, 1), partial(one.job, trees, 2)

@@ -13,7 +13,8 @@ from memsim.api.running import trace_job
 from memsim.errors import MemsimError
 from studies.cures import development, held_out
 from studies.cures.__main__ import check_out
-from studies.cures.launch import Data, PublicLaunch, Source, launches
+from studies.cures.launch import Data, PublicLaunch, Source
+from studies.cures.sets import launches
 
 KERNEL = "__global__ void twice(float *x, int n) { int i = threadIdx.x; if (i < n) x[i] = 2 * x[i]; }\n"
 
