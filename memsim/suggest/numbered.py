@@ -159,7 +159,7 @@ def _lines(columns: str, rows: str, widths: dict[str, str]) -> list[str]:
     ends = (("x", columns), ("y", rows))
     covers = [f"{end} > 0 && {end} <= gridDim.{axis} * blockDim.{axis}" for axis, end in ends]
     equal = [f"{width} == blockDim.{axis}" for axis, width in widths.items() if width != f"blockDim.{axis}"]
-    every = "1ull * gridDim.x * blockDim.x * gridDim.y * blockDim.y >> 32 == 0"
+    every = "gridDim.x < 1 << 16 && gridDim.x * gridDim.y <= 1 << 22"
     number = "((blockIdx.y * gridDim.x + blockIdx.x) * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x"
     as_it_was = {axis: f"blockIdx.{axis} * {width} + threadIdx.{axis}" for axis, width in widths.items()}
     row = f"{PREFIX}_at / {columns}"

@@ -4,15 +4,16 @@ Neighbouring threads of `out[x % w * h + x / w] = in[x];` store far apart, and n
 stores what is beside. The edit divides the elements anew: each block takes whole tiles, by steps of the
 whole grid, so that it is right for every grid and size; blocks of another size do as they did. Columns are
 neighbouring threads, or steps of a thread's own loop; rows are what their number is divided by, or blocks
-along an axis of the grid.
+along one axis of the grid or two.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count, permutations
 
 from memsim.analysis import Analysis, SiteCounts
 from memsim.arch.units import WARP
@@ -21,11 +22,13 @@ from memsim.source.text import bracket_end
 from memsim.suggest.c_text import factor
 from memsim.suggest.edit import Edit
 from memsim.suggest.global_accesses import is_badly_coalesced
-from memsim.suggest.places import COLUMN, ROW, TILE, AssigningPart, Places, Statement
+from memsim.suggest.index_math import distance
+from memsim.suggest.places import COLUMN, LOADED, ROW, TILE, AssigningPart, Places, Statement
 from memsim.suggest.threads import OF_GRID, Remapped, replayed
 from memsim.suggest.transposed import padded
 
 ELEMENT = "staged_element"
+SECTOR = 8  # words
 _IN_GRID = {"gridDim.x*blockDim.x", "blockDim.x*gridDim.x"}
 _DIVISOR = re.compile(rf"(?<![\w.*/%-]){ELEMENT}[/%](\w+|\()")
 _DECLARED = re.compile(r"([\w\s]+?)\s+\w+\s*=[^;]*\b(?:threadIdx|blockIdx)\b")
@@ -33,15 +36,16 @@ _DECLARED = re.compile(r"([\w\s]+?)\s+\w+\s*=[^;]*\b(?:threadIdx|blockIdx)\b")
 
 @dataclass(frozen=True, slots=True)
 class _Division:
-    """How the elements of a launch are divided. wide, high: columns and rows. column, row: what they are in
-    expressions, "" where they are a remainder and a quotient of the number of an element, of which there are
-    `most`. step: blocks along these axes take tiles in turn. holds: a condition of all this.
+    """How the elements of a launch are divided. wide, high: columns and rows. column: what it is in
+    expressions, "" where both are a remainder and a quotient of the number of an element, of which there are
+    `most`. rows: what is made of a row there. axes: blocks along these take tiles in turn. holds: a condition
+    of all this.
     """
 
     wide: str
     high: str
     column: str
-    row: str
+    rows: Mapping[str, str]
     axes: str
     most: str = ""
     holds: str = ""
@@ -53,9 +57,13 @@ def retiled(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     every = before.trace.blocks_replayed == job.launch.blocks
     if not bad or not every:
         return ()
-    source = _Retiled(job, before, bad)
-    tried = (replayed(source.name, job, before, edit) for edit in source.edits())
-    found = [one for one in tried if one is not None and one.saves]
+    found: list[Remapped] = []
+    for least in (SECTOR, WARP):
+        source = _Retiled(job, before, bad, least)
+        tried = (replayed(source.name, job, before, edit) for edit in source.edits())
+        found += (one for one in tried if one is not None and one.saves)
+        if not found or not any(map(is_badly_coalesced, found[0].analysis.sites)):
+            break
     return tuple(sorted(found, key=lambda each: each.sectors[1])[:1])
 
 
@@ -64,9 +72,9 @@ class _Retiled(Places):
 
     strided = True
 
-    def __init__(self, job: Job, before: Analysis, bad: Iterable[SiteCounts]) -> None:
+    def __init__(self, job: Job, before: Analysis, bad: Iterable[SiteCounts], least: int) -> None:
         super().__init__(job, before, bad)
-        self.threads = job.launch.block[0]
+        self.threads, self.least = job.launch.block[0], least
 
     name = "elements of several blocks through tiles of shared memory"
 
@@ -80,7 +88,7 @@ class _Retiled(Places):
             (one,) = place.statements
             for op in one.ops:
                 kind = self.kind(one, op)
-                for division in self._divisions(place, one) if kind else ():
+                for division in self._divisions(place, one, op) if kind else ():
                     lines = self._lines(place, one, op, division, str(kind))
                     if lines is not None:
                         used = "blockDim.x", division.wide, division.high
@@ -102,8 +110,8 @@ class _Retiled(Places):
             text = less
         return text
 
-    def _divisions(self, place: AssigningPart, one: Statement) -> Iterator[_Division]:
-        """By numbers that an element's is divided by; else by blocks along an axis."""
+    def _divisions(self, place: AssigningPart, one: Statement, op: str) -> Iterator[_Division]:
+        """By numbers that an element's is divided by; else by blocks along an axis, or along two."""
         every = [self._plain(each, place) for each in (one.index, one.value, *place.conditions)]
         if None in every:
             return
@@ -116,12 +124,16 @@ class _Retiled(Places):
             for wide in sorted(divisors):
                 if most and not re.search(r"threadIdx|blockIdx", wide + most):
                     yield _Division(
-                        wide, f"({factor(most)} + {TILE}_wide - 1) / {TILE}_wide", "", "", "x", most
+                        wide, f"({factor(most)} + {TILE}_wide - 1) / {TILE}_wide", "", {}, "x", most
                     )
             if not divisors and not whole:
                 yield from (
                     _Division(
-                        "gridDim.x * blockDim.x", f"gridDim.{axis}", ELEMENT, f"blockIdx.{axis}", f"x{axis}"
+                        "gridDim.x * blockDim.x",
+                        f"gridDim.{axis}",
+                        ELEMENT,
+                        {f"blockIdx.{axis}": ROW},
+                        f"x{axis}",
                     )
                     for axis in "yz"
                     if f"blockIdx.{axis}" in text
@@ -136,9 +148,22 @@ class _Retiled(Places):
                 r"threadIdx|blockIdx", wide + by
             ):
                 return
-        for axis in "xyz":
-            if f"blockIdx.{axis}" in text:
-                yield _Division(wide, f"gridDim.{axis}", column, f"blockIdx.{axis}", axis, holds=holds)
+        axes = [axis for axis in "xyz" if f"blockIdx.{axis}" in text]
+        for axis in axes:
+            yield _Division(wide, f"gridDim.{axis}", column, {f"blockIdx.{axis}": ROW}, axis, holds=holds)
+        for axis, other in permutations(axes, 2) if self.least > SECTOR else ():
+            if self._is_beside(one, op, place, axis):
+                high, extent = f"gridDim.{axis} * gridDim.{other}", f"({self._number()})gridDim.{axis}"
+                rows = {f"blockIdx.{axis}": f"({ROW}%{extent})", f"blockIdx.{other}": f"({ROW}/{extent})"}
+                yield _Division(wide, high, column, rows, axis + other, holds=holds)
+
+    def _is_beside(self, one: Statement, op: str, place: AssigningPart, axis: str) -> bool:
+        """Whether neighbouring blocks along an axis have neighbouring elements of what is badly coalesced."""
+        load = LOADED.search(one.value)
+        index = one.value[load.end() : bracket_end(one.value, load.end(), "[") - 1] if load else ""
+        own = self._plain(one.index if op == "store" else index, place) or ""
+        beside = re.sub(rf"blockIdx\.{axis}", f"(blockIdx.{axis}+1)", own)
+        return distance(own, beside) == 1
 
     def _lines(
         self, place: AssigningPart, one: Statement, op: str, division: _Division, kind: str
@@ -149,23 +174,24 @@ class _Retiled(Places):
             plain = self._plain(text, place)
             if plain is None:
                 return None
-            for old, new in ((division.column, COLUMN), (division.row, ROW)):
+            for old, new in ((division.column, COLUMN), *division.rows.items()):
                 plain = re.sub(rf"(?<![\w.]){re.escape(old)}\b", new, plain) if old else plain
             if not division.column:
                 divided = rf"(?<![\w.*/%-]){ELEMENT}{{}}{re.escape(division.wide)}(?!\w)"
                 plain = re.sub(divided.format("%"), COLUMN, plain)
                 plain = re.sub(divided.format("/"), ROW, plain)
             plain = re.sub(rf"(?<!\w)\(({COLUMN}|{ROW})\)", r"\1", plain)
-            return None if re.search(r"threadIdx", plain) or f"blockIdx.{division.axes}" in plain else plain
+            return None if re.search(rf"threadIdx|blockIdx\.[{division.axes}]", plain) else plain
 
         rows, columns = self.tile
-        by_rows = f"{TILE}[threadIdx.x / {columns}][threadIdx.x % {columns}]"
-        by_columns = f"{TILE}[threadIdx.x % {rows}][threadIdx.x / {rows}]"
+        of_each, own = rows * columns // self.threads, "threadIdx.x"
+        own = own if of_each == 1 else f"({own} + {TILE}_part * {self.threads})"
+        by_rows = f"{TILE}[{own} / {columns}][{own} % {columns}]"
+        by_columns = f"{TILE}[{own} % {rows}][{own} / {rows}]"
         written = self.steps(one, op, (by_rows, by_columns), (told, told))
         conditions = [told(f"({each})") for each in place.conditions]
         if written is None or None in conditions:
             return None
-        steps = zip(written, (op == "store", op != "store"))
         inside = [f"{COLUMN} < {TILE}_wide", f"{ROW} < {TILE}_high", *(each or "" for each in conditions)]
         if division.most and not place.strides:
             inside.append(f"{ELEMENT} < {division.most}")
@@ -174,39 +200,51 @@ class _Retiled(Places):
         tile, wide, across = f"{TILE}_tile", f"{TILE}_wide", f"{TILE}_across"
         every = f"{across} * (({TILE}_high + {rows - 1}) / {rows})"
         lines = [
-            f"if (blockDim.x == {rows * columns}{division.holds}) {{",
+            f"if (blockDim.x == {self.threads}{division.holds}) {{",
             f"    __shared__ {kind} {TILE}[{rows}][{columns} + {padding}];",
             f"    const {number} {wide} = {division.wide}, {TILE}_high = {division.high};",
             f"    const {number} {across} = ({wide} + {columns - 1}) / {columns};",
             f"    for ({number} {tile} = {first}; {tile} < {every}; {tile} += {step}) {{",
         ]
-        declared = f"{number} "
-        for done, rowwise in steps:
+        loop = f"for (int {TILE}_part = 0; {TILE}_part < {of_each}; ++{TILE}_part) "
+        parts = ["        #pragma unroll", f"        {loop}"] if of_each > 1 else ["        "]
+        kept = []
+        if of_each > 1:  # all are loaded before any is kept, as the compiler leaves their order
+            element, value = written[0].split(" = ", 1)
+            held = f"{TILE}_held[{TILE}_part]"
+            written = f"{held} = {value}", written[1]
+            kept = [*parts[:-1], f"{parts[-1]}{element} = {held};"]
+            lines.append(f"        {kind} {TILE}_held[{of_each}] = {{}};")
+        for done, rowwise, behind in zip(written, (op == "store", op != "store"), (kept, [])):
             row, column = (f"/ {columns}", f"% {columns}") if rowwise else (f"% {rows}", f"/ {rows}")
             lines += [
-                f"        {declared}{ROW} = {tile} / {across} * {rows} + threadIdx.x {row};",
-                f"        {declared}{COLUMN} = {tile} % {across} * {columns} + threadIdx.x {column};",
-                f"        {declared}{ELEMENT} = {ROW} * {wide} + {COLUMN};",
-                f"        if ({' && '.join(inside)})",
-                f"            {done}",
+                *parts[:-1],
+                f"{parts[-1]}{{",
+                f"            const {number} {ROW} = {tile} / {across} * {rows} + {own} {row};",
+                f"            const {number} {COLUMN} = {tile} % {across} * {columns} + {own} {column};",
+                f"            const {number} {ELEMENT} = {ROW} * {wide} + {COLUMN};",
+                f"            if ({' && '.join(inside)})",
+                f"                {done}",
+                "        }",
+                *behind,
                 "        __syncthreads();",
             ]
-            declared = ""
         if division.column:
             lines = [line for line in lines if f"{ELEMENT} =" not in line]
         return [*lines, "    }", "} else {", f"    {self.as_it_was(place)}", "}"]
 
     @cached_property
     def tile(self) -> tuple[int, int]:
-        """The rows and columns of a tile with an element for each thread: rows of a warp, or nearly a square.
-
-        Eight rows of words are a sector, which neighbouring threads access in the other order.
+        """The rows and columns of a tile: rows of a warp, or nearly a square, with an element for each
+        thread; several, where a side has less than eight words, a sector, or less than `least` rows.
         """
         rows, rest = divmod(self.threads, WARP)
-        if rest or rows < 8:
+        if rest or rows < SECTOR:
             side = range(1, WARP + 1)
             rows = max(each for each in side if self.threads % each == 0 and each**2 <= self.threads)
-        return rows, self.threads // rows
+        while rows < self.least:
+            rows *= 2
+        return rows, next(each for each in count(SECTOR, SECTOR) if rows * each % self.threads == 0)
 
     def _number(self) -> str:
         """The type in which the kernel counts its threads."""

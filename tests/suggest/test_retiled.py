@@ -17,6 +17,7 @@ from memsim.suggest.threads import Remapped
 from tests.suggest.kernels import analyzed
 
 ROWS, COLUMNS = 72, 96
+TILES = "elements of several blocks through tiles of shared memory"
 LINEAR = "int i = blockIdx.x * blockDim.x + threadIdx.x;"
 TURNED = "int r = i / columns, c = i % columns;"
 STORE = "out[c * rows + r] = in[i];"
@@ -24,12 +25,12 @@ OF_ROW = "int r = blockIdx.x;"
 ALONG = "for (int c = threadIdx.x; c < columns; c += blockDim.x)"
 
 
-def job_of(folder: Path, body: str, grid: tuple[int, ...] = (31,)) -> Job:
-    """By blocks of 256 threads that reach beyond the elements."""
+def job_of(folder: Path, body: str, grid: tuple[int, ...] = (31,), threads: int = 256) -> Job:
+    """By blocks that reach beyond the elements."""
     text = f"__global__ void k(float *out, const float *in, int rows, int columns) {{\n    {body}\n}}\n"
     (folder / "k.cu").write_text(text)
     args = [ArrayArg((ROWS * COLUMNS,)), ArrayArg((ROWS * COLUMNS,)), ROWS, COLUMNS]
-    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (256, 1, 1)), args)
+    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch(dim3(grid), (threads, 1, 1)), args)
 
 
 @pytest.mark.some(1)
@@ -60,12 +61,47 @@ def test_it_goes_through_tiles_of_several_blocks(body: str, grid: tuple[int, ...
     found = suggest(analyzed(job), job)
     taken = found.taken
     assert isinstance(taken, Remapped)
-    assert taken.name == "elements of several blocks through tiles of shared memory"
+    assert taken.name == TILES
     before, after = taken.sectors
     assert before == ROWS * COLUMNS // 8 * 9
     assert after == ROWS * COLUMNS // 8 * 2
     assert taken.analysis.conflicts == 0
     assert differing_results(job, taken.job) == ()
+
+
+OF_CHANNELS = "for (int c = threadIdx.x; c < columns; c += blockDim.x)"
+
+
+def of_plane(x: str, y: str, assigned: str) -> str:
+    return f"int p = blockIdx.{y} * 9 + blockIdx.{x};\n    {OF_CHANNELS} {assigned}"
+
+
+@pytest.mark.some(1)
+@pytest.mark.parametrize(
+    ("body", "grid", "threads"),
+    [
+        (f"{LINEAR}\n    if (i < rows * columns) {{ {TURNED} {STORE} }}", (216,), 32),
+        (of_plane("x", "y", "out[c * rows + p] = in[p * columns + c];"), (9, 8), 32),
+        (of_plane("y", "z", "out[p * columns + c] = in[p + c * rows];"), (1, 9, 8), 64),
+        (of_plane("z", "x", "{ float v = in[c * rows + p]; out[c + p * columns] = v; }"), (8, 1, 9), 96),
+    ],
+)
+def test_threads_of_small_blocks_have_several_elements_and_blocks_along_two_axes_are_rows(
+    body: str, grid: tuple[int, ...], threads: int, tmp_path: Path
+) -> None:
+    job = job_of(tmp_path, body, grid, threads)
+    (found,) = (each for each in suggest(analyzed(job), job).remapped if each.name == TILES)
+    assert found.sectors[1] == ROWS * COLUMNS // 8 * 2
+    assert differing_results(job, found.job) == ()
+    assert {each.outcome for each in at_other_values(job, found)} <= {SAME, ""}
+
+
+def test_blocks_whose_elements_are_not_known_to_be_neighbours_are_rows_along_one_axis(tmp_path: Path) -> None:
+    body = of_plane("x", "y", "out[c * rows + (p ^ 1)] = in[p * columns + c];")
+    job = job_of(tmp_path, body, (9, 8), 32)
+    (found,) = (each for each in suggest(analyzed(job), job).remapped if each.name == TILES)
+    assert "gridDim.x * gridDim.y" not in found.edit.new
+    assert differing_results(job, found.job) == ()
 
 
 @pytest.mark.slow
