@@ -38,6 +38,7 @@ CAUSES = {
 }
 WRITTEN = "an edit is written that removes a part"
 NOTHING = "nothing is shown"
+ASKED = "whole, if the caller keeps the data so"
 Line = dict[str, Any]
 
 
@@ -47,8 +48,13 @@ def recorded(half: str) -> list[Line]:
 
 
 def with_waste(half: str) -> list[Line]:
-    """Those that have waste."""
-    return [line for line in recorded(half) if "waste" in line]
+    """Those that have waste; what is cured whole if the caller keeps data in another layout is `ASKED`."""
+    lines = [line for line in recorded(half) if "waste" in line]
+    asked = (any("asks of the caller" in step for step in line["steps"]) for line in lines)
+    return [
+        line | {"cure": ASKED} if asks and line["cure"] == "whole" else line
+        for line, asks in zip(lines, asked)
+    ]
 
 
 def summary() -> str:
@@ -61,6 +67,7 @@ def summary() -> str:
             ("projects", lambda lines: f"{len({line['project'] for line in lines})}"),
             ("measured, on which commit", _commits),
             ("**cured, the whole of it**", lambda lines: _of(lines, "whole")),
+            (ASKED, lambda lines: _of(lines, ASKED)),
             ("cured in part, a quarter or more of it", lambda lines: _of(lines, "part")),
             ("less, or nothing", lambda lines: _of(lines, "none")),
             ("not cured whole, and `suggest` says that it is not worth an edit", _not_worth),
@@ -92,7 +99,7 @@ def _not_worth(lines: Sequence[Line]) -> str:
     """Of those that are not cured whole: where what is ranked first does not pay, or where nothing is written
     and only sectors are wasted that do not make the lower bound.
     """
-    told = [line for line in lines if line["cure"] != "whole"]
+    told = [line for line in lines if line["cure"] not in ("whole", ASKED)]
     free = [
         line for line in told if list(line["waste"]) == ["global"] and line["bound by"] not in SECTOR_UNITS
     ]
@@ -132,7 +139,7 @@ def causes() -> str:
 
 
 def _cause(line: Line) -> str:
-    if line["cure"] == "whole":
+    if line["cure"] in ("whole", ASKED):
         return ""
     if line["cure"] == "part":
         return WRITTEN

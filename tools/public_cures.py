@@ -179,8 +179,9 @@ def judged(found: Suggestions, job: Job) -> tuple[dict[str, Any], Job | None]:
     taken = found.taken
     assert taken is not None
     told: dict[str, Any] = {"name": name_of(taken), "tokens": taken.edit.tokens}
+    told |= {"asks of the caller": [one.array for one in taken.asks]} if taken.asks else {}
     try:
-        told["differ"] = list(differing_results(job, taken.job))
+        told["differ"] = list(differing_results(job, taken.job, asks=taken.asks))
         tried = list(at_other_values(job, taken))
     except MemsimError as error:
         return told | {"differ": [error.message]}, None
@@ -190,7 +191,7 @@ def judged(found: Suggestions, job: Job) -> tuple[dict[str, Any], Job | None]:
     told["guarded"] = safe is not taken.edit
     if told["differ"] or safe is None:
         return told, None
-    return told, edit_job(job, safe, taken.job.launch)
+    return told, edit_job(job, safe, taken.job)
 
 
 def waste(analysis: Analysis, decided: frozenset[tuple[Any, ...]]) -> dict[str, tuple[int, int]]:

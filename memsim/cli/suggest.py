@@ -124,6 +124,8 @@ def suggest(
         raise MemsimError("the GPU's counters differ from the prediction", exit_code=1)
     if lands and not take:
         _refuse_what_gains_nothing(found)
+    if lands:
+        _refuse_callers_by_name(found.taken)
     if run or lands:
         edit, tried = _run(found.taken, job, as_json)
     if not lands:
@@ -151,18 +153,41 @@ def _measured(taken: Proof | Remapped, before: Analysis, job: Job) -> Verified:
 
 
 def _refuse_what_gains_nothing(found: Suggestions) -> None:
-    """A change that is not worth an edit is written only if its number is given.
+    """A change that is not worth an edit, or asks something of the caller, is written only if its number is
+    given.
 
     Raises:
-        MemsimError: what comes first is not worth an edit.
+        MemsimError: what comes first is one of these.
     """
-    gain = found.verdict
+    gain, taken = found.verdict, found.taken
+    numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
+    if taken is not None and taken.asks:
+        raise MemsimError(
+            "nothing is written: the caller would have to keep "
+            + "; ".join(each.told for each in taken.asks),
+            hint=f"{numbers} writes it; calls of the kernel do not compile until they are changed, too",
+            exit_code=1,
+        )
     if gain is not None and not found.pays:
         change = time_change(*found.times)
-        numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
         raise MemsimError(
             f"nothing is written: the best change is {gain.value}{f' ({change})' if change else ''}",
             hint=f"{numbers} writes it all the same",
+            exit_code=1,
+        )
+
+
+def _refuse_callers_by_name(taken: Proof | Remapped) -> None:
+    """Who calls a kernel with another parameter is told by a compiler or linker, but not of `extern "C"`.
+
+    Raises:
+        MemsimError: callers that nobody tells would give arrays as they were.
+    """
+    if taken.asks and not taken.job.loaded.name.startswith("_Z"):
+        raise MemsimError(
+            f'nothing is written: {taken.job.loaded.title} is extern "C", and who calls it by that name '
+            "would still give its arrays as they were",
+            hint="change the kernel and its callers together, by hand",
             exit_code=1,
         )
 
@@ -191,7 +216,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
         MemsimError: results differ, or would at other values of what is no constant.
     """
     with progress_bar("running both") as report:
-        differ = differing_results(job, taken.job, report)
+        differ = differing_results(job, taken.job, report, taken.asks)
     if differ:
         raise MemsimError(
             f"the changed kernel computes something else: {', '.join(differ)} came out different",
@@ -199,7 +224,8 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
             hint="some accesses do not index the array directly, so the edit missed them",
             exit_code=1,
         )
-    said = "Ran both versions on the same arguments: every array is bit-for-bit identical."
+    where = ", in the layout that the caller has to keep" if taken.asks else ""
+    said = f"Ran both versions on the same arguments: every array is bit-for-bit identical{where}."
     say(said, err=as_json)
     tried = []
     for each in at_other_values(job, taken):
@@ -220,7 +246,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
         )
     for condition in safe.conditions[len(taken.edit.conditions) :]:
         say(f"The change asserts what it is for: {condition}", err=as_json)
-    if safe is not taken.edit and differing_results(job, edit_job(job, safe, taken.job.launch)):
+    if safe is not taken.edit and differing_results(job, edit_job(job, safe, taken.job), asks=taken.asks):
         raise MemsimError("the change with its assertions computes something else", exit_code=1)
     return safe, tried
 

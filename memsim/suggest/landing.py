@@ -134,6 +134,7 @@ def commit_message(before: Analysis, taken: Proof | Remapped, tried: Sequence[Ot
             f"{before.trace.kernel}, {shape}, counted by memsim on {before.arch.name}:",
             *rows,
             f"The results are the same bit for bit{also}.",
+            *(f"The caller has to keep {each.told}." for each in taken.asks),
             "",
         )
     )

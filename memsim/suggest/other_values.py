@@ -22,6 +22,7 @@ from memsim.sanitizer.hazards import BOUNDS, RACE
 from memsim.source.kernels import template_arguments, template_constants
 from memsim.source.values import DECLARED, DEFINE, declared_pairs, definition, value_of
 from memsim.suggest.c_text import names_in
+from memsim.suggest.caller_layout import packed_arguments, packed_results
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.maps import XorSwizzle
 from memsim.suggest.prove import Proof, integer_arguments, macros_of, results_of, source_of, with_text
@@ -127,6 +128,7 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
     )
     try:
         original = replace(original, kernel=original.loaded)  # once for all launches
+        edited = replace(edited, args=packed_arguments(original.values, taken.asks))
     except MemsimError:
         return ""
     for launch in _launches(job.launch, what, value):
@@ -135,7 +137,7 @@ def _outcome(job: Job, taken: Proof | Remapped, what: Knob, value: int) -> str:
                 launch = replace(launch, grid=dim3(tuple(min(extent, BLOCKS) for extent in launch.grid)))
             original, edited = replace(original, blocks=None), replace(edited, blocks=None)
         try:
-            before = results_of(replace(original, launch=launch))
+            before = packed_results(results_of(replace(original, launch=launch)), taken.asks)
         except MemsimError:
             continue  # no launch of the kernel as it was
         outcome = _compared(before, replace(edited, launch=_launch_of(taken, launch)))

@@ -24,7 +24,7 @@ from memsim.argument_types.argument import Copies, argument_of
 from memsim.errors import MemsimError
 from memsim.files import read_text
 from memsim.job import Job
-from memsim.launch import Launch
+from memsim.suggest.caller_layout import CallerLayout, packed_results
 from memsim.suggest.edit import Edit
 from memsim.suggest.maps import Map, Padding, XorSwizzle
 from memsim.suggest.proposals import Advice, Proposal
@@ -61,9 +61,9 @@ def integer_arguments(job: Job) -> dict[str, int]:
     }
 
 
-def edit_job(job: Job, edit: Edit, launch: Launch) -> Job:
-    """The job with an edited source and another launch."""
-    return replace(with_text(job, edit.file, edit.new), launch=launch)
+def edit_job(job: Job, edit: Edit, like: Job) -> Job:
+    """The job with an edited source, in the launch and with the arguments of another."""
+    return replace(with_text(job, edit.file, edit.new), launch=like.launch, args=like.args)
 
 
 def with_text(job: Job, file: str, text: str) -> Job:
@@ -105,7 +105,7 @@ class Proof:
     """An edited kernel and its counts. job: that of the edited kernel.
 
     forecast, counted: wavefronts of each changed array, by name; counted by replaying the edited kernel.
-    before: of the original kernel.
+    before: of the original kernel. asks: of the caller, nothing.
     """
 
     proposals: tuple[Proposal, ...]
@@ -115,6 +115,7 @@ class Proof:
     before: dict[str, int]
     forecast: dict[str, int]
     counted: dict[str, int]
+    asks: tuple[CallerLayout, ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -196,7 +197,7 @@ def prove(job: Job, proposals: Sequence[Proposal]) -> Proof:
         grown[each.tile.carving] += each.more_dynamic
     more = max(grown.values())
     launch = replace(job.launch, shared_bytes=job.launch.shared_bytes + more)
-    changed = edit_job(job, whole, launch)
+    changed = edit_job(job, whole, replace(job, launch=launch))
     analysis = replay_job(changed)
     _check_counted(analysis, [each.tile.array for each in proposals], whole)
     return Proof(
@@ -234,15 +235,17 @@ def wavefronts_of(analysis: Analysis, array: str, lines: frozenset[tuple[str, in
     )
 
 
-def differing_results(job: Job, other: Job, progress: running.Progress | None = None) -> tuple[str, ...]:
+def differing_results(
+    job: Job, other: Job, progress: running.Progress | None = None, asks: Sequence[CallerLayout] = ()
+) -> tuple[str, ...]:
     """The parameters whose arrays differ bitwise after running a job and another job of the same kernel.
 
-    Both run on the same arguments and blocks. () if nothing differs.
+    Both run on the same arguments and blocks, those of `asks` in another layout. () if nothing differs.
 
     Raises:
         MemsimError: one of them cannot be run.
     """
-    before = results_of(job, progress)
+    before = packed_results(results_of(job, progress), asks)
     try:
         after = results_of(other, progress)
     except MemsimError as error:
@@ -253,10 +256,10 @@ def differing_results(job: Job, other: Job, progress: running.Progress | None = 
     return tuple(name for name, result in before.items() if after[name] != result)
 
 
-def is_the_same(job: Job, changed: Job) -> bool:
+def is_the_same(job: Job, changed: Job, asks: Sequence[CallerLayout] = ()) -> bool:
     """Whether a changed kernel runs, and has the same results."""
     with suppress(MemsimError):  # a change that does not run is not proposed
-        return not differing_results(job, changed)
+        return not differing_results(job, changed, asks=asks)
     return False
 
 

@@ -12,6 +12,7 @@ from memsim.document import plain
 from memsim.errors import MemsimError
 from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
+from memsim.suggest.field_by_field import kept_by_caller
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
 from memsim.suggest.numbered import numbered
 from memsim.suggest.privatised import privatised
@@ -47,6 +48,9 @@ from memsim.time.quick_estimate import estimate
 
 #: Units whose work is sectors, or the lines they are in.
 SECTOR_UNITS = ("l1_tags", "l1_data", "l2", "dram")
+
+#: Of the needless sectors, where the caller is asked for nothing.
+LEFT = 0.1
 
 
 @dataclass(frozen=True)
@@ -235,8 +239,13 @@ def suggest(
 
 
 def _first(found: Suggestions) -> Proof | Remapped | None:
-    """What comes first of what was compiled and replayed; of equal ones the layout change."""
-    ways = [way for way in (found.proof, *found.remapped) if way is not None]
+    """What comes first of what was compiled and replayed; of equal ones the layout change.
+
+    What asks something of the caller only where nothing else is worth an edit.
+    """
+    every = [way for way in (found.proof, *found.remapped) if way is not None]
+    alone = [way for way in every if not way.asks]
+    ways = alone if any(found.verdict_of(way) is Verdict.WORTH for way in alone) else every
     chosen = best(found.analysis, (way.analysis for way in ways))
     return next((way for way in ways if way.analysis is chosen), None)
 
@@ -270,7 +279,13 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")
     rows = () if solved else rows_of_threads(job, analysis)
-    found, remaps = replace(found, staging=tuple(by_hand)), (*remaps, *staged, *rows)
+    remaps = (*remaps, *staged, *rows)
+    needless = [total(each, "needless_sectors") for each in (analysis, *(one.analysis for one in remaps))]
+    kept = kept_by_caller(job, analysis) if min(needless) > LEFT * needless[0] else ()
+    kept = tuple(each for each in kept if total(each.analysis, "needless_sectors") < min(needless))
+    asked = {layout.array for each in kept for layout in each.asks}
+    records = tuple(each for each in found.fields if each.array not in asked)
+    found, remaps = replace(found, staging=tuple(by_hand), fields=records), (*remaps, *kept)
     written = lanes is not None and any(each.name == lanes.name for each in remaps)
     return replace(found, remapped=remaps, lanes=None if written else lanes)
 

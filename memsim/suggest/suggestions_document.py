@@ -85,6 +85,7 @@ class RemappedPart(DocumentPart, frozen=True, kw_only=True):
     sectors: CountChange
     wavefronts: CountChange
     lines: Lines
+    asks: Annotated[Texts, Meta(description="what the caller has to keep otherwise")]
 
 
 class LanesPart(DocumentPart, frozen=True, kw_only=True):
@@ -199,6 +200,7 @@ def remapped_part(found: Remapped) -> RemappedPart:
         sectors=_change_of(*found.sectors),
         wavefronts=_change_of(*found.wavefronts),
         lines=found.edit.lines,
+        asks=tuple(each.told for each in found.asks),
     )
 
 

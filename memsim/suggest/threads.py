@@ -33,6 +33,7 @@ from memsim.launch import Launch
 from memsim.model.choice import shared_cost
 from memsim.source.text import bracket_end, without_comments
 from memsim.source.values import body_of
+from memsim.suggest.caller_layout import CallerLayout, packed_arguments
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.prove import is_the_same, source_of, with_text
 from memsim.time.quick_estimate import estimate
@@ -211,7 +212,7 @@ _KERNELS = re.compile(r"\b__global__\b[^;{}]*\{")
 class Remapped:
     """A kernel whose threads do each other's work. name: how. before, analysis: both counts.
 
-    job: of the edited kernel.
+    job: of the edited kernel. asks: arrays that its caller has to keep in another layout.
     """
 
     name: str
@@ -219,6 +220,7 @@ class Remapped:
     edit: Edit
     job: Job
     analysis: Analysis
+    asks: tuple[CallerLayout, ...] = ()
 
     @property
     def sectors(self) -> tuple[int, int]:
@@ -250,18 +252,26 @@ class Remapped:
 
 
 def replayed(
-    name: str, job: Job, before: Analysis, edit: Edit | None, *, helping: bool = True
+    name: str,
+    job: Job,
+    before: Analysis,
+    edit: Edit | None,
+    *,
+    helping: bool = True,
+    asks: tuple[CallerLayout, ...] = (),
 ) -> Remapped | None:
     """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run.
 
-    helping: None, too, unless it helps or saves sectors, before a time is estimated.
+    helping: None, too, unless it helps or saves sectors, before a time is estimated. asks: of the caller.
     """
     if edit is None or source_of(job) is None:
         return None
     try:
         changed = with_text(job, edit.file, edit.new)
+        if asks:
+            changed = replace(changed, args=packed_arguments(job.values, asks))
         trace = trace_job(changed)
-        made = Remapped(name, before, edit, changed, analyze_trace(trace, job.arch))
+        made = Remapped(name, before, edit, changed, analyze_trace(trace, job.arch), asks)
         if helping and not made.helps and not made.saves:
             return None
         return replace(made, analysis=replace(made.analysis, estimate=estimate(changed, trace)))

@@ -12,6 +12,7 @@ import pytest
 from memsim.compile.libraries import Library
 from tests.cli.conftest import Run
 from tests.suggest.kernels import transpose
+from tests.suggest.test_field_by_field import FIELD
 from tests.suggest.test_prove import POINTER
 
 LAUNCH = "--grid 1 --block 32,32 --arg 'f32[1024]' --arg 'f32[1024]=zeros'"
@@ -342,3 +343,31 @@ def test_patch_and_branch_for_a_project(memsim: Run, tile: Path) -> None:
     git("apply", "--check", "cure.patch")
     git("apply", "cure.patch")
     assert git("diff", "cure", "--stat") == ""
+
+
+ONE_FIELD = ("--grid", "5", "--block", "64", "--arg", "f32[2700]", "--arg", "f32[300]", "--arg", "300")
+
+
+def test_what_the_caller_has_to_keep_is_written_only_by_its_number(memsim: Run, tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text(FIELD)
+    done = memsim("suggest", file, *ONE_FIELD, "--apply")
+    said = " ".join(done.out.split())
+    assert "The caller has to keep p, 3 fields of 4 B, so: f of r is at r / 32 * 96 + f * 32 + r % 32" in said
+    assert (done.code, "nothing is written: the caller would have to keep p" in done.err) == (1, True)
+    assert file.read_text() == FIELD
+    done = memsim("suggest", file, *ONE_FIELD, "--apply", "--take", "1")
+    said = " ".join(done.out.split())
+    assert (done.code, "bit-for-bit identical, in the layout that the caller has to keep" in said) == (
+        0,
+        True,
+    )
+    assert "elements_by_field<const float, 3> p" in file.read_text()
+
+
+def test_callers_by_name_are_told_by_nobody_of_another_layout(memsim: Run, tmp_path: Path) -> None:
+    file = tmp_path / "k.cu"
+    file.write_text(FIELD.replace("__global__", 'extern "C" __global__'))
+    done = memsim("suggest", file, *ONE_FIELD, "--patch", tmp_path / "p.patch", "--take", "1")
+    assert (done.code, 'nothing is written: k is extern "C"' in done.err) == (1, True)
+    assert not (tmp_path / "p.patch").exists()

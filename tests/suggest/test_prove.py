@@ -144,7 +144,7 @@ def test_a_change_that_misses_an_access_is_found_by_running_it(tmp_path: Path) -
     assert {edit.unseen for edit in edits} == {(5,)}
     for edit in edits:
         try:
-            assert differing_results(job, edit_job(job, edit, job.launch)) == ("out",)
+            assert differing_results(job, edit_job(job, edit, job)) == ("out",)
         except MemsimError as error:  # what is read was never written
             assert "the changed kernel fails: the result is unknown" in str(error)
     assert differing_results(job, job) == ()

@@ -96,7 +96,8 @@ def as_comment(kernel: str, taken: Proof | Remapped) -> str:
     return (
         f"**What would help**: {escape_markdown(name_of(taken))} ({escape_markdown(counted)}; compiled and "
         f"replayed; results are compared by `memsim suggest {kernel} --apply`, which writes it)\n\n"
-        f"<details><summary>The patch</summary>\n\n{fence}diff\n{diff}\n{fence}\n\n</details>"
+        + "".join(f"The caller has to keep {escape_markdown(each.told)}.\n\n" for each in taken.asks)
+        + f"<details><summary>The patch</summary>\n\n{fence}diff\n{diff}\n{fence}\n\n</details>"
     )
 
 
@@ -283,6 +284,7 @@ def _remapped(found: Remapped, number: int, names: Names) -> Iterator[str]:
     if 2 * atomics[1] < atomics[0]:
         turns = f"{atomics[0]:,} {ARROW} {atomics[1]:,} sectors"
         yield f"   not in these: the turns that atomics take at the L2 cache, {turns}"
+    yield from (f"   The caller has to keep {each.told}." for each in found.asks)
     yield ""
     yield from (f"   {line}" for line in _lines(found.edit, names))
 
@@ -322,10 +324,12 @@ def _least_cycles(found: Suggestions) -> Iterator[str]:
             yield "The bound counts sectors that are written in part for less than they cost: see --verify."
     if change:
         yield f"Estimated time{which} (memsim time): {change}."
-    if found.taken is not None and not found.pays:
+    if found.taken is not None and (found.taken.asks or not found.pays):
         numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
         said = "estimated slower, and " if found.verdict is Verdict.SLOWER else ""
-        yield f"It is {said}{Verdict.NOT_WORTH.value}: --apply writes it only with {numbers}."
+        gain = "" if found.pays else f"is {said}{Verdict.NOT_WORTH.value}"
+        asks = "changes what the caller has to keep" if found.taken.asks else ""
+        yield f"It {' and '.join(filter(None, (gain, asks)))}: --apply writes it only with {numbers}."
 
 
 def _time(before: Analysis, after: Analysis) -> Iterator[str]:

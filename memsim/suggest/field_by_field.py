@@ -1,0 +1,261 @@
+"""Arrays in another layout, which the kernel's caller has to keep: an edit where no other removes the waste.
+
+Of records of which threads need a field, `p[3 * i]`, `pts[i].x`, every sector has others that nobody asks
+for. With the fields of 32 records side by side each sector is of one field. The kernel gets a class around
+the pointer, which finds elements where they are now: each use of the array goes through it, or does not
+compile, and so does each caller that passes a plain pointer. Of numbers of 64 bits of which machine code only
+reads the low 32, the kernel gets an array of those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from memsim.analysis import Analysis, SiteCounts
+from memsim.job import Job
+from memsim.source.expressions import ELEMENT_BYTES
+from memsim.suggest.c_text import EFFECT, names_in
+from memsim.suggest.caller_layout import CallerLayout, array_of, is_given_once
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.global_accesses import is_badly_coalesced
+from memsim.suggest.kernel_tree import KernelTree, body_of, walk
+from memsim.suggest.prove import is_the_same, source_of
+from memsim.suggest.threads import Remapped, replayed
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MOST_FIELDS = 256
+MOST_LANES = 8  # of which the elements may be at different distances, and those of the next ones alike
+_WIDE = re.compile(
+    r"(?:std::)?(?P<u>u)?int64_t|(?:std::)?(?P<size>size_t)|(?P<un>unsigned )?long(?: long)?(?: int)?"
+)
+#: Calls that access the element whose address they get.
+_OF_ELEMENT = r"\b(?:atomic\w+|__ld\w+|__st\w+)\s*\(\s*"
+
+ELEMENTS = """\
+// Records of FIELDS elements as the caller has to keep them: field by field, those of 32 records side by
+// side, in whole groups. The host may store and load elements by this class, too.
+template <typename T, int FIELDS>
+struct elements_by_field {
+    T *data;
+    template <typename I>
+    static __host__ __device__ __forceinline__ decltype(I() + 0u) place(I i) {
+        const decltype(I() + 0u) at = i, record = at / FIELDS, lane = record % 32;
+        return (record - lane) * FIELDS + at % FIELDS * 32 + lane;
+    }
+    template <typename I>
+    __host__ __device__ __forceinline__ T &operator[](I i) const { return data[place(i)]; }
+    template <typename I>
+    struct part {
+        T *data;
+        I first;
+        template <typename J>
+        __host__ __device__ __forceinline__ T &operator[](J i) const { return data[place(first + i)]; }
+    };
+    template <typename I>
+    __host__ __device__ __forceinline__ part<I> operator+(I i) const { return {data, i}; }
+};
+
+"""
+RECORDS = """\
+// Records of FIELDS fields of one size as the caller has to keep them: field by field, those of 32 records
+// side by side, in whole groups. The host may store and load fields by this class, too.
+template <typename T, int FIELDS>
+struct records_by_field {
+    T *data;
+    // A field of record i: where it would be, `data[i].x`, says which one.
+    template <typename I, typename F>
+    __host__ __device__ __forceinline__ F &field(I i, F &of) const {
+        static_assert(sizeof(F) * FIELDS == sizeof(T), "fields of one size");
+        const size_t number = ((const char *)&of - (const char *)(data + i)) / sizeof(F);
+        const decltype(I() + 0u) lane = i % 32u;
+        return ((F *)(data + (i - lane)))[number * 32 + lane];
+    }
+};
+
+"""
+
+
+def kept_by_caller(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+    """The kernel with all such arrays in another layout, compiled and replayed; or each, if not together.
+
+    Those that help, and have the same results of data in that layout.
+    """
+    if source_of(job) is None:
+        return ()
+    tried = (_replayed(job, before, each) for each in _Kept(job, before).layouts())
+    alone = [done for done in tried if done is not None]
+    whole = alone[0].edit if alone else None
+    for each in alone[1:]:
+        whole = None if whole is None else whole.joined(each.edit)
+    if len(alone) > 1 and whole is not None:
+        joint = _replayed(job, before, _Asked(whole, tuple(one for each in alone for one in each.asks)))
+        if joint is not None:
+            return (joint,)
+    return tuple(alone)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An edit, and what it asks of the caller."""
+
+    edit: Edit
+    layouts: tuple[CallerLayout, ...]
+
+
+def _replayed(job: Job, before: Analysis, asked: _Asked) -> Remapped | None:
+    arrays = " and ".join(each.array for each in asked.layouts)
+    done = replayed(
+        f"{arrays} field by field, kept so by the caller", job, before, asked.edit, asks=asked.layouts
+    )
+    return done if done is not None and done.helps and is_the_same(job, done.job, asked.layouts) else None
+
+
+class _Kept(KernelTree):
+    """A kernel's source, in which parameters get another type."""
+
+    def __init__(self, job: Job, before: Analysis) -> None:
+        super().__init__(before, job)
+        self.job = job
+        self.body = None if self.definition is None else body_of(self.definition)
+
+    def layouts(self) -> Iterator[_Asked]:
+        """An edit for each array that may be kept otherwise."""
+        names = self.job.loaded.argument_names
+        for number, name in enumerate(names):
+            sites = [
+                one for one in self.before.sites if one.space == "global" and name in one.array.split("|")
+            ]
+            badly = [one for one in sites if is_badly_coalesced(one)]
+            known = all(
+                one.array == name and not one.unresolved and not one.operation.is_copy for one in sites
+            )
+            if not badly or not known or not is_given_once(self.job.values, number):
+                continue
+            if array_of(self.job.values[number]) is None:
+                continue
+            found = self._narrow(name, number, sites) or self._grouped(name, number, badly, sites)
+            if found is not None:
+                replacements, layout = found
+                indices = re.findall(rf"\b{name}\s*\[([^\[\]]*)\]", self.own_code)
+                yield _Asked(
+                    self.edit(replacements, ["blockDim.x", *self.sizes, *names_in(*indices)]), (layout,)
+                )
+
+    def _declared(self, name: str) -> re.Match[str] | None:
+        """The declaration of a parameter that is a pointer, without its qualifiers behind the `*`."""
+        if self.definition is None or self.body is None:
+            return None
+        kind = r"(?<=[(,])\s*(?P<type>(?:[\w:]+\s+)*?[\w:]+(?:<[^<>]*>)?(?:\s+const)?)"
+        pattern = rf"{kind}\s*\*\s*(?P<marks>(?:(?:const|__restrict__|__restrict)\s+)*){name}\s*(?=[,)])"
+        return re.compile(pattern).search(self.code, self.definition.start_byte, self.body.start_byte)
+
+    def _narrow(
+        self, name: str, number: int, sites: list[SiteCounts]
+    ) -> tuple[list[Replacement], CallerLayout] | None:
+        """An array of the low 32 bits; None if anything else of its numbers is read."""
+        declared = self._declared(name)
+        kind = None if declared is None else " ".join(declared["type"].replace("const ", "").split())
+        wide = None if kind is None else _WIDE.fullmatch(kind)
+        if declared is None or kind is None or wide is None:
+            return None
+        if any(one.op != "load" or one.width != 4 for one in sites) or self._steps(name, sites, 8).any():
+            return None
+        narrow = "unsigned" if wide["u"] or wide["un"] or wide["size"] else "int"
+        new = re.sub(re.escape(kind).replace(r"\ ", r"\s+"), narrow, declared["type"])
+        return [Replacement(*declared.span("type"), new)], CallerLayout(name, number, 2, 4, grouped=False)
+
+    def _steps(self, name: str, sites: list[SiteCounts], size: int) -> np.ndarray:
+        """Where in elements of so many bytes accesses are."""
+        trace, rows = self.before.trace, self._rows(sites)
+        (first,) = (start for one, space, start, _ in trace.arrays if (one, space) == (name, "global"))
+        return np.asarray((trace.addresses[rows][trace.active[rows]] - first) % size)
+
+    def _rows(self, sites: list[SiteCounts]) -> np.ndarray:
+        """The requests of some accesses."""
+        numbers = [
+            number for number, one in enumerate(self.before.sites) if any(one is each for each in sites)
+        ]
+        return np.concatenate([self.before.requests_of_sites[number] for number in numbers])
+
+    def _grouped(
+        self, name: str, number: int, badly: list[SiteCounts], sites: list[SiteCounts]
+    ) -> tuple[list[Replacement], CallerLayout] | None:
+        """An array in groups of records."""
+        declared, record = self._declared(name), self._record(self._rows(badly))
+        if declared is None or self.definition is None or record is None or self._is_pointed_to(name):
+            return None
+        kind, uses = declared["type"], list(self._field_uses(name))
+        least = min(one.width for one in sites)
+        unit = least if uses else self._element_bytes(name) or least
+        fields = record // unit
+        if record % unit or not 2 <= fields <= MOST_FIELDS:
+            return None
+        by_field = "records_by_field" if uses else "elements_by_field"
+        if by_field in self.text:
+            return None
+        head = self.head(self.definition)
+        end = declared.end("marks")
+        found = [
+            Replacement(head, head, RECORDS if uses else ELEMENTS),
+            Replacement(declared.start("type"), end, f"{by_field}<{kind}, {fields}> "),
+            *(uses or (Replacement(*one.span("type"), "const auto ") for one in self._parts(name))),
+        ]
+        return found, CallerLayout(name, number, fields, unit, grouped=True)
+
+    def _record(self, rows: np.ndarray) -> int | None:
+        """After how many bytes what lanes access comes again: of some neighbours, or of the next ones."""
+        trace = self.before.trace
+        for apart in range(1, MOST_LANES + 1):
+            both = trace.active[rows][:, apart:] & trace.active[rows][:, :-apart]
+            steps = np.unique((trace.addresses[rows][:, apart:] - trace.addresses[rows][:, :-apart])[both])
+            if len(steps) == 1 and steps[0] > 0:
+                return int(steps[0])
+        return None
+
+    def _element_bytes(self, name: str) -> int:
+        words = re.findall(r"\w+", self.types.get(name, ""))
+        return next((ELEMENT_BYTES[one] for one in words if one in ELEMENT_BYTES and one != "unsigned"), 0)
+
+    def _is_pointed_to(self, name: str) -> bool:
+        """Whether the address of an element is taken, but by what accesses this element alone."""
+        code = re.sub(rf"{_OF_ELEMENT}&", "(", self.own_code)
+        names = "|".join((name, *(one["name"] for one in self._parts(name))))
+        return re.search(rf"(?<![\w\]\s&])\s*&\s*(?:{names})\b", code) is not None
+
+    def _parts(self, name: str) -> Iterator[re.Match[str]]:
+        """The declarations of pointers into the array, which become parts of it."""
+        assert self.body is not None
+        kind = r"(?P<type>(?:const\s+)?[\w:]+(?:\s+const)?\s*\*\s*(?:(?:const|__restrict__)\s+)*)"
+        declared = re.compile(rf"(?<=[;{{}}])\s*{kind}(?P<name>\w+)\s*=\s*{name}\s*\+[^,;]*;")
+        yield from declared.finditer(self.code, self.body.start_byte, self.body.end_byte)
+
+    def _field_uses(self, name: str) -> Iterator[Replacement]:
+        """`p[i].x` as `p.field(i, p.data[i].x)`, `p[i][c]` alike."""
+        for node in walk(self.body) if self.body is not None else ():
+            if node.type != "subscript_expression" or self.tree.text(node.children[0]) != name:
+                continue
+            whole = node
+            while _is_part_of(whole):
+                assert whole.parent is not None
+                whole = whole.parent
+            text, index = self.tree.text(whole), self.tree.text(node)[len(name) :].strip()[1:-1].strip()
+            if whole != node and not EFFECT.search(index):
+                within = text[len(self.tree.text(node)) :]
+                yield Replacement(*whole.byte_range, f"{name}.field({index}, {name}.data[{index}]{within})")
+
+
+def _is_part_of(node: Node) -> bool:
+    """Whether a field or an element of a node is taken."""
+    around = node.parent
+    return (
+        around is not None
+        and around.type in ("field_expression", "subscript_expression")
+        and around.children[0] == node
+    )
