@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from memsim.kernels import Spec
 from memsim.suggest import landing
 from memsim.suggest.edit import Edit
 from memsim.suggest.other_values import OtherValue, at_other_values, guarded, touched
-from memsim.suggest.prove import Proof, differing_results, edit_job, source_of
+from memsim.suggest.prove import Proof, contraction, differing_results, edit_job, source_of
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
@@ -27,6 +28,8 @@ from memsim.targets.cache import timed, trace_of
 from memsim.validate.live import Verified, holds, render, to_dict
 from memsim.validate.live import verify as measure_both
 from memsim.views.suggest import terminal
+
+IDENTICAL = "bit-for-bit identical"
 
 
 @click.command()
@@ -127,11 +130,19 @@ def suggest(
     if lands:
         _refuse_callers_by_name(found.taken)
     if run or lands:
-        edit, tried = _run(found.taken, job, as_json)
+        edit, tried, results = _run(found.taken, job, as_json)
     if not lands:
         return
+    if results != IDENTICAL and not take:
+        numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
+        raise MemsimError(
+            f"nothing is written: results are {results}",
+            hint=f"{numbers} writes it all the same",
+            exit_code=1,
+        )
     _refuse_another_launch(found.taken, job)
-    message = landing.commit_message(found.analysis, found.taken, tried, terminal.name_of(found.taken))
+    name = terminal.name_of(found.taken)
+    message = landing.commit_message(found.analysis, found.taken, tried, name, results)
     say(err=as_json)
     if patch_file is not None:
         write = landing.review if patch_file.suffix == ".md" else landing.patch
@@ -206,18 +217,23 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
         )
 
 
-def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[OtherValue]]:
+def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[OtherValue], str]:
     """Say that results are the same, here and at other values of what the edit touches.
 
-    Returns the edit, with an assertion for each constant that has values for which it is wrong, and what was
-    tried.
+    Where they are so without contraction of products and sums alone, all that follows is compared like that.
+    Returns the edit, with an assertion for each constant that has values for which it is wrong, what was
+    tried, and in which sense the results are the same.
 
     Raises:
         MemsimError: results differ, or would at other values of what is no constant.
     """
     with progress_bar("running both") as report:
         differ = differing_results(job, taken.job, report, taken.asks)
-    if differ:
+    rounded = contraction(job, taken.job, differ, taken.asks) if differ else None
+    results = IDENTICAL if rounded is None else rounded.told
+    if rounded is not None:
+        job, taken = rounded.before, replace(taken, job=rounded.after)
+    elif differ:
         raise MemsimError(
             f"the changed kernel computes something else: {', '.join(differ)} came out different",
             file=job.kernel.file,
@@ -225,7 +241,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
             exit_code=1,
         )
     where = ", in the layout that the caller has to keep" if taken.asks else ""
-    said = f"Ran both versions on the same arguments: every array is bit-for-bit identical{where}."
+    said = f"Ran both versions on the same arguments: every array is {results}{where}."
     say(said, err=as_json)
     tried = []
     for each in at_other_values(job, taken):
@@ -248,7 +264,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
         say(f"The change asserts what it is for: {condition}", err=as_json)
     if safe is not taken.edit and differing_results(job, edit_job(job, safe, taken.job), asks=taken.asks):
         raise MemsimError("the change with its assertions computes something else", exit_code=1)
-    return safe, tried
+    return safe, tried, results
 
 
 def _refuse_to_apply(target: str, job: Job) -> None:

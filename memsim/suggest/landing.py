@@ -103,10 +103,12 @@ def branch(job: Job, edit: Edit, name: str, message: str) -> str:
     return _git(top, "rev-parse", f"refs/heads/{name}") or ""
 
 
-def commit_message(before: Analysis, taken: Proof | Remapped, tried: Sequence[OtherValue], what: str) -> str:
+def commit_message(
+    before: Analysis, taken: Proof | Remapped, tried: Sequence[OtherValue], what: str, results: str
+) -> str:
     """What the change does, in counts before and after, and at which values it was tried.
 
-    what: its name, in a line.
+    what: its name, in a line. results: in which sense they are the same.
     """
     after, launch = taken.analysis, before.trace.launch
     counts = [
@@ -125,7 +127,6 @@ def commit_message(before: Analysis, taken: Proof | Remapped, tried: Sequence[Ot
         if old is not None and new is not None and (old or new)
     ]
     same = [f"{each.name} = {each.value}" for each in tried if each.outcome == SAME]
-    also = f", also at {', '.join(same)}" if same else ""
     shape = "grid {}, block {}".format(*("x".join(map(str, each)) for each in (launch.grid, launch.block)))
     return "\n".join(
         (
@@ -133,7 +134,8 @@ def commit_message(before: Analysis, taken: Proof | Remapped, tried: Sequence[Ot
             "",
             f"{before.trace.kernel}, {shape}, counted by memsim on {before.arch.name}:",
             *rows,
-            f"The results are the same bit for bit{also}.",
+            f"The results are {results}.",
+            *([f"So are they at {', '.join(same)}."] if same else ()),
             *(f"The caller has to keep {each.told}." for each in taken.asks),
             "",
         )

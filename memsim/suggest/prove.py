@@ -263,6 +263,51 @@ def is_the_same(job: Job, changed: Job, asks: Sequence[CallerLayout] = ()) -> bo
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """Results that differ because other products and sums are contracted to operations that round once.
+
+    before, after: both kernels, compiled without contraction, whose results are the same. values: of the
+    arrays that differ as the kernels are, how many do, and how many there are.
+    """
+
+    before: Job
+    after: Job
+    values: tuple[int, int]
+
+    @property
+    def told(self) -> str:
+        """What is the same, and what is not."""
+        differ, every = self.values
+        return (
+            "bit-for-bit identical without contraction of products and sums (--fmad=false); with it, "
+            f"{differ:,} of {every:,} values are rounded otherwise"
+        )
+
+
+def contraction(
+    job: Job, other: Job, differ: Sequence[str], asks: Sequence[CallerLayout] = ()
+) -> Contraction | None:
+    """What contraction does to the parameters that differ; None if they differ without it, too."""
+    before, after = _without_contraction(job), _without_contraction(other)
+    if not is_the_same(before, after, asks):
+        return None
+    results, values = (packed_results(results_of(job), asks), results_of(other)), [0, 0]
+    for name in differ:
+        argument = job.values[job.loaded.argument_names.index(name)]
+        kind = next(array.dtype for _, array in argument_of(argument).pointees())
+        one, two = (np.frombuffer(each[name], f"V{np.dtype(kind).itemsize}") for each in results)
+        values[0] += int((one != two).sum())
+        values[1] += len(one)
+    return Contraction(before, after, (values[0], values[1]))
+
+
+def _without_contraction(job: Job) -> Job:
+    source = source_of(job)
+    assert source is not None  # there is no edit without a source
+    return replace(job, kernel=replace(source, options=(*source.options, "--fmad=false")))
+
+
 def results_of(job: Job, progress: running.Progress | None = None) -> dict[str, bytes]:
     """The bytes of each parameter's arrays after a run on copies of them."""
     copies = Copies()

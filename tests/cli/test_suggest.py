@@ -9,11 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from memsim.analysis import Analysis
 from memsim.compile.libraries import Library
+from memsim.job import Job
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.prove import with_text
+from memsim.suggest.suggestions import Suggestions
+from memsim.suggest.threads import Remapped
 from tests.cli.conftest import Run
 from tests.suggest.kernels import transpose
 from tests.suggest.test_field_by_field import FIELD
-from tests.suggest.test_prove import POINTER
+from tests.suggest.test_prove import CONTRACTED, POINTER, PRODUCT, products
 
 LAUNCH = "--grid 1 --block 32,32 --arg 'f32[1024]' --arg 'f32[1024]=zeros'"
 
@@ -371,3 +377,30 @@ def test_callers_by_name_are_told_by_nobody_of_another_layout(memsim: Run, tmp_p
     done = memsim("suggest", file, *ONE_FIELD, "--patch", tmp_path / "p.patch", "--take", "1")
     assert (done.code, 'nothing is written: k is extern "C"' in done.err) == (1, True)
     assert not (tmp_path / "p.patch").exists()
+
+
+@pytest.mark.parametrize("take", [(), ("--take", "1")])
+def test_results_that_are_rounded_otherwise_are_written_only_by_number(
+    take: tuple[str, ...], memsim: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    products(tmp_path)
+    place = CONTRACTED.index("a * b")
+
+    def find(before: Analysis, job: Job, *_: object) -> Suggestions:
+        new = Replacement(place, place + len("a * b"), PRODUCT)
+        edit = Edit(job.kernel.file, CONTRACTED, (new,))
+        done = Remapped("a product", before, edit, with_text(job, edit.file, edit.new), before)
+        return Suggestions(before, (), remapped=(done,), taken=done)
+
+    monkeypatch.setattr("memsim.cli.suggest.find", find)
+    monkeypatch.setattr("memsim.cli.suggest._refuse_what_gains_nothing", lambda _: None)
+    arrays = "--grid", "1", "--block", "64", "--arg", "f32[64]", "--arg", "f32[64]"
+    said = memsim("suggest", tmp_path / "k.cu", *arrays, "--apply", *take)
+    assert "every array is bit-for-bit identical without contraction of products and sums" in said.out
+    written = (tmp_path / "k.cu").read_text()
+    if take:
+        assert (said.code, written) == (0, CONTRACTED.replace("a * b", PRODUCT))
+    else:
+        assert (said.code, written) == (1, CONTRACTED)
+        assert "of 64 values are rounded otherwise" in said.err
+        assert "--take 1 writes it all the same" in said.err

@@ -19,7 +19,7 @@ from memsim.launch import Launch
 from memsim.suggest import prove, suggest
 from memsim.suggest.count import count
 from memsim.suggest.maps import Padding, XorSwizzle
-from memsim.suggest.prove import differing_results, edit_job, with_text
+from memsim.suggest.prove import contraction, differing_results, edit_job, with_text
 from memsim.trace.trace import Trace
 from memsim.views.suggest.terminal import render
 from tests.simt.cuda import machine_kernel
@@ -355,3 +355,43 @@ def test_what_can_be_written_is_counted_though_others_are_cheaper(
 
     found = suggest(analysis)
     assert [each.edit is not None for each in found.proposals].count(True) == 2
+
+
+CONTRACTED = """
+__global__ void k(float *x, float *y) {
+    int i = threadIdx.x;
+    float a = x[i], b = y[i], c = x[63 - i], d = y[63 - i];
+    __syncthreads();
+    x[i] = a * b + c * d;
+}
+"""
+# Which the compiler does not contract.
+PRODUCT = "__fmul_rn(a, b)"
+
+
+def products(folder: Path, text: str = CONTRACTED) -> Job:
+    """Sums of two products."""
+    (folder / "k.cu").write_text(text)
+    args = [ArrayArg((64,), "float32"), ArrayArg((64,), "float32", seed=1)]
+    return Job(kernel_file.KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (64, 1, 1)), args)
+
+
+def test_results_that_differ_by_contraction_alone_are_told_as_that(tmp_path: Path) -> None:
+    job = products(tmp_path)
+    other = with_text(job, "k.cu", CONTRACTED.replace("a * b", PRODUCT))
+    differ = differing_results(job, other)
+    assert differ == ("x",)
+    found = contraction(job, other, differ)
+    assert found is not None
+    assert (0 < found.values[0] < 64, found.values[1]) == (True, 64)
+    assert not differing_results(found.before, found.after)
+    assert f"(--fmad=false); with it, {found.values[0]} of 64 values are rounded otherwise" in found.told
+
+
+def test_sums_in_another_order_differ_without_contraction_too(tmp_path: Path) -> None:
+    text = CONTRACTED.replace("a * b + c * d", "a + b + c * d")
+    job = products(tmp_path, text)
+    other = with_text(job, "k.cu", text.replace("a + b + c * d", "a + (b + c * d)"))
+    differ = differing_results(job, other)
+    assert differ == ("x",)
+    assert contraction(job, other, differ) is None
