@@ -73,7 +73,7 @@ def summary() -> str:
             ("not cured whole, and `suggest` says that it is not worth an edit", _not_worth),
             ("whole, of those with bank conflicts alone", lambda lines: _of_kind(lines, ["shared"])),
             ("whole, of those with needless sectors alone", lambda lines: _of_kind(lines, ["global"])),
-            ("edits that were written; their results differ; by contraction alone", _edits),
+            ("edits that were written; their results differ; by rounding alone", _edits),
             ("values of constants and sizes tried; results differ unguarded", _values),
             ("CPU of `suggest`: median, most", _cpu),
         )
@@ -108,9 +108,7 @@ def _not_worth(lines: Sequence[Line]) -> str:
 
 def _edits(lines: Sequence[Line]) -> str:
     steps = [step for line in lines for step in line["steps"]]
-    differ, rounded = (
-        sum(bool(step.get(key)) for step in steps) for key in ("differ", "differ by contraction")
-    )
+    differ, rounded = (sum(bool(step.get(key)) for step in steps) for key in ("differ", "differ by rounding"))
     return f"{len(steps)}; {differ}; {rounded}"
 
 

@@ -35,7 +35,7 @@ from memsim.api.running import trace_job
 from memsim.errors import MemsimError
 from memsim.job import Job
 from memsim.suggest.other_values import at_other_values, guarded, touched
-from memsim.suggest.prove import contraction, differing_results, edit_job, replay_job, source_of
+from memsim.suggest.prove import differing_results, edit_job, replay_job, rounding, source_of
 from memsim.suggest.suggestions import Suggestions, suggest
 from memsim.views.suggest.terminal import name_of
 from studies.cures.pairs import write_pair
@@ -182,9 +182,11 @@ def judged(found: Suggestions, job: Job) -> tuple[dict[str, Any], Job | None]:
     told |= {"asks of the caller": [one.array for one in taken.asks]} if taken.asks else {}
     try:
         told["differ"] = list(differing_results(job, taken.job, asks=taken.asks))
-        rounded = contraction(job, taken.job, told["differ"], taken.asks) if told["differ"] else None
+        rounded = None
+        if told["differ"]:
+            rounded = rounding(job, taken.job, told["differ"], taken.asks, reorders=taken.reorders)
         if rounded is not None:
-            told |= {"differ": [], "differ by contraction": rounded.values}
+            told |= {"differ": [], "differ by rounding": rounded.values}
         tried = list(at_other_values(job if rounded is None else rounded.before, taken))
     except MemsimError as error:
         return told | {"differ": [error.message]}, None

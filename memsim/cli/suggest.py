@@ -20,7 +20,7 @@ from memsim.kernels import Spec
 from memsim.suggest import landing
 from memsim.suggest.edit import Edit
 from memsim.suggest.other_values import OtherValue, at_other_values, guarded, touched
-from memsim.suggest.prove import Proof, contraction, differing_results, edit_job, source_of
+from memsim.suggest.prove import Proof, differing_results, edit_job, rounding, source_of
 from memsim.suggest.suggestions import Suggestions
 from memsim.suggest.suggestions import suggest as find
 from memsim.suggest.threads import Remapped
@@ -220,7 +220,7 @@ def _refuse_another_launch(taken: Proof | Remapped, job: Job) -> None:
 def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[OtherValue], str]:
     """Say that results are the same, here and at other values of what the edit touches.
 
-    Where they are so without contraction of products and sums alone, all that follows is compared like that.
+    Where they are so but for how they are rounded, all that follows is compared without that difference.
     Returns the edit, with an assertion for each constant that has values for which it is wrong, what was
     tried, and in which sense the results are the same.
 
@@ -229,7 +229,7 @@ def _run(taken: Proof | Remapped, job: Job, as_json: bool) -> tuple[Edit, list[O
     """
     with progress_bar("running both") as report:
         differ = differing_results(job, taken.job, report, taken.asks)
-    rounded = contraction(job, taken.job, differ, taken.asks) if differ else None
+    rounded = rounding(job, taken.job, differ, taken.asks, reorders=taken.reorders) if differ else None
     results = IDENTICAL if rounded is None else rounded.told
     if rounded is not None:
         job, taken = rounded.before, replace(taken, job=rounded.after)

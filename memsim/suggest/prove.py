@@ -105,7 +105,7 @@ class Proof:
     """An edited kernel and its counts. job: that of the edited kernel.
 
     forecast, counted: wavefronts of each changed array, by name; counted by replaying the edited kernel.
-    before: of the original kernel. asks: of the caller, nothing.
+    before: of the original kernel. asks: of the caller, nothing. reorders: no sums.
     """
 
     proposals: tuple[Proposal, ...]
@@ -116,6 +116,7 @@ class Proof:
     forecast: dict[str, int]
     counted: dict[str, int]
     asks: tuple[CallerLayout, ...] = ()
+    reorders: bool = False
 
     @property
     def holds(self) -> bool:
@@ -264,34 +265,46 @@ def is_the_same(job: Job, changed: Job, asks: Sequence[CallerLayout] = ()) -> bo
 
 
 @dataclass(frozen=True, slots=True)
-class Contraction:
-    """Results that differ because other products and sums are contracted to operations that round once.
+class Rounding:
+    """Results that differ because what is computed is the same, but rounded otherwise.
 
-    before, after: both kernels, compiled without contraction, whose results are the same. values: of the
-    arrays that differ as the kernels are, how many do, and how many there are.
+    before, after: both kernels as their results are the same: `how`. values: of the arrays that differ as the
+    kernels are, how many do, and how many there are.
     """
 
     before: Job
     after: Job
+    how: str
     values: tuple[int, int]
 
     @property
     def told(self) -> str:
         """What is the same, and what is not."""
         differ, every = self.values
-        return (
-            "bit-for-bit identical without contraction of products and sums (--fmad=false); with it, "
-            f"{differ:,} of {every:,} values are rounded otherwise"
-        )
+        return f"bit-for-bit identical {self.how}, {differ:,} of {every:,} values are rounded otherwise"
 
 
-def contraction(
-    job: Job, other: Job, differ: Sequence[str], asks: Sequence[CallerLayout] = ()
-) -> Contraction | None:
-    """What contraction does to the parameters that differ; None if they differ without it, too."""
-    before, after = _without_contraction(job), _without_contraction(other)
-    if not is_the_same(before, after, asks):
-        return None
+def rounding(
+    job: Job, other: Job, differ: Sequence[str], asks: Sequence[CallerLayout] = (), *, reorders: bool = False
+) -> Rounding | None:
+    """How the parameters that differ are rounded otherwise; None if it is more than that.
+
+    By other products and sums that are contracted to operations that round once; if sums are in another
+    order (`reorders`), by that, too: those of small whole numbers are exact.
+    """
+    ways = [(_without_contraction, "without contraction of products and sums (--fmad=false); with it")]
+    if reorders:
+        ways.append((with_whole_numbers, "of small whole numbers, whose sums are exact; of these"))
+    for way, how in ways:
+        before, after = way(job), way(other)
+        if is_the_same(before, after, asks):
+            return Rounding(before, after, how, _differing_values(job, other, differ, asks))
+    return None
+
+
+def _differing_values(
+    job: Job, other: Job, differ: Sequence[str], asks: Sequence[CallerLayout]
+) -> tuple[int, int]:
     results, values = (packed_results(results_of(job), asks), results_of(other)), [0, 0]
     for name in differ:
         argument = job.values[job.loaded.argument_names.index(name)]
@@ -299,13 +312,27 @@ def contraction(
         one, two = (np.frombuffer(each[name], f"V{np.dtype(kind).itemsize}") for each in results)
         values[0] += int((one != two).sum())
         values[1] += len(one)
-    return Contraction(before, after, (values[0], values[1]))
+    return values[0], values[1]
 
 
 def _without_contraction(job: Job) -> Job:
     source = source_of(job)
     assert source is not None  # there is no edit without a source
     return replace(job, kernel=replace(source, options=(*source.options, "--fmad=false")))
+
+
+def with_whole_numbers(job: Job) -> Job:
+    """The job with small whole numbers in the place of its floats."""
+    rounded: dict[int, np.ndarray] = {}
+
+    def whole(array: np.ndarray | ArrayArg) -> np.ndarray:
+        made = array.make() if isinstance(array, ArrayArg) else array
+        if made.dtype.kind != "f":
+            return made
+        near = np.rint(np.clip(np.nan_to_num(made.astype("f8")), -1, 1) * 8).astype(made.dtype)
+        return rounded.setdefault(id(array), near)
+
+    return replace(job, args=[argument_of(argument).with_arrays(whole) for argument in job.values])
 
 
 def results_of(job: Job, progress: running.Progress | None = None) -> dict[str, bytes]:

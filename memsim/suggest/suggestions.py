@@ -31,6 +31,7 @@ from memsim.suggest.records import records_of_threads
 from memsim.suggest.restrided import restrided
 from memsim.suggest.retiled import retiled
 from memsim.suggest.rows import rows_of_threads
+from memsim.suggest.sequential import sequential
 from memsim.suggest.striped import striped
 from memsim.suggest.suggestions_document import (
     ArrayPart,
@@ -241,10 +242,10 @@ def suggest(
 def _first(found: Suggestions) -> Proof | Remapped | None:
     """What comes first of what was compiled and replayed; of equal ones the layout change.
 
-    What asks something of the caller only where nothing else is worth an edit.
+    What asks something of the caller, or has other results, only where nothing else is worth an edit.
     """
     every = [way for way in (found.proof, *found.remapped) if way is not None]
-    alone = [way for way in every if not way.asks]
+    alone = [way for way in every if not way.asks and not way.reorders]
     ways = alone if any(found.verdict_of(way) is Verdict.WORTH for way in alone) else every
     chosen = best(found.analysis, (way.analysis for way in ways))
     return next((way for way in ways if way.analysis is chosen), None)
@@ -275,6 +276,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     staged += (*retiled(job, analysis), *numbered(job, analysis))
     staged += (*records_of_threads(job, analysis), *privatised(job, analysis), *striped(job, analysis))
+    staged += sequential(job, analysis)
     staged += restrided(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")

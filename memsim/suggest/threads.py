@@ -212,7 +212,8 @@ _KERNELS = re.compile(r"\b__global__\b[^;{}]*\{")
 class Remapped:
     """A kernel whose threads do each other's work. name: how. before, analysis: both counts.
 
-    job: of the edited kernel. asks: arrays that its caller has to keep in another layout.
+    job: of the edited kernel. asks: arrays that its caller has to keep in another layout. reorders: whether
+    sums are in another order.
     """
 
     name: str
@@ -221,6 +222,7 @@ class Remapped:
     job: Job
     analysis: Analysis
     asks: tuple[CallerLayout, ...] = ()
+    reorders: bool = False
 
     @property
     def sectors(self) -> tuple[int, int]:
@@ -259,6 +261,7 @@ def replayed(
     *,
     helping: bool = True,
     asks: tuple[CallerLayout, ...] = (),
+    reorders: bool = False,
 ) -> Remapped | None:
     """An edit, compiled and replayed; None if there is none, nothing to compile, or if it does not run.
 
@@ -271,7 +274,7 @@ def replayed(
         if asks:
             changed = replace(changed, args=packed_arguments(job.values, asks))
         trace = trace_job(changed)
-        made = Remapped(name, before, edit, changed, analyze_trace(trace, job.arch), asks)
+        made = Remapped(name, before, edit, changed, analyze_trace(trace, job.arch), asks, reorders)
         if helping and not made.helps and not made.saves:
             return None
         return replace(made, analysis=replace(made.analysis, estimate=estimate(changed, trace)))

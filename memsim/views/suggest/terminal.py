@@ -324,12 +324,13 @@ def _least_cycles(found: Suggestions) -> Iterator[str]:
             yield "The bound counts sectors that are written in part for less than they cost: see --verify."
     if change:
         yield f"Estimated time{which} (memsim time): {change}."
-    if found.taken is not None and (found.taken.asks or not found.pays):
+    if taken is not None and (taken.asks or taken.reorders or not found.pays):
         numbers = " ".join(f"--take {number}" for number in found.taken_numbers)
         said = "estimated slower, and " if found.verdict is Verdict.SLOWER else ""
         gain = "" if found.pays else f"is {said}{Verdict.NOT_WORTH.value}"
-        asks = "changes what the caller has to keep" if found.taken.asks else ""
-        yield f"It {' and '.join(filter(None, (gain, asks)))}: --apply writes it only with {numbers}."
+        asks = "changes what the caller has to keep" if taken.asks else ""
+        order = "rounds sums otherwise" if taken.reorders else ""
+        yield f"It {' and '.join(filter(None, (gain, asks, order)))}: --apply writes it only with {numbers}."
 
 
 def _time(before: Analysis, after: Analysis) -> Iterator[str]:
