@@ -3,15 +3,14 @@
 Of records of which threads need a field, `p[3 * i]`, `pts[i].x`, every sector has others that nobody asks
 for. With the fields of 32 records side by side each sector is of one field. The kernel gets a class around
 the pointer, which finds elements where they are now: each use of the array goes through it, or does not
-compile, and so does each caller that passes a plain pointer. Of numbers of 64 bits of which machine code only
-reads the low 32, the kernel gets an array of those.
+compile, and so does each caller that passes a plain pointer. Of numbers of 64 bits that are converted to 32
+where they are read, `const int n = p[i];`, the kernel gets an array of the low halves.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +33,10 @@ MOST_FIELDS = 256
 MOST_LANES = 8  # of which the elements may be at different distances, and those of the next ones alike
 _WIDE = re.compile(
     r"(?:std::)?(?P<u>u)?int64_t|(?:std::)?(?P<size>size_t)|(?P<un>unsigned )?long(?: long)?(?: int)?"
+)
+#: What makes 32 bits of a number: `int x = `, `(int)`.
+_CONVERTED = (
+    r"(?:\b(?:int|unsigned(?: int)?|u?int32_t)\s+\w+\s*=\s*|\(\s*(?:int|unsigned(?: int)?|u?int32_t)\s*\)\s*)"
 )
 #: Calls that access the element whose address they get.
 _OF_ELEMENT = r"\b(?:atomic\w+|__ld\w+|__st\w+)\s*\(\s*"
@@ -89,32 +92,24 @@ def kept_by_caller(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     """
     if source_of(job) is None:
         return ()
-    tried = (_replayed(job, before, each) for each in _Kept(job, before).layouts())
-    alone = [done for done in tried if done is not None]
-    whole = alone[0].edit if alone else None
-    for each in alone[1:]:
-        whole = None if whole is None else whole.joined(each.edit)
-    if len(alone) > 1 and whole is not None:
-        joint = _replayed(job, before, _Asked(whole, tuple(one for each in alone for one in each.asks)))
-        if joint is not None:
-            return (joint,)
-    return tuple(alone)
+    asked = [*_Kept(job, before).layouts()]
+    joint = _replayed(job, before, asked)
+    if joint is not None or len(asked) < 2:
+        return () if joint is None else (joint,)
+    alone = [(each, done) for each in asked if (done := _replayed(job, before, [each])) is not None]
+    joint = _replayed(job, before, [each for each, _ in alone]) if 1 < len(alone) < len(asked) else None
+    return tuple(done for _, done in alone) if joint is None else (joint,)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """An edit, and what it asks of the caller."""
-
-    edit: Edit
-    layouts: tuple[CallerLayout, ...]
-
-
-def _replayed(job: Job, before: Analysis, asked: _Asked) -> Remapped | None:
-    arrays = " and ".join(each.array for each in asked.layouts)
-    done = replayed(
-        f"{arrays} field by field, kept so by the caller", job, before, asked.edit, asks=asked.layouts
-    )
-    return done if done is not None and done.helps and is_the_same(job, done.job, asked.layouts) else None
+def _replayed(job: Job, before: Analysis, asked: Sequence[tuple[Edit, CallerLayout]]) -> Remapped | None:
+    edit, layouts = None, tuple(layout for _, layout in asked)
+    for each, _ in asked:
+        edit = each if edit is None else edit.joined(each)
+        if edit is None:
+            return None
+    name = f"{' and '.join(each.array for each in layouts)} field by field, kept so by the caller"
+    done = replayed(name, job, before, edit, asks=layouts)
+    return done if done is not None and done.helps and is_the_same(job, done.job, layouts) else None
 
 
 class _Kept(KernelTree):
@@ -125,7 +120,7 @@ class _Kept(KernelTree):
         self.job = job
         self.body = None if self.definition is None else body_of(self.definition)
 
-    def layouts(self) -> Iterator[_Asked]:
+    def layouts(self) -> Iterator[tuple[Edit, CallerLayout]]:
         """An edit for each array that may be kept otherwise."""
         names = self.job.loaded.argument_names
         for number, name in enumerate(names):
@@ -140,13 +135,12 @@ class _Kept(KernelTree):
                 continue
             if array_of(self.job.values[number]) is None:
                 continue
-            found = self._narrow(name, number, sites) or self._grouped(name, number, badly, sites)
+            found = self._narrow(name, number) or self._grouped(name, number, badly, sites)
             if found is not None:
                 replacements, layout = found
                 indices = re.findall(rf"\b{name}\s*\[([^\[\]]*)\]", self.own_code)
-                yield _Asked(
-                    self.edit(replacements, ["blockDim.x", *self.sizes, *names_in(*indices)]), (layout,)
-                )
+                used = ["blockDim.x", *self.sizes, *names_in(*indices)]
+                yield self.edit(replacements, used), layout
 
     def _declared(self, name: str) -> re.Match[str] | None:
         """The declaration of a parameter that is a pointer, without its qualifiers behind the `*`."""
@@ -156,26 +150,19 @@ class _Kept(KernelTree):
         pattern = rf"{kind}\s*\*\s*(?P<marks>(?:(?:const|__restrict__|__restrict)\s+)*){name}\s*(?=[,)])"
         return re.compile(pattern).search(self.code, self.definition.start_byte, self.body.start_byte)
 
-    def _narrow(
-        self, name: str, number: int, sites: list[SiteCounts]
-    ) -> tuple[list[Replacement], CallerLayout] | None:
-        """An array of the low 32 bits; None if anything else of its numbers is read."""
-        declared = self._declared(name)
+    def _narrow(self, name: str, number: int) -> tuple[list[Replacement], CallerLayout] | None:
+        """An array of the low 32 bits; None unless each number is converted to 32 bits as it is read."""
+        declared, code = self._declared(name), self.own_code
         kind = None if declared is None else " ".join(declared["type"].replace("const ", "").split())
         wide = None if kind is None else _WIDE.fullmatch(kind)
-        if declared is None or kind is None or wide is None:
+        if declared is None or kind is None or wide is None or self.body is None:
             return None
-        if any(one.op != "load" or one.width != 4 for one in sites) or self._steps(name, sites, 8).any():
+        uses = len(re.findall(rf"(?<![\w.]){name}\b", self.code[slice(*self.body.byte_range)]))
+        if uses != len(re.findall(rf"{_CONVERTED}{name}\s*\[[^\[\]]*\]\s*[;,)]", code)):
             return None
         narrow = "unsigned" if wide["u"] or wide["un"] or wide["size"] else "int"
         new = re.sub(re.escape(kind).replace(r"\ ", r"\s+"), narrow, declared["type"])
         return [Replacement(*declared.span("type"), new)], CallerLayout(name, number, 2, 4, grouped=False)
-
-    def _steps(self, name: str, sites: list[SiteCounts], size: int) -> np.ndarray:
-        """Where in elements of so many bytes accesses are."""
-        trace, rows = self.before.trace, self._rows(sites)
-        (first,) = (start for one, space, start, _ in trace.arrays if (one, space) == (name, "global"))
-        return np.asarray((trace.addresses[rows][trace.active[rows]] - first) % size)
 
     def _rows(self, sites: list[SiteCounts]) -> np.ndarray:
         """The requests of some accesses."""

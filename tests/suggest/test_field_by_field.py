@@ -113,6 +113,12 @@ def test_several_arrays_are_kept_otherwise_at_once(tmp_path: Path) -> None:
     assert done.sectors[1] == 3 * 38
 
 
+def test_what_does_not_go_is_left_out(tmp_path: Path) -> None:
+    args = (ArrayArg((600,), "f4"), np.arange(300), ArrayArg((300,), "f4"), 300)
+    _, (done,) = kept(tmp_path, TWO.replace("q[2 * i]", "*(q + 2 * i)"), args)
+    assert [one.array for one in done.asks] == ["p"]
+
+
 LEFT_ALONE = {
     "a pointer to an element, from which others are reached": POINTED,
     "a pointer to an element of a part": DIAGONALS.replace("out[i] = block", "float *q = &block").replace(
@@ -126,6 +132,7 @@ LEFT_ALONE = {
     ),
     "fields of two sizes": RECORDS.replace("int id; float size", "double size"),
     "numbers of which a high half is read": NUMBERS.replace("p[i];", "p[i] >> 20;"),
+    "numbers of which a high half may be read": NUMBERS.replace("= at;", "= n > 500 ? p[i] >> 40 : at;"),
     "data decide which": FIELD.replace("i * 3", "int(out[i] * out[i] * 200)"),
     "no sector is needless": FIELD.replace("i * 3", "i"),
     "elements that a loop walks over": FIELD.replace("p[at + 1]", "*(p + at)"),
