@@ -60,7 +60,8 @@ class ElementUse:
     or a field of it, is changed. span: of how many elements, from that of the index on, in a loop over them;
     variable: the loop's, from how many on, and by how many. unit: of how many elements of the array it is:
     `*(float4 *)&p[i]`, whose base is `(float4 *)&p`, is of four. guard: on what it is read, of conditions of
-    the statement, "" for always. walks: whether it is `*p++`. function: the kernel, or one that it calls.
+    the statement, "" for always; decided: on what, of conditions that the compiler decides. walks: whether it
+    is `*p++`. function: the kernel, or one that it calls.
     """
 
     function: Node
@@ -77,6 +78,7 @@ class ElementUse:
     guard: str = ""
     walks: bool = False
     unit: int = 1
+    decided: str = ""
 
     def place(self, number: int) -> str:
         """Which element of a record it is, where `number` is that of the index."""
@@ -97,7 +99,8 @@ class ElementUse:
 class MovedRecord:
     """Elements of a thread that are moved at once. uses: in order, each with the number of its element.
     address: of the first one. loaded, stored: how; condition: on which they are loaded, "" for always. call:
-    that gets a pointer to the record.
+    that gets a pointer to the record. shorter: lengths that it has instead, each with the condition on which
+    the compiler makes it longer, the longest first.
     """
 
     uses: tuple[tuple[int, ElementUse], ...]
@@ -107,6 +110,16 @@ class MovedRecord:
     stored: bool
     condition: str = ""
     call: Node | None = None
+    shorter: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def extent(self) -> str:
+        """The length in C."""
+        lengths = [self.length, *(length for _, length in self.shorter)]
+        longer = "".join(
+            f"{condition} ? {length} : " for (condition, _), length in zip(self.shorter, lengths)
+        )
+        return f"({longer}{lengths[-1]})" if longer else f"{self.length}"
 
 
 class ElementUses(VectorTree):
@@ -232,7 +245,7 @@ class ElementUses(VectorTree):
         index = "" if node.type == "identifier" else at[2].strip() if at else index
         if vector.unit > 1:
             index, named = vector.index, vector.base
-        span, variable, guards = 1, ("", 0, 1), list[str]()
+        span, variable, guards, decided = 1, ("", 0, 1), list[str](), list[str]()
         inner = node
         for outer in outside(node):
             if self._is_block(outer, vector, index if always and span == 1 else None):
@@ -248,18 +261,20 @@ class ElementUses(VectorTree):
                 index, span = substituted(index, {name: str(values.start)}, 1), len(values)
                 variable = name, values.start, values.step
             elif counted is None or stores or not self._is_same_in(outer, array, index):
+                holds = self.here.decided(outer, inner)
                 guard = "" if stores or updates else self._guard(outer, inner)
                 guards += [guard] if guard else []
-                always &= bool(guard) or not may_be_left_out(outer, inner)
+                decided += [holds] if holds else []
+                always &= bool(guard or holds) or not may_be_left_out(outer, inner)
             inner = outer
         else:
             return None
         ahead = self.code[inner.start_byte : node.start_byte]
-        guard = guards[0] if len(guards) == 1 else " && ".join(f"({one})" for one in reversed(guards))
+        guard, known_to_hold = (_all_of(list(reversed(each))) for each in (guards, decided))
         if any(changes(name, ahead) for name in names_in(index, guard)):
             return None
         named = named.removesuffix("++").strip()
-        how = always, stores, named, updates, span, variable, guard, walks, vector.unit
+        how = always, stores, named, updates, span, variable, guard, walks, vector.unit, known_to_hold
         return ElementUse(function, node, inner, array, index, *how)
 
     def _may_change(self, arguments: Node, argument: Node) -> bool:
@@ -355,6 +370,10 @@ class ElementUses(VectorTree):
         cast = re.search(r"([\w\s:]+?)\s*\*\s*[)>]", use.base)
         words = self.words_of(use.array, use.function) if cast is None else re.findall(r"\w+", cast[1])
         return use.unit > 1 or any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    return conditions[0] if len(conditions) == 1 else " && ".join(f"({one})" for one in conditions)
 
 
 def may_be(site: SiteCounts, origin: str) -> bool:

@@ -9,11 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree
-from memsim.source.values import changes, value_of
+from memsim.source.values import changes, initializers, value_of
 from memsim.suggest.kernel_tree import arguments_of, body_of, walk
 from memsim.suggest.loops import LEAVES, loop_of
 
@@ -64,11 +64,14 @@ KNOWN = {("curand_init", 3): AccessedElements(_ONE, _ONE, loads=True, stores=Tru
 
 
 class Footprints:
-    """Of the functions of a source. known: its constants; parameters: of a function's template."""
+    """Of the functions of a source. known: its constants; parameters: of a function's template. compiled: the
+    names of both, whatever the values are.
+    """
 
     def __init__(self, tree: Tree, known: Mapping[str, int]) -> None:
         self.tree, self.known = tree, known
         self.parameters: Mapping[str, int] = {}
+        self.compiled: frozenset[str] = frozenset()
         self._functions: dict[str, list[Node]] = defaultdict(list)
         for node in walk(tree.root):
             if node.type == "function_definition":
@@ -115,7 +118,11 @@ class Footprints:
             if re.match(rf"(?:\w+::)*{re.escape(name)}\s*<", self.tree.text(call.children[0])):
                 for parameter, value in self._template_values(call, function).items():
                     found[parameter].add(value)
-        return self._with({name: values.pop() for name, values in found.items() if len(values) == 1})
+        other = self._with({name: values.pop() for name, values in found.items() if len(values) == 1})
+        parameters = (re.findall(r"\w+", self.tree.text(one))[-1:] for one in parameters_of(function))
+        own = {*chain(*parameters), *initializers(self.tree.text(function))}
+        other.compiled = frozenset({*self.known, *self._template_names(function)} - own)
+        return other
 
     def _with(self, parameters: Mapping[str, int]) -> Footprints:
         other = copy(self)
@@ -143,13 +150,17 @@ class Footprints:
 
     def _template_values(self, call: Node, function: Node) -> dict[str, int]:
         """The numbers that a call gives for the parameters of a function's template."""
-        template = function if function.type == "template_declaration" else function.parent
         given = next((one for one in walk(call.children[0]) if one.type == "template_argument_list"), None)
-        if template is None or template.type != "template_declaration" or given is None:
-            return {}
-        names = [self.tree.text(one).split()[-1] for one in template.children[1].named_children]
-        values = (value_of(self.tree.text(one), self.known) for one in given.named_children)
-        return {name: value for name, value in zip(names, values) if value is not None}
+        values = (value_of(self.tree.text(one), self.known) for one in given.named_children) if given else ()
+        pairs = zip(self._template_names(function), values)
+        return {name: value for name, value in pairs if value is not None}
+
+    def _template_names(self, function: Node) -> list[str]:
+        """The parameters of a function's template."""
+        template = function if function.type == "template_declaration" else function.parent
+        if template is None or template.type != "template_declaration":
+            return []
+        return [self.tree.text(one).split()[-1] for one in template.children[1].named_children]
 
     def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[AccessedElements | None]:
         """What each use of a pointer accesses; None for a use that is not known."""
@@ -204,6 +215,23 @@ class Footprints:
         loop = loop_of(self.tree, node)
         values = None if loop is None else loop.values(self.known, MOST)
         return None if loop is None or values is None else (loop.variable, values)
+
+    def decided(self, node: Node, part: Node) -> str:
+        """The condition on which a part of a statement or expression is executed, where the compiler decides
+        it: of constants, and of the template's parameters; else "".
+        """
+        kinds = "if_statement", "binary_expression", "conditional_expression"
+        if node.type not in kinds or not may_be_left_out(node, part):
+            return ""
+        asked = node.child_by_field_name("condition") or node.children[0]
+        if asked.type in ("condition_clause", "parenthesized_expression"):
+            asked = asked.named_children[0]
+        condition = self.tree.text(asked)
+        names = set(re.findall(r"[A-Za-z_]\w*", condition))
+        if not names or not names <= self.compiled:
+            return ""
+        negated = part == node.child_by_field_name("alternative") or node.children[1].type == "||"
+        return f"!({condition})" if negated else condition
 
     def _is_always(self, node: Node, body: Node) -> bool:
         """Whether each call of a function comes to a node of its body."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -104,7 +104,7 @@ class _Records(PassedRecords):
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
         lines, name = f"\n{self.indent(start)}", name.replace(".", "_")
         of_any = "" if self.pointers(uses[0][1].function)[uses[0][1].array] else ", true"
-        shape = f"<{record.length}, {self.warps}{of_any}>"
+        shape = f"<{record.extent}, {self.warps}{of_any}>"
         element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
         places = [self._replaced(use, element.format(use.place(number))) for number, use in uses]
         whole = record.loaded and not record.condition
@@ -114,6 +114,10 @@ class _Records(PassedRecords):
         how = f"record_{'at' if whole else 'for'}{shape}({address})"
         changes_it = record.stored or record.condition or record.call is not None
         opening = f"{'' if changes_it else 'const '}auto {name} = {how};{lines}"
+        if record.stored:  # what is not stored has nothing behind it that is
+            needs = [f"!({longer}) || ({long})" for (longer, _), (long, _) in pairwise(record.shorter)]
+            needs += [longer for longer, length in record.shorter if length == 0]
+            opening += "".join(f'static_assert({each}, "of this record");{lines}' for each in needs)
         if record.condition:
             opening += f"if ({record.condition}) {name}.load({address});{lines}"
         if record.condition and given and record.call is None:  # so that no function changes the copy
@@ -148,7 +152,10 @@ class _Records(PassedRecords):
             for use in self.uses(definition, alone):
                 block = use.statement.parent
                 if block is not None and use.node.start_byte not in moved:
-                    use = use if guarded or not use.guard else replace(use, guard="", always=False)
+                    if use.guard and guarded:
+                        use = replace(use, decided="")
+                    elif use.guard:
+                        use = replace(use, guard="", always=use.guard == use.decided)
                     key = block.start_byte, use.array, use.stores, use.guard
                     groups.setdefault(key, []).append(use)
             for uses in groups.values():
@@ -195,6 +202,7 @@ class _Records(PassedRecords):
         if not alike[0][1].always or block is None:
             return None
         low, high = always[0], always[-1]
+        shorter = _shorter(alike)
         uses = [(place - low, use) for place, use in alike if low <= place <= place + use.span - 1 <= high]
         first, last = uses[0][1], uses[-1][1]
         length = high - low + 1
@@ -216,8 +224,14 @@ class _Records(PassedRecords):
             whole = (
                 len(always) == length == each and named == len(uses) and all(use.always for _, use in uses)
             )
-            return _made(uses, length, loaded=False, stored=True) if whole else None
-        return None if self.is_stored(first, between) else _made(uses, length, loaded=True, stored=False)
+            kept = length - len(shorter)  # elements that are stored in any case, and are ahead of others
+            whole &= all(not use.decided or place >= kept for place, use in uses)
+            made = _made(uses, length, loaded=False, stored=True) if whole else None
+        elif self.is_stored(first, between) or (shorter and shorter[-1][1] == 0):
+            return None
+        else:
+            made = _made(uses, length, loaded=True, stored=False)
+        return made and replace(made, shorter=shorter)
 
     def _updated(self, alike: list[tuple[int, ElementUse]]) -> MovedRecord | None:
         """The record of a structure of which fields change, or of elements that all do: a thread's own, and
@@ -228,9 +242,15 @@ class _Records(PassedRecords):
         named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
         low = min(place for place, _ in alike)
         length = max(place for place, _ in alike) - low + 1
-        changed = {place for place, use in alike if use.updates and use.always}
+        changed = {place for place, use in alike if use.updates and use.always and not use.decided}
         whole = len(changed) == length if length > 1 else not self.is_scalar(first)
-        if not whole or not first.always or named != len(alike) or any(use.span > 1 for _, use in alike):
+        if (
+            not whole
+            or not first.always
+            or first.decided
+            or named != len(alike)
+            or any(use.span > 1 for _, use in alike)
+        ):
             return None
         if _interrupts(between) or not self._is_own(first):
             return None
@@ -257,6 +277,24 @@ def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stor
     address = f"&{first.base}[{first.index}]" if first.index else f"&{first.base}"
     address = address[1:] if first.unit > 1 else address
     return MovedRecord(tuple(uses), address, length, loaded, stored, first.guard)
+
+
+def _shorter(alike: list[tuple[int, ElementUse]]) -> tuple[tuple[str, int], ...]:
+    """The lengths of a record without its last elements, where the compiler decides that they are accessed:
+    each with the condition on which it is longer, the longest first.
+    """
+    conditions: dict[int, list[str]] = {}
+    for place, use in alike:
+        for more in range(use.span if use.always else 0):
+            conditions.setdefault(place + more, []).append(use.decided)
+    places = sorted(conditions)
+    last = max((place for place in places if "" in conditions[place]), default=places[0] - 1)
+    found = [
+        (" || ".join(dict.fromkeys(conditions[place])), before + 1 - places[0])
+        for before, place in pairwise([places[0] - 1, *places])
+        if place > last
+    ]
+    return tuple(reversed(found))
 
 
 def _interrupts(code: str) -> bool:

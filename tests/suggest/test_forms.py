@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from memsim.api.kernel_file import KernelFile
 from memsim.argument_types.argument import Argument
 from memsim.job import Job
 from memsim.launch import Launch
-from memsim.suggest.prove import differing_results
+from memsim.suggest.prove import differing_results, with_text
 from memsim.suggest.records import records_of_threads
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.threads import Remapped
@@ -148,6 +149,54 @@ def test_what_is_no_record_and_no_row_is_left_alone(body: str, tmp_path: Path) -
     before = analyzed(job)
     assert needless(before) > 100
     assert records_of_threads(job, before) == rows_of_threads(job, before) == ()
+
+
+OF_TEMPLATES = {
+    "elements of more dimensions": (
+        "template <int D> __global__ void k(const float *a, float *out, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    float x = a[i * D], y = a[i * D + 1];\n"
+        "    float z = D > 2 ? a[i * D + 2] : 0;\n"
+        "    out[i * D] = y;\n    out[i * D + 1] = z;\n    if (D > 2) out[i * D + 2] = x;\n}\n"
+    ),
+    "elements of a function that another kernel has, too": (
+        "template <int W> __device__ void put(float *to, float x) {\n"
+        "    to[0] = x;\n    if (W > 1) to[1] = 2 * x;\n    if (W > 2) to[2] = 3 * x;\n}\n"
+        "template <int D> __global__ void k(const float *a, float *out, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n    put<D>(out + i * D, a[i]);\n}\n"
+        "__global__ void other(float *out) { put<1>(out, 1); put<2>(out, 1); }\n"
+    ),
+    "a first element, too": (
+        "template <int D> __global__ void k(const float *a, float *out, int n) {\n"
+        "    int i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    float *to = out + D * i;\n    if (D >= 1) to[0] = a[i];\n"
+        "    if (D >= 2) to[1] = 1;\n    if (D >= 3) to[2] = 2;\n}\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", OF_TEMPLATES.values(), ids=OF_TEMPLATES)
+def test_elements_on_conditions_that_the_compiler_decides_are_of_records_of_each_length(
+    text: str, tmp_path: Path
+) -> None:
+    data = np.random.default_rng(2).random(3 * 256).astype(np.float32)
+    job = job_of(tmp_path, text, [data, np.zeros(3 * 256, np.float32), 256])
+    three, two = (replace(job, kernel=replace(job.kernel, name=f"k<{length}>")) for length in (3, 2))
+    before = analyzed(three)
+    (cure,) = records_of_threads(three, before)
+    assert is_cured(three, before, (cure,))
+    assert differing_results(two, with_text(two, "k.cu", cure.edit.new)) == ()
+
+
+def test_elements_on_a_condition_of_the_launch_are_of_no_record(tmp_path: Path) -> None:
+    job = of_body(
+        tmp_path,
+        "const float x = a[i]; out[3 * i] = x; out[3 * i + 1] = x; if (n > 9) out[3 * i + 2] = x;",
+    )
+    before = analyzed(job)
+    (cure,) = records_of_threads(job, before)
+    assert "record_for<2," in cure.edit.new
+    assert differing_results(job, cure.job) == ()
 
 
 IN_A_HEADER = """
