@@ -16,7 +16,7 @@ from functools import cached_property
 from itertools import count, permutations
 
 from memsim.analysis import Analysis, SiteCounts
-from memsim.arch.units import WARP
+from memsim.arch.units import SECTOR, WARP, WORD
 from memsim.job import Job
 from memsim.source.text import bracket_end
 from memsim.suggest.c_text import factor
@@ -28,7 +28,7 @@ from memsim.suggest.threads import OF_GRID, Remapped, replayed
 from memsim.suggest.transposed import padded
 
 ELEMENT = "staged_element"
-SECTOR = 8  # words
+SHORTEST = SECTOR // WORD  # side of a tile: the words of a sector
 _IN_GRID = {"gridDim.x*blockDim.x", "blockDim.x*gridDim.x"}
 _DIVISOR = re.compile(rf"(?<![\w.*/%-]){ELEMENT}[/%](\w+|\()")
 _DECLARED = re.compile(r"([\w\s]+?)\s+\w+\s*=[^;]*\b(?:threadIdx|blockIdx)\b")
@@ -58,7 +58,7 @@ def retiled(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     if not bad or not every:
         return ()
     found: list[Remapped] = []
-    for least in (SECTOR, WARP):
+    for least in (SHORTEST, WARP):
         source = _Retiled(job, before, bad, least)
         tried = (replayed(source.name, job, before, edit) for edit in source.edits())
         found += (one for one in tried if one is not None and one.saves)
@@ -151,7 +151,7 @@ class _Retiled(Places):
         axes = [axis for axis in "xyz" if f"blockIdx.{axis}" in text]
         for axis in axes:
             yield _Division(wide, f"gridDim.{axis}", column, {f"blockIdx.{axis}": ROW}, axis, holds=holds)
-        for axis, other in permutations(axes, 2) if self.least > SECTOR else ():
+        for axis, other in permutations(axes, 2) if self.least > SHORTEST else ():
             if self._is_beside(one, op, place, axis):
                 high, extent = f"gridDim.{axis} * gridDim.{other}", f"({self._number()})gridDim.{axis}"
                 rows = {f"blockIdx.{axis}": f"({ROW}%{extent})", f"blockIdx.{other}": f"({ROW}/{extent})"}
@@ -239,12 +239,12 @@ class _Retiled(Places):
         thread; several, where a side has less than eight words, a sector, or less than `least` rows.
         """
         rows, rest = divmod(self.threads, WARP)
-        if rest or rows < SECTOR:
+        if rest or rows < SHORTEST:
             side = range(1, WARP + 1)
             rows = max(each for each in side if self.threads % each == 0 and each**2 <= self.threads)
         while rows < self.least:
             rows *= 2
-        return rows, next(each for each in count(SECTOR, SECTOR) if rows * each % self.threads == 0)
+        return rows, next(each for each in count(SHORTEST, SHORTEST) if rows * each % self.threads == 0)
 
     def _number(self) -> str:
         """The type in which the kernel counts its threads."""
