@@ -45,7 +45,12 @@ def first_block(job: Job, analysis: Analysis) -> Analysis | None:
 
 def is_badly_coalesced(site: SiteCounts) -> bool:
     """Whether a quarter or more of the bytes moved for a row of global loads or stores is unused."""
-    if site.space != "global" or site.op not in ("load", "store") or not site.sectors:
+    return site.op in ("load", "store") and wastes_sectors(site)
+
+
+def wastes_sectors(site: SiteCounts) -> bool:
+    """Whether a quarter or more of the bytes moved for a row of any global accesses is unused."""
+    if site.space != "global" or not site.sectors:
         return False
     return site.sectors - (site.ideal_sectors or 0) >= BADLY_COALESCED * site.sectors
 

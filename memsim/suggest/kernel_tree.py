@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -32,6 +32,8 @@ class KernelTree:
     """The file that defines a kernel, or another one with functions that it calls. A letter that is not
     ASCII, as in comments, is a byte of the tree, too; calls of the file's macros and `__ldg` are expanded.
     """
+
+    is_bad = staticmethod(is_badly_coalesced)
 
     def __init__(self, before: Analysis, job: Job, file: str = "") -> None:
         self.before, own = before, job.kernel.file
@@ -118,7 +120,7 @@ class KernelTree:
     def wasting(self) -> list[SiteCounts]:
         """The accesses of the file that waste sectors, and those that a library makes for the kernel."""
         files = {self.file, LIBRARY} if self.file == self.kernel_file else {self.file}
-        return [one for one in self.before.sites if _file_of(one) in files and is_badly_coalesced(one)]
+        return [one for one in self.before.sites if _file_of(one) in files and self.is_bad(one)]
 
     def wasted(self, lines: range) -> list[SiteCounts]:
         """Those that may be of these lines, which a library's have no more."""
@@ -142,11 +144,11 @@ class KernelTree:
         return self.text.rfind("\n", 0, place) + 1
 
 
-def wasting_files(before: Analysis) -> list[str]:
+def wasting_files(before: Analysis, is_bad: Callable[[SiteCounts], bool] = is_badly_coalesced) -> list[str]:
     """The files with accesses that waste sectors, most first; `LIBRARY` for the kernel's own."""
     wasted = Counter[str]()
     for one in before.sites:
-        if is_badly_coalesced(one):
+        if is_bad(one):
             wasted[_file_of(one)] += one.needless_sectors or 0
     return [file for file, _ in wasted.most_common() if file in (LIBRARY, *before.trace.sources)]
 

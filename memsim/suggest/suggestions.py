@@ -14,6 +14,7 @@ from memsim.estimated_time import EstimatedTime
 from memsim.job import Job
 from memsim.suggest.field_by_field import kept_by_caller
 from memsim.suggest.global_accesses import ArrayOfStructs, Staging, Wider, fields, first_block, staging, wider
+from memsim.suggest.halos import halos
 from memsim.suggest.numbered import numbered
 from memsim.suggest.privatised import privatised
 from memsim.suggest.proposals import Advice, Proposal, Split, advise, split
@@ -274,7 +275,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     remaps = remap_threads(job, analysis, lanes)
     staged = transposed(job, analysis, found.staging)
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
-    staged += (*retiled(job, analysis), *numbered(job, analysis))
+    staged += (*retiled(job, analysis), *numbered(job, analysis), *halos(job, analysis))
     staged += (*records_of_threads(job, analysis), *privatised(job, analysis), *striped(job, analysis))
     staged += sequential(job, analysis)
     staged += restrided(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])

@@ -248,9 +248,10 @@ class Remapped:
 
     @property
     def saves(self) -> bool:
-        """Whether it saves a quarter of the needless sectors or more."""
+        """Whether it saves a quarter of the needless sectors or more, of other than local memory."""
         was, now = self.sectors
-        return self.is_known and was - now >= BADLY_COALESCED * total(self.before, "needless_sectors")
+        needless = sum(one.needless_sectors or 0 for one in self.before.sites if one.space != "local")
+        return self.is_known and was - now >= BADLY_COALESCED * needless
 
 
 def replayed(

@@ -1,0 +1,217 @@
+"""The part of an array that a block reads, and how it is written as a tile of shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from memsim.arch.units import BANKS, WARP, WORD
+from memsim.suggest.edit import Replacement
+from memsim.suggest.halo_reads import Read, ReadsOfFunction, Row
+from memsim.suggest.index_ends import NotKnown, Test, ends, joined
+from memsim.suggest.sums import ONE, Atom, Sum
+
+LOAD = "load_halo"
+_Ends = tuple[Sum, Sum, Sum, Sum]  # top, left, bottom, right
+_CORNERS = ("top", "left", "bottom", "right")
+
+
+@dataclass(frozen=True)
+class HaloTile:
+    """Of elements of a type with `size` bytes, in rows that are `row` apart. number: of the array's tiles."""
+
+    function: ReadsOfFunction
+    array: str
+    kind: str
+    size: int
+    row: Row
+    reads: tuple[Read, ...]
+    number: int = 0
+
+    def joined(self, other: HaloTile) -> HaloTile:
+        """One tile for the reads of both."""
+        return replace(self, reads=(*self.reads, *other.reads))
+
+    @cached_property
+    def ends(self) -> _Ends:
+        """Between which rows and columns the reads are; NotKnown."""
+        return self._ends(nominal=False)
+
+    @cached_property
+    def nominal(self) -> _Ends:
+        """The ends in a block that is not at the edge of anything."""
+        return self._ends(nominal=True)
+
+    def _ends(self, nominal: bool) -> _Ends:
+        every = []
+        for one in self.reads:
+            tests = [test for test in one.tests if not nominal or self._is_of_all(test)]
+            parts = one.flat.divided(*self.row)
+            every.append([end for part in parts for end in ends(part, tests, clamped=not nominal)])
+        top, bottom, left, right = zip(*every)
+        return joined("min", top), joined("min", left), joined("max", bottom), joined("max", right)
+
+    def _is_of_all(self, test: Test) -> bool:
+        """Whether a test says the same of all blocks, and of arrays of every size."""
+        names = {atom.text for atom in test.end.within if atom.kind == "uniform"}
+        return not any(name in self.function.types or name.startswith("blockIdx") for name in names)
+
+    def extents(self, known: Mapping[str, int]) -> tuple[int, int]:
+        """Rows and columns; KeyError where a value is missing."""
+        top, left, bottom, right = (one.value(known) for one in self.nominal)
+        return bottom - top + 1, right - left + 1
+
+    @cached_property
+    def rows(self) -> int:
+        """In this launch."""
+        return self.extents(self.function.values)[0]
+
+    @cached_property
+    def columns(self) -> int:
+        """In this launch."""
+        return self.extents(self.function.values)[1]
+
+    @property
+    def elements(self) -> int:
+        """In this launch, without what is beside rows."""
+        return max(self.rows, 0) * max(self.columns, 0)
+
+    @property
+    def bytes(self) -> int:
+        """What the tile takes."""
+        return self.rows * self.pitch * self.size
+
+    @property
+    def slack(self) -> int:
+        """The elements of a sector, for which there is room before and behind each row."""
+        return self.function.file.before.arch.sector_bytes // self.size
+
+    @property
+    def pitch(self) -> int:
+        """The elements of a row, with those behind it with which the rows of a warp meet in no bank."""
+        threads, across = self.function.file.launch.threads, self.function.file.launch.block[0]
+
+        def ways(pitch: int) -> int:
+            places = (lane // across * pitch + lane % across for lane in range(min(threads, WARP)))
+            words = {place * self.size // WORD for place in places}
+            return max(sum(word % BANKS == bank for word in words) for bank in range(BANKS))
+
+        least = self.columns + 2 * self.slack
+        return min(range(least, least + BANKS * max(WORD // self.size, 1)), key=ways)
+
+    @property
+    def is_halo(self) -> bool:
+        """Whether threads that waste sectors have elements in common with their neighbours, or fill a tile;
+        and nothing is of other iterations of a loop than of what is around an element.
+
+        Raises:
+            NotKnown, KeyError: that cannot be said.
+        """
+        file, values = self.function.file, self.function.values
+        alone = self.extents({**values, **{f"blockDim.{axis}": 1 for axis in "xyz"}})
+        if not any(file.wasted(file.lines_of(one.node)) for one in self.reads):
+            return False
+        for one in self.reads:
+            for part, of_block, of_thread in zip(one.flat.divided(*self.row), self.extents(values), alone):
+                parts = list(self._parts(part))
+                for atom, step in parts:
+                    by = step * atom.of[2].value(values) if atom.kind.startswith("loop") else 1
+                    of_threads = any(each.kind == "thread" for one in atom.of[:1] for each in one.within)
+                    if (by != 1 and not one.fills) if of_threads else 1 < by > of_block - of_thread:
+                        return False
+            apart = min((step for atom, step in parts if atom.kind == "thread"), default=0)
+            if not (apart > 0 if one.fills else 0 < apart < of_thread):
+                return False
+        return True
+
+    def _parts(self, of: Sum, times: int = 1) -> Iterator[tuple[Atom, int]]:
+        """The threads and loops that a sum is made of, and what multiplies their numbers."""
+        for atoms, factor in of.terms:
+            atom = next((each for each in atoms if not each.is_uniform), None)
+            rest = Sum(((tuple(each for each in atoms if each != atom), abs(factor)),))
+            if atom is None:
+                continue
+            sizes = (each.text for one in (rest, *atom.of[1:2] * (atom.kind in "/%")) for each in one.within)
+            if any(text in self.function.types or text.startswith("blockIdx") for text in sizes):
+                raise NotKnown(of.text())  # of other rows, or blocks
+            step, is_loop = times * rest.value(self.function.values), atom.kind.startswith("loop")
+            if is_loop or atom.kind == "thread":
+                yield atom, step
+            for one in atom.of[: 1 if is_loop or atom.kind in "/%" else 2]:
+                yield from self._parts(one, step)
+
+    def _extent(self, axis: int) -> str:
+        """The rows or columns, in the source's own symbols where these are constants."""
+        number, function, block = (self.rows, self.columns)[axis], self.function, {}
+        of = self.nominal[axis + 2] - self.nominal[axis] + ONE
+        for atoms, _ in (term for end in self.nominal for term in end.terms):
+            for one, other in (pair for pair in (atoms, atoms[::-1]) if len(pair) == 2):
+                extent, name = one.text.replace("blockIdx", "blockDim"), other.text
+                if name in function.file.constants and function.values[name] == function.values.get(extent):
+                    block[extent] = name  # `blockIdx.x * BLOCK + threadIdx.x`, in blocks of so many
+        constant = {*function.file.constants, *block}
+        known = all(atom.kind == "uniform" and atom.text in constant for atom in of.within)
+        return of.text(block) if known and of.value(function.values) == number else str(number)
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return f"{self.array}_halo{self.number or ''}"
+
+    def lines(self) -> list[str]:
+        """The tile, its ends, and that it is loaded."""
+        name, signed = self.name, self.function.signed
+        rows, columns = (self._extent(axis) for axis in (0, 1))
+        conditions = frozenset.intersection(*(one.conditions for one in self.reads))
+        holds = [f"{name}_bottom - {name}_top < {rows}", f"{name}_right - {name}_left < {columns}"]
+        ends = ", ".join(f"{name}_{which}" for which in _CORNERS)
+        return [
+            f"__shared__ {self.kind} {name}[{rows}][{columns} + {self.pitch - self.columns}];",
+            *(f"const int {name}_{which} = {end.text(signed)};" for which, end in zip(_CORNERS, self.ends)),
+            f"const bool {name}_fits = {' && '.join([*holds, *sorted(conditions)])};",
+            f"if ({name}_fits)",
+            f"    {LOAD}({name}, {self.array}, {self._width}, {ends},",
+            f"              {self._linear(0)}, {self._linear(1)});",
+        ]
+
+    @property
+    def _width(self) -> str:
+        atoms, number = self.row
+        return Sum(((atoms, number),)).text()
+
+    def _linear(self, last: int) -> str:
+        """The number of the first or the last element."""
+        corner, found = _CORNERS[2 * last :], ""
+        if all(one.index.known == one.flat for one in self.reads):
+            return f"(long long){self.name}_{corner[0]} * {self._width} + {self.name}_{corner[1]}"
+        for one in self.reads:  # rows of elements that are numbered along them begin and end elsewhere
+            row, column = (
+                ends(part, one.tests)[last].text(self.function.signed)
+                for part in one.index.known.divided(*self.row)
+            )
+            text = f"(long long)({row}) * {self._width} + {column}"
+            found = f"{('min', 'max')[last]}({found}, {text})" if found else text
+        return found
+
+    def replaced(self) -> Iterator[Replacement]:
+        """The reads, from the tile where it is loaded."""
+        for one in self.reads:
+            row, column = self._place(one)
+            element = f"{self.name}[{row} - {self.name}_top][{column} - {self.name}_left + {self.slack}]"
+            start, end, whole = one.whole
+            text = f"({self.name}_fits ? {element} : {self.function.file.tree.text(one.node)})"
+            yield Replacement(start, end, whole.format(text))
+
+    def _place(self, read: Read) -> tuple[str, str]:
+        """The row and column of an element, by the source's own variables where these say it."""
+        index, (row, column) = read.index, read.flat.divided(*self.row)
+        while True:
+            own = index.divided(*self.row)
+            if (own[0].known, own[1].known) == (row, column):
+                return own[0].text(), own[1].text()
+            opened = index.opened
+            local = (atom.text for atom in opened.atoms if atom.kind == "local")
+            if opened == index or not all(map(self.function.indices.is_steady, local)):
+                return row.text(self.function.signed), column.text(self.function.signed)
+            index = opened

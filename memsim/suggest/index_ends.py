@@ -1,0 +1,400 @@
+"""What the indices of a function's accesses are made of, and between which ends they are in a block.
+
+A variable stands for what it was set to last, `if (x < 0) x = 0;` for max(x, 0), the variable of a loop for
+all its values. The conditions behind which an access is narrow what is between the ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memsim.source.syntax import Tree
+from memsim.suggest.footprints import outside
+from memsim.suggest.kernel_tree import arguments_of, body_of, walk
+from memsim.suggest.sums import ONE, ZERO, Atom, Sum, operation
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+_BUILT_IN = re.compile(r"(threadIdx|blockIdx|blockDim|gridDim)\.([xyz])")
+WHOLE = re.compile(r"(?!.*\b(?:char|short)\b).*\b(?:int|unsigned|uint|long|u?int(?:32|64)_t|size_t|auto)\b")
+_UNSIGNED = re.compile(r"\b(?:unsigned|uint\w*|size_t)\b")
+_NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
+_LOGICAL = (*_NEGATED, "&&", "||")
+_LOOPS = ("for_statement", "while_statement", "do_statement")
+_CAST = re.compile(r"(?:static_cast\s*<\s*(.*?)\s*>|(int|unsigned|size_t))")
+
+
+class NotKnown(Exception):
+    """An index or a condition that is made of anything else: of data, most often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """That a sum is not less, or not greater, than one that is the same in the whole block. made: of x, from
+    one of `x / n`.
+    """
+
+    of: Sum
+    is_least: bool
+    end: Sum
+    made: bool = False
+
+
+class Indices:
+    """Of a function. uniform: names that are the same in all threads, beside its parameters."""
+
+    def __init__(self, tree: Tree, function: Node, uniform: Collection[str]) -> None:
+        self.tree, self.uniform = tree, uniform
+        body = body_of(function)
+        assert body is not None  # else it has no accesses
+        self.body = body
+        self.changes = [(self._target(node), node) for node in walk(body)]
+
+    def _target(self, node: Node) -> str:
+        """The variable that an assignment or `++` sets, or whose address is taken; else ""."""
+        kinds = {"assignment_expression": 0, "update_expression": -1, "pointer_expression": 1}
+        if node.type not in kinds or (node.type == "pointer_expression" and node.children[0].type != "&"):
+            return ""
+        names = [one for one in node.named_children if one.type == "identifier"]
+        return self.tree.text(names[0]) if names and node.named_children[0] == names[0] else ""
+
+    def sum(self, node: Node) -> Sum:
+        """An expression; NotKnown."""
+        text, parts = self.tree.text(node), node.named_children
+        if node.type == "number_literal" and re.fullmatch(r"(?:0x)?[0-9a-fA-F]+[uUlL]*", text):
+            return Sum.of(int(text.rstrip("uUlL"), 0))
+        if node.type == "identifier":
+            return Sum.of(self._variable(text, node))
+        if node.type == "field_expression" and (found := _BUILT_IN.fullmatch(re.sub(r"\s", "", text))):
+            return Sum.of(Atom("thread" if found[1] == "threadIdx" else "uniform", found[0]))
+        if node.type in ("parenthesized_expression", "subscript_argument_list") and len(parts) == 1:
+            return self.sum(parts[0])
+        if node.type == "cast_expression" and WHOLE.search(self.tree.text(parts[0])):
+            return self.sum(parts[1])
+        if node.type == "unary_expression" and node.children[0].type in "+-":
+            return self.sum(parts[0]) * Sum.of(-1 if node.children[0].type == "-" else 1)
+        if node.type == "call_expression":
+            return self._called(node)
+        if node.type == "conditional_expression":
+            return self._either(*parts)
+        if node.type != "binary_expression":
+            raise NotKnown(text)
+        one, two, sign = self.sum(parts[0]), self.sum(parts[1]), node.children[1].type
+        if sign in "/%" and (two.is_uniform and two.number != 0):
+            return operation(sign, one, two)
+        if sign == "<<" and (two.number or -1) >= 0:
+            sign, two = "*", Sum.of(1 << (two.number or 0))
+        if sign not in "+-*":
+            raise NotKnown(text)
+        return one * two if sign == "*" else one + two if sign == "+" else one - two
+
+    def _called(self, call: Node) -> Sum:
+        """`min`, `max`, `clamp`, and casts."""
+        name, given = self.tree.text(call.children[0]), arguments_of(call)
+        cast = _CAST.fullmatch(name)
+        if cast is not None and len(given) == 1 and WHOLE.search(cast[1] or cast[2]):
+            return self.sum(given[0])
+        if name in ("min", "max") and len(given) == 2:
+            return operation(name, *map(self.sum, given))
+        if name == "clamp" and len(given) == 3:
+            value, least, most = map(self.sum, given)
+            return operation("min", operation("max", value, least), most)
+        raise NotKnown(name)
+
+    def _either(self, condition: Node, one: Node, two: Node) -> Sum:
+        """`x < 0 ? 0 : x`, which is max(x, 0), and others of that kind."""
+        while condition.type in ("parenthesized_expression", "condition_clause"):
+            condition = condition.named_children[0]
+        if condition.type != "binary_expression" or condition.children[1].type not in _NEGATED:
+            raise NotKnown(self.tree.text(condition))
+        sign = condition.children[1].type
+        left, right = map(self.sum, condition.named_children)
+        then, other = self.sum(one), self.sum(two)
+        if _is_clamped(then, left) and not _is_clamped(other, left):  # `x > 0 ? x : 0`
+            sign, then, other = _NEGATED[sign], other, then
+        # Of a test that differs by 1 from what replaces x, `x >= n ? n - 1 : x`, the result is the same.
+        apart = (right - then).known.number
+        allowed = {"<": (0,), "<=": (0, -1), ">": (0,), ">=": (0, 1)}.get(sign, ())
+        if not _is_clamped(other, left) or apart not in allowed:
+            raise NotKnown(self.tree.text(condition))
+        return operation("max" if sign[0] == "<" else "min", other, then)
+
+    def _variable(self, name: str, node: Node) -> Atom:
+        """What a name stands for at a place."""
+        inner = node
+        for outer in outside(node):
+            if outer.type == "for_statement" and inner != outer.child_by_field_name("initializer"):
+                loop = self._loop(outer, name)
+                if loop is not None:
+                    return loop
+            if outer.type == "compound_statement":
+                value = self._set(outer, inner, name, node)
+                if value is not None:
+                    return Atom("local", name, (value,))
+            if outer == self.body:
+                break
+            inner = outer
+        if name not in self.uniform or any(name == target for target, _ in self.changes):
+            raise NotKnown(name)
+        return Atom("uniform", name)
+
+    def _set(self, block: Node, before: Node, name: str, used_at: Node) -> Sum | None:
+        """What a variable that is declared in a block was set to last, before a statement of it or in it."""
+        inside = block.named_children
+        value = self._declared(before, name)
+        if value is not None and value.end_byte <= used_at.start_byte:
+            return self.sum(value)
+        for statement in reversed(inside[: inside.index(before)]):
+            value = self._declared(statement, name)
+            changed = [node for target, node in self._within(statement) if target == name]
+            if value is None and not changed:
+                continue
+            if before.type != "expression_statement" and self._is_set(before, name, used_at):
+                break
+            if value is not None:
+                return self.sum(value)
+            if statement.type == "if_statement" and len(changed) == 1:
+                condition, then, *other = statement.named_children
+                alone = then.named_children[0] if then.type == "compound_statement" else then
+                if not other and alone == changed[0].parent and changed[0].children[1].type == "=":
+                    return self._either(condition, changed[0].children[2], changed[0].children[0])
+            (first, *_) = changed
+            is_set = first.type == "assignment_expression" and first.children[1].type == "="
+            if statement.type == "expression_statement" and first.parent == statement and is_set:
+                return self.sum(first.children[2])
+            break
+        else:
+            return None
+        raise NotKnown(name)
+
+    def _is_set(self, statement: Node, name: str, used_at: Node) -> bool:
+        """Whether a statement sets a variable before it uses it, or in a loop."""
+        around = [one.byte_range for one in (*outside(used_at, statement), statement) if one.type in _LOOPS]
+        places = [one.start_byte for target, one in self._within(statement) if target == name]
+        return any(at < used_at.start_byte or any(a <= at < b for a, b in around) for at in places)
+
+    def is_steady(self, name: str) -> bool:
+        """Whether a name stands for the same wherever it is used."""
+        declared = re.findall(rf"\b{name}\s*(?:=(?!=)|\{{)", self.tree.text(self.body))
+        return len(declared) <= 1 and not any(name == target for target, _ in self.changes)
+
+    def _within(self, statement: Node) -> Iterator[tuple[str, Node]]:
+        span = statement.byte_range
+        return ((name, node) for name, node in self.changes if span[0] <= node.start_byte < span[1])
+
+    def _declared(self, statement: Node, name: str) -> Node | None:
+        """The value with which a statement declares a whole number."""
+        kind = statement.child_by_field_name("type") if statement.type == "declaration" else None
+        for one in statement.named_children if kind is not None else ():
+            if one.type == "init_declarator" and self.tree.text(one.children[0]) == name:
+                value = one.child_by_field_name("value")
+                whole = kind is not None and WHOLE.search(self.tree.text(kind))
+                return value if whole or value is None else self._flag(value)
+        return None
+
+    def _flag(self, value: Node) -> Node:
+        """The value of what is no whole number: only a condition's may be known."""
+        if value.type in ("binary_expression", "parenthesized_expression", "unary_expression"):
+            return value
+        raise NotKnown(self.tree.text(value))
+
+    def _loop(self, loop: Node, name: str) -> Atom | None:
+        """The variable of a loop; None if it has another one."""
+        parts = [loop.child_by_field_name(one) for one in ("initializer", "condition", "update", "body")]
+        begins, condition, update, body = parts
+        if begins is None or condition is None or update is None or body is None:
+            return None
+        set_to = [one for one in walk(begins) if one.type in ("init_declarator", "assignment_expression")]
+        if not any(self.tree.text(one.children[0]) == name for one in set_to):
+            return None
+        inside = {target for target, _ in self._within(body)}
+        ends = condition.named_children
+        if len(set_to) != 1 or condition.type != "binary_expression" or name in inside:
+            raise NotKnown(name)
+        step = ONE if update.type == "update_expression" else None
+        if update.type == "assignment_expression" and update.children[1].type in ("+=", "-="):
+            step = self.sum(update.children[2])
+        down = "-" in self.tree.text(update.children[1] if step != ONE else update)
+        sign = condition.children[1].type
+        if (
+            step is None
+            or self.tree.text(ends[0]) != name
+            or sign not in ((">", ">=") if down else ("<", "<=", "!="))
+        ):
+            raise NotKnown(name)
+        first, last = self.sum(set_to[0].named_children[-1]), self.sum(ends[1])
+        least, greatest = (last, first) if down else (first, last)
+        if sign == ">":
+            least += ONE
+        elif not sign.endswith("=") or sign == "!=":
+            greatest -= ONE
+        return Atom(f"loop {loop.start_byte}", name, (least.known, greatest.known, step.known))
+
+    def conditions(self, node: Node) -> tuple[list[Test], list[tuple[Node, bool]]]:
+        """The tests behind which a node is, and those that are the same for the whole block; NotKnown."""
+        tests, uniform = list[Test](), list["tuple[Node, bool]"]()
+        inner = node
+        for outer in outside(node):
+            if outer == self.body.parent:
+                break
+            self._add(outer, inner, tests, uniform)
+            inner = outer
+        return tests, uniform
+
+    def _add(self, outer: Node, inner: Node, tests: list[Test], uniform: list[tuple[Node, bool]]) -> None:
+        if outer.type in ("if_statement", "conditional_expression"):
+            condition = outer.child_by_field_name("condition")
+            if condition is not None and inner != condition:
+                self._test(condition, inner != outer.child_by_field_name("alternative"), tests, uniform)
+        elif outer.type == "binary_expression" and outer.children[1].type in ("&&", "||"):
+            if inner == outer.children[2]:
+                self._test(outer.children[0], outer.children[1].type == "&&", tests, uniform)
+        elif outer.type == "compound_statement":
+            for one in outer.named_children[: outer.named_children.index(inner)]:
+                then = one.child_by_field_name("consequence") if one.type == "if_statement" else None
+                condition = one.child_by_field_name("condition")
+                if then is not None and condition is not None and _leaves(then):
+                    self._test(condition, False, tests, uniform)
+        elif outer.type in ("while_statement", "do_statement", "switch_statement", "lambda_expression"):
+            raise NotKnown(outer.type)
+
+    def _test(self, node: Node, holds: bool, tests: list[Test], uniform: list[tuple[Node, bool]]) -> None:
+        """What a condition that holds, or does not, says."""
+        if node.type in ("condition_clause", "parenthesized_expression"):
+            return self._test(node.named_children[0], holds, tests, uniform)
+        sign = node.children[1].type if node.type == "binary_expression" else ""
+        if node.type == "unary_expression" and node.children[0].type == "!":
+            return self._test(node.named_children[0], not holds, tests, uniform)
+        if sign in ("&&", "||"):
+            if holds == (sign == "&&"):
+                for one in node.named_children:
+                    self._test(one, holds, tests, uniform)
+            return None
+        flag = self._flag_of(node) if node.type == "identifier" else None
+        if flag is not None:
+            return self._test(flag, holds, tests, uniform)
+        if sign not in _NEGATED:
+            if not self.sum(node).is_uniform:
+                raise NotKnown(self.tree.text(node))
+            return uniform.append((node, holds))
+        left, right = node.named_children
+        apart = (self.sum(left) - self.sum(right)).known
+        if apart.is_uniform:
+            return uniform.append((node, holds))
+        sign = sign if holds else _NEGATED[sign]
+        if sign in ("<", "<=", "=="):
+            tests.extend(_tests(apart + (ONE if sign == "<" else ZERO), False))
+            tests.extend(_tests(self.sum(left).known, True) if self._is_unsigned(left) else ())
+        if sign in (">", ">=", "=="):
+            tests.extend(_tests(apart - (ONE if sign == ">" else ZERO), True))
+        return None
+
+    def _flag_of(self, node: Node) -> Node | None:
+        """The condition that a variable is initialized with."""
+        name = self.tree.text(node)
+        for outer in outside(node):
+            for one in outer.named_children if outer.type == "compound_statement" else ():
+                value = self._declared(one, name) if one.end_byte <= node.start_byte else None
+                if value is not None:
+                    is_condition = value.type != "binary_expression" or value.children[1].type in _LOGICAL
+                    steady = not any(name == target for target, _ in self.changes)
+                    return value if is_condition and steady else None
+        return None
+
+    def _is_unsigned(self, node: Node) -> bool:
+        """Whether a number is cast to one without a sign."""
+        while node.type == "parenthesized_expression":
+            node = node.named_children[0]
+        return node.type == "cast_expression" and bool(
+            _UNSIGNED.search(self.tree.text(node.named_children[0]))
+        )
+
+
+def _leaves(statement: Node) -> bool:
+    """Whether nothing behind a statement is executed."""
+    inside = statement.named_children if statement.type == "compound_statement" else [statement]
+    return bool(inside) and inside[-1].type in ("return_statement", "continue_statement")
+
+
+def _is_clamped(of: Sum, other: Sum) -> bool:
+    """Whether a sum is another one, or the lesser or greater of it and anything."""
+    of, other = of.known, other.known
+    alone = next(iter(of.atoms)) if len(of.atoms) == 1 else None
+    return of == other or (alone is not None and alone.kind in ("min", "max") and other in alone.of)
+
+
+def _tests(of: Sum, is_least: bool, made: bool = False) -> Iterator[Test]:
+    """That a sum is not less, or not greater, than 0, as a test of what varies; of `x / n` one of x, too."""
+    varying = Sum(tuple(one for one in of.terms if not all(atom.is_uniform for atom in one[0])))
+    end = varying - of
+    if all(factor < 0 for _, factor in varying.terms):
+        varying, is_least, end = ZERO - varying, not is_least, ZERO - end
+    yield Test(varying, is_least, end, made)
+    for atoms, factor in varying.terms:
+        if len(varying.terms) == len(atoms) == factor == 1 and atoms[0].kind == "/":
+            whole, by = atoms[0].of
+            beyond = end * by if is_least else (end + ONE) * by - ONE
+            yield from _tests(whole - beyond, is_least, True)
+
+
+def ends(of: Sum, tests: Sequence[Test] = (), clamped: bool = True) -> tuple[Sum, Sum]:
+    """The least and the greatest value of a sum without variables, in a block; NotKnown.
+
+    Factors of what varies are taken as positive. clamped: with what `min` and `max` of something uniform do.
+    """
+    least, greatest = ZERO, ZERO
+    for atoms, factor in of.terms:
+        varying = [atom for atom in atoms if not atom.is_uniform]
+        rest = Sum.of(abs(factor))
+        for atom in atoms:
+            rest *= ONE if atom in varying else Sum.of(atom)
+        if len(varying) > 1:
+            raise NotKnown(of.text())
+        low, high = _ends_of(varying[0], tests, clamped) if varying else (ONE, ONE)
+        low, high = (low, high) if factor > 0 else (ZERO - high, ZERO - low)
+        least, greatest = least + rest * low, greatest + rest * high
+    of_it = {atom for atom in of.atoms if not atom.is_uniform}
+    for test in tests:
+        times = of.divided(test.of.terms[0][0])[0]
+        apart = of - times * test.of
+        left = {atom for atom in apart.atoms if not atom.is_uniform}
+        if times.is_uniform and left < of_it and not left & test.of.atoms:
+            beyond = ends(apart, tests, clamped)
+            if test.is_least == ((times.number or 1) > 0):
+                least = operation("max", least, times * test.end + beyond[0])
+            else:
+                greatest = operation("min", greatest, times * test.end + beyond[1])
+    return least, greatest
+
+
+def _ends_of(atom: Atom, tests: Sequence[Test], clamped: bool) -> tuple[Sum, Sum]:
+    """The ends of what varies."""
+    if atom.kind == "thread":
+        return ZERO, Sum.of(Atom("uniform", atom.text.replace("threadIdx", "blockDim"))) - ONE
+    if atom.kind.startswith("loop"):
+        return ends(atom.of[0], tests, clamped)[0], ends(atom.of[1], tests, clamped)[1]
+    one, two = atom.of
+    if atom.kind in ("min", "max"):
+        if not clamped and one.is_uniform != two.is_uniform:
+            return ends(two if one.is_uniform else one, tests, clamped)
+        pairs = zip(ends(one, tests, clamped), ends(two, tests, clamped))
+        low, high = (operation(atom.kind, *pair) for pair in pairs)
+        return low, high
+    low, high = ends(one, [test for test in tests if not test.made], clamped)
+    if atom.kind == "/":
+        return operation("/", low, two), operation("/", high, two)
+    if any(factor < 0 for _, factor in one.terms):
+        raise NotKnown(atom.text)
+    return ZERO, two - ONE
+
+
+def joined(kind: str, some: Iterable[Sum]) -> Sum:
+    """The least, or the greatest, of sums."""
+    found: Sum | None = None
+    for one in some:
+        found = one if found is None else operation(kind, found, one)
+    return found or ZERO
