@@ -18,9 +18,9 @@ from memsim.suggest.c_text import names_in
 from memsim.suggest.footprints import function_name, outside, parameters_of
 from memsim.suggest.global_accesses import wastes_sectors
 from memsim.suggest.index_ends import WHOLE, Indices, NotKnown, Test
+from memsim.suggest.index_sums import Product, Sum
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, assignment_to, body_of, walk
 from memsim.suggest.prove import integer_arguments, macros_of, source_of
-from memsim.suggest.sums import Product, Sum
 
 if TYPE_CHECKING:
     from tree_sitter import Node

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from memsim.arch.units import BANKS, WARP, WORD
 from memsim.suggest.edit import Replacement
 from memsim.suggest.halo_reads import Read, ReadsOfFunction, Row
-from memsim.suggest.index_ends import NotKnown, Test, ends, joined
-from memsim.suggest.sums import ONE, Atom, Sum
+from memsim.suggest.index_ends import Ends, NotKnown, Test, joined
+from memsim.suggest.index_sums import ONE, Atom, Sum
 
 LOAD = "load_halo"
 _Ends = tuple[Sum, Sum, Sum, Sum]  # top, left, bottom, right
 _CORNERS = ("top", "left", "bottom", "right")
+_COLUMNS = ("left", "right")
 
 
 @dataclass(frozen=True)
@@ -36,19 +37,17 @@ class HaloTile:
     @cached_property
     def ends(self) -> _Ends:
         """Between which rows and columns the reads are; NotKnown."""
-        return self._ends(nominal=False)
+        return self._joined([Ends(one.tests) for one in self.reads])
 
-    @cached_property
-    def nominal(self) -> _Ends:
-        """The ends in a block that is not at the edge of anything."""
-        return self._ends(nominal=True)
+    def _nominal(self, threads: bool = True) -> _Ends:
+        """The ends in a block that is not at the edge of anything, or of one thread."""
+        tests = ([test for test in one.tests if self._is_of_all(test)] for one in self.reads)
+        return self._joined([Ends(some, False, threads) for some in tests])
 
-    def _ends(self, nominal: bool) -> _Ends:
+    def _joined(self, between: Sequence[Ends]) -> _Ends:
         every = []
-        for one in self.reads:
-            tests = [test for test in one.tests if not nominal or self._is_of_all(test)]
-            parts = one.flat.divided(*self.row)
-            every.append([end for part in parts for end in ends(part, tests, clamped=not nominal)])
+        for one, ends in zip(self.reads, between):
+            every.append([end for part in one.flat.divided(*self.row) for end in ends.of(part)])
         top, bottom, left, right = zip(*every)
         return joined("min", top), joined("min", left), joined("max", bottom), joined("max", right)
 
@@ -57,20 +56,25 @@ class HaloTile:
         names = {atom.text for atom in test.end.within if atom.kind == "uniform"}
         return not any(name in self.function.types or name.startswith("blockIdx") for name in names)
 
-    def extents(self, known: Mapping[str, int]) -> tuple[int, int]:
-        """Rows and columns; KeyError where a value is missing."""
-        top, left, bottom, right = (one.value(known) for one in self.nominal)
+    @cached_property
+    def nominal(self) -> _Ends:
+        """The ends in a block that is not at the edge of anything."""
+        return self._nominal()
+
+    def _extents(self, ends: _Ends) -> tuple[int, int]:
+        """Rows and columns in this launch; KeyError where a value is missing."""
+        top, left, bottom, right = (one.value(self.function.values) for one in ends)
         return bottom - top + 1, right - left + 1
 
     @cached_property
     def rows(self) -> int:
         """In this launch."""
-        return self.extents(self.function.values)[0]
+        return self._extents(self.nominal)[0]
 
     @cached_property
     def columns(self) -> int:
         """In this launch."""
-        return self.extents(self.function.values)[1]
+        return self._extents(self.nominal)[1]
 
     @property
     def elements(self) -> int:
@@ -109,11 +113,11 @@ class HaloTile:
             NotKnown, KeyError: that cannot be said.
         """
         file, values = self.function.file, self.function.values
-        alone = self.extents({**values, **{f"blockDim.{axis}": 1 for axis in "xyz"}})
+        extents = [self._extents(each) for each in (self.nominal, self._nominal(threads=False))]
         if not any(file.wasted(file.lines_of(one.node)) for one in self.reads):
             return False
         for one in self.reads:
-            for part, of_block, of_thread in zip(one.flat.divided(*self.row), self.extents(values), alone):
+            for part, of_block, of_thread in zip(one.flat.divided(*self.row), *extents):
                 parts = list(self._parts(part))
                 for atom, step in parts:
                     by = step * atom.of[2].value(values) if atom.kind.startswith("loop") else 1
@@ -159,19 +163,26 @@ class HaloTile:
         """What it is called."""
         return f"{self.array}_halo{self.number or ''}"
 
+    @cached_property
+    def corners(self) -> tuple[str, ...]:
+        """What its ends are called; those of the only row are 0."""
+        return tuple(f"{self.name}_{each}" if self.row[1] or each in _COLUMNS else "0" for each in _CORNERS)
+
     def lines(self) -> list[str]:
         """The tile, its ends, and that it is loaded."""
-        name, signed = self.name, self.function.signed
+        name, ends = self.name, [one.text(self.function.signed) for one in self.ends]
         rows, columns = (self._extent(axis) for axis in (0, 1))
-        conditions = frozenset.intersection(*(one.conditions for one in self.reads))
-        holds = [f"{name}_bottom - {name}_top < {rows}", f"{name}_right - {name}_left < {columns}"]
-        ends = ", ".join(f"{name}_{which}" for which in _CORNERS)
+        top, left, bottom, right = self.corners
+        holds = [
+            f"{one} - {other} < {most}" for one, other, most in ((bottom, top, rows), (right, left, columns))
+        ]
+        conditions = sorted(frozenset.intersection(*(one.conditions for one in self.reads)))
         return [
             f"__shared__ {self.kind} {name}[{rows}][{columns} + {self.pitch - self.columns}];",
-            *(f"const int {name}_{which} = {end.text(signed)};" for which, end in zip(_CORNERS, self.ends)),
-            f"const bool {name}_fits = {' && '.join([*holds, *sorted(conditions)])};",
+            *(f"const int {each} = {end};" for each, end in zip(self.corners, ends) if each != "0"),
+            f"const bool {name}_fits = {' && '.join([*holds, *conditions])};",
             f"if ({name}_fits)",
-            f"    {LOAD}({name}, {self.array}, {self._width}, {ends},",
+            f"    {LOAD}<{columns}>({name}, {self.array}, {self._width}, {', '.join(self.corners)},",
             f"              {self._linear(0)}, {self._linear(1)});",
         ]
 
@@ -182,15 +193,16 @@ class HaloTile:
 
     def _linear(self, last: int) -> str:
         """The number of the first or the last element."""
-        corner, found = _CORNERS[2 * last :], ""
+        row, column = self.corners[2 * last : 2 * last + 2]
+        if not self.row[1]:
+            return column
         if all(one.index.known == one.flat for one in self.reads):
-            return f"(long long){self.name}_{corner[0]} * {self._width} + {self.name}_{corner[1]}"
+            return f"(long long){row} * {self._width} + {column}"
+        found = ""
         for one in self.reads:  # rows of elements that are numbered along them begin and end elsewhere
-            row, column = (
-                ends(part, one.tests)[last].text(self.function.signed)
-                for part in one.index.known.divided(*self.row)
-            )
-            text = f"(long long)({row}) * {self._width} + {column}"
+            parts = one.index.known.divided(*self.row)
+            of_row, of_column = (Ends(one.tests).of(part)[last].text(self.function.signed) for part in parts)
+            text = f"(long long)({of_row}) * {self._width} + {of_column}"
             found = f"{('min', 'max')[last]}({found}, {text})" if found else text
         return found
 
@@ -198,7 +210,8 @@ class HaloTile:
         """The reads, from the tile where it is loaded."""
         for one in self.reads:
             row, column = self._place(one)
-            element = f"{self.name}[{row} - {self.name}_top][{column} - {self.name}_left + {self.slack}]"
+            row = f"{row} - {self.corners[0]}" if self.row[1] else "0"
+            element = f"{self.name}[{row}][{column} - {self.corners[1]} + {self.slack}]"
             start, end, whole = one.whole
             text = f"({self.name}_fits ? {element} : {self.function.file.tree.text(one.node)})"
             yield Replacement(start, end, whole.format(text))

@@ -1,4 +1,4 @@
-"""A block's tile of an array with what is around it, staged in shared memory: what stencils and filters need.
+"""A block's tile of an array and its halo, staged in shared memory: what stencils and filters need.
 
 Threads that read a neighbourhood of their element, `in[(y + dy) * width + x + dx]`, begin anywhere in a
 sector, and ask for the same sectors again and again. In the edit the block loads its rows once, from the
@@ -29,21 +29,33 @@ from memsim.suggest.proposals import shared_end
 from memsim.suggest.prove import is_the_same, source_of
 from memsim.suggest.threads import Remapped, replayed
 
-NAME = "tiles with what is around them staged in shared memory"
+NAME = "tiles and their halos staged in shared memory"
 _TEXT = """// Rows of an array, `width` apart, by whole sectors; nothing before `first` or behind `last`.
-template <typename T, int ROWS, int PITCH>
+template <int COLUMNS, typename T, int ROWS, int PITCH>
 __device__ void {load}(T (&halo)[ROWS][PITCH], const T *array, long long width, int top, int left, int bottom,
                           int right, long long first, long long last) {{
-    const int sector = {sector} / sizeof(T), threads = blockDim.x * blockDim.y * blockDim.z;
-    const int thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-    const int lanes = min(threads, {warp}), rows = threads / lanes;
-    for (int row = thread / lanes; thread < rows * lanes && row <= bottom - top; row += rows) {{
-        const long long at = (top + row) * width + left;
-        const int before = (size_t)(array + at) % {sector} / sizeof(T);
-        const int end = (before + right - left + sector) / sector * sector - before;
-        for (int column = thread % lanes - before; column < end; column += lanes)
-            if (at + column >= first && at + column <= last)
-                halo[row][sector + column] = array[at + column];
+    const int sector = {sector} / sizeof(T), span = (COLUMNS + 2 * sector + {lanes} - 2) / {warp} * {warp};
+    const int threads = blockDim.x * blockDim.y * blockDim.z, all = (bottom - top + 1) * span;
+    int place = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+    for (; place < all; place += {depth} * threads) {{
+        int to[{depth}];
+        T kept[{depth}];
+#pragma unroll
+        for (int i = 0; i < {depth}; ++i) {{
+            const int row = (place + i * threads) / span, column = (place + i * threads) % span;
+            const long long at = (top + row) * width + left;
+            const int before = (size_t)(array + at) % {sector} / sizeof(T);
+            const int end = (before + right - left + sector) / sector * sector;
+            const long long from = at + column - before;
+            const bool inside = row <= bottom - top && column < end && from >= first && from <= last;
+            to[i] = inside ? row * PITCH + sector + column - before : -1;
+            if (inside)
+                kept[i] = array[from];
+        }}
+#pragma unroll
+        for (int i = 0; i < {depth}; ++i)
+            if (to[i] >= 0)
+                halo[0][to[i]] = kept[i];
     }}
 }}
 
@@ -88,7 +100,9 @@ def _edit(file: ReadsOfFile) -> Edit | None:
         replaced.append(Replacement(start, start, text))
     head = min(file.head(node) for node, _ in changed)
     sector = file.before.arch.sector_bytes
-    replaced.append(Replacement(head, head, _TEXT.format(load=LOAD, sector=sector, warp=WARP)))
+    replaced.append(
+        Replacement(head, head, _TEXT.format(load=LOAD, sector=sector, warp=WARP, lanes=WARP - 1, depth=4))
+    )
     known = {*file.constants, *file.sizes, *file.template}
     names = (name for one in replaced for name in names_in(one.new) if name in known)
     return file.edit(replaced, (*(f"blockDim.{axis}" for axis in "xyz"), *names))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree
 from memsim.suggest.footprints import outside
+from memsim.suggest.index_sums import ONE, ZERO, Atom, Sum, operation
 from memsim.suggest.kernel_tree import arguments_of, body_of, walk
-from memsim.suggest.sums import ONE, ZERO, Atom, Sum, operation
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -341,55 +341,64 @@ def _tests(of: Sum, is_least: bool, made: bool = False) -> Iterator[Test]:
             yield from _tests(whole - beyond, is_least, True)
 
 
-def ends(of: Sum, tests: Sequence[Test] = (), clamped: bool = True) -> tuple[Sum, Sum]:
-    """The least and the greatest value of a sum without variables, in a block; NotKnown.
-
-    Factors of what varies are taken as positive. clamped: with what `min` and `max` of something uniform do.
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Says between which ends sums are in a block. tests: behind which they are used; clamped: with what
+    `min` and `max` of something uniform do; threads: of all threads, not of the first one alone.
     """
-    least, greatest = ZERO, ZERO
-    for atoms, factor in of.terms:
-        varying = [atom for atom in atoms if not atom.is_uniform]
-        rest = Sum.of(abs(factor))
-        for atom in atoms:
-            rest *= ONE if atom in varying else Sum.of(atom)
-        if len(varying) > 1:
-            raise NotKnown(of.text())
-        low, high = _ends_of(varying[0], tests, clamped) if varying else (ONE, ONE)
-        low, high = (low, high) if factor > 0 else (ZERO - high, ZERO - low)
-        least, greatest = least + rest * low, greatest + rest * high
-    of_it = {atom for atom in of.atoms if not atom.is_uniform}
-    for test in tests:
-        times = of.divided(test.of.terms[0][0])[0]
-        apart = of - times * test.of
-        left = {atom for atom in apart.atoms if not atom.is_uniform}
-        if times.is_uniform and left < of_it and not left & test.of.atoms:
-            beyond = ends(apart, tests, clamped)
-            if test.is_least == ((times.number or 1) > 0):
-                least = operation("max", least, times * test.end + beyond[0])
-            else:
-                greatest = operation("min", greatest, times * test.end + beyond[1])
-    return least, greatest
 
+    tests: Sequence[Test] = ()
+    clamped: bool = True
+    threads: bool = True
 
-def _ends_of(atom: Atom, tests: Sequence[Test], clamped: bool) -> tuple[Sum, Sum]:
-    """The ends of what varies."""
-    if atom.kind == "thread":
-        return ZERO, Sum.of(Atom("uniform", atom.text.replace("threadIdx", "blockDim"))) - ONE
-    if atom.kind.startswith("loop"):
-        return ends(atom.of[0], tests, clamped)[0], ends(atom.of[1], tests, clamped)[1]
-    one, two = atom.of
-    if atom.kind in ("min", "max"):
-        if not clamped and one.is_uniform != two.is_uniform:
-            return ends(two if one.is_uniform else one, tests, clamped)
-        pairs = zip(ends(one, tests, clamped), ends(two, tests, clamped))
-        low, high = (operation(atom.kind, *pair) for pair in pairs)
-        return low, high
-    low, high = ends(one, [test for test in tests if not test.made], clamped)
-    if atom.kind == "/":
-        return operation("/", low, two), operation("/", high, two)
-    if any(factor < 0 for _, factor in one.terms):
-        raise NotKnown(atom.text)
-    return ZERO, two - ONE
+    def of(self, of: Sum) -> tuple[Sum, Sum]:
+        """The least and the greatest value of a sum without variables; NotKnown.
+
+        Factors of what varies are taken as positive.
+        """
+        least, greatest = ZERO, ZERO
+        for atoms, factor in of.terms:
+            varying = [atom for atom in atoms if not atom.is_uniform]
+            rest = Sum.of(abs(factor))
+            for atom in atoms:
+                rest *= ONE if atom in varying else Sum.of(atom)
+            if len(varying) > 1:
+                raise NotKnown(of.text())
+            low, high = self._of_atom(varying[0]) if varying else (ONE, ONE)
+            low, high = (low, high) if factor > 0 else (ZERO - high, ZERO - low)
+            least, greatest = least + rest * low, greatest + rest * high
+        of_it = {atom for atom in of.atoms if not atom.is_uniform}
+        for test in self.tests:
+            times = of.divided(test.of.terms[0][0])[0]
+            apart = of - times * test.of
+            left = {atom for atom in apart.atoms if not atom.is_uniform}
+            if times.is_uniform and left < of_it and not left & test.of.atoms:
+                beyond = self.of(apart)
+                if test.is_least == ((times.number or 1) > 0):
+                    least = operation("max", least, times * test.end + beyond[0])
+                else:
+                    greatest = operation("min", greatest, times * test.end + beyond[1])
+        return least, greatest
+
+    def _of_atom(self, atom: Atom) -> tuple[Sum, Sum]:
+        """The ends of what varies."""
+        if atom.kind == "thread":
+            extent = Sum.of(Atom("uniform", atom.text.replace("threadIdx", "blockDim")))
+            return ZERO, extent - ONE if self.threads else ZERO
+        if atom.kind.startswith("loop"):
+            return self.of(atom.of[0])[0], self.of(atom.of[1])[1]
+        one, two = atom.of
+        if atom.kind in ("min", "max"):
+            if not self.clamped and one.is_uniform != two.is_uniform:
+                return self.of(two if one.is_uniform else one)
+            low, high = (operation(atom.kind, *pair) for pair in zip(self.of(one), self.of(two)))
+            return low, high
+        low, high = replace(self, tests=[test for test in self.tests if not test.made]).of(one)
+        if atom.kind == "/":
+            return operation("/", low, two), operation("/", high, two)
+        if any(factor < 0 for _, factor in low.terms):
+            raise NotKnown(atom.text)
+        return ZERO, two - ONE
 
 
 def joined(kind: str, some: Iterable[Sum]) -> Sum:

@@ -1,4 +1,4 @@
-"""Tiles with what is around them, staged in shared memory: stencils, convolutions, filters."""
+"""Tiles and their halos, staged in shared memory: stencils, convolutions, filters."""
 
 from __future__ import annotations
 
@@ -68,6 +68,27 @@ FLAT = """__global__ void k(const unsigned char *in, float *out, const float *ma
             for (int dx = 0; dx < 3; dx++) out[i] += in[(row - 1 + dy) * width + column - 1 + dx];
 }
 """
+SORTED = """template <int N> __device__ void median(const unsigned char *in, float *out, int width, int height) {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, row = i / width, column = i % width, half = N / 2;
+    unsigned char window[N * N];
+    if (row < half || column < half || row >= height - half || column >= width - half) return;
+    for (unsigned dy = 0; dy < N; dy++)
+        for (unsigned dx = 0; dx < N; dx++)
+            window[dy * N + dx] = in[(row - half + dy) * width + column - half + dx];
+    for (unsigned first = 0; first <= N * N / 2; first++) {
+        unsigned least = first;
+        for (unsigned other = first + 1; other < N * N; other++)
+            if (window[other] < window[least]) least = other;
+        unsigned char kept = window[first];
+        window[first] = window[least];
+        window[least] = kept;
+    }
+    out[i] = window[N * N / 2];
+}
+__global__ void k(const unsigned char *in, float *out, const float *mask, int width, int height) {
+    median<3>(in, out, width, height);
+}
+"""
 FILLED = f"""#define TILE 16
 {HEAD}{PLACE}    __shared__ float tile[TILE + 2 * R][TILE + 2 * R];
     for (int r = threadIdx.y; r < TILE + 2 * R; r += TILE)
@@ -83,6 +104,11 @@ FILLED = f"""#define TILE 16
     if (x < width && y < height) out[y * width + x] = sum;
 }}
 """
+COPIED = "#include <cuda_pipeline_primitives.h>\n" + FILLED.replace(
+    "tile[r][c] = inside ? in[yy * width + xx] : 0.0f;",
+    "if (inside) __pipeline_memcpy_async(&tile[r][c], &in[yy * width + xx], sizeof(float));\n"
+    "            else tile[r][c] = 0;",
+).replace("__syncthreads", "__pipeline_commit();\n    __pipeline_wait_prior(0);\n    __syncthreads")
 CALLED = CONVOLUTION.replace("#define R 2", "").replace("R", "N")
 CALLED = CALLED.replace("__global__ void k", "template <int N> __device__ void convolve")
 CALLED += f"__global__ void k{PARAMETERS} {{ convolve<2>(in, out, mask, width, height); }}\n"
@@ -109,8 +135,12 @@ def job_of(folder: Path, text: str, block: tuple[int, ...] = (16, 16)) -> Job:
 
 
 def needless(analysis: Analysis) -> int:
-    """The sectors of loads that are not needed."""
-    return sum(site.needless_sectors or 0 for site in analysis.sites if site.op == "load")
+    """The sectors of loads and copies that are not needed."""
+    return sum(
+        site.needless_sectors or 0
+        for site in analysis.sites
+        if site.op in ("load", "cp_async") and site.space == "global"
+    )
 
 
 @pytest.mark.some(4)
@@ -123,7 +153,9 @@ def needless(analysis: Analysis) -> int:
         (MEDIAN, (8, 8)),
         (LINE, (128,)),
         (FLAT, (64,)),
+        (SORTED, (128,)),  # in local memory
         (FILLED, (16, 16)),
+        (COPIED, (16, 16)),
         (CALLED, (16, 16)),
         (CONVOLUTION.replace("in[yy", "__ldg(&in[yy").replace("xx]", "xx])"), (16, 16)),
         (CONVOLUTION.replace("int dy = -R; dy <= R; ++dy", "int dy = R; dy >= -R; dy--"), (10, 6)),
