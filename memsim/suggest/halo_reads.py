@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
 
 QUALIFIERS = re.compile(r"\b(?:const|__restrict(?:__)?)\b|\*")
+_PASSES_ON = ("argument_list", "binary_expression")
 #: How far rows are apart: a product, and a number that multiplies it.
 Row = tuple[Product, int]
 
@@ -152,9 +153,8 @@ class ReadsOfFunction:
         for name in (one for one in named if tree.text(one) == array):
             node = name.parent
             if node is None or node.type != "subscript_expression" or node.children[0] != name:
-                if is_const and not any(
-                    one.type == "cast_expression" for one in outside(name, self.indices.body)
-                ):
+                cast = any(one.type == "cast_expression" for one in outside(name, self.indices.body))
+                if is_const and node is not None and node.type in _PASSES_ON and not cast:
                     continue
                 return
             around = node.parent

@@ -20,7 +20,9 @@ _COLUMNS = ("left", "right")
 
 @dataclass(frozen=True)
 class HaloTile:
-    """Of elements of a type with `size` bytes, in rows that are `row` apart. number: of the array's tiles."""
+    """Of elements of `kind`, of `size` bytes, in rows that are `row` apart, for reads on the same conditions.
+    number: of the array's tiles.
+    """
 
     function: ReadsOfFunction
     array: str
@@ -91,7 +93,7 @@ class HaloTile:
         """The elements of a sector, for which there is room before and behind each row."""
         return self.function.file.before.arch.sector_bytes // self.size
 
-    @property
+    @cached_property
     def pitch(self) -> int:
         """The elements of a row, with those behind it with which the rows of a warp meet in no bank."""
         threads, across = self.function.file.launch.threads, self.function.file.launch.block[0]
@@ -125,7 +127,7 @@ class HaloTile:
                     if (by != 1 and not one.fills) if of_threads else 1 < by > of_block - of_thread:
                         return False
             apart = min((step for atom, step in parts if atom.kind == "thread"), default=0)
-            if not (apart > 0 if one.fills else 0 < apart < of_thread):
+            if not (apart == 1 if one.fills else 0 < apart < of_thread):
                 return False
         return True
 
@@ -176,11 +178,10 @@ class HaloTile:
         holds = [
             f"{one} - {other} < {most}" for one, other, most in ((bottom, top, rows), (right, left, columns))
         ]
-        conditions = sorted(frozenset.intersection(*(one.conditions for one in self.reads)))
         return [
             f"__shared__ {self.kind} {name}[{rows}][{columns} + {self.pitch - self.columns}];",
             *(f"const int {each} = {end};" for each, end in zip(self.corners, ends) if each != "0"),
-            f"const bool {name}_fits = {' && '.join([*holds, *conditions])};",
+            f"const bool {name}_fits = {' && '.join([*holds, *sorted(self.reads[0].conditions)])};",
             f"if ({name}_fits)",
             f"    {LOAD}<{columns}>({name}, {self.array}, {self._width}, {', '.join(self.corners)},",
             f"              {self._linear(0)}, {self._linear(1)});",

@@ -132,7 +132,8 @@ def _tiles(empty: HaloTile, reads: Sequence[Read]) -> list[HaloTile]:
         try:
             for place, tile in enumerate(found):
                 both = tile.joined(alone)
-                if both.elements <= tile.elements + alone.elements:
+                alike = tile.reads[0].conditions == read.conditions
+                if alike and both.elements <= tile.elements + alone.elements:
                     found[place] = both
                     break
             else:

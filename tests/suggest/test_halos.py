@@ -68,8 +68,10 @@ FLAT = """__global__ void k(const unsigned char *in, float *out, const float *ma
             for (int dx = 0; dx < 3; dx++) out[i] += in[(row - 1 + dy) * width + column - 1 + dx];
 }
 """
-SORTED = """template <int N> __device__ void median(const unsigned char *in, float *out, int width, int height) {
-    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, row = i / width, column = i % width, half = N / 2;
+SORTED = """template <int N>
+__device__ void median(const unsigned char *in, float *out, int width, int height) {
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x, half = N / 2;
+    const unsigned row = i / width, column = i % width;
     unsigned char window[N * N];
     if (row < half || column < half || row >= height - half || column >= width - half) return;
     for (unsigned dy = 0; dy < N; dy++)
@@ -207,6 +209,7 @@ def test_a_place_behind_a_return_is_read_by_all_threads(tmp_path: Path) -> None:
         (CONVOLUTION, "if (yy >= 0", "if (mask[dx + R] > 0.5f && yy >= 0"),  # as data decides
         (CONVOLUTION, "const float *in", "volatile float *in"),
         (CONVOLUTION, "float sum = 0;", "float *other = (float *)in, sum = *other = 0;"),
+        (CONVOLUTION, "float sum = 0;", "in += 0 * width; float sum = 0;"),
         (JACOBI.replace("const float *in", "float *in"), "out[at] =", "in[at] ="),  # in place
         (CONVOLUTION, "xx = x + dx;", "xx = (x + dx + width) % width;"),  # around the edge
         (
