@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memsim.analysis import Analysis
 
 QUALIFIERS = re.compile(r"\b(?:const|__restrict(?:__)?)\b|\*")
+_SHARED = re.compile(r"\b__shared__\b[^;=]*?\b(\w+)\s*\[")
 _PASSES_ON = ("argument_list", "binary_expression")
 #: How far rows are apart: a product, and a number that multiplies it.
 Row = tuple[Product, int]
@@ -182,7 +183,7 @@ class ReadsOfFunction:
 
     def _fills(self, node: Node) -> bool:
         """Whether a read is what an element of shared memory is set to."""
-        shared = set(self.file.not_of_global_memory(self.node))
+        shared = set(_SHARED.findall(self.file.tree.text(self.node)))
         set_to = (
             one.children[0] for one in outside(node, self.indices.body) if one.type == "assignment_expression"
         )

@@ -121,10 +121,12 @@ class HaloTile:
         for one in self.reads:
             for part, of_block, of_thread in zip(one.flat.divided(*self.row), *extents):
                 parts = list(self._parts(part))
-                for atom, step in parts:
-                    by = step * atom.of[2].value(values) if atom.kind.startswith("loop") else 1
-                    of_threads = any(each.kind == "thread" for one in atom.of[:1] for each in one.within)
-                    if (by != 1 and not one.fills) if of_threads else 1 < by > of_block - of_thread:
+                for loop, step in (each for each in parts if each[0].kind.startswith("loop")):
+                    by = step * loop.of[2].value(values)
+                    of_threads = any(atom.kind == "thread" for atom in loop.of[0].within)
+                    all_steps = by != 1 and not one.fills
+                    other_tiles = one.fills or 1 < by > of_block - of_thread
+                    if all_steps if of_threads else other_tiles:
                         return False
             apart = min((step for atom, step in parts if atom.kind == "thread"), default=0)
             if not (apart == 1 if one.fills else 0 < apart < of_thread):

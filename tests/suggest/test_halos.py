@@ -220,6 +220,11 @@ def test_a_place_behind_a_return_is_read_by_all_threads(tmp_path: Path) -> None:
         (CONVOLUTION, "x + dx", "5 * x + dx"),  # elements that no other thread reads
         (CONVOLUTION, "y + dy, xx = x + dx", "y, xx = dx + R"),  # rows of threads
         (CONVOLUTION, "x + dx", "x + dx * 16"),  # columns of other iterations
+        (
+            FILLED.replace("+ c - R", "+ c - R + i"),
+            "    for (int r",
+            "for (int i = 0; i < 2; ++i) for (int r",
+        ),
     ],
 )
 def test_what_is_no_neighbourhood_of_a_thread_stays_as_it_is(
