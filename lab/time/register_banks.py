@@ -1,11 +1,12 @@
 """Cubins in which a loop of 128 instructions reads registers as a pattern says, and the clock around it.
 
-Compilers choose registers, so the compiled kernel `banks` (banks.cu) gets others into its bytes.
+Compilers choose registers, so the compiled kernel `banks` (banks.cu) gets others into its bytes. What an H200
+took for those with loads and stores is in docs/validation/register_reads.json.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import cycle
 
 from memsim.isa.op import Register
@@ -20,6 +21,11 @@ FORMS = {
     "A": (0x7210, 0x07FFE000),  # IADD3
 }
 ZERO = 255
+#: Upper eight bytes of a load or a store of shared memory, and its first register, counted from the quad.
+WIDTHS = {"1": (0x800, 0), "o": (0x800, 1), "2": (0xA00, 0), "4": (0xC00, 0)}
+LOAD, STORE = 0x7984, 0x7388
+#: Registers that hold the address 0 in patterns with loads and stores.
+ADDRESSES = "gq"
 #: Patterns: instructions separated by blanks. Each is a form, its three sources (e, f, g: even registers; o,
 #: p, q: odd ones; z: none), * after a source that the reuse cache shall keep, and maybe its stall count.
 PATTERNS = (
@@ -33,9 +39,25 @@ PATTERNS = (
     "Aefg Fefg", "Azzz Fzzz Fzzz", "Azzz Izzz", "Azzz Izzz Fzzz", "Azzz Izzz Fzzz Fzzz", "Aeoz Fefz",
     "Aefz Fefz", "Aefz Fopz",
 )  # fmt: skip
+#: What an FFMA of such a loop reads, and what stands at the end of 16: L a load, S a store, of 1, 2 or 4
+#: registers (o: one odd register), at address 0 or at that in an even (g) or odd (q) register.
+AROUND = (
+    "Fzzz", "Fezz", "Fozz", "Feoz", "Fefz Fopz", "Fefo", "Fe*oz", "Feoz Fzzz", "Feoz Fezz", "Fe*of* Fpof",
+)  # fmt: skip
+ACCESSES = (
+    "", "L1", "L4", "L1g", "L4g", "L1q", "L4q", "S1", "So", "S4", "S1g", "S1q", "S4g", "L1g L1g", "L1g L1q",
+)  # fmt: skip
 
 
-def patched(content: bytes) -> Iterator[tuple[str, bytes]]:
+def loops_with_accesses() -> Iterator[str]:
+    """Patterns of 16 instructions."""
+    for around in AROUND:
+        for accesses in ACCESSES:
+            last = accesses.split()
+            yield " ".join([*(around.split() * 16)[: 16 - len(last)], *last])
+
+
+def patched(content: bytes, patterns: Iterable[str] = PATTERNS) -> Iterator[tuple[str, bytes]]:
     """(pattern, cubin) of each pattern. content: the compiled cubin of banks.cu."""
     kernel = read_module(content).kernels[KERNEL]
     code = kernel.image.code
@@ -54,13 +76,21 @@ def patched(content: bytes) -> Iterator[tuple[str, bytes]]:
     written = (op.form.operands[0] for op in ops if op.form.opcode == "FFMA")
     most = max(one.slot or 0 for one in written if isinstance(one, Register))
     free = [number for number in range(most) if number not in taken and number != 1]
+    quad = max(first for first in range(0, most, 4) if {*range(first, first + 4)} <= {*free})
+    free = [number for number in free if not quad <= number < quad + 4]
     even, odd = [n for n in free if n % 2 == 0], [n for n in free if n % 2]
     named = {**dict(zip("efg", even)), **dict(zip("opq", odd)), "z": ZERO}
-    results = [even[3], odd[3], even[4], odd[4]]
-    for pattern in PATTERNS:
+    results = [even[3], odd[3], even[-1], odd[-1]]
+    for pattern in patterns:
         made = bytearray(content)
-        for place, text, to in zip(places, cycle(pattern.split()), cycle(results)):
-            made[start + place * SIZE : start + (place + 1) * SIZE] = _encoded(text, to, named)
+        texts = pattern.split()
+        asked = list(zip(places, cycle(texts), cycle(results)))
+        if any(text[0] in "LS" for text in texts):
+            asked += [(place, "Fzzz", named[name]) for place, name in zip(places, ADDRESSES)]
+        for place, text, to in asked:
+            is_access = text[0] in "LS"
+            code = _encoded_access(text, quad, named) if is_access else _encoded(text, to, named)
+            made[start + place * SIZE : start + (place + 1) * SIZE] = code
         yield pattern, bytes(made)
 
 
@@ -79,3 +109,13 @@ def _encoded(text: str, to: int, named: dict[str, int]) -> bytes:
     lower |= to << 16 | a << 24 | b << 32
     control = stall | 1 << 4 | 7 << 5 | 7 << 8 | reuse << 17
     return lower.to_bytes(8, "little") + (upper | c | control << SHIFT).to_bytes(8, "little")
+
+
+def _encoded_access(text: str, quad: int, named: dict[str, int]) -> bytes:
+    upper, first = WIDTHS[text[1]]
+    register, address = quad + first, named[text[2:] or "z"]
+    lower = (
+        LOAD | register << 16 | address << 24 if text[0] == "L" else STORE | address << 24 | register << 32
+    )
+    control = 1 | 1 << 4 | 7 << 5 | 7 << 8
+    return lower.to_bytes(8, "little") + (upper | control << SHIFT).to_bytes(8, "little")

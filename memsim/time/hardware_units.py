@@ -8,6 +8,7 @@ future depends on, relative to a time.
 from __future__ import annotations
 
 from collections import deque
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from memsim.time.latencies import Latencies
@@ -152,12 +153,13 @@ class MemoryPipe:
 
     write_cost: as `Way.read_cost`, of stores. first_fetch: cycles until the first fetch of a texture finds
     what describes it, and its texels; fetched: when it has. pending: when the data of loads that others
-    follow arrive, by the load's instruction and how often its warp had executed it.
+    follow arrive, by the load's instruction and how often its warp had executed it. copied: when the data of
+    copies arrive, which then take wavefronts (in parts) to be written to shared memory.
     """
 
     __slots__ = (
-        "backlog", "crowded", "data", "fetched", "first_fetch", "from_l2", "is_off", "misses", "pending",
-        "queued", "tags", "to_l2", "to_memory", "turns", "write_cost",
+        "backlog", "copied", "crowded", "data", "fetched", "first_fetch", "from_l2", "is_off", "misses",
+        "pending", "queued", "tags", "to_l2", "to_memory", "turns", "write_cost",
     )  # fmt: skip
 
     def __init__(
@@ -167,6 +169,7 @@ class MemoryPipe:
         self.write_cost, self.to_memory, self.backlog = write_cost, set_to.to_memory, backlog
         self.queued: deque[int] = deque([0] * set_to.shared_queue, set_to.shared_queue)
         self.pending: dict[tuple[int, int], int] = {}
+        self.copied: list[tuple[int, int]] = []
         self.is_off, self.misses, self.crowded = is_off, 0, set_to.crowded
         self.first_fetch, self.fetched = first_fetch, 0
 
@@ -179,6 +182,8 @@ class MemoryPipe:
             arrives = enters = self.queued[0]
         if one.is_global and self.backlog is not None:
             arrives = max(arrives, self.tags.free // PARTS - self.backlog)
+        while self.copied and self.copied[0][0] <= arrives:
+            self.data.serve(*heappop(self.copied))
         cost = one.wavefronts
         if self.data.free > arrives * PARTS:
             cost += one.widens * self.crowded // 100
@@ -205,6 +210,9 @@ class MemoryPipe:
             result = max(result, come + near + (far - near) * one.late // LATEST)
             if one.followed:
                 self.pending[one.index, nth] = result
+        if one.copied:
+            heappush(self.copied, (result, one.copied))
+            result += -(-one.copied // PARTS)
         return enters, start, result
 
     @property
@@ -224,7 +232,8 @@ class MemoryPipe:
     def state(self, time: int) -> tuple[int, ...]:
         stages = (stage.state(time) for stage in self.stages)
         fetched = max(self.fetched - time, 0)
-        return *stages, self.misses, fetched, *(max(one - time, 0) for one in self.queued)
+        copied = (part for arrives, cost in sorted(self.copied) for part in (arrives - time, cost))
+        return *stages, self.misses, fetched, *(max(one - time, 0) for one in self.queued), *copied
 
 
 class CodeMemory:

@@ -23,6 +23,11 @@ PARTS = 8
 _SPECIAL = frozenset("S2R S2UR R2UR VOTEU B2R REDUX CS2R MATCH".split())
 _CONSTANT = frozenset("LDC ULDC".split())
 _FETCHES = frozenset("TEX TLD TLD4 TXD".split())
+#: They read addresses as arithmetic reads its operands, and leave the reuse cache as it is. Stores mostly find
+#: cycles in which a bank is not read. Measured: both between FFMAs (docs/validation/register_reads.json).
+_LOADS = frozenset("LDS LDSM LDG LD LDL LDGSTS".split())
+#: Slots of the registers of each bank.
+_EVEN, _ODD = (sum(1 << slot for slot in range(odd, UNIFORM, 2)) for odd in (0, 1))
 _PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
 _HALVES = ("HADD2", "HFMA2", "HMUL2")
 #: What is not modelled, by opcode, in words.
@@ -49,7 +54,8 @@ class TimedInstruction:
 
     index: its number in the program. pipe: "fma", "fma heavy", "alu", ..., "memory", "special", or "" for
     none. busy: for which it occupies the pipe. even, odd: registers read from each bank; kept: those that the
-    reuse cache has instead. wavefronts: of the data stage. widens: what it returns to registers beyond 128
+    reuse cache has instead. wavefronts: of the data stage; copied: of those in which a copy to shared memory
+    writes what has arrived, also in parts. widens: what it returns to registers beyond 128
     bytes, as wavefronts. tags: of L1's tag stage. sectors: that load or store at L2. turns: of an atomic that
     L2 takes one after the other, with those of all multiprocessors. late: eighths of the
     time from L2 to DRAM that a load waits for them if L2 is cold. latency: from the end of its service to its
@@ -75,6 +81,7 @@ class TimedInstruction:
     kept_even: int = 0
     kept_odd: int = 0
     wavefronts: int = 0
+    copied: int = 0
     widens: int = 0
     tags: int = 0
     sectors: int = 0
@@ -175,6 +182,9 @@ def _set_registers(
     bank one register, until another one is read there.
     """
     meaning = meaning_of(op.form)
+    if op.form.opcode in _LOADS:
+        one.even, one.odd = ((meaning.reads & bank).bit_count() for bank in (_EVEN, _ODD))
+        return
     if pipe_of(op.form.opcode, list(op.form.modifiers)) in ("", "uniform", None):
         return
     place = 0
@@ -257,8 +267,10 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
     if row.op in ("load", "ldmatrix"):
         one.widens = PARTS * max(row.width * WARP // LINE - 1, 0)
     if row.space == "shared":
-        one.wavefronts += _parts(row.wavefronts, times)
-        if not one.is_copy:
+        if one.is_copy:
+            one.copied += _parts(row.wavefronts, times)
+        else:
+            one.wavefronts += _parts(row.wavefronts, times)
             is_atomic = "atomic" in row.op or "reduction" in row.op
             swaps = is_atomic and "CAS" in op.form.modifiers
             atomic = set_to.swap_shared if swaps else set_to.atomic_shared

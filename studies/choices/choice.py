@@ -24,8 +24,11 @@ from memsim.validate.device import (
 from studies.choices import FOLDER
 
 SCHEMA = 1
-#: Estimates that were made before anything was measured, which stay as they are, and those made since.
-FIRST, SINCE = (Path(__file__).with_name(f"{name}.json") for name in ("estimates", "estimates_since"))
+#: Estimates that were made before anything was measured, which stay as they are, those made since, and those
+#: of sizes that nobody had looked at, made before these were measured, which stay as well.
+FIRST, SINCE, UNSEEN = (
+    Path(__file__).with_name(f"{name}.json") for name in ("estimates", "estimates_since", "estimates_unseen")
+)
 TILES, CONFIGURATIONS = "tiles of sgemm", "configurations of Triton"
 
 Milliseconds = Annotated[float, Meta(gt=0)]
@@ -62,9 +65,9 @@ class Estimates:
     choices: tuple[EstimatedChoice, ...]
     board: Text = "NVIDIA H200"
 
-    def save(self) -> None:
-        """Write those of the model of now."""
-        write_record({"schema": SCHEMA, **asdict(self)}, SINCE, replaces=True)
+    def save(self, path: Path) -> None:
+        """Write a file anew."""
+        write_record({"schema": SCHEMA, **asdict(self)}, path, replaces=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
-"""Estimates all choices: `python -m studies.choices.estimate [triton|tiles]` adds those that are missing to
-estimates_since.json, without a GPU. It needs Triton for its kernels, in the version whose code was measured
-(3.6.0). Tiles are estimated by all processors. If the model changes, begin with no such file.
+"""Estimates all choices, without a GPU: `python -m studies.choices.estimate [triton|tiles|unseen]` adds those
+that are missing to estimates_since.json, or to estimates_unseen.json. It needs Triton for its kernels, in the
+version whose code was measured (3.6.0), and ptxas of CUDA 13.0 for tiles. Tiles are estimated by all
+processors. If the model changes, begin with no such file.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 
 import numpy as np
 
@@ -20,24 +22,25 @@ from studies.bench.recording import Size
 from studies.choices.choice import (
     CONFIGURATIONS,
     SINCE,
+    UNSEEN,
     Choice,
     EstimatedChoice,
     Estimates,
     load_estimates,
 )
 from studies.choices.code import code_of_cubin
-from studies.choices.tiles import choice_of, tiles_at
+from studies.choices.tiles import UNSEEN_SIZES, choice_of, tiles_at, timed_kernel
 from studies.sizes import SIZES
 
-#: The board on which they were measured.
-BOARD = "NVIDIA H100 80GB HBM3"
+#: The boards on which they were measured, and on which unseen sizes were.
+BOARD, BOARD_OF_UNSEEN = "NVIDIA H100 80GB HBM3", "NVIDIA H200"
 
 
-def tiles(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
+def tiles(known: Collection[Choice], sizes: Iterable[Size], board: str) -> Iterator[EstimatedChoice]:
     """Each tile that is not known, small sizes first."""
     missing = [
-        (size, number)
-        for size in sorted(SIZES, key=np.prod)
+        (size, number, board)
+        for size in sorted(sizes, key=np.prod)
         for number, piece in enumerate(tiles_at(size))
         if choice_of(size, piece) not in known
     ]
@@ -46,9 +49,12 @@ def tiles(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
         yield from (one.result() for one in as_completed(made))
 
 
-def _tile(size: Size, number: int) -> EstimatedChoice:
+def _tile(size: Size, number: int, board: str) -> EstimatedChoice:
     piece = tiles_at(size)[number]
-    prepared = [PreparedTime(spec.job(asked)).on(BOARD) for spec, asked in piece.launches]
+    prepared = [
+        PreparedTime(replace(spec.job(asked), kernel=timed_kernel(spec))).on(board)
+        for spec, asked in piece.launches
+    ]
     return EstimatedChoice(choice_of(size, piece), None, sum(one.predict(WARM).elapsed for one in prepared))
 
 
@@ -71,12 +77,14 @@ def configurations(known: Collection[Choice]) -> Iterator[EstimatedChoice]:
 
 def main(kinds: list[str]) -> None:
     """Those that are missing."""
-    found = list(load_estimates(SINCE).choices) if SINCE.exists() else []
-    known = {one.choice for one in found}
     for kind in kinds or ["triton", "tiles"]:
-        for one in configurations(known) if kind == "triton" else tiles(known):
+        path, board = (UNSEEN, BOARD_OF_UNSEEN) if kind == "unseen" else (SINCE, BOARD)
+        found = list(load_estimates(path).choices) if path.exists() else []
+        known = {one.choice for one in found}
+        sizes = UNSEEN_SIZES if kind == "unseen" else SIZES
+        for one in configurations(known) if kind == "triton" else tiles(known, sizes, board):
             found.append(one)
-            Estimates(now(), tuple(found), BOARD).save()
+            Estimates(now(), tuple(found), board).save(path)
             print(one.choice.problem, one.choice.choice, one.cold, one.warm, flush=True)
 
 

@@ -13,6 +13,7 @@ from studies.choices.choice import (
     FIRST,
     SINCE,
     TILES,
+    UNSEEN,
     Choice,
     ChoiceRecording,
     load_estimates,
@@ -81,7 +82,7 @@ def _times(recording: ChoiceRecording, l2: str) -> dict[Choice, float]:
 def summary() -> str:
     """How often what is picked is near the fastest."""
     rows = []
-    for path, when in ((FIRST, "before"), (SINCE, "since")):
+    for path, when in ((FIRST, "before"), (SINCE, "since"), (UNSEEN, "before, unseen sizes")):
         for gpu, kind, l2, found in all_decisions(path):
             margin = MARGINS[kind]
             good = sum(one.cost <= margin for one in found)

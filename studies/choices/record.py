@@ -1,8 +1,9 @@
-"""Times all choices on this machine's GPU: `python -m studies.choices.record FOLDER`.
+"""Times all choices on this machine's GPU: `python -m studies.choices.record FOLDER [triton|tiles|unseen]`.
 
-It writes tiles.json and triton.json there, which belong into traces/<gpu>/choices/. Tiles of `sgemm` are
-timed as `studies.bench` times kernels, twice, in one order and in the other. Kernels in Triton are timed by
-Triton's own `do_bench`, which flushes L2 before each launch, and `do_bench_cudagraph`, which does not.
+It writes tiles.json, triton.json and unseen.json there, which belong into traces/<gpu>/choices/. Tiles of
+`sgemm` are timed as `studies.bench` times kernels, twice, in one order and in the other. Kernels in Triton
+are timed by Triton's own `do_bench`, which flushes L2 before each launch, and `do_bench_cudagraph`, which
+does not.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from studies.bench.measure import Bench
 from studies.bench.recording import Size
 from studies.choices.choice import CONFIGURATIONS, Choice, ChoiceRecording, MeasuredChoice
 from studies.choices.code import code_of_cubin
-from studies.choices.tiles import choice_of, tiles_at
+from studies.choices.tiles import UNSEEN_SIZES, choice_of, tiles_at
 from studies.dispatch import dispatchers
 from studies.sizes import DISPATCHER, SIZES
 
@@ -30,7 +31,7 @@ BUDGET_MS = 30.0  # of each of the two rounds of a tile, and of each way to time
 TOLERANCE = 2e-2
 
 
-def measure_tiles(cupy: Any, wrong: list[str], sizes: Iterable[Size] = SIZES) -> list[MeasuredChoice]:
+def measure_tiles(cupy: Any, wrong: list[str], sizes: Iterable[Size]) -> list[MeasuredChoice]:
     """All tiles at these sizes; what computes something wrong is added to `wrong`."""
     cublas, found = CuBlas(cupy), []
     for size in sizes:
@@ -91,18 +92,19 @@ def _array(torch: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return torch.randint(0, 100, shape, device="cuda").to(kind)
 
 
-def main(folder: Path) -> None:
-    """Both kinds, each a file."""
+def main(folder: Path, kinds: Iterable[str]) -> None:
+    """Some kinds, each a file."""
     device = this_device()
     check_chip(device)
     cupy = load_cupy()
     clock = cupy.cuda.runtime.deviceGetAttribute(cupy.cuda.runtime.cudaDevAttrClockRate, 0) // 1000
-    for name in ("triton", "tiles"):
+    for name in kinds:
         wrong: list[str] = []
-        found = measure_configurations(wrong) if name == "triton" else measure_tiles(cupy, wrong)
+        sizes = UNSEEN_SIZES if name == "unseen" else SIZES
+        found = measure_configurations(wrong) if name == "triton" else measure_tiles(cupy, wrong, sizes)
         ChoiceRecording(device, now(), clock, tuple(found), tuple(wrong)).save(folder / f"{name}.json")
         print(name, len(found), "wrong:", wrong, flush=True)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:] or ("triton", "tiles"))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from memsim.data import data_folder
 from memsim.time.hardware_units import CodeMemory, ConstantCache
 from memsim.time.multiprocessor import ABLATIONS
 from tests.time.conftest import PLAIN, PLAINLY, cycles_for, processor, program, ran
@@ -156,6 +158,33 @@ def test_banks_are_read_once_a_cycle(reads: tuple[tuple[int, int], ...], cycles:
     assert ran(code, [stream * 60], off=PLAINLY | {"register banks"}).cycles == 60 * len(reads)
 
 
+def _with_one_load() -> list[tuple[str, float]]:
+    """Recorded loops of 16 instructions, the last of them a load or none, and how much longer than without
+    conflicts they take: cycles of 128 instructions.
+    """
+    recorded = json.loads(data_folder("docs/validation/register_reads.json").read_text("utf-8"))["loops"]
+    cycles = {one["pattern"]: one["cycles"][0] for one in recorded}
+    least = cycles[" ".join(["Fzzz"] * 16)]
+    return [
+        (pattern, taken - least)
+        for pattern, taken in cycles.items()
+        if pattern.count(" ") == 15 and pattern.count("L") <= 1 and not {*"S*"} & {*pattern}
+    ]
+
+
+@pytest.mark.parametrize(("pattern", "longer"), _with_one_load())
+def test_loads_read_their_addresses_as_on_a_chip(pattern: str, longer: float) -> None:
+    """Where the loop of 128 ends, up to three cycles are free that this one has not."""
+    made = []
+    for text in pattern.split():
+        even, odd = (len({*text[1:]} & {*bank}) for bank in ("efg", "opq"))
+        plain = FFMA if text[0] == "F" else {"pipe": "memory", "wavefronts": 8}
+        made.append({**plain, "even": even, "odd": odd})
+    code, set_to = program(*made), replace(PLAIN, queue=4, shared_queue=8)
+    less, more = (ran(code, [[*range(16)] * times], set_to=set_to) for times in (20, 60))
+    assert round(abs((more.cycles - less.cycles) / 40 * 8 - 128 - longer), 1) <= 3
+
+
 def test_warps_wait_at_a_barrier_for_the_slowest() -> None:
     code = program({"stall": 1}, {"stall": 50}, {"barrier": 0}, EXIT)
     made = ran(code, [[0, 2, 3], [1, 2, 3]])
@@ -205,6 +234,24 @@ def test_copies_are_waited_for_by_groups() -> None:
     both = ran(program(copy, close, late, close, {"copies": 0}), [list(range(5))])
     assert first.cycles == 4 + 1 + 200 + 1
     assert both.cycles == 2 + 4 + 100 + 200 + 1
+
+
+def test_a_copy_writes_to_shared_memory_when_its_data_are_there() -> None:
+    copy = {
+        "pipe": "memory",
+        "is_global": True,
+        "is_copy": True,
+        "wavefronts": 8,
+        "sectors": 8,
+        "copied": 8 * 16,
+    }
+    shared = {"pipe": "memory", "wavefronts": 8, "latency": 10, "result": 0}
+    code = program(copy, shared, {"waits": (0,)}, {"stall": 15}, {"closes": True}, {"copies": 0})
+    before = ran(code, [[0, *[3] * 13, 1, 2]])
+    behind = ran(code, [[0, *[3] * 14, 1, 2]])
+    assert before.cycles == 1 + 13 * 15 + 4 + 1 + 10 + 1  # it enters at 200, and the data come at 205
+    assert behind.cycles == 205 + 16 + 1 + 10 + 1  # it enters at 215
+    assert ran(code, [[0, 4, 5]]).cycles == 205 + 16 + 1
 
 
 def test_blocks_start_as_others_end() -> None:
