@@ -23,8 +23,8 @@ PARTS = 8
 _SPECIAL = frozenset("S2R S2UR R2UR VOTEU B2R REDUX CS2R MATCH".split())
 _CONSTANT = frozenset("LDC ULDC".split())
 _FETCHES = frozenset("TEX TLD TLD4 TXD".split())
-#: They read addresses as arithmetic reads its operands, and leave the reuse cache as it is. Stores mostly find
-#: cycles in which a bank is not read. Measured: both between FFMAs (docs/validation/register_reads.json).
+#: They read addresses as arithmetic reads its operands, and leave the reuse cache as it is. Stores mostly
+#: find cycles in which a bank is not read. Measured: both among FFMAs (docs/validation/register_reads.json).
 _LOADS = frozenset("LDS LDSM LDG LD LDL LDGSTS".split())
 #: Slots of the registers of each bank.
 _EVEN, _ODD = (sum(1 << slot for slot in range(odd, UNIFORM, 2)) for odd in (0, 1))
