@@ -71,8 +71,13 @@ extern "C" __global__ void k(const float *in, float *out) {{
 
 @pytest.mark.slow
 def test_records_become_a_structure_of_arrays(tmp_path: Path) -> None:
-    """3 floats of 4 in each record: 3 loads of 16 sectors; side by side 3 of 4."""
-    case = Case(RECORDS.format("4 * i", "4 * i + 1", "4 * i + 2"), (32,), FLOATS)
+    """3 floats of 4 in each record: 3 loads of 16 sectors; side by side 3 of 4. Where the edit is written,
+    that is shown instead.
+    """
+    written = Case(RECORDS.format("4 * i", "4 * i + 1", "4 * i + 2"), (32,), FLOATS)
+    assert not suggested(written, tmp_path).fields
+    text = written.text.replace("out[i] =", "const float *at = &in[0];\n    out[i] =").replace("in[4", "at[4")
+    case = Case(text, (32,), FLOATS)
     (found,) = suggested(case, tmp_path).fields
     assert (found.array, found.record) == ("in", 16)
     assert found.fields == ((0, 4), (4, 4), (8, 4))
