@@ -264,6 +264,8 @@ class RowAccesses(VectorTree):
         for use in walk(inside):
             if not use.is_named or self.tree.text(use) != array or use.parent is None:
                 continue
+            if use.type == "field_identifier":  # of another record
+                continue
             node = self._vector_around(use, element) or use.parent
             if node.type == "assignment_expression" and STEP.fullmatch(self.tree.text(node)):
                 continue  # which moves the pointer
