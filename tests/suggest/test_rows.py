@@ -131,6 +131,14 @@ def test_a_loop_along_a_row(tmp_path: Path, body: str, reads: int, writes: int) 
     assert needless(found[1].analysis) < needless(found[1].before) / 10
 
 
+@pytest.mark.slow
+def test_a_field_of_another_record_may_have_the_name_of_the_array(tmp_path: Path) -> None:
+    text = "struct Block { float in[4]; int n; };\n" + SUMS
+    kept = "Block kept, *own = &kept; own->n = j & 3;"
+    body = f"{{ {kept} own->in[own->n] = in[i * m + j]; sum += own->in[own->n]; }}"
+    assert [cure.name for cure in cures(tmp_path, body, text)[1]] == [IN_PAIRS.name, BY_WARPS.name]
+
+
 @pytest.mark.some(1)
 def test_two_lanes_move_each_sector_of_their_rows_once(tmp_path: Path) -> None:
     """And without shared memory; of the last row, which has no neighbour, half a sector."""
