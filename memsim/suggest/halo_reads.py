@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memsim.arch.units import WORD
-from memsim.compile.included_files import included_files
 from memsim.job import Job
 from memsim.source.elements import type_sizes
 from memsim.source.kernels import template_arguments
@@ -18,7 +17,7 @@ from memsim.suggest.c_text import names_in
 from memsim.suggest.footprints import function_name, outside, parameters_of
 from memsim.suggest.global_accesses import wastes_sectors
 from memsim.suggest.index_ends import WHOLE, Indices, NotKnown, Test
-from memsim.suggest.index_sums import Product, Sum
+from memsim.suggest.index_sums import IndexSum, Product
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, assignment_to, body_of, walk
 from memsim.suggest.prove import integer_arguments, macros_of, source_of
 
@@ -43,13 +42,13 @@ class Read:
 
     node: Node
     whole: tuple[int, int, str]
-    index: Sum
+    index: IndexSum
     tests: Sequence[Test]
     conditions: frozenset[str]
     fills: bool
 
     @property
-    def flat(self) -> Sum:
+    def flat(self) -> IndexSum:
         """The index without variables, from thread to thread."""
         return self.index.known.flat
 
@@ -63,8 +62,7 @@ class ReadsOfFile(KernelTree):
         super().__init__(before, job, file)
         source = source_of(job)
         assert source is not None  # there is no edit without one
-        included = included_files(self.kernel_text, source.folder, source.options).values()
-        texts = dict.fromkeys((self.kernel_text, self.text, *included))
+        texts = dict.fromkeys((self.kernel_text, self.text, *before.trace.sources.values()))
         self.constants = {**constants("\n".join(texts)), **macros_of(source)}
         given = template_arguments(self.kernel_text, before.trace.kernel)
         self.template = {name: value_of(text, {"true": 1, "false": 0}) for name, text in given.items()}

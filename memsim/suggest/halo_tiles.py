@@ -10,10 +10,10 @@ from memsim.arch.units import BANKS, WARP, WORD
 from memsim.suggest.edit import Replacement
 from memsim.suggest.halo_reads import Read, ReadsOfFunction, Row
 from memsim.suggest.index_ends import Ends, NotKnown, Test, joined
-from memsim.suggest.index_sums import ONE, Atom, Sum
+from memsim.suggest.index_sums import ONE, Atom, IndexSum
 
 LOAD = "load_halo"
-_Ends = tuple[Sum, Sum, Sum, Sum]  # top, left, bottom, right
+_Ends = tuple[IndexSum, IndexSum, IndexSum, IndexSum]  # top, left, bottom, right
 _CORNERS = ("top", "left", "bottom", "right")
 _COLUMNS = ("left", "right")
 
@@ -133,11 +133,11 @@ class HaloTile:
                 return False
         return True
 
-    def _parts(self, of: Sum, times: int = 1) -> Iterator[tuple[Atom, int]]:
+    def _parts(self, of: IndexSum, times: int = 1) -> Iterator[tuple[Atom, int]]:
         """The threads and loops that a sum is made of, and what multiplies their numbers."""
         for atoms, factor in of.terms:
             atom = next((each for each in atoms if not each.is_uniform), None)
-            rest = Sum(((tuple(each for each in atoms if each != atom), abs(factor)),))
+            rest = IndexSum(((tuple(each for each in atoms if each != atom), abs(factor)),))
             if atom is None:
                 continue
             sizes = (each.text for one in (rest, *atom.of[1:2] * (atom.kind in "/%")) for each in one.within)
@@ -192,7 +192,7 @@ class HaloTile:
     @property
     def _width(self) -> str:
         atoms, number = self.row
-        return Sum(((atoms, number),)).text()
+        return IndexSum(((atoms, number),)).text()
 
     def _linear(self, last: int) -> str:
         """The number of the first or the last element."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from memsim.source.syntax import Tree
 from memsim.suggest.footprints import outside
-from memsim.suggest.index_sums import ONE, ZERO, Atom, Sum, operation
+from memsim.suggest.index_sums import ONE, ZERO, Atom, IndexSum, operation
 from memsim.suggest.kernel_tree import arguments_of, body_of, walk
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class Test:
     one of `x / n`.
     """
 
-    of: Sum
+    of: IndexSum
     is_least: bool
-    end: Sum
+    end: IndexSum
     made: bool = False
 
 
@@ -62,21 +62,21 @@ class Indices:
         names = [one for one in node.named_children if one.type == "identifier"]
         return self.tree.text(names[0]) if names and node.named_children[0] == names[0] else ""
 
-    def sum(self, node: Node) -> Sum:
+    def sum(self, node: Node) -> IndexSum:
         """An expression; NotKnown."""
         text, parts = self.tree.text(node), node.named_children
         if node.type == "number_literal" and re.fullmatch(r"(?:0x)?[0-9a-fA-F]+[uUlL]*", text):
-            return Sum.of(int(text.rstrip("uUlL"), 0))
+            return IndexSum.of(int(text.rstrip("uUlL"), 0))
         if node.type == "identifier":
-            return Sum.of(self._variable(text, node))
+            return IndexSum.of(self._variable(text, node))
         if node.type == "field_expression" and (found := _BUILT_IN.fullmatch(re.sub(r"\s", "", text))):
-            return Sum.of(Atom("thread" if found[1] == "threadIdx" else "uniform", found[0]))
+            return IndexSum.of(Atom("thread" if found[1] == "threadIdx" else "uniform", found[0]))
         if node.type in ("parenthesized_expression", "subscript_argument_list") and len(parts) == 1:
             return self.sum(parts[0])
         if node.type == "cast_expression" and WHOLE.search(self.tree.text(parts[0])):
             return self.sum(parts[1])
         if node.type == "unary_expression" and node.children[0].type in "+-":
-            return self.sum(parts[0]) * Sum.of(-1 if node.children[0].type == "-" else 1)
+            return self.sum(parts[0]) * IndexSum.of(-1 if node.children[0].type == "-" else 1)
         if node.type == "call_expression":
             return self._called(node)
         if node.type == "conditional_expression":
@@ -87,12 +87,12 @@ class Indices:
         if sign in "/%" and (two.is_uniform and two.number != 0):
             return operation(sign, one, two)
         if sign == "<<" and (two.number or -1) >= 0:
-            sign, two = "*", Sum.of(1 << (two.number or 0))
+            sign, two = "*", IndexSum.of(1 << (two.number or 0))
         if sign not in "+-*":
             raise NotKnown(text)
         return one * two if sign == "*" else one + two if sign == "+" else one - two
 
-    def _called(self, call: Node) -> Sum:
+    def _called(self, call: Node) -> IndexSum:
         """`min`, `max`, `clamp`, and casts."""
         name, given = self.tree.text(call.children[0]), arguments_of(call)
         cast = _CAST.fullmatch(name)
@@ -105,7 +105,7 @@ class Indices:
             return operation("min", operation("max", value, least), most)
         raise NotKnown(name)
 
-    def _either(self, condition: Node, one: Node, two: Node) -> Sum:
+    def _either(self, condition: Node, one: Node, two: Node) -> IndexSum:
         """`x < 0 ? 0 : x`, which is max(x, 0), and others of that kind."""
         while condition.type in ("parenthesized_expression", "condition_clause"):
             condition = condition.named_children[0]
@@ -142,7 +142,7 @@ class Indices:
             raise NotKnown(name)
         return Atom("uniform", name)
 
-    def _set(self, block: Node, before: Node, name: str, used_at: Node) -> Sum | None:
+    def _set(self, block: Node, before: Node, name: str, used_at: Node) -> IndexSum | None:
         """What a variable that is declared in a block was set to last, before a statement of it or in it."""
         inside = block.named_children
         value = self._declared(before, name)
@@ -320,16 +320,16 @@ def _leaves(statement: Node) -> bool:
     return bool(inside) and inside[-1].type in ("return_statement", "continue_statement")
 
 
-def _is_clamped(of: Sum, other: Sum) -> bool:
+def _is_clamped(of: IndexSum, other: IndexSum) -> bool:
     """Whether a sum is another one, or the lesser or greater of it and anything."""
     of, other = of.known, other.known
     alone = next(iter(of.atoms)) if len(of.atoms) == 1 else None
     return of == other or (alone is not None and alone.kind in ("min", "max") and other in alone.of)
 
 
-def _tests(of: Sum, is_least: bool, made: bool = False) -> Iterator[Test]:
+def _tests(of: IndexSum, is_least: bool, made: bool = False) -> Iterator[Test]:
     """That a sum is not less, or not greater, than 0, as a test of what varies; of `x / n` one of x, too."""
-    varying = Sum(tuple(one for one in of.terms if not all(atom.is_uniform for atom in one[0])))
+    varying = IndexSum(tuple(one for one in of.terms if not all(atom.is_uniform for atom in one[0])))
     end = varying - of
     if all(factor < 0 for _, factor in varying.terms):
         varying, is_least, end = ZERO - varying, not is_least, ZERO - end
@@ -351,7 +351,7 @@ class Ends:
     clamped: bool = True
     threads: bool = True
 
-    def of(self, of: Sum) -> tuple[Sum, Sum]:
+    def of(self, of: IndexSum) -> tuple[IndexSum, IndexSum]:
         """The least and the greatest value of a sum without variables; NotKnown.
 
         Factors of what varies are taken as positive.
@@ -359,9 +359,9 @@ class Ends:
         least, greatest = ZERO, ZERO
         for atoms, factor in of.terms:
             varying = [atom for atom in atoms if not atom.is_uniform]
-            rest = Sum.of(abs(factor))
+            rest = IndexSum.of(abs(factor))
             for atom in atoms:
-                rest *= ONE if atom in varying else Sum.of(atom)
+                rest *= ONE if atom in varying else IndexSum.of(atom)
             if len(varying) > 1:
                 raise NotKnown(of.text())
             low, high = self._of_atom(varying[0]) if varying else (ONE, ONE)
@@ -380,10 +380,10 @@ class Ends:
                     greatest = operation("min", greatest, times * test.end + beyond[1])
         return least, greatest
 
-    def _of_atom(self, atom: Atom) -> tuple[Sum, Sum]:
+    def _of_atom(self, atom: Atom) -> tuple[IndexSum, IndexSum]:
         """The ends of what varies."""
         if atom.kind == "thread":
-            extent = Sum.of(Atom("uniform", atom.text.replace("threadIdx", "blockDim")))
+            extent = IndexSum.of(Atom("uniform", atom.text.replace("threadIdx", "blockDim")))
             return ZERO, extent - ONE if self.threads else ZERO
         if atom.kind.startswith("loop"):
             return self.of(atom.of[0])[0], self.of(atom.of[1])[1]
@@ -401,9 +401,9 @@ class Ends:
         return ZERO, two - ONE
 
 
-def joined(kind: str, some: Iterable[Sum]) -> Sum:
+def joined(kind: str, some: Iterable[IndexSum]) -> IndexSum:
     """The least, or the greatest, of sums."""
-    found: Sum | None = None
+    found: IndexSum | None = None
     for one in some:
         found = one if found is None else operation(kind, found, one)
     return found or ZERO

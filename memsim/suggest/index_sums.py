@@ -18,7 +18,7 @@ class Atom:
 
     kind: str
     text: str
-    of: tuple[Sum, ...] = ()
+    of: tuple[IndexSum, ...] = ()
 
     def __lt__(self, other: Atom) -> bool:
         return (self.kind, self.text) < (other.kind, other.text)
@@ -31,33 +31,33 @@ class Atom:
         return all(one.is_uniform for one in self.of)
 
     @property
-    def known(self) -> Sum:
+    def known(self) -> IndexSum:
         """Without variables in it."""
         if self.kind == "local":
             return self.of[0].known
         if self.kind in _OPERATIONS:
             return operation(self.kind, self.of[0].known, self.of[1].known)
-        return Sum.of(self)
+        return IndexSum.of(self)
 
 
 @dataclass(frozen=True)
-class Sum:
+class IndexSum:
     """terms: products in order, each with its factor, which is not 0."""
 
     terms: tuple[tuple[Product, int], ...] = ()
 
     @staticmethod
-    def of(what: Atom | int) -> Sum:
+    def of(what: Atom | int) -> IndexSum:
         """A sum of one term."""
         return _made({(): what} if isinstance(what, int) else {(what,): 1})
 
-    def __add__(self, other: Sum) -> Sum:
+    def __add__(self, other: IndexSum) -> IndexSum:
         return _made(dict(self.terms), *other.terms)
 
-    def __sub__(self, other: Sum) -> Sum:
-        return self + other * Sum.of(-1)
+    def __sub__(self, other: IndexSum) -> IndexSum:
+        return self + other * IndexSum.of(-1)
 
-    def __mul__(self, other: Sum) -> Sum:
+    def __mul__(self, other: IndexSum) -> IndexSum:
         pairs = product(self.terms, other.terms)
         return _made({}, *((tuple(sorted(one + two)), a * b) for (one, a), (two, b) in pairs))
 
@@ -85,39 +85,39 @@ class Sum:
         return dict(self.terms).get((), 0) if set(dict(self.terms)) <= {()} else None
 
     @property
-    def known(self) -> Sum:
+    def known(self) -> IndexSum:
         """Without variables in it."""
         found = ZERO
         for atoms, factor in self.terms:
-            term = Sum.of(factor)
+            term = IndexSum.of(factor)
             for atom in atoms:
                 term *= atom.known
             found += term
         return found
 
     @property
-    def opened(self) -> Sum:
+    def opened(self) -> IndexSum:
         """With what its variables are."""
         found = ZERO
         for atoms, factor in self.terms:
-            term = Sum.of(factor)
+            term = IndexSum.of(factor)
             for atom in atoms:
-                term *= atom.of[0] if atom.kind == "local" else Sum.of(atom)
+                term *= atom.of[0] if atom.kind == "local" else IndexSum.of(atom)
             found += term
         return found
 
     @property
-    def flat(self) -> Sum:
+    def flat(self) -> IndexSum:
         """With x for `x / n * n + x % n`."""
         found = self
         for rest in [atom for atom in found.atoms if atom.kind == "%"]:
             whole, by = rest.of
-            times, quotient = Sum.of(dict(found.terms).get((rest,), 0)), operation("/", whole, by)
-            less = found + times * (whole - quotient * by - Sum.of(rest))
+            times, quotient = IndexSum.of(dict(found.terms).get((rest,), 0)), operation("/", whole, by)
+            less = found + times * (whole - quotient * by - IndexSum.of(rest))
             found = found if less.atoms & {rest, *quotient.atoms} else less
         return found
 
-    def divided(self, by: Product, number: int = 1) -> tuple[Sum, Sum]:
+    def divided(self, by: Product, number: int = 1) -> tuple[IndexSum, IndexSum]:
         """What a product and a number multiply, which are not 0, and the rest."""
         found, rest = ZERO, ZERO
         for atoms, factor in self.terms:
@@ -126,9 +126,9 @@ class Sum:
                 if one in left:
                     left.remove(one)
             if number == 0 or factor % number or len(left) + len(by) > len(atoms):
-                rest += Sum(((atoms, factor),))
+                rest += IndexSum(((atoms, factor),))
             else:
-                found += Sum(((tuple(left), factor // number),))
+                found += IndexSum(((tuple(left), factor // number),))
         return found, rest
 
     def value(self, known: Mapping[str, int]) -> int:
@@ -153,40 +153,40 @@ class Sum:
         return found or "0"
 
 
-ZERO, ONE = Sum(), Sum((((), 1),))
+ZERO, ONE = IndexSum(), IndexSum((((), 1),))
 
 
-def operation(kind: str, one: Sum, two: Sum) -> Sum:
+def operation(kind: str, one: IndexSum, two: IndexSum) -> IndexSum:
     """`min`, `max`, `/` or `%` of two sums; the one that it is in any case."""
     a, b = one.number, two.number
     if a is not None and b:
-        return Sum.of(_OPERATIONS[kind](a, b))
+        return IndexSum.of(_OPERATIONS[kind](a, b))
     if kind in ("min", "max") and (is_less(one, two) or is_less(two, one)):
         return one if is_less(one, two) == (kind == "min") else two
     if kind == "/" and b == 1:
         return one
     text = f"{one.text()} {kind} {two.text()}"
-    return Sum.of(Atom(kind, text, (one, two)))
+    return IndexSum.of(Atom(kind, text, (one, two)))
 
 
-def is_less(one: Sum, two: Sum) -> bool:
+def is_less(one: IndexSum, two: IndexSum) -> bool:
     """Whether a sum is known to be less than another one, or equal."""
     apart = (one - two).number
     if apart is not None:
         return apart <= 0
     for these, other, every in ((one, two, "max"), (two, one, "min")):
         alone = these.terms[0][0][0] if len(these.terms) == len(these.atoms) == 1 else None
-        if alone is not None and these == Sum.of(alone) and alone.kind in ("min", "max"):
+        if alone is not None and these == IndexSum.of(alone) and alone.kind in ("min", "max"):
             pairs = ((each, other) if every == "max" else (other, each) for each in alone.of)
             if (all if alone.kind == every else any)(is_less(*pair) for pair in pairs):
                 return True
     return False
 
 
-def _made(found: dict[Product, int], *terms: tuple[Product, int]) -> Sum:
+def _made(found: dict[Product, int], *terms: tuple[Product, int]) -> IndexSum:
     for atoms, factor in terms:
         found[atoms] = found.get(atoms, 0) + factor
-    return Sum(tuple(sorted((atoms, factor) for atoms, factor in found.items() if factor)))
+    return IndexSum(tuple(sorted((atoms, factor) for atoms, factor in found.items() if factor)))
 
 
 _OPERATIONS: Mapping[str, Callable[[int, int], int]] = {

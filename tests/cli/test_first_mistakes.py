@@ -128,7 +128,8 @@ def test_suggest_tells_of_sectors_that_it_saves_and_cannot_save(memsim: Run) -> 
     done = memsim("suggest scale.cu")
     told = "7,168 of 8,192 global sectors are not needed; 7,168 of them are saved with x of the threads"
     assert done.code == 0 and told in done.out.splitlines()[0]
-    alone = LAUNCHED.replace(" + blockIdx.x]", "]").replace("<<<64, 64>>>", "<<<1, 64>>>")
+    alone = LAUNCHED.replace("m[threadIdx.x * n + blockIdx.x]", "*(m + threadIdx.x * n)")
+    alone = alone.replace("<<<64, 64>>>", "<<<1, 64>>>")
     Path("scale.cu").write_text(alone)
     told = "112 of 128 global sectors are not needed, and no change that memsim tries saves any"
     assert told in memsim("suggest scale.cu").out.splitlines()[0]
