@@ -78,6 +78,12 @@ class KernelFile:
 
         return read_launching_text(self.folder / self.file, absolute_paths(self.options, self.folder))
 
+    def included_texts(self, text: str) -> list[str]:
+        """Those of the files that `text`, which the file holds, includes directly or indirectly."""
+        from memsim.compile.included_files import included_files
+
+        return list(included_files(text, self.folder, self.options).values())
+
     def _module(self, arch: Arch) -> Module:
         from memsim.compile.compile_cache import what_is_read
         from memsim.compile.options import absolute_paths

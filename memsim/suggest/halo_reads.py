@@ -62,7 +62,8 @@ class ReadsOfFile(KernelTree):
         super().__init__(before, job, file)
         source = source_of(job)
         assert source is not None  # there is no edit without one
-        texts = dict.fromkeys((self.kernel_text, self.text, *before.trace.sources.values()))
+        included = source.included_texts(self.kernel_text)
+        texts = dict.fromkeys((self.kernel_text, self.text, *included))
         self.constants = {**constants("\n".join(texts)), **macros_of(source)}
         given = template_arguments(self.kernel_text, before.trace.kernel)
         self.template = {name: value_of(text, {"true": 1, "false": 0}) for name, text in given.items()}
