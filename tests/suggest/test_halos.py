@@ -233,3 +233,11 @@ def test_what_is_no_neighbourhood_of_a_thread_stays_as_it_is(
     assert old in text
     job = job_of(tmp_path, text.replace(old, new))
     assert halos(job, analyzed(job)) == ()
+
+
+@pytest.mark.slow
+def test_a_radius_of_an_included_file(tmp_path: Path) -> None:
+    (tmp_path / "radius.h").write_text("#define R 2\n")
+    job = job_of(tmp_path, CONVOLUTION.replace("#define R 2", '#include "radius.h"'))
+    (cure,) = halos(job, analyzed(job))
+    assert cure.name == NAME and needless(cure.analysis) < needless(cure.before) / 10
