@@ -87,22 +87,20 @@ class IndexSum:
     @property
     def known(self) -> IndexSum:
         """Without variables in it."""
-        found = ZERO
-        for atoms, factor in self.terms:
-            term = IndexSum.of(factor)
-            for atom in atoms:
-                term *= atom.known
-            found += term
-        return found
+        return self._with(lambda atom: atom.known)
 
     @property
     def opened(self) -> IndexSum:
         """With what its variables are."""
+        return self._with(lambda atom: atom.of[0] if atom.kind == "local" else IndexSum.of(atom))
+
+    def _with(self, meant: Callable[[Atom], IndexSum]) -> IndexSum:
+        """With what is meant by each atom in its place."""
         found = ZERO
         for atoms, factor in self.terms:
             term = IndexSum.of(factor)
             for atom in atoms:
-                term *= atom.of[0] if atom.kind == "local" else IndexSum.of(atom)
+                term *= meant(atom)
             found += term
         return found
 
@@ -192,9 +190,14 @@ def _made(found: dict[Product, int], *terms: tuple[Product, int]) -> IndexSum:
 _OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "min": lambda a, b: min(a, b),
     "max": lambda a, b: max(a, b),
-    "/": lambda a, b: int(a / b),
-    "%": lambda a, b: a - int(a / b) * b,
+    "/": lambda a, b: _quotient(a, b),
+    "%": lambda a, b: a - _quotient(a, b) * b,
 }
+
+
+def _quotient(a: int, b: int) -> int:
+    """As C divides: towards 0."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
 
 
 def _value(atom: Atom, known: Mapping[str, int]) -> int:
