@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any
 
 from memsim.suggest.other_values import REFUSED, SAME
+from memsim.suggest.ranking import Verdict
 from memsim.suggest.suggestions import SECTOR_UNITS
 from memsim.views.plain import table
 
@@ -39,6 +40,8 @@ CAUSES = {
 WRITTEN = "an edit is written that removes a part"
 NOTHING = "nothing is shown"
 ASKED = "whole, if the caller keeps the data so"
+BEHIND = "whole, but a quicker cure in part comes first"
+WHOLE = ("whole", BEHIND, ASKED)
 Line = dict[str, Any]
 
 
@@ -48,13 +51,18 @@ def recorded(half: str) -> list[Line]:
 
 
 def with_waste(half: str) -> list[Line]:
-    """Those that have waste; what is cured whole if the caller keeps data in another layout is `ASKED`."""
+    """Those that have waste. What is cured whole if the caller keeps data in another layout is `ASKED`; where
+    not what comes first is whole, but other written changes are, `BEHIND`.
+    """
     lines = [line for line in recorded(half) if "waste" in line]
-    asked = (any("asks of the caller" in step for step in line["steps"]) for line in lines)
-    return [
-        line | {"cure": ASKED} if asks and line["cure"] == "whole" else line
-        for line, asks in zip(lines, asked)
-    ]
+    return [line | {"cure": _cure(line)} for line in lines]
+
+
+def _cure(line: Line) -> str:
+    if line.get("whole behind the first"):
+        return BEHIND
+    asks = any("asks of the caller" in step for step in line["steps"])
+    return ASKED if asks and line["cure"] == "whole" else line["cure"]
 
 
 def summary() -> str:
@@ -67,6 +75,7 @@ def summary() -> str:
             ("projects", lambda lines: f"{len({line['project'] for line in lines})}"),
             ("measured, on which commit", _commits),
             ("**cured, the whole of it**", lambda lines: _of(lines, "whole")),
+            (BEHIND, _behind),
             (ASKED, lambda lines: _of(lines, ASKED)),
             ("cured in part, a quarter or more of it", lambda lines: _of(lines, "part")),
             ("less, or nothing", lambda lines: _of(lines, "none")),
@@ -90,6 +99,14 @@ def _of(lines: Sequence[Line], cure: str) -> str:
     return f"{sum(line['cure'] == cure for line in lines)}"
 
 
+def _behind(lines: Sequence[Line]) -> str:
+    if not any("whole behind the first" in line for line in lines):
+        return "not tried"
+    verdicts = [line["whole behind the first"]["verdict"] for line in lines if line["cure"] == BEHIND]
+    slower = sum(each == Verdict.SLOWER.value for each in verdicts)
+    return f"{len(verdicts)}, {slower} of them estimated slower than without" if verdicts else "0"
+
+
 def _of_kind(lines: Sequence[Line], kinds: list[str]) -> str:
     own = [line for line in lines if list(line["waste"]) == kinds]
     return f"{sum(line['cure'] == 'whole' for line in own)} of {len(own)}"
@@ -99,7 +116,7 @@ def _not_worth(lines: Sequence[Line]) -> str:
     """Of those that are not cured whole: where what is ranked first does not pay, or where nothing is written
     and only sectors are wasted that do not make the lower bound.
     """
-    told = [line for line in lines if line["cure"] not in ("whole", ASKED)]
+    told = [line for line in lines if line["cure"] not in WHOLE]
     free = [
         line for line in told if list(line["waste"]) == ["global"] and line["bound by"] not in SECTOR_UNITS
     ]
@@ -140,7 +157,7 @@ def causes() -> str:
 
 
 def _cause(line: Line) -> str:
-    if line["cure"] in ("whole", ASKED):
+    if line["cure"] in WHOLE:
         return ""
     if line["cure"] == "part":
         return WRITTEN
@@ -152,13 +169,19 @@ def kernels(half: str) -> str:
     rows = []
     for line in with_waste(half):
         name = line["launch"].split("|")[2]
+        ways = [line, line["whole behind the first"]] if line["cure"] == BEHIND else [line]
         waste = ", ".join(
-            f"{_unit(kind)} {now[0]:,} -> {line['left'][kind][0]:,}" for kind, now in line["waste"].items()
+            f"{_unit(kind)} {now[0]:,} -> " + " or ".join(f"{way['left'][kind][0]:,}" for way in ways)
+            for kind, now in line["waste"].items()
         )
-        steps = "; ".join(dict.fromkeys(step["name"] for step in line["steps"])) or "-"
+        steps = " or ".join(map(_steps, ways))
         rows.append((line["project"], f"`{name}`", waste, line["cure"], steps, line["commit"]))
     heads = ("project", "kernel", "waste, and what is left", "cure", "edits", "commit")
     return f"{table(heads, rows, 'llllll')}\n"
+
+
+def _steps(way: Line) -> str:
+    return "; ".join(dict.fromkeys(step["name"] for step in way["steps"])) or "-"
 
 
 def _unit(kind: str) -> str:
