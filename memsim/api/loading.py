@@ -270,7 +270,10 @@ def _from_source(
         source, options, name = f"{text}\n", [f"-I{path.parent}", *options], name or path.as_posix()
     texts = texts_beside(path, name, options)
     compiled = compiled_source(source, options, arch, name, compiler, instances)
-    machine = read_module(compiled.cubin, file=str(path), compiler=compiled.compiler, names=compiled.names)
+    names = compiled.names
+    if text is not None:  # compiled elsewhere: headers beside the file are named as with the file
+        names = replace(names, pairs=(*names.pairs, (path.absolute().as_posix(), name or path.as_posix())))
+    machine = read_module(compiled.cubin, file=str(path), compiler=compiled.compiler, names=names)
     made = _machine_module(machine, texts)
     # The code does not name a header that has templates only, or none that it launches.
     templates = {

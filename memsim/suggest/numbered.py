@@ -20,7 +20,8 @@ from memsim.suggest.c_text import factor, names_in
 from memsim.suggest.edit import Edit, Replacement, patched
 from memsim.suggest.kernel_tree import KernelTree, arguments_of, body_of, walk
 from memsim.suggest.prove import is_the_same
-from memsim.suggest.records import records_of_threads
+from memsim.suggest.records import NAME as RECORDS
+from memsim.suggest.records import record_edits
 from memsim.suggest.threads import Remapped, is_each_alone, is_in_functions, replayed, total
 
 if TYPE_CHECKING:
@@ -46,11 +47,9 @@ def numbered(job: Job, before: Analysis) -> tuple[Remapped, ...]:
     done = replayed(NAME, job, before, _Plane(before, job).edited(), helping=False)
     if done is None:
         return ()
-    more = (
-        replace(each, name=f"{NAME}; {each.name}", before=before, edit=done.edit.followed_by(each.edit))
-        for each in records_of_threads(done.job, done.analysis)
-        if each.edit.file == done.edit.file
-    )
+    edits = [one for one in record_edits(done.job, done.analysis) if one.file == done.edit.file]
+    tried = (replayed(f"{NAME}; {RECORDS}", done.job, before, one) for one in edits)
+    more = [replace(each, edit=done.edit.followed_by(each.edit)) for each in tried if each is not None]
     return tuple(each for each in (done, *more) if each.saves and is_the_same(job, each.job))
 
 

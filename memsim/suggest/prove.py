@@ -82,7 +82,8 @@ def with_text(job: Job, file: str, text: str) -> Job:
     for number, line in enumerate(lines, 1):
         included = _INCLUDE.match(line)
         if included and PurePosixPath(file).parts[-1:] == PurePosixPath(included[1]).parts[-1:]:
-            lines[number - 1] = f'#line 1 "{file}"\n{text}\n#line {number + 1} "{source.file}"'
+            own, other = (source.folder.absolute() / one for one in (source.file, file))
+            lines[number - 1] = f'#line 1 "{other.as_posix()}"\n{text}\n#line {number + 1} "{own.as_posix()}"'
             options = (*source.options, f"-I{(source.folder / file).parent}")
             return replace(job, kernel=replace(source, text="\n".join(lines), options=options))
     raise MemsimError(

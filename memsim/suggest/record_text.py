@@ -2,6 +2,8 @@
 
 TEXT = """\
 // Neighbouring elements of a thread. The lanes of a warp move theirs side by side, through shared memory.
+#ifndef RECORD_OF_THREAD // which several files may have
+#define RECORD_OF_THREAD
 template <int ALIGNED> struct record_unit { typedef unsigned char type; };
 template <> struct record_unit<2> { typedef unsigned short type; };
 template <> struct record_unit<4> { typedef unsigned type; };
@@ -37,10 +39,10 @@ struct record_of_thread {
     static __device__ __forceinline__ unsigned number(unsigned lanes) {
         return __popc(lanes & ((1u << thread() % 32) - 1));
     }
-    // The units of `count` records, as words between those with other data.
+    // So many units, of `count` records or fewer, as words between those with other data.
     static __device__ __forceinline__
-    void words_moved(const unit *from, unit *to, unsigned count, unsigned lane) {
-        const unsigned length = count * UNITS, each = OF_WORD ? OF_WORD : 1;
+    void words_moved(const unit *from, unit *to, unsigned length, unsigned count, unsigned lane) {
+        const unsigned each = OF_WORD ? OF_WORD : 1;
         const unsigned ahead = (each - (unsigned long long)from / sizeof(unit) % each) % each;
         const unsigned words = length < ahead ? 0 : (length - ahead) / each;
         for (unsigned one = lane; one < ahead && one < length; one += count) to[one] = from[one];
@@ -61,7 +63,7 @@ struct record_of_thread {
         const bool side_by_side = __all_sync(lanes, at == first + lane * UNITS);
         if (OF_WORD && side_by_side) {
             if (!LOADS) __syncwarp(lanes);
-            words_moved(LOADS ? first : all, LOADS ? all : first, count, lane);
+            words_moved(LOADS ? first : all, LOADS ? all : first, count * UNITS, count, lane);
             if (LOADS) __syncwarp(lanes);
             return;
         }
@@ -106,6 +108,24 @@ struct record_of_thread {
         *(LOADS ? units : of_even) = first;
         *(LOADS ? units + UNITS - 1 : of_odd) = second;
     }
+#if __CUDA_ARCH__ >= 800
+    // Loads what lies from the first record to the last one, where that is no more than as many records.
+    __device__ __forceinline__ bool window_loaded(unsigned lanes, const unit *at, const unit *of_lane_0) {
+        const unsigned count = __popc(lanes);
+        const long long apart = at - of_lane_0;
+        const int place = apart > 32 * UNITS ? 32 * UNITS : apart < -32 * UNITS ? -32 * UNITS : (int)apart;
+        const int low = __reduce_min_sync(lanes, place), high = __reduce_max_sync(lanes, place);
+        if (high - low > (int)(count - 1) * UNITS) return false;
+        const unit *first = of_lane_0 + low;
+        unit *all = tile(first);
+        words_moved(first, all, high - low + UNITS, count, number(lanes));
+        __syncwarp(lanes);
+#pragma unroll
+        for (int one = 0; one < UNITS; ++one) units[one] = all[place - low + one];
+        __syncwarp(lanes);
+        return true;
+    }
+#endif
     __device__ __forceinline__ void load(const T *where) {
         unit *at = (unit *)where;
         const unsigned lanes = __activemask();
@@ -123,6 +143,9 @@ struct record_of_thread {
             return;
         }
         unit *first = (unit *)__shfl_sync(lanes, (unsigned long long)at, 0), *all = tile(first);
+#if __CUDA_ARCH__ >= 800
+        if (OF_WORD && window_loaded(lanes, at, first)) return;
+#endif
         moved<true>(lanes, at, first, all);
         const unit *own = all + number(lanes) * ROW;
 #pragma unroll
@@ -163,5 +186,6 @@ template <int LENGTH, int WARPS, bool ANY = false, typename T>
 __device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY> record_for(const T *) {
     return record_of_thread<T, LENGTH, WARPS, ANY>();
 }
+#endif
 
 """

@@ -53,9 +53,14 @@ def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
     Those that save a quarter of the needless sectors or more.
     """
-    edits = dict.fromkeys(_Records(job, before, file).moved() for file in wasting_files(before))
-    tried = (replayed(NAME, job, before, edit) for edit in edits)
+    tried = (replayed(NAME, job, before, edit) for edit in record_edits(job, before))
     return tuple(done for done in tried if done is not None and done.saves)
+
+
+def record_edits(job: Job, before: Analysis) -> list[Edit]:
+    """The edits that move records by warps, each of a file whose accesses waste sectors."""
+    edits = dict.fromkeys(_Records(job, before, file).moved() for file in wasting_files(before))
+    return [edit for edit in edits if edit is not None]
 
 
 class _Records(PassedRecords):

@@ -118,6 +118,47 @@ def test_a_record_of_8_bytes_is_moved_as_one(tmp_path: Path) -> None:
     assert cure.analysis.wavefronts == 0
 
 
+@pytest.mark.parametrize(
+    ("index", "is_near"), [("2 * i / 3", True), ("n - 1 - i", True), ("7 * i % n", False)]
+)
+def test_what_lies_between_the_records_of_a_warp_is_read_as_words(
+    tmp_path: Path, index: str, is_near: bool
+) -> None:
+    """Pixels that a resized image is made of, and those of an image turned round; others byte by byte."""
+    body = f"rgb c = colours[{index}]; out[i] = 0.3f * c.r + 0.6f * c.g + 0.1f * c.b;"
+    job, (cure,) = cures(tmp_path, body)
+    reads = [site for site in cure.analysis.sites if site.array == "colours"]
+    assert sum(site.sectors for site in reads if site.width == 4) > 0 or not is_near
+    needless = sum(site.needless_sectors for site in reads)
+    assert (4 * needless < sum(site.sectors for site in reads)) == is_near
+    assert differing_results(job, cure.job) == ()
+
+
+def test_records_in_two_files_are_moved_one_after_the_other(tmp_path: Path) -> None:
+    """A file that is included is called the same when the text that includes it has changed."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source" / "pixel.cuh").write_text(
+        "struct rgb { unsigned char r, g, b; };\n"
+        "__device__ rgb pixel(const rgb *image, int at) {\n    return image[at];\n}\n"
+    )
+    (tmp_path / "source" / "k.cu").write_text(
+        '#include "pixel.cuh"\nextern "C" __global__ void k(const rgb *in, rgb *out, int n) {\n'
+        "    int i = threadIdx.x;\n    if (i < n) out[i] = pixel(in, 2 * i / 3);\n}\n"
+    )
+    args = [np.arange(600, dtype=np.uint8), np.zeros(600, np.uint8), 200]
+    job = Job(KernelFile(tmp_path, "source/k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    first, included = records_of_threads(job, analyzed(job))
+    assert (first.edit.file, included.edit.file) == ("source/k.cu", "source/pixel.cuh")
+    assert {site.file for site in included.analysis.sites if site.space == "global"} == {
+        "source/k.cu",
+        "source/pixel.cuh",
+    }
+    (second,) = records_of_threads(first.job, first.analysis)
+    assert second.edit.file == "source/pixel.cuh"
+    assert not any(site.needless_sectors for site in second.analysis.sites if site.op == "store")
+    assert differing_results(job, second.job) == ()
+
+
 @pytest.mark.slow
 def test_other_blocks_compute_the_same(tmp_path: Path) -> None:
     """More threads than the tile has warps, and fewer."""
