@@ -5,7 +5,7 @@ by the arrays' parameters, by pointers made of them, and by references to elemen
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, factor, names_in, plus
-from memsim.suggest.footprints import Footprints, may_be_left_out, outside
+from memsim.suggest.footprints import Footprints, function_name, may_be_left_out, outside
 from memsim.suggest.index_math import distance, substituted
 from memsim.suggest.kernel_tree import arguments_of, walk
 from memsim.suggest.vectors import Vector, VectorTree
@@ -198,8 +198,28 @@ class ElementUses(VectorTree):
         known = dict.fromkeys(_DECLARED.findall(code), "") | known  # that may point anywhere
         references = self._references(definition).items()
         known |= {name: known[array] for name, array in references if array in known}
-        others = set(self.not_of_global_memory(definition))
+        others = {*self.not_of_global_memory(definition), *self._given_own_arrays(definition)}
         return {name: origin for name, origin in known.items() if name not in others}
+
+    def _given_own_arrays(self, definition: Node) -> Iterator[str]:
+        """The parameters of a function that is called in this file alone, for which each call gives an array
+        that the caller declares, in registers or shared memory.
+        """
+        name = function_name(self.tree, definition)
+        calls = [
+            (one, around)
+            for one in walk(self.tree.root)
+            if one.type == "call_expression" and re.match(rf"{name}\b", self.tree.text(one))
+            for around in outside(one)
+            if around.type == "function_definition"
+        ]
+        if definition == self.definition or self.file != self.kernel_file or not calls:
+            return
+        for place, parameter in enumerate(self.types_of(definition)):
+            given = [(arguments_of(call)[place : place + 1], around) for call, around in calls]
+            own = (set(self.not_of_global_memory(around)) for _, around in given)
+            if all(one and self.tree.text(one[0]) in arrays for (one, _), arrays in zip(given, own)):
+                yield parameter
 
     def _references(self, definition: Node) -> dict[str, str]:
         """The references to elements of arrays, each with its array."""

@@ -59,11 +59,11 @@ def records_of_threads(job: Job, before: Analysis) -> tuple[Remapped, ...]:
 
 def record_edits(job: Job, before: Analysis) -> list[Edit]:
     """The edits that move records by warps, each of a file whose accesses waste sectors."""
-    edits = dict.fromkeys(_Records(job, before, file).moved() for file in wasting_files(before))
+    edits = dict.fromkeys(Records(job, before, file).moved() for file in wasting_files(before))
     return [edit for edit in edits if edit is not None]
 
 
-class _Records(PassedRecords):
+class Records(PassedRecords):
     """A kernel's source, in which records are looked for."""
 
     def __init__(self, job: Job, before: Analysis, file: str) -> None:
@@ -85,7 +85,7 @@ class _Records(PassedRecords):
             names += sorted(used | set(names_in(one.address)))
         functions = [*kernel, *(() if passed else self.called({one.line for one in self.wasting}))]
         changed = list(kernel)
-        for number, one in enumerate(one for each in functions for one in self._records(each)):
+        for number, one in enumerate(one for each in functions for one in self.records(each)):
             use = one.uses[0][1]
             found += self._moved(one, f"{use.array}_record{number}")
             changed.append(use.function)
@@ -111,7 +111,7 @@ class _Records(PassedRecords):
         of_any = "" if self.pointers(uses[0][1].function)[uses[0][1].array] else ", true"
         shape = f"<{record.extent}, {self.warps}{of_any}>"
         element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
-        places = [self._replaced(use, element.format(use.place(number))) for number, use in uses]
+        places = [self.replaced(use, element.format(use.place(number))) for number, use in uses]
         whole = record.loaded and not record.condition
         given = any(
             use.node.parent is not None and use.node.parent.type == "argument_list" for _, use in uses
@@ -140,14 +140,14 @@ class _Records(PassedRecords):
             places.append(Replacement(start, start, opening))
         return [*places, *([Replacement(end, end, closing)] if closing else [])]
 
-    def _replaced(self, use: ElementUse, new: str) -> Replacement:
+    def replaced(self, use: ElementUse, new: str) -> Replacement:
         """A use of an element of the record; of `p->x` it is what is before the field."""
         if use.node.type == "field_expression":
             return Replacement(use.node.start_byte, use.node.children[1].end_byte, f"{new}.")
         new = f"({use.base}++, {new})" if use.walks else new
         return Replacement(*use.node.byte_range, new)
 
-    def _records(self, definition: Node) -> Iterator[MovedRecord]:
+    def records(self, definition: Node) -> Iterator[MovedRecord]:
         """The records in lines that waste sectors: of blocks, then of statements alone in an `if`; of each,
         where some elements are read anyway, then where they are on a condition.
         """
@@ -217,11 +217,11 @@ class _Records(PassedRecords):
         if not first.stores:
             between = self.held([use for _, use in uses])
         between = between.removeprefix("return ")  # of one statement, with all uses
-        if _interrupts(between) or not any(place == 0 for place, _ in uses):
+        if interrupts(between) or not any(place == 0 for place, _ in uses):
             return None
         if any(is_bound(use.node) for _, use in uses):  # and read whoever knows when
             between = self.code[first.function.start_byte : first.function.end_byte]
-            if _interrupts(between.replace("return", "")):
+            if interrupts(between.replace("return", "")):
                 return None
         if first.stores:  # all of it, each once, and nothing else of the array meanwhile
             named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(first)})\b", between))
@@ -257,7 +257,7 @@ class _Records(PassedRecords):
             or any(use.span > 1 for _, use in alike)
         ):
             return None
-        if _interrupts(between) or not self._is_own(first):
+        if interrupts(between) or not self._is_own(first):
             return None
         return _made([(place - low, use) for place, use in alike], length, loaded=True, stored=True)
 
@@ -302,6 +302,6 @@ def _shorter(alike: list[tuple[int, ElementUse]]) -> tuple[tuple[str, int], ...]
     return tuple(reversed(found))
 
 
-def _interrupts(code: str) -> bool:
+def interrupts(code: str) -> bool:
     """Whether others may see, or change, elements meanwhile, or threads leave the statements around."""
     return bool(SHARED_BY_OTHERS.search(code) or LEAVES.search(code))

@@ -33,6 +33,7 @@ from memsim.suggest.restrided import restrided
 from memsim.suggest.retiled import retiled
 from memsim.suggest.rows import rows_of_threads
 from memsim.suggest.sequential import sequential
+from memsim.suggest.stored_in_turn import stored_in_turn
 from memsim.suggest.striped import striped
 from memsim.suggest.suggestions_document import (
     ArrayPart,
@@ -277,7 +278,7 @@ def _with_other_cures(found: Suggestions, job: Job | None) -> Suggestions:
     by_hand = (each for each in found.staging if not any(is_staged(one.edit, each) for one in staged))
     staged += (*retiled(job, analysis), *numbered(job, analysis), *halos(job, analysis))
     staged += (*records_of_threads(job, analysis), *privatised(job, analysis), *striped(job, analysis))
-    staged += sequential(job, analysis)
+    staged += (*sequential(job, analysis), *stored_in_turn(job, analysis))
     staged += restrided(job, analysis, [one.tile.name for one in found.advice if _is_not_written(one)])
     least = min((total(each.analysis, "sectors") for each in (*remaps, *staged)), default=None)
     solved = least is not None and least <= 2 * total(analysis, "ideal_sectors")

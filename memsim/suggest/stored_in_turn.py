@@ -1,0 +1,151 @@
+"""Elements that a thread stores in turn, in a loop: an edit where a warp's lanes fill parts of sectors.
+
+Tensor cores leave each lane pairs of a row's elements. Four lanes store 16 bytes of a row, and the next
+iteration the 16 bytes beside: each request has half of its sectors. In the edit the two halves of a warp
+exchange one of two iterations' elements: then a request stores both parts of half of the rows. Shared memory
+has no part in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from memsim.analysis import Analysis
+from memsim.job import Job
+from memsim.suggest.edit import Edit, Replacement
+from memsim.suggest.element_uses import ElementUse, MovedRecord
+from memsim.suggest.kernel_tree import wasting_files, with_pragmas
+from memsim.suggest.prove import is_the_same
+from memsim.suggest.records import Records, interrupts
+from memsim.suggest.threads import Remapped, replayed
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+NAME = "elements stored in turn, those of two iterations by each half of a warp"
+PREFIX = "stored_in_turn"
+TEXT = """\
+// Elements that the iterations of a loop store in turn: in one half of sectors, then in the other. Of two
+// iterations the halves of a warp exchange one, so that both are stored at once.
+template <int BYTES> struct in_turn_unit;
+template <> struct in_turn_unit<4> { typedef unsigned type; };
+template <> struct in_turn_unit<8> { typedef uint2 type; };
+template <> struct in_turn_unit<16> { typedef uint4 type; };
+template <typename T, int LENGTH>
+struct stored_in_turn {
+    typedef typename in_turn_unit<LENGTH * sizeof(T)>::type unit;
+    alignas(unit) T own[LENGTH];
+    unit first;
+    T *at;
+    bool held;
+    __device__ __forceinline__ stored_in_turn() : at(0), held(false) {}
+    __device__ __forceinline__ T &operator[](int place) { return own[place]; }
+    static __device__ __forceinline__ void write(T *where, const unit &all) {
+#pragma unroll
+        for (int one = 0; one < LENGTH; ++one) where[one] = ((const T *)&all)[one];
+    }
+    // Whether a whole warp has units in the lower halves of sectors, then in the upper ones: no lane stores
+    // first where another one does later.
+    static __device__ __forceinline__ bool together(const T *one, const T *two) {
+        const unsigned long long at = (unsigned long long)one;
+        const bool halves = at % 32 < 16 && at + 16 == (unsigned long long)two && at % sizeof(unit) == 0;
+        return __activemask() == ~0u && __all_sync(~0u, halves && __isGlobal(one) && __isGlobal(two));
+    }
+    __device__ __forceinline__ void put(T *where) {
+        const unit second = *(const unit *)own;
+        held = !held;
+        if (held) {
+            first = second;
+            at = where;
+        } else if (together(at, where)) {
+            const bool upper = (threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z)) & 16;
+            const unsigned long long beside = (unsigned long long)(upper ? at : where);
+            T *const to = (T *)__shfl_xor_sync(~0u, beside, 16);
+            unit given = upper ? first : second;
+#pragma unroll
+            for (int one = 0; one < sizeof(unit) / 4; ++one)
+                ((unsigned *)&given)[one] = __shfl_xor_sync(~0u, ((unsigned *)&given)[one], 16);
+            *(unit *)(upper ? to : at) = upper ? given : first;
+            *(unit *)(upper ? where : to) = upper ? second : given;
+        } else {
+            write(at, first);
+            write(where, second);
+        }
+    }
+    // Stores what the last one of an odd number of iterations has.
+    __device__ __forceinline__ void close() {
+        if (held) write(at, first);
+    }
+};
+template <int LENGTH, typename T>
+__device__ __forceinline__ stored_in_turn<T, LENGTH> in_turn(const T *) {
+    return stored_in_turn<T, LENGTH>();
+}
+
+"""
+
+
+def stored_in_turn(job: Job, before: Analysis) -> tuple[Remapped, ...]:
+    """The edit of each file, compiled and replayed, if it saves a quarter of the needless sectors or more and
+    nothing differs.
+    """
+    edits = (_Turns(job, before, file).moved() for file in wasting_files(before))
+    tried = (replayed(NAME, job, before, edit) for edit in edits)
+    return tuple(done for done in tried if done is not None and done.saves and is_the_same(job, done.job))
+
+
+class _Turns(Records):
+    """A kernel's source, in which stores in loops are looked for."""
+
+    def moved(self) -> Edit | None:
+        """The kernel, or functions that it calls, with all such stores in pairs; None if there is none."""
+        kernel = [] if self.definition is None else [self.definition]
+        functions = [*kernel, *self.called({one.line for one in self.wasting})]
+        found = [each for one in functions for each in self._turns(one)] if PREFIX not in self.text else []
+        replacements = [
+            one for number, (loop, record) in enumerate(found) for one in self._put(loop, record, number)
+        ]
+        if not replacements:
+            return None
+        head = min(self.head(record.uses[0][1].function) for _, record in found)
+        return self.edit([*replacements, Replacement(head, head, TEXT)], self.sizes)
+
+    def is_scalar(self, use: ElementUse) -> bool:
+        """A record may be one element."""
+        return False
+
+    def _turns(self, function: Node) -> Iterator[tuple[Node, MovedRecord]]:
+        """The records that each iteration of a loop stores, and the loop: nothing else of it concerns the
+        array, and nobody else sees elements meanwhile.
+        """
+        of_loops: dict[int, list[tuple[Node, MovedRecord]]] = defaultdict(list)
+        for record in self.records(function):
+            block = record.uses[0][1].statement.parent
+            loop = None if block is None else block.parent
+            if loop is not None and loop.type == "for_statement" and record.stored and not record.loaded:
+                of_loops[loop.start_byte].append((loop, record))
+        for (loop, record), *others in of_loops.values():
+            code, use = self.code[slice(*loop.byte_range)], record.uses[0][1]
+            named = len(re.findall(rf"(?<![\w.])(?:{self.names_of(use)})\b", code))
+            whole = not record.shorter and not any(one.walks for _, one in record.uses)
+            if not others and whole and named == len(record.uses) and not interrupts(code):
+                yield loop, record
+
+    def _put(self, loop: Node, record: MovedRecord, number: int) -> Iterator[Replacement]:
+        """The record collected, and stored with that of another iteration."""
+        name = f"{record.uses[0][1].array}_in_turn{number}".replace(".", "_")
+        start, last = with_pragmas(self.text, loop.start_byte), record.uses[-1][1].statement.end_byte
+        lines, alone = (
+            f"\n{self.indent(start)}",
+            loop.parent is None or loop.parent.type != "compound_statement",
+        )
+        opening = f"auto {name} = in_turn<{record.length}>({record.uses[0][1].base});{lines}"
+        closing = f"{lines}{name}.close();"
+        yield Replacement(start, start, f"{{ {opening}" if alone else opening)
+        for place, use in record.uses:
+            yield self.replaced(use, f"{name}[{use.place(place)}]")
+        yield Replacement(last, last, f" {name}.put({record.address});")
+        yield Replacement(loop.end_byte, loop.end_byte, f"{closing} }}" if alone else closing)
