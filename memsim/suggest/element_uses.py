@@ -100,7 +100,8 @@ class MovedRecord:
     """Elements of a thread that are moved at once. uses: in order, each with the number of its element.
     address: of the first one. loaded, stored: how; condition: on which they are loaded, "" for always. call:
     that gets a pointer to the record. shorter: lengths that it has instead, each with the condition on which
-    the compiler makes it longer, the longest first.
+    the compiler makes it longer, the longest first. apart: whether each use has its own condition, and
+    is of the record where all of them hold.
     """
 
     uses: tuple[tuple[int, ElementUse], ...]
@@ -111,6 +112,7 @@ class MovedRecord:
     condition: str = ""
     call: Node | None = None
     shorter: tuple[tuple[str, int], ...] = ()
+    apart: bool = False
 
     @property
     def extent(self) -> str:
@@ -203,7 +205,7 @@ class ElementUses(VectorTree):
 
     def _given_own_arrays(self, definition: Node) -> Iterator[str]:
         """The parameters of a function that is called in this file alone, for which each call gives an array
-        that the caller declares, in registers or shared memory.
+        that the caller declares, in registers or shared memory, and gives once.
         """
         name = function_name(self.tree, definition)
         calls = [
@@ -216,9 +218,10 @@ class ElementUses(VectorTree):
         if definition == self.definition or self.file != self.kernel_file or not calls:
             return
         for place, parameter in enumerate(self.types_of(definition)):
-            given = [(arguments_of(call)[place : place + 1], around) for call, around in calls]
+            given = [(list(map(self.tree.text, arguments_of(call))), around) for call, around in calls]
             own = (set(self.not_of_global_memory(around)) for _, around in given)
-            if all(one and self.tree.text(one[0]) in arrays for (one, _), arrays in zip(given, own)):
+            once = ({one for one in texts[place : place + 1] if texts.count(one) == 1} for texts, _ in given)
+            if all(names & arrays for names, arrays in zip(once, own)):
                 yield parameter
 
     def _references(self, definition: Node) -> dict[str, str]:
@@ -290,7 +293,7 @@ class ElementUses(VectorTree):
         else:
             return None
         ahead = self.code[inner.start_byte : node.start_byte]
-        guard, known_to_hold = (_all_of(list(reversed(each))) for each in (guards, decided))
+        guard, known_to_hold = (all_of(list(reversed(each))) for each in (guards, decided))
         if any(changes(name, ahead) for name in names_in(index, guard)):
             return None
         named = named.removesuffix("++").strip()
@@ -309,6 +312,8 @@ class ElementUses(VectorTree):
         if outer.type not in kinds or part == outer.children[0] or not may_be_left_out(outer, part):
             return ""
         condition, mark = self.tree.text(outer.children[0]), outer.children[1].type
+        if outer.children[0].type == "parenthesized_expression":
+            condition = condition[1:-1].strip()
         if mark == "||" or _READS.search(condition) or EFFECT.search(condition):
             return ""
         holds = mark == "&&" or part == outer.child_by_field_name("consequence")
@@ -392,7 +397,8 @@ class ElementUses(VectorTree):
         return use.unit > 1 or any(word in ELEMENT_BYTES or word in ("long", "signed") for word in words)
 
 
-def _all_of(conditions: Sequence[str]) -> str:
+def all_of(conditions: Sequence[str]) -> str:
+    """That all of these hold; "" for none."""
     return conditions[0] if len(conditions) == 1 else " && ".join(f"({one})" for one in conditions)
 
 

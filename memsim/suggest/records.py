@@ -30,6 +30,7 @@ from memsim.suggest.element_uses import (
     SHARED_BY_OTHERS,
     ElementUse,
     MovedRecord,
+    all_of,
     changes_of,
     is_bound,
     may_be,
@@ -111,20 +112,27 @@ class Records(PassedRecords):
         of_any = "" if self.pointers(uses[0][1].function)[uses[0][1].array] else ", true"
         shape = f"<{record.extent}, {self.warps}{of_any}>"
         element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
+        whole = f"{name}_whole" if record.apart else record.condition
         places = [self.replaced(use, element.format(use.place(number))) for number, use in uses]
-        whole = record.loaded and not record.condition
+        if record.apart:
+            places = [
+                replace(one, new=f"({whole} ? {one.new} : {self.tree.text(use.node)})")
+                for one, (_, use) in zip(places, uses)
+            ]
         given = any(
             use.node.parent is not None and use.node.parent.type == "argument_list" for _, use in uses
         )
-        how = f"record_{'at' if whole else 'for'}{shape}({address})"
+        how = f"record_{'at' if record.loaded and not whole else 'for'}{shape}({address})"
         changes_it = record.stored or record.condition or record.call is not None
         opening = f"{'' if changes_it else 'const '}auto {name} = {how};{lines}"
         if record.stored:  # what is not stored has nothing behind it that is
             needs = [f"!({longer}) || ({long})" for (longer, _), (long, _) in pairwise(record.shorter)]
             needs += [longer for longer, length in record.shorter if length == 0]
             opening += "".join(f'static_assert({each}, "of this record");{lines}' for each in needs)
-        if record.condition:
-            opening += f"if ({record.condition}) {name}.load({address});{lines}"
+        if record.apart:
+            opening += f"const bool {whole} = {record.condition};{lines}"
+        if whole:
+            opening += f"if ({whole}) {name}.load({address});{lines}"
         if record.condition and given and record.call is None:  # so that no function changes the copy
             opening = opening.replace(name, f"{name}_held") + f"const auto &{name} = {name}_held;{lines}"
         if record.stored and any(use.walks for _, use in uses):
@@ -149,26 +157,29 @@ class Records(PassedRecords):
 
     def records(self, definition: Node) -> Iterator[MovedRecord]:
         """The records in lines that waste sectors: of blocks, then of statements alone in an `if`; of each,
-        where some elements are read anyway, then where they are on a condition.
+        where some elements are read anyway, then where they are on a condition, then where each is on one of
+        its own.
         """
         moved: set[int] = set()
-        for alone, guarded in product((False, True), repeat=2):
+        for alone, guarded in product((False, True), ("no", "alike", "apart")):
             groups: dict[tuple[int, str, bool, str], list[ElementUse]] = {}
             for use in self.uses(definition, alone):
                 block = use.statement.parent
-                if block is not None and use.node.start_byte not in moved:
-                    if use.guard and guarded:
-                        use = replace(use, decided="")
-                    elif use.guard:
+                plain = use.node.type != "field_expression" and not use.walks
+                if block is not None and use.node.start_byte not in moved and (plain or guarded != "apart"):
+                    if use.guard and guarded == "no":
                         use = replace(use, guard="", always=use.guard == use.decided)
-                    key = block.start_byte, use.array, use.stores, use.guard
+                    elif use.guard:
+                        use = replace(use, decided="")
+                    guard = use.guard if guarded == "alike" else ""
+                    key = block.start_byte, use.array, use.stores, guard
                     groups.setdefault(key, []).append(use)
             for uses in groups.values():
                 waiting = uses
                 while waiting:
                     alike, others = self._alike(waiting)
                     made = self._record(alike)
-                    if made is not None:
+                    if made is not None and (made.apart or guarded != "apart"):
                         moved |= {use.node.start_byte for _, use in made.uses}
                         yield made
                     waiting = others
@@ -281,7 +292,9 @@ def _made(uses: list[tuple[int, ElementUse]], length: int, *, loaded: bool, stor
     first = next(use for place, use in uses if place == 0)
     address = f"&{first.base}[{first.index}]" if first.index else f"&{first.base}"
     address = address[1:] if first.unit > 1 else address
-    return MovedRecord(tuple(uses), address, length, loaded, stored, first.guard)
+    guards = dict.fromkeys(use.guard for _, use in uses)
+    condition, apart = all_of([one for one in guards if one]), len(guards) > 1
+    return MovedRecord(tuple(uses), address, length, loaded, stored, condition, apart=apart)
 
 
 def _shorter(alike: list[tuple[int, ElementUse]]) -> tuple[tuple[str, int], ...]:

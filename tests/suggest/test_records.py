@@ -56,6 +56,10 @@ CONSTANT = AS + "const point &q = p[i]; out[i] = q.x * q.y + q.z;"
 AT = AS + "point q = *(p + i); out[i] = q.x * q.y + q.z;"
 MOVING = AS + "p += i; const point q = *p; out[i] = q.x * q.y + q.z;"
 GUARDED = AS + "out[i] = i + 1 < n && p[i].x * p[i].y > 0.1f * p[i].z ? 2 : 1;"
+TAIL = (
+    "int at = 3 * i, end = 3 * n - 4; float x = (at < end) ? in[at] : 0, y = at + 1 < end ? in[at + 1] : 0;"
+    " out[i] = x + y * (at + 2 < end ? in[at + 2] : 9);"
+)
 ANYWAY = "float x = in[3 * i]; bool y = i > 9 && in[3 * i + 1] > 0.5f; out[i] = y + x * in[3 * i + 2];"
 HELPERS = "const int a = 3 * i; int b = a + 1; out[i] = in[a] * in[b] + in[3 * i + 2];"
 BYTES = "rgb *p = (rgb *)out; p[i + 1] = colours[i];"
@@ -100,6 +104,7 @@ def cures(folder: Path, body: str) -> tuple[Job, tuple[Remapped, ...]]:
         (HELPERS, "in_record0[0] * in_record0[1] + in_record0[2];"),
         (ANYWAY, "bool y = i > 9 && in_record0[1] > 0.5f;"),
         (GUARDED, "if (i + 1 < n) p_record0.load(&p[i]);"),
+        (TAIL, "float x = (at < end) ? (in_record0_whole ? in_record0[0] : in[at]) : 0"),
     ],
 )
 def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written: str) -> None:
@@ -108,7 +113,7 @@ def test_each_sector_of_records_is_moved_once(tmp_path: Path, body: str, written
     assert written in cure.edit.new
     needless = [sum(site.needless_sectors for site in one.sites) for one in (cure.before, cure.analysis)]
     assert needless[1] < needless[0] * (0.6 if body in (GATHERED, IN_AN_IF) else 0.1)
-    assert cure.analysis.conflicts == 0 or body in (GATHERED, IN_AN_IF, NESTED, GUARDED)
+    assert cure.analysis.conflicts == 0 or body in (GATHERED, IN_AN_IF, NESTED, GUARDED, TAIL)
     assert differing_results(job, cure.job) == ()
 
 
@@ -173,6 +178,7 @@ def test_other_blocks_compute_the_same(tmp_path: Path) -> None:
     [
         "if (in[3 * i] > 0.5f) out[i] = in[3 * i + 1];",  # the second element is not always read
         "out[i] = in[3 * i] > 0.5f ? in[3 * i + 1] : 0;",
+        "int k = 0; float x = k < n ? in[3 * i] : 0; k = i; out[i] = x + (k > 5 ? in[3 * i + 1] : 0);",
         "int k = i; out[i] = n > 9 && in[3 * k] > 0.5f && in[3 * (k += 1)] > 0;",
         "out[3 * i] = i; out[i] = (i & 1) && (out[3 * i] = 2) && out[3 * i] > 1 && out[3 * i + 1] > 1;",
         "out[3 * i] = 1; out[3 * i + 2] = 2;",  # not the whole of it
@@ -234,6 +240,30 @@ extern "C" __global__ void other(const float *in, float *out, int n) {
         for file in ("k.cu", "new.cu")
     ]
     assert differing_results(*others) == ()
+
+
+@pytest.mark.parametrize(("given", "is_written"), [("own", True), ("out + 3 * i", False)])
+def test_a_store_to_what_a_function_is_given_is_of_the_record_unless_callers_declare_it(
+    tmp_path: Path, given: str, is_written: bool
+) -> None:
+    text = """
+__device__ float norm(float *held, const float *p, int i) {
+    held[0] = 2 * p[3 * i]; held[1] = 3 * p[3 * i + 1]; held[2] = 5 * p[3 * i + 2];
+    return held[0] * held[1] + held[2];
+}
+extern "C" __global__ void k(const float *in, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float own[3];
+    own[0] = i;
+    if (i < n) out[3 * i] = norm(GIVEN, in, i);
+}
+"""
+    (tmp_path / "k.cu").write_text(text.replace("GIVEN", given))
+    args = [np.arange(3 * THREADS, dtype=np.float32), np.zeros(3 * THREADS, np.float32), THREADS]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (224, 1, 1)), args)
+    found = records_of_threads(job, analyzed(job))
+    assert any("&p[3 * i]" in one.edit.new for one in found) == is_written
+    assert all(differing_results(job, one.job) == () for one in found)
 
 
 def test_records_of_a_template_whose_calls_agree(tmp_path: Path) -> None:
