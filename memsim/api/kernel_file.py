@@ -81,8 +81,10 @@ class KernelFile:
     def included_texts(self, text: str) -> list[str]:
         """Those of the files that `text`, which the file holds, includes directly or indirectly."""
         from memsim.compile.included_files import included_files
+        from memsim.compile.options import absolute_paths
 
-        return list(included_files(text, self.folder, self.options).values())
+        options = absolute_paths(self.options, self.folder)
+        return list(included_files(text, (self.folder / self.file).parent, options).values())
 
     def _module(self, arch: Arch) -> Module:
         from memsim.compile.compile_cache import what_is_read

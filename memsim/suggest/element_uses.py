@@ -15,9 +15,17 @@ from memsim.source.expressions import ELEMENT_BYTES
 from memsim.source.kernels import template_constants
 from memsim.source.values import changes, constants, initializers
 from memsim.suggest.c_text import EFFECT, factor, names_in, plus
-from memsim.suggest.footprints import Footprints, function_name, may_be_left_out, outside
+from memsim.suggest.footprints import (
+    Footprints,
+    function_name,
+    may_be_left_out,
+    moves,
+    outside,
+    without_stores,
+)
 from memsim.suggest.index_math import distance, substituted
 from memsim.suggest.kernel_tree import arguments_of, walk
+from memsim.suggest.prove import source_of
 from memsim.suggest.vectors import Vector, VectorTree
 
 if TYPE_CHECKING:
@@ -44,7 +52,7 @@ _AT = re.compile(r"\*\s*\(\s*(\w+)\s*\+\s*([^?=<>&|^]+)\)")
 _FIELD = re.compile(r"(?<![\w.>])(\w+)\s*\.\s*(\w+)\b(?!\s*\()")
 _ELEMENT = "subscript_expression"
 _ADDRESS_OR_MORE = ("pointer_expression", "update_expression", "subscript_expression")
-_LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
+LOOPS = ("for_statement", "while_statement", "do_statement", "for_range_loop")
 _NAMES = ("reference_declarator", "parameter_declaration")
 _PARTS = ("field_expression", "subscript_expression")
 _CHANGES = ("assignment_expression", "update_expression")
@@ -129,7 +137,10 @@ class ElementUses(VectorTree):
 
     def __init__(self, job: Job, before: Analysis, file: str = "") -> None:
         super().__init__(before, job, file)
-        known = {**constants(self.text), **template_constants(self.text, before.trace.kernel)}
+        source = source_of(job)
+        included = () if source is None else source.included_texts(self.kernel_text)
+        self.texts = tuple(dict.fromkeys((self.text, *included)))
+        known = {**constants("\n".join(self.texts)), **template_constants(self.text, before.trace.kernel)}
         self.footprints = self.here = Footprints(self.tree, known)
 
     def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:
@@ -324,7 +335,7 @@ class ElementUses(VectorTree):
         the last statement assigns to is stored later.
         """
         first, last = uses[0], uses[-1]
-        loops = [one for one in outside(last.node, last.statement.parent) if one.type in _LOOPS]
+        loops = [one for one in outside(last.node, last.statement.parent) if one.type in LOOPS]
         end = loops[-1] if loops else last.node
         behind = [assignment for one in last.statement.named_children if (assignment := _value_of(one))]
         place = behind[0].start_byte if behind else last.statement.start_byte
@@ -414,22 +425,6 @@ def is_bound(node: Node) -> bool:
     return declares and around is not None and "reference" in around.children[0].type
 
 
-def moves(pointer: str, code: str) -> bool:
-    """Whether code may change a pointer."""
-    return changes_of(pointer, code) > 0
-
-
-def changes_of(pointer: str, code: str) -> int:
-    """How often code may change a pointer; `&pointer[i]` does not, nor does `*pointer = x;`."""
-    code = _without_stores(pointer, code)
-    return changes(pointer, re.sub(rf"(?<!&)&(?!&)\s*(?={pointer}\s*(?:\[|->))", "", code))
-
-
-def _without_stores(pointer: str, code: str) -> str:
-    """The code without `*pointer` in front of `= x;`."""
-    return re.sub(rf"([;{{}})]\s*)\*\s*{pointer}\s*(?=(?:[-+*/%&|^]|<<|>>)?=(?!=))", r"\1", code)
-
-
 def _value_of(node: Node) -> Node | None:
     """What `=` assigns; None of anything else."""
     return node.children[2] if node.type == "assignment_expression" and node.children[1].type == "=" else None
@@ -437,5 +432,5 @@ def _value_of(node: Node) -> Node | None:
 
 def _is_one_array(pointer: str, code: str) -> bool:
     """Whether a pointer points into the array that it is initialized with, wherever it moves."""
-    assigned = len(re.findall(rf"(?<![\w.])(?<!->){pointer}\s*=(?!=)", _without_stores(pointer, code)))
+    assigned = len(re.findall(rf"(?<![\w.])(?<!->){pointer}\s*=(?!=)", without_stores(pointer, code)))
     return assigned == 1 and not re.search(rf"(?<!&)&(?!&)\s*{pointer}\b(?!\s*[\[-])", code)

@@ -1,5 +1,6 @@
 """Which elements behind a pointer a function accesses: those that it indexes by numbers, or in loops over
-numbers, and those that the functions of its file access which it passes the pointer on to.
+numbers, and those that the functions of its file access which it passes the pointer on to, moved perhaps. Of
+templates those of the call's arguments, numbers and functions; specializations, too.
 """
 
 from __future__ import annotations
@@ -57,6 +58,11 @@ class AccessedElements:
         count = max(self.every) + 1
         return None if self.stores and len(self.always) < count else count
 
+    def moved(self, by: frozenset[int]) -> AccessedElements:
+        """Of calls that get the pointer moved by each of so many elements."""
+        always, every = (frozenset(map(sum, product(by, one))) for one in (self.always, self.every))
+        return AccessedElements(always, every, self.loads, self.stores)
+
 
 _ONE = frozenset({0})
 #: Of functions of CUDA's libraries, by name and argument. It is no matter that not each byte is assigned.
@@ -71,6 +77,7 @@ class Footprints:
     def __init__(self, tree: Tree, known: Mapping[str, int]) -> None:
         self.tree, self.known = tree, known
         self.parameters: Mapping[str, int] = {}
+        self.given_functions: Mapping[str, str] = {}
         self.compiled: frozenset[str] = frozenset()
         self._functions: dict[str, list[Node]] = defaultdict(list)
         for node in walk(tree.root):
@@ -79,18 +86,17 @@ class Footprints:
 
     def of_call(self, call: Node, place: int, depth: int = DEPTH) -> AccessedElements | None:
         """What a call accesses behind the argument at a place; None if that is not known."""
-        name, count = _named(self.tree.text(call.children[0])), len(arguments_of(call))
+        name = _named(self.tree.text(call.children[0]))
         if (name, place) in KNOWN:
             return KNOWN[name, place]
-        fitting = [one for one in self._functions[name] if len(parameters_of(one)) == count]
-        if len(fitting) != 1 or depth == 0:
+        function = self._function_of(call)
+        if function is None or depth == 0:
             return None
-        function, body = fitting[0], body_of(fitting[0])
-        (declared,) = self.declared(call, place)
+        body, declared = body_of(function), self.tree.text(parameters_of(function)[place])
         pointer = re.search(r"(\w+)\s*(?:\[[^][]*\]\s*)?$", declared)
-        if body is None or pointer is None or changes(pointer[1], self.tree.text(body)):
+        if body is None or pointer is None or changes_of(pointer[1], self.tree.text(body)):
             return None
-        inside = self._with(self._template_values(call, function))
+        inside = self._with(*self._template_arguments(call, function))
         parts = list(inside._parts(body, pointer[1], bool(_BYTES.search(declared)), depth))
         known = [part for part in parts if part is not None]
         if not known or len(known) < len(parts):
@@ -102,6 +108,28 @@ class Footprints:
             any(part.loads for part in known),
             any(part.stores for part in known),
         )
+
+    def _function_of(self, call: Node) -> Node | None:
+        """The definition that a call is of, of a template the specialization for its arguments; None if that
+        is not known.
+        """
+        name, count = _named(self.tree.text(call.children[0])), len(arguments_of(call))
+        named = self._functions[self.given_functions.get(name, name)]
+        fitting = [one for one in named if len(parameters_of(one)) == count]
+        special = {one.start_byte: given for one in fitting if (given := self._given(_declarator(one)))}
+        values = self._given(call.children[0])
+        exact = [one for one in fitting if special.get(one.start_byte) == values]
+        found = exact if values and exact else [one for one in fitting if one.start_byte not in special]
+        return found[0] if len(found) == 1 else None
+
+    def _given(self, node: Node | None) -> list[int | str]:
+        """The arguments of a template in a call or a declaration: their values, or their texts."""
+        if node is None or not re.match(r"[*&\s]*[\w:]+\s*<", self.tree.text(node)):
+            return []
+        given = next(one for one in walk(node) if one.type == "template_argument_list")
+        texts = [self.tree.text(one) for one in given.named_children]
+        values = [value_of(text, self.known) for text in texts]
+        return [text if value is None else value for text, value in zip(texts, values)]
 
     def declared(self, call: Node, place: int) -> list[str]:
         """How functions of the name and number of parameters of a call declare the one at a place."""
@@ -116,17 +144,20 @@ class Footprints:
         calls = (node for node in walk(self.tree.root) if node.type == "call_expression")
         for call in calls:
             if re.match(rf"(?:\w+::)*{re.escape(name)}\s*<", self.tree.text(call.children[0])):
-                for parameter, value in self._template_values(call, function).items():
+                for parameter, value in self._template_arguments(call, function)[0].items():
                     found[parameter].add(value)
         other = self._with({name: values.pop() for name, values in found.items() if len(values) == 1})
         parameters = (re.findall(r"\w+", self.tree.text(one))[-1:] for one in parameters_of(function))
         own = {*chain(*parameters), *initializers(self.tree.text(function))}
-        other.compiled = frozenset({*self.known, *self._template_names(function)} - own)
+        other.compiled = frozenset(
+            {*self.known, *(name for name, _ in self._template_parameters(function))} - own
+        )
         return other
 
-    def _with(self, parameters: Mapping[str, int]) -> Footprints:
+    def _with(self, parameters: Mapping[str, int], functions: Mapping[str, str] | None = None) -> Footprints:
         other = copy(self)
         other.known, other.parameters = {**self.known, **parameters}, parameters
+        other.given_functions = functions or {}
         return other
 
     def constants_of(self, node: Node, depth: int = DEPTH) -> set[str]:
@@ -148,19 +179,22 @@ class Footprints:
                 found |= self.constants_of(function, depth - 1)
         return found
 
-    def _template_values(self, call: Node, function: Node) -> dict[str, int]:
-        """The numbers that a call gives for the parameters of a function's template."""
-        given = next((one for one in walk(call.children[0]) if one.type == "template_argument_list"), None)
-        values = (value_of(self.tree.text(one), self.known) for one in given.named_children) if given else ()
-        pairs = zip(self._template_names(function), values)
-        return {name: value for name, value in pairs if value is not None}
+    def _template_arguments(self, call: Node, function: Node) -> tuple[dict[str, int], dict[str, str]]:
+        """The numbers, and the functions, that a call gives for the parameters of a function's template."""
+        declared, given = self._template_parameters(function), self._given(call.children[0])
+        given += [value_of(default, self.known) or default for _, default in declared[len(given) :]]
+        pairs = list(zip((name for name, _ in declared), given))
+        numbers = {name: value for name, value in pairs if isinstance(value, int)}
+        named = {name: self.given_functions.get(f"{value}", f"{value}") for name, value in pairs}
+        return numbers, {name: value for name, value in named.items() if value in self._functions}
 
-    def _template_names(self, function: Node) -> list[str]:
-        """The parameters of a function's template."""
+    def _template_parameters(self, function: Node) -> list[tuple[str, str]]:
+        """The parameters of a function's template, each with its default."""
         template = function if function.type == "template_declaration" else function.parent
         if template is None or template.type != "template_declaration":
             return []
-        return [self.tree.text(one).split()[-1] for one in template.children[1].named_children]
+        parts = (self.tree.text(one).partition("=") for one in template.children[1].named_children)
+        return [(name.split()[-1], default.strip()) for name, _, default in parts]
 
     def _parts(self, body: Node, name: str, is_bytes: bool, depth: int) -> Iterator[AccessedElements | None]:
         """What each use of a pointer accesses; None for a use that is not known."""
@@ -168,15 +202,32 @@ class Footprints:
             if node.type != "identifier" or self.tree.text(node) != name or node.parent is None:
                 continue
             around, found = node.parent, None
+            whole, moved = self._moved(node)
+            is_given = whole.parent is not None and whole.parent.type == "argument_list"
             if around.type == "subscript_expression" and around.children[0] == node:
-                found = self._element(around, body)
-            elif around.type == "argument_list" and around.parent is not None:
-                place, call = around.named_children.index(node), around.parent
-                found = self._copied(call, place) if is_bytes else None
+                text = self.tree.text(around)
+                found = self._element(around, text[text.index("[") + 1 : text.rindex("]")], body)
+            elif around.type == "pointer_expression" and around.children[0].type == "*":
+                found = self._element(around, "0", body)
+            elif is_given and whole.parent is not None and whole.parent.parent is not None:
+                place, call = whole.parent.named_children.index(whole), whole.parent.parent
+                found = self._copied(call, place) if is_bytes and whole == node else None
                 found = found or self.of_call(call, place, depth - 1)
+                by = self._numbers(moved, node, body)
+                found = None if found is None or by is None else found.moved(by)
             if found is not None and not self._is_always(node, body):
                 found = AccessedElements(frozenset(), found.every, found.loads, found.stores)
             yield found
+
+    def _moved(self, node: Node) -> tuple[Node, str]:
+        """`p + i` around a pointer, and by how many elements it is moved."""
+        moved = "0"
+        while node.parent is not None and node.parent.type == "binary_expression":
+            left, mark, right = node.parent.children
+            if left != node or mark.type != "+":
+                break
+            node, moved = node.parent, f"{moved} + {self.tree.text(right)}"
+        return node, moved
 
     def _copied(self, call: Node, place: int) -> AccessedElements | None:
         """The bytes that a `memcpy` of a number of them copies."""
@@ -189,16 +240,19 @@ class Footprints:
         every = frozenset(range(count))
         return AccessedElements(every, every, place == 1, place == 0)
 
-    def _element(self, node: Node, body: Node) -> AccessedElements | None:
-        """The elements that a subscript accesses; None if these are no numbers."""
+    def _element(self, node: Node, index: str, body: Node) -> AccessedElements | None:
+        """The elements that an access with an index has; None if these are no numbers."""
         around = node.parent
         if around is None or around.type in ("pointer_expression", "field_expression"):
             return None
         assigned = around.type == "assignment_expression" and around.children[0] == node
         stores = assigned or around.type == "update_expression"
         loads = not stores or around.children[1].type != "="
-        text = self.tree.text(node)
-        index = text[text.index("[") + 1 : text.rindex("]")]
+        found = self._numbers(index, node, body)
+        return None if found is None else AccessedElements(found, found, loads, stores)
+
+    def _numbers(self, index: str, node: Node, body: Node) -> frozenset[int] | None:
+        """The values of an index in the loops around a node of a function; None without numbers."""
         used = re.findall(r"\w+", index)
         counted = (self.counted(one) for one in outside(node, body))
         ranges = {one[0]: one[1] for one in counted if one is not None and one[0] in used}
@@ -208,7 +262,7 @@ class Footprints:
             if number is None or not 0 <= number < MOST:
                 return None
             found.add(number)
-        return AccessedElements(frozenset(found), frozenset(found), loads, stores)
+        return frozenset(found)
 
     def counted(self, node: Node) -> tuple[str, range] | None:
         """The variable of a loop, and its values; None without numbers."""
@@ -261,10 +315,15 @@ def _named(function: str) -> str:
     return found[0] if found else ""
 
 
-def function_name(tree: Tree, function: Node) -> str:
-    """What a definition is called, with its template or without."""
+def _declarator(function: Node) -> Node | None:
+    """What a definition has between its type and its body, with its template or without."""
     function = function.children[-1] if function.type == "template_declaration" else function
-    declared = function.child_by_field_name("declarator")
+    return function.child_by_field_name("declarator")
+
+
+def function_name(tree: Tree, function: Node) -> str:
+    """What a definition is called, without the arguments of a specialization."""
+    declared = _declarator(function)
     return "" if declared is None else _named(tree.text(declared).lstrip("*& "))
 
 
@@ -283,3 +342,19 @@ def parameters_of(function: Node) -> list[Node]:
         if node.type == "parameter_list":
             return [one for one in node.named_children if one.type != "comment"]
     return []
+
+
+def moves(pointer: str, code: str) -> bool:
+    """Whether code may change a pointer."""
+    return changes_of(pointer, code) > 0
+
+
+def changes_of(pointer: str, code: str) -> int:
+    """How often code may change a pointer; `&pointer[i]` does not, nor does `*pointer = x;`."""
+    code = without_stores(pointer, code)
+    return changes(pointer, re.sub(rf"(?<!&)&(?!&)\s*(?={pointer}\s*(?:\[|->))", "", code))
+
+
+def without_stores(pointer: str, code: str) -> str:
+    """The code without `*pointer` in front of `= x;`."""
+    return re.sub(rf"([;{{}})]\s*)\*\s*{pointer}\s*(?=(?:[-+*/%&|^]|<<|>>)?=(?!=))", r"\1", code)

@@ -1,4 +1,5 @@
-"""Records that a kernel passes on: `f(p + 5 * i)`, where `f` reads or assigns five elements.
+"""Records that a kernel passes on: `f(p + 5 * i)`, where `f` reads or assigns five elements; and
+`f(p.at(i))`, where a member function of a parameter's class returns such a pointer.
 
 The record is moved by the warp, and `f` gets a copy of it. What is read is moved before the call, or before a
 loop around it in which the pointer stays the same, if the loop is entered; what is assigned, behind it.
@@ -30,13 +31,14 @@ class PassedRecords(ElementUses):
         for call in walk(kernel):
             plain = call.children and call.children[0].type in ("identifier", "template_function")
             for place, node in enumerate(arguments_of(call)) if plain else ():
-                base = self._base(node, set(pointers))
+                base = self._member(node) or self._base(node, set(pointers))
                 elements = None if base is None else self.footprints.of_call(call, place)
                 if base is None or elements is None or elements.length is None:
                     continue
                 placed = self._placed(node, call, elements.stores)
-                same = [one for one in pointers if pointers[one] == pointers[base]]
-                if placed is None or not self._wastes(pointers[base], elements.stores):
+                origin = pointers.get(base, base)
+                same = [one for one in pointers if pointers[one] == origin] or [base]
+                if placed is None or not self._wastes(origin, elements.stores):
                     continue
                 if self._is_alone(kernel, node, placed[0], same, elements):
                     use = ElementUse(kernel, node, placed[0], base, "", True, elements.stores, base)
@@ -52,9 +54,23 @@ class PassedRecords(ElementUses):
             return name if name in pointers and not EFFECT.search(text) else None
         return text if text in pointers and text not in self.types else None
 
+    def _member(self, node: Node) -> str:
+        """A parameter of a class, of which a member function returns a pointer that is made of numbers; "" of
+        anything else.
+        """
+        made = re.match(r"(\w+)\.(\w+)\(", self.tree.text(node)) if node.type == "call_expression" else None
+        if made is None or "*" in self.types.get(made[1], "*") or EFFECT.search(self.tree.text(node)):
+            return ""
+        defined = rf"\b{made[2]}\s*\([^()]*\)\s*(?:const\s*)?\{{([^{{}}]*)\}}"
+        bodies = [found[1].strip() for text in self.texts for found in re.finditer(defined, text)]
+        simple = [one for one in bodies if re.fullmatch(r"return\s[\w\s:.*+/%<>-]*;", one)]
+        named = len(re.findall(rf"(?<![\w.]){made[1]}\b", self.own_code))
+        return made[1] if bodies and simple == bodies and named == 2 else ""
+
     def _wastes(self, array: str, stores: bool) -> bool:
         op = "store" if stores else "load"
-        return any(one.op == op and array in one.array.split("|") for one in self.wasting)
+        sites = (one.array.split("|") for one in self.wasting if one.op == op)
+        return any(array in (one, one.partition(".")[0]) for names in sites for one in names)
 
     def _placed(self, node: Node, call: Node, stores: bool) -> tuple[Node, str] | None:
         """The statement before or behind which elements are moved, and the condition on which."""
@@ -70,7 +86,11 @@ class PassedRecords(ElementUses):
                     return inner, condition
                 condition, outer = entered, outer.parent or outer
             elif may_be_left_out(outer, inner):
-                return None
+                alone = inner.type == "expression_statement" and outer.type in (
+                    "for_statement",
+                    "while_statement",
+                )
+                return (inner, condition) if alone and inner == outer.child_by_field_name("body") else None
             inner, outer = outer, outer.parent
         return None
 

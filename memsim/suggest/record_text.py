@@ -9,7 +9,25 @@ template <> struct record_unit<2> { typedef unsigned short type; };
 template <> struct record_unit<4> { typedef unsigned type; };
 template <> struct record_unit<8> { typedef uint2 type; };
 template <> struct record_unit<16> { typedef uint4 type; };
-template <typename T, int LENGTH, int WARPS, bool ANY>
+// Room for records of all types that have no tile of their own: 16 KiB, and where each lane's record is.
+template <int WARPS> struct record_room {
+    static const int BYTES = 16384 / WARPS / 16 * 16;
+    static __device__ __forceinline__ char *of(unsigned warp) {
+        __shared__ alignas(16) char all[WARPS][BYTES + 256];
+        return all[warp];
+    }
+    static __device__ __forceinline__ unsigned *taken(unsigned warp) {
+        __shared__ unsigned all[WARPS];
+        return all + warp;
+    }
+    // Where a kernel begins: no lanes have taken the room of their warp yet.
+    static __device__ __forceinline__ void open() {
+        const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
+        if (thread % 32 == 0 && thread / 32 < WARPS) *taken(thread / 32) = 0;
+        __syncwarp(__activemask());
+    }
+};
+template <typename T, int LENGTH, int WARPS, bool ANY, bool OPEN>
 struct record_of_thread {
     typedef typename record_unit<alignof(T)>::type unit;
     static const int BYTES = LENGTH * sizeof(T), UNITS = BYTES / sizeof(unit), BATCH = 8;
@@ -18,6 +36,11 @@ struct record_of_thread {
     static const int ROW = OF_WORD ? UNITS : UNITS | 1;
     static const bool IS_VECTOR = BYTES <= 16 && (BYTES & (BYTES - 1)) == 0;
     static const bool IS_PAIR = BYTES == 32 && sizeof(unit) == 16;
+    // Of records that would take half of the shared memory of a block, so many are moved at once.
+    static const int AT_ONCE =
+        WARPS * 32 * ROW * sizeof(unit) > 24576 ? record_room<WARPS>::BYTES / (ROW * sizeof(unit)) : 32;
+    static_assert(AT_ONCE > 0, "a record for which there is room");
+    static const int TILES = AT_ONCE < 32 ? 1 : WARPS;
     typedef typename record_unit<IS_VECTOR ? BYTES : alignof(T)>::type vector;
     alignas(vector) unit units[UNITS];
     __device__ __forceinline__ T &operator[](int place) { return ((T *)units)[place]; }
@@ -27,7 +50,7 @@ struct record_of_thread {
     }
     // Where the records of the lanes begin, the first of which is at `first`: in a word as in memory.
     static __device__ __forceinline__ unit *tile(const unit *first) {
-        __shared__ alignas(16) unit all[WARPS][32 * ROW + OF_WORD];
+        __shared__ alignas(16) unit all[TILES][TILES < WARPS ? 1 : 32 * ROW + OF_WORD];
         return all[thread() / 32] + ((unsigned long long)first & (OF_WORD ? 3 : 0)) / sizeof(unit);
     }
     // Whether a warp's active lanes have its tile to themselves: others have no lane 0. And, if a
@@ -67,7 +90,7 @@ struct record_of_thread {
             if (LOADS) __syncwarp(lanes);
             return;
         }
-        __shared__ unit *others[WARPS][32];
+        __shared__ unit *others[TILES][32];
         unit **starts = others[thread() / 32];
         if (!side_by_side) starts[lane] = at;
         __syncwarp(lanes);
@@ -88,6 +111,50 @@ struct record_of_thread {
                 *(LOADS ? staged[one] : memory[one]) = held[one];
         }
         __syncwarp(lanes);
+    }
+    // Whether a warp's active lanes have its room: if it is OPEN no others do, else others have no lane 0.
+    static __device__ __forceinline__ bool take_room(unsigned lanes) {
+        if (!OPEN) return lanes & 1;
+        unsigned other = 0;
+        if (number(lanes) == 0) other = atomicCAS(record_room<WARPS>::taken(thread() / 32), 0, 1);
+        return __shfl_sync(lanes, other, __ffs(lanes) - 1) == 0;
+    }
+    // Moves records through that room, some of the lanes' at a time. Returns whether it has.
+    template <bool LOADS>
+    __device__ __forceinline__ bool moved_in_parts(unsigned lanes, unit *at) {
+        if (thread() / 32 >= WARPS || (ANY && !__all_sync(lanes, __isGlobal(at))) || !take_room(lanes))
+            return false;
+        const unsigned count = __popc(lanes), lane = number(lanes);
+        char *const room = record_room<WARPS>::of(thread() / 32);
+        unit *const all = (unit *)room, **const starts = (unit **)(room + record_room<WARPS>::BYTES);
+        starts[lane] = at;
+        for (unsigned begin = 0; begin < count; begin += AT_ONCE) {
+            const bool is_own = lane - begin < AT_ONCE;
+            unit *const own = all + (lane - begin) * ROW;
+            const unsigned length = (count - begin < AT_ONCE ? count - begin : AT_ONCE) * UNITS;
+            if (!LOADS && is_own) {
+#pragma unroll
+                for (int one = 0; one < UNITS; ++one) own[one] = units[one];
+            }
+            __syncwarp(lanes);
+            for (unsigned place = lane; place < length; place += count) {
+                const unsigned record = place / UNITS;
+                unit *const memory = starts[begin + record] + place % UNITS;
+                unit *const staged = all + place + record * (ROW - UNITS);
+                *(LOADS ? staged : memory) = *(LOADS ? memory : staged);
+            }
+            __syncwarp(lanes);
+            if (LOADS && is_own) {
+#pragma unroll
+                for (int one = 0; one < UNITS; ++one) units[one] = own[one];
+            }
+            __syncwarp(lanes);
+        }
+        if (OPEN && lane == 0) {
+            __threadfence_block();
+            atomicExch(record_room<WARPS>::taken(thread() / 32), 0);
+        }
+        return true;
     }
     // Whether a whole warp has such records as two neighbouring lanes exchange in registers: each of them
     // moves the same half of both their records, so that each sector is moved once.
@@ -137,7 +204,8 @@ struct record_of_thread {
             halves_moved<true>(at);
             return;
         }
-        if (!together(lanes, at)) {
+        if (AT_ONCE < 32 && moved_in_parts<true>(lanes, at)) return;
+        if (AT_ONCE < 32 || !together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) units[one] = at[one];
             return;
@@ -164,7 +232,8 @@ struct record_of_thread {
             record_of_thread(*this).template halves_moved<false>(at);
             return;
         }
-        if (!together(lanes, at)) {
+        if (AT_ONCE < 32 && record_of_thread(*this).template moved_in_parts<false>(lanes, at)) return;
+        if (AT_ONCE < 32 || !together(lanes, at)) {
 #pragma unroll
             for (int one = 0; one < UNITS; ++one) at[one] = units[one];
             return;
@@ -176,15 +245,15 @@ struct record_of_thread {
         moved<false>(lanes, at, first, all);
     }
 };
-template <int LENGTH, int WARPS, bool ANY = false, typename T>
-__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY> record_at(const T *at) {
-    record_of_thread<T, LENGTH, WARPS, ANY> found;
+template <int LENGTH, int WARPS, bool ANY = false, bool OPEN = false, typename T>
+__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY, OPEN> record_at(const T *at) {
+    record_of_thread<T, LENGTH, WARPS, ANY, OPEN> found;
     found.load(at);
     return found;
 }
-template <int LENGTH, int WARPS, bool ANY = false, typename T>
-__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY> record_for(const T *) {
-    return record_of_thread<T, LENGTH, WARPS, ANY>();
+template <int LENGTH, int WARPS, bool ANY = false, bool OPEN = false, typename T>
+__device__ __forceinline__ record_of_thread<T, LENGTH, WARPS, ANY, OPEN> record_for(const T *) {
+    return record_of_thread<T, LENGTH, WARPS, ANY, OPEN>();
 }
 #endif
 

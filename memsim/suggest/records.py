@@ -26,16 +26,16 @@ from memsim.source.values import changes
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
 from memsim.suggest.element_uses import (
+    LOOPS,
     MOST,
     SHARED_BY_OTHERS,
     ElementUse,
     MovedRecord,
     all_of,
-    changes_of,
     is_bound,
     may_be,
-    moves,
 )
+from memsim.suggest.footprints import changes_of, moves, outside
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.loops import LEAVES
 from memsim.suggest.passed_records import PassedRecords
@@ -45,6 +45,8 @@ from memsim.suggest.threads import Remapped, replayed
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+DOUBLE = 8  # bytes of the widest element that is a number
+STATIC_BYTES = 48 * 1024  # of shared memory that a block may declare
 NAME = "records of threads moved by their warp side by side"
 PREFIX = "record_of_thread"
 
@@ -70,6 +72,7 @@ class Records(PassedRecords):
     def __init__(self, job: Job, before: Analysis, file: str) -> None:
         super().__init__(job, before, file)
         self.warps = -(-job.launch.threads // WARP)
+        self.is_open = False  # whether lanes take the room of their warp, wherever the others are
 
     def moved(self) -> Edit | None:
         """The kernel with all its records moved by warps; None if there is none."""
@@ -79,11 +82,15 @@ class Records(PassedRecords):
         names = ["blockDim.x"]
         kernel = [self.definition] if self.definition is not None else []
         passed = [one for each in kernel for one in self.passed(each)]
+        self.is_open = any(map(self._needs_room, passed))
         for number, one in enumerate(passed):
             ((_, use),) = one.uses
             found += self._moved(one, f"{use.array}_passed{number}")
             used = set() if one.call is None else self.footprints.constants_of(one.call)
             names += sorted(used | set(names_in(one.address)))
+        if self.is_open:
+            at = self.opening(kernel[0])
+            found.append(Replacement(at, at, f"\n    record_room<{self.warps}>::open();"))
         functions = [*kernel, *(() if passed else self.called({one.line for one in self.wasting}))]
         changed = list(kernel)
         for number, one in enumerate(one for each in functions for one in self.records(each)):
@@ -109,8 +116,9 @@ class Records(PassedRecords):
         uses, address = record.uses, record.address
         start = with_pragmas(self.text, uses[0][1].statement.start_byte)
         lines, name = f"\n{self.indent(start)}", name.replace(".", "_")
-        of_any = "" if self.pointers(uses[0][1].function)[uses[0][1].array] else ", true"
-        shape = f"<{record.extent}, {self.warps}{of_any}>"
+        is_any = not self.pointers(uses[0][1].function).get(uses[0][1].array)
+        traits = [f"{is_any}".lower(), "true"] if self.is_open else ["true"] if is_any else []
+        shape = f"<{', '.join([record.extent, f'{self.warps}', *traits])}>"
         element = f"&{name}[{{}}]" if record.call is not None else f"{name}[{{}}]"
         whole = f"{name}_whole" if record.apart else record.condition
         places = [self.replaced(use, element.format(use.place(number))) for number, use in uses]
@@ -147,6 +155,14 @@ class Records(PassedRecords):
         else:
             places.append(Replacement(start, start, opening))
         return [*places, *([Replacement(end, end, closing)] if closing else [])]
+
+    def _needs_room(self, record: MovedRecord) -> bool:
+        """Whether a record is passed on in a loop, from which some lanes may be gone, and may be one of those
+        that have no tile of their own.
+        """
+        is_wide = (record.length | 1) * DOUBLE * WARP * self.warps > STATIC_BYTES // 2
+        in_loops = any(one.type in LOOPS for one in outside(record.uses[0][1].statement))
+        return record.call is not None and is_wide and in_loops
 
     def replaced(self, use: ElementUse, new: str) -> Replacement:
         """A use of an element of the record; of `p->x` it is what is before the field."""

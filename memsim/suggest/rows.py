@@ -19,8 +19,7 @@ from memsim.job import Job
 from memsim.source.values import initializers
 from memsim.suggest.c_text import names_in
 from memsim.suggest.edit import Edit, Replacement
-from memsim.suggest.element_uses import changes_of
-from memsim.suggest.footprints import outside
+from memsim.suggest.footprints import changes_of, outside
 from memsim.suggest.index_math import distance, substituted
 from memsim.suggest.kernel_tree import wasting_files, with_pragmas
 from memsim.suggest.proposals import shared_end

@@ -136,6 +136,107 @@ def test_footprints() -> None:
     assert [None if one is None else one.length for one in of.values()] == [5, None, 5, None, None]
 
 
+MEMBERS = """
+#include "sizes.cuh"
+template <int N> struct rows {
+    float *data;
+    const int *order;
+    __device__ float *at(int i) const { return data + i * N; }
+};
+using pairs = rows<2>;
+template <int N> __device__ float dot(const float *a, const float *b) {
+    return dot<N - 1>(a, b) + a[N - 1] * b[N - 1];
+}
+template <> __device__ float dot<1>(const float *a, const float *b) { return a[0] * b[0]; }
+typedef void (*action)(float *, float);
+__device__ void assign(float *to, float value) { *to = value; }
+__device__ void added(float *to, float value) { *to += value; }
+template <int M, int N, action DO = assign>
+__device__ void product(const float *a, const float *x, float *to) {
+    for (int i = 0; i < M; ++i) DO(to + i, dot<N>(a + i * N, x));
+}
+extern "C" __global__ void k(rows<6> a, rows<3> x, pairs out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= n) return;
+    float sums[2] = {0, 0};
+    for (int j = i; j < n && j < i + 2; j++) product<2, WIDTH, added>(a.at(j), x.at(n - 1 - j), sums);
+    product<2, 1>(sums, sums, out.at(i));
+}
+"""
+
+
+def members(folder: Path, text: str) -> tuple[Job, tuple[Remapped, ...]]:
+    """What is written for a kernel whose parameters have records."""
+    (folder / "k.cu").write_text(text)
+    (folder / "sizes.cuh").write_text("constexpr int WIDTH = 3;\n")
+    draw = np.random.default_rng(5)
+    order = draw.permutation(THREADS).astype(np.int32)
+    arrays = (draw.random(size * THREADS).astype(np.float32) for size in (6, 3, 2))
+    args = [*((array, order) for array in arrays), THREADS]
+    job = Job(KernelFile(folder, "k.cu", "k"), Launch((1, 1, 1), (160, 1, 1)), args)
+    return job, records_of_threads(job, analyzed(job))
+
+
+def test_records_to_which_a_member_function_returns_pointers(tmp_path: Path) -> None:
+    """By templates that recur, and get functions, of a size that an included file has."""
+    job, (cure,) = members(tmp_path, MEMBERS)
+    for written in ("record_at<6, 5, true>(a.at(j));", "record_at<3, 5, true>(x.at(n - 1 - j));"):
+        assert written in cure.edit.new
+    assert "product<2, 1>(sums, sums, &out_passed2[0]);" in cure.edit.new
+    needless = [sum(site.needless_sectors for site in one.sites) for one in (cure.before, cure.analysis)]
+    assert needless[1] < needless[0] * 0.1
+    assert differing_results(job, cure.job) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "stays"),
+    [
+        ("return data + i * N;", "return data + order[i] * N;", "_passed"),  # as long as nobody changes it
+        ("return data + i * N;", "return data ? data + i * N : 0;", "_passed"),
+        ("sums[2] = {0, 0};", "sums[2] = {a.at(0)[0], *out.at(i) + *x.at(0)};", "_passed"),  # used twice
+        ("DO(to + i,", "DO(to + i * warpSize % 2,", "out_passed"),  # to where?
+        ("return a[0] * b[0];", "return *(a + 0) * b[0];", "a_passed"),
+    ],
+)
+def test_records_that_are_not_known_as_such_stay(tmp_path: Path, old: str, new: str, stays: str) -> None:
+    assert MEMBERS.count(old) == 1
+    cures = members(tmp_path, MEMBERS.replace(old, new))[1]
+    assert not any(stays in cure.edit.new for cure in cures)
+
+
+def test_wide_records_in_a_loop_that_lanes_leave_at_different_times(tmp_path: Path) -> None:
+    """They have one room for all of them, of which no two parts of a warp have the same at a time."""
+    text = """
+__device__ double total(const double *box) {
+    double all = 0;
+    for (int k = 0; k < 18; ++k) all += box[k];
+    return all;
+}
+extern "C" __global__ void k(const double *in, const int *first, double *out, int n) {
+    int i = threadIdx.x;
+    if (i >= n) return;
+    double all = 0;
+    for (int j = first[i]; j < first[i + 1]; j++) all += total(in + 18 * j);
+    out[i] = all;
+}
+"""
+    (tmp_path / "k.cu").write_text(text)
+    draw = np.random.default_rng(5)
+    first = np.concatenate([[0], np.cumsum(draw.integers(0, 4, 80))]).astype(np.int32)
+    args = [draw.random((int(first[-1]), 18)), first, np.zeros(80), 80]
+    job = Job(KernelFile(tmp_path, "k.cu", "k"), Launch((1, 1, 1), (512, 1, 1)), args)
+    (cure,) = records_of_threads(job, analyzed(job))
+    assert "record_room<16>::open();" in cure.edit.new
+    assert "record_at<18, 16, false, true>(in + 18 * j);" in cure.edit.new
+    needless = [
+        sum(site.needless_sectors for site in one.sites if site.array == "in")
+        for one in (cure.before, cure.analysis)
+    ]
+    assert needless[1] < needless[0] * 0.1
+    assert differing_results(job, cure.job) == ()
+    assert {one.outcome for one in at_other_values(job, cure) if one.name == "blockDim.x"} == {SAME}
+
+
 def test_a_function_of_a_library() -> None:
     """It fills in a state, not each byte of it."""
     tree = parse("__global__ void k(curandState *s, int i) { curand_init(1, i, 0, &s[i]); }")
