@@ -58,7 +58,10 @@ def count(analysis: Analysis, tile: Tile, changes: Sequence[Map]) -> dict[Map, C
     rows = tile.rows[np.argsort(-analysis.trace.count[tile.rows], kind="stable")]
     affordable = max(FIRST_LOOK // max(len(changes), 1), 1)
     if len(rows) > affordable:
-        looked_at = _count(analysis, tile, changes, rows[:affordable])
+        behind = np.cumsum(analysis.trace.count[rows])
+        drawn = np.linspace(0, behind[-1], affordable, endpoint=False)
+        some = rows[np.unique(np.searchsorted(behind, drawn, side="right"))]
+        looked_at = _count(analysis, tile, changes, some)
         changes = sorted(changes, key=lambda change: looked_at[change].most)[:FINALISTS]
     return _count(analysis, tile, changes, rows)
 

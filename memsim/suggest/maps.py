@@ -11,7 +11,7 @@ part of a row's: CUTLASS's `Swizzle<B, M, S>` and `col ^ (row >> a & mask) << b`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -104,7 +104,10 @@ def candidates(analysis: Analysis, tile: Tile, written: Sequence[int] = ()) -> l
     rows = row_lengths(analysis, tile, written)
     swizzled = {row << power for row in rows for power in range(tile.size.bit_length())}
     found: dict[Map, None] = {}
-    tried: list[Map] = [*_paddings(tile, rows), *_swizzles(tile, sorted(swizzled))]
+    padded = dict.fromkeys(
+        [*rows, *(2 * row for row in rows if 2 * row < tile.size)]
+    )  # those padded once, too
+    tried: list[Map] = [*_paddings(tile, padded), *_swizzles(tile, sorted(swizzled))]
     for change in tried:
         if change.whole(tile.width):
             found[change] = None
@@ -137,7 +140,7 @@ def _strides(analysis: Analysis, tile: Tile) -> list[int]:
     return [stride for stride, _ in common.most_common(MOST_STRIDES)]
 
 
-def _paddings(tile: Tile, rows: list[int]) -> Iterator[Padding]:
+def _paddings(tile: Tile, rows: Iterable[int]) -> Iterator[Padding]:
     for extents, element in _inner(tile):
         unit = prod(extents[1:]) * element
         for by in range(unit, LINE + 1, unit):

@@ -133,16 +133,30 @@ def test_a_layout_that_tells_merged_requests_apart_is_not_certain() -> None:
 
 
 def test_of_many_requests_the_best_layout_is_found_by_a_first_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the first requests have no conflicts."""
+    rows = [Request(np.arange(32) * 4 + 128 * row, count=1) for row in range(32)]
     columns = [Request(np.arange(32) * 128 + 4 * column, count=1) for column in range(32)]
-    analysis = analyze_trace(make_trace((site(), columns), arrays=(("tile", "shared", 0, 4096),), apart=True))
+    trace = make_trace((site(), [*rows, *columns]), arrays=(("tile", "shared", 0, 4096),), apart=True)
+    analysis = analyze_trace(trace)
     (tile,) = tiles(analysis)
     maps = candidates(analysis, tile)
     whole = count(analysis, tile, maps)
     monkeypatch.setattr("memsim.suggest.count.FIRST_LOOK", 3 * len(maps))
     few = count(analysis, tile, maps)
     assert len(few) < len(whole)
-    assert min(cost.most for cost in few.values()) == min(cost.most for cost in whole.values()) == 32
+    assert min(cost.most for cost in few.values()) == min(cost.most for cost in whole.values()) == 64
     assert all(whole[change] == cost for change, cost in few.items())
+
+
+def test_rows_that_are_padded_are_padded_once_more_in_pairs() -> None:
+    """Of 8 rows each has every second of 8 banks: 12 B behind a row leave two lanes in a bank, twice."""
+    halves = Request(np.arange(32) // 4 * 524 + np.arange(32) % 4 * 8)
+    arrays = (("tile", "shared", 0, 8 * 524),)
+    analysis = analyze_trace(make_trace((site(width=2), [halves]), arrays=arrays, apart=True))
+    (tile,) = tiles(analysis)
+    costs = count(analysis, tile, candidates(analysis, tile, (524,)))
+    assert analysis.sites[0].wavefronts == 2
+    assert costs[Padding(1048, 8)].most == 1
 
 
 def test_lanes_that_cannot_share_wait_in_any_layout() -> None:
