@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePath
 
 from memsim.boundary import confinement
@@ -34,18 +35,23 @@ class Names:
 
     def name_of(self, path: str) -> str:
         """The display name of a file in a cubin's line tables."""
-        path = path.replace("\\", "/")
-        if path.endswith("/" + BUILTIN_HEADER):  # NVRTC places its built-in header in the current folder
-            return BUILTIN_HEADER
-        for true_name, name in self.pairs:
-            path = rename(_unescaped(path, true_name), true_name, name)
-        return path
+        return _name_of(self.pairs, path)
 
     def renamed(self, log: str) -> str:
         """A compiler's log with display names."""
         for true_name, name in self.pairs:
             log = rename(log, true_name, name)
         return log
+
+
+@lru_cache(maxsize=1024)  # a listing has a name for each of its lines
+def _name_of(pairs: tuple[tuple[str, str], ...], path: str) -> str:
+    path = path.replace("\\", "/")
+    if path.endswith("/" + BUILTIN_HEADER):  # NVRTC places its built-in header in the current folder
+        return BUILTIN_HEADER
+    for true_name, name in pairs:
+        path = rename(_unescaped(path, true_name), true_name, name)
+    return path
 
 
 def _unescaped(path: str, true_name: str) -> str:

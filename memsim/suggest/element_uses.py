@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from memsim.analysis import Analysis, SiteCounts
@@ -142,6 +143,7 @@ class ElementUses(VectorTree):
         self.texts = tuple(dict.fromkeys((self.text, *included)))
         known = {**constants("\n".join(self.texts)), **template_constants(self.text, before.trace.kernel)}
         self.footprints = self.here = Footprints(self.tree, known)
+        self._pointers: dict[int, dict[str, str]] = {}  # of functions, by where they begin
 
     def uses(self, definition: Node, alone: bool) -> Iterable[ElementUse]:
         """The accesses to arrays of global memory of which some waste sectors. alone: in statements that are
@@ -200,6 +202,12 @@ class ElementUses(VectorTree):
         """The pointers to global memory, each with its parameter: these, and variables made of them. Those of
         a function that a kernel calls may point anywhere: to what is said as "".
         """
+        place = definition.start_byte
+        if place not in self._pointers:
+            self._pointers[place] = self._pointers_in(definition)
+        return self._pointers[place]
+
+    def _pointers_in(self, definition: Node) -> dict[str, str]:
         code, is_kernel = self.tree.text(definition), definition == self.definition
         types = self.types_of(definition)
         known = {name: name if is_kernel else "" for name, kind in types.items() if "*" in kind}
@@ -219,13 +227,7 @@ class ElementUses(VectorTree):
         that the caller declares, in registers or shared memory, and gives once.
         """
         name = function_name(self.tree, definition)
-        calls = [
-            (one, around)
-            for one in walk(self.tree.root)
-            if one.type == "call_expression" and re.match(rf"{name}\b", self.tree.text(one))
-            for around in outside(one)
-            if around.type == "function_definition"
-        ]
+        calls = [one for one in self._calls if re.match(rf"{name}\b", self.tree.text(one[0]))]
         if definition == self.definition or self.file != self.kernel_file or not calls:
             return
         for place, parameter in enumerate(self.types_of(definition)):
@@ -234,6 +236,17 @@ class ElementUses(VectorTree):
             once = ({one for one in texts[place : place + 1] if texts.count(one) == 1} for texts, _ in given)
             if all(names & arrays for names, arrays in zip(once, own)):
                 yield parameter
+
+    @cached_property
+    def _calls(self) -> list[tuple[Node, Node]]:
+        """The calls of the file, each with the function that it is in."""
+        return [
+            (one, around)
+            for one in walk(self.tree.root)
+            if one.type == "call_expression"
+            for around in outside(one)
+            if around.type == "function_definition"
+        ]
 
     def _references(self, definition: Node) -> dict[str, str]:
         """The references to elements of arrays, each with its array."""
