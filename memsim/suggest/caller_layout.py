@@ -23,6 +23,7 @@ class CallerLayout:
 
     array: the parameter; number: which argument it is. grouped: of 32 records each field is side by side, in
     whole groups, and the parameter is a class around the pointer. Else only the first field is kept.
+    together: fields that each record has side by side, ahead of the others of the group.
     """
 
     array: str
@@ -30,14 +31,18 @@ class CallerLayout:
     fields: int
     unit: int
     grouped: bool
+    together: tuple[int, ...] = ()
 
     def packed(self, data: bytes) -> bytes:
         """An array's bytes as the caller has to keep them; what is missing in the last group is 0."""
         whole = self.unit * self.fields * (WARP if self.grouped else 1)
         units = np.frombuffer(data + bytes(-len(data) % whole), np.uint8)
         records = units.reshape(-1, WARP if self.grouped else 1, self.fields, self.unit)
-        kept = records.transpose(0, 2, 1, 3) if self.grouped else records[:, :, 0]
-        return bytes(kept.tobytes())
+        if not self.grouped:
+            return bytes(records[:, :, 0].tobytes())
+        apart = [field for field in range(self.fields) if field not in self.together]
+        parts = records[:, :, list(self.together)], records[:, :, apart].transpose(0, 2, 1, 3)
+        return np.concatenate([one.reshape(len(records), -1) for one in parts], axis=1).tobytes()
 
     @property
     def told(self) -> str:
@@ -45,6 +50,13 @@ class CallerLayout:
         if not self.grouped:
             return f"the low {8 * self.unit} bits of each number of {self.array}, and nothing else"
         group = WARP * self.fields
+        if self.together:
+            count, fields = len(self.together), ", ".join(map(str, self.together))
+            return (
+                f"{self.array}, {self.fields} fields of {self.unit} B, of {WARP} records in whole groups of "
+                f"{group}: fields {fields} of r at r / {WARP} * {group} + r % {WARP} * {count}, then the "
+                f"others, each of {WARP} records side by side"
+            )
         return (
             f"{self.array}, {self.fields} fields of {self.unit} B, so: f of r is at r / {WARP} * {group} + "
             f"f * {WARP} + r % {WARP}, and at n is f = n / {WARP} % {self.fields} of r = n / {group} * "

@@ -1,10 +1,11 @@
 """Arrays in another layout, which the kernel's caller has to keep: an edit where no other removes the waste.
 
 Of records of which threads need a field, `p[3 * i]`, `pts[i].x`, every sector has others that nobody asks
-for. With the fields of 32 records side by side each sector is of one field. The kernel gets a class around
-the pointer, which finds elements where they are now: each use of the array goes through it, or does not
-compile, and so does each caller that passes a plain pointer. Of numbers of 64 bits that are converted to 32
-where they are read, `const int n = p[i];`, the kernel gets an array of the low halves.
+for. With the fields of 32 records side by side each sector is of one field; where neighbouring threads need
+other fields, as of diagonals, those in use are kept together, ahead of the others. The kernel gets a class
+around the pointer, which finds elements where they are now: each use of the array goes through it, or does
+not compile, and so does each caller that passes a plain pointer. Of numbers of 64 bits that are converted to
+32 where they are read, `const int n = p[i];`, the kernel gets an array of the low halves.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 MOST_FIELDS = 256
+MOST_TOGETHER = 64  # fields, a bit for each
 MOST_LANES = 8  # of which the elements may be at different distances, and those of the next ones alike
 _WIDE = re.compile(
     r"(?:std::)?(?P<u>u)?int64_t|(?:std::)?(?P<size>size_t)|(?P<un>unsigned )?long(?: long)?(?: int)?"
@@ -42,15 +44,27 @@ _CONVERTED = (
 _OF_ELEMENT = r"\b(?:atomic\w+|__ld\w+|__st\w+)\s*\(\s*"
 
 ELEMENTS = """\
-// Records of FIELDS elements as the caller has to keep them: field by field, those of 32 records side by
-// side, in whole groups. The host may store and load elements by this class, too.
-template <typename T, int FIELDS>
+// Records of FIELDS elements as the caller has to keep them: those of 32 records in whole groups, first the
+// fields of TOGETHER, a bit for each, record by record, then the others, each of 32 records side by side. The
+// host may store and load elements by this class, too.
+template <typename T, int FIELDS, unsigned long long TOGETHER = 0>
 struct elements_by_field {
     T *data;
+    static __host__ __device__ __forceinline__ int ones(unsigned long long bits) {
+#ifdef __CUDA_ARCH__
+        return __popcll(bits);
+#else
+        return bits ? 1 + ones(bits & (bits - 1)) : 0;
+#endif
+    }
     template <typename I>
     static __host__ __device__ __forceinline__ decltype(I() + 0u) place(I i) {
-        const decltype(I() + 0u) at = i, record = at / FIELDS, lane = record % 32;
-        return (record - lane) * FIELDS + at % FIELDS * 32 + lane;
+        const decltype(I() + 0u) at = i, record = at / FIELDS, lane = record % 32, field = at % FIELDS;
+        const decltype(I() + 0u) group = (record - lane) * FIELDS;
+        if (!TOGETHER) return group + field * 32 + lane;
+        const int before = ones(TOGETHER & ((1ull << field) - 1)), count = ones(TOGETHER);
+        const bool is_together = TOGETHER >> field & 1;
+        return group + (is_together ? lane * count + before : (count + field - before) * 32 + lane);
     }
     template <typename I>
     __host__ __device__ __forceinline__ T &operator[](I i) const { return data[place(i)]; }
@@ -107,7 +121,14 @@ def _replayed(job: Job, before: Analysis, asked: Sequence[tuple[Edit, CallerLayo
         edit = each if edit is None else edit.joined(each)
         if edit is None:
             return None
-    name = f"{' and '.join(each.array for each in layouts)} field by field, kept so by the caller"
+    by_field = " and ".join(each.array for each in layouts if not each.together)
+    together = (
+        f"{each.array} with {len(each.together)} of {each.fields} fields together"
+        for each in layouts
+        if each.together
+    )
+    ways = [*([f"{by_field} field by field"] if by_field else []), *together]
+    name = f"{' and '.join(ways)}, kept so by the caller"
     done = replayed(name, job, before, edit, asks=layouts)
     return done if done is not None and done.helps and is_the_same(job, done.job, layouts) else None
 
@@ -175,9 +196,11 @@ class _Kept(KernelTree):
         self, name: str, number: int, badly: list[SiteCounts], sites: list[SiteCounts]
     ) -> tuple[list[Replacement], CallerLayout] | None:
         """An array in groups of records."""
-        declared, record = self._declared(name), self._record(self._rows(badly))
-        if declared is None or self.definition is None or record is None or self._is_pointed_to(name):
+        rows = self._rows(badly)
+        declared, found = self._declared(name), self._record(rows)
+        if declared is None or self.definition is None or found is None or self._is_pointed_to(name):
             return None
+        record, neighbours = found
         kind, uses = declared["type"], list(self._field_uses(name))
         least = min(one.width for one in sites)
         unit = least if uses else self._element_bytes(name) or least
@@ -189,21 +212,35 @@ class _Kept(KernelTree):
             return None
         head = self.head(self.definition)
         end = declared.end("marks")
-        found = [
+        together: tuple[int, ...] = ()
+        if neighbours > 1 and not uses and fields <= MOST_TOGETHER:
+            together = self._fields(rows, name, record, unit)
+        bits = f", {sum(1 << one for one in together):#x}" if together else ""
+        replacements = [
             Replacement(head, head, RECORDS if uses else ELEMENTS),
-            Replacement(declared.start("type"), end, f"{by_field}<{kind}, {fields}> "),
+            Replacement(declared.start("type"), end, f"{by_field}<{kind}, {fields}{bits}> "),
             *(uses or (Replacement(*one.span("type"), "const auto ") for one in self._parts(name))),
         ]
-        return found, CallerLayout(name, number, fields, unit, grouped=True)
+        return replacements, CallerLayout(name, number, fields, unit, True, together)
 
-    def _record(self, rows: np.ndarray) -> int | None:
-        """After how many bytes what lanes access comes again: of some neighbours, or of the next ones."""
+    def _fields(self, rows: np.ndarray, name: str, record: int, unit: int) -> tuple[int, ...]:
+        """The fields that are accessed; () for all."""
+        trace = self.before.trace
+        (start,) = (first for each, space, first, _ in trace.arrays if (each, space) == (name, "global"))
+        offsets = trace.addresses[rows][trace.active[rows]] - start
+        found = tuple(np.unique(offsets % record // unit).tolist())
+        return found if len(found) < record // unit else ()
+
+    def _record(self, rows: np.ndarray) -> tuple[int, int] | None:
+        """After how many bytes what lanes access comes again, and of how many neighbours that is: of some, or
+        of the next ones.
+        """
         trace = self.before.trace
         for apart in range(1, MOST_LANES + 1):
             both = trace.active[rows][:, apart:] & trace.active[rows][:, :-apart]
             steps = np.unique((trace.addresses[rows][:, apart:] - trace.addresses[rows][:, :-apart])[both])
             if len(steps) == 1 and steps[0] > 0:
-                return int(steps[0])
+                return int(steps[0]), apart
         return None
 
     def _element_bytes(self, name: str) -> int:

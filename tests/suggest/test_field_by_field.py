@@ -79,7 +79,8 @@ def kept(folder: Path, text: str, args: Sequence[Any] = (), name: str = "k") -> 
             "p.field(i, p.data[i].at[1]) *= 2; out[i] = p.field(i, p.data[i].size);",
             (602, 4 * 38),
         ),
-        (DIAGONALS, "k<3>", "const auto block = p + j * DIM * DIM;", (377, 209)),
+        (DIAGONALS, "k<3>", "const auto block = p + j * DIM * DIM;", (377, 4 * 38)),
+        (DIAGONALS, "k<3>", "elements_by_field<float, 9, 0x111> p", (377, 4 * 38)),
     ],
 )
 def test_fields_of_32_records_side_by_side(
@@ -165,6 +166,19 @@ def test_a_layout_is_a_permutation_of_whole_groups() -> None:
     assert (packed[n] - 1 == (n // 96 * 32 + n % 32) * 3 + n // 32 % 3).all()
     assert "f of r is at r / 32 * 96 + f * 32 + r % 32" in layout.told
     assert "at n is f = n / 32 % 3 of r = n / 96 * 32 + n % 32" in layout.told
+
+
+def test_fields_that_are_kept_together_are_ahead_of_the_others() -> None:
+    layout = CallerLayout("p", 0, 9, 4, grouped=True, together=(0, 4, 8))
+    data = np.arange(1, 361, dtype="i4")  # 40 records
+    packed = np.frombuffer(layout.packed(data.tobytes()), "i4")
+    record, field = np.divmod(np.arange(360), 9)
+    first, together = record // 32 * 288, field % 4 == 0
+    assert (packed[first + record % 32 * 3 + field // 4][together] == data[together]).all()
+    other = first + (3 + field - field // 4 - 1) * 32 + record % 32
+    assert (packed[other][~together] == data[~together]).all()
+    assert (len(packed), np.count_nonzero(packed)) == (576, 360)
+    assert "fields 0, 4, 8 of r at r / 32 * 288 + r % 32 * 3, then the others" in layout.told
 
 
 def test_it_comes_after_what_is_worth_an_edit_and_asks_nothing(tmp_path: Path) -> None:
