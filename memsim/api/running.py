@@ -20,6 +20,7 @@ from memsim.launch import Launch, dim3
 if TYPE_CHECKING:
     from memsim.simt.prepared_launch import Heard, PreparedLaunch
     from memsim.sketch.python_function import PythonFunction
+    from memsim.order.order_listener import OrderListener
     from memsim.state.launch_memory import Memory
     from memsim.trace.record import Recorder
     from memsim.trace.trace import Trace
@@ -153,16 +154,17 @@ def trace_with(
     memory: Memory | None = None,
     every_branch: bool = False,
     judges: bool = True,
+    order: OrderListener | None = None,
 ) -> Trace:
     """The trace of the blocks `chosen` (linear numbers, None for all) of a job with machine code, as a
     recorder keeps it. `every_branch`: as `PreparedLaunch`. `judges`: say, too, what is not certain of it;
-    otherwise a trace of the whole launch has said so.
+    otherwise a trace of the whole launch has said so, and `order` is told of what orders accesses.
 
     Raises:
         MemsimError: as `trace_job`.
     """
     launch = prepared_launch(job, everything=everything, every_branch=every_branch, memory=memory)
-    heard, races = run_blocks(job, launch, recorder, chosen, progress, judges=judges)
+    heard, races = run_blocks(job, launch, recorder, chosen, progress, judges=judges, order=order)
     end = trace_of_launch if judges or everything else _recorded_trace
     return end(job, launch, recorder, heard, races)
 
@@ -190,9 +192,10 @@ def run_blocks(
     progress: Progress | None = None,
     at_once: int | None = None,
     judges: bool = True,
+    order: OrderListener | None = None,
 ) -> tuple[Heard, tuple[SeenRace, ...]]:
     """Run blocks for a recorder; what became known, and the races that their first accesses show. `judges`:
-    find these, and whether order decides a count.
+    find these, and whether order decides a count; otherwise `order` is told of what orders accesses.
 
     Raises:
         MemsimError: as `trace_job`.
@@ -211,7 +214,7 @@ def run_blocks(
         progress=progress,
         at_once=at_once,
         allow_out_of_bounds=job.allow_out_of_bounds,
-        order=races,
+        order=races or order,
         judges_order=judges,
     )
     if races is None:

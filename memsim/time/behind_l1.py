@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from memsim.arch import Arch
+from memsim.arch.units import LINE
 from memsim.time.hardware_units import Way
 from memsim.time.latencies import Latencies
 from memsim.time.timed_instructions import PARTS
@@ -95,17 +96,20 @@ class BehindL1:
         from_dram = not_there * self.once
         dirty = DIRTY if l2 == COLD else 0.0
         new = round(not_there * len(hits))
-        way = Way((*misses[:new], *hits[new:]), hits, self.read_cost(from_dram, at_first, dirty))
+        costs = self.read_costs(from_dram, at_first, dirty, set_to)
+        way = Way((*misses[:new], *hits[new:]), hits, *costs)
         if self.waves <= 1:
             return (way,)
         share = self.new_later
         if not self.is_followed:
             new = round(not_there * share * len(hits))
-        cost = self.read_cost(from_dram * share, later, dirty)
-        return way, Way((*misses[:new], *hits[new:]), hits, cost)
+        costs = self.read_costs(from_dram * share, later, dirty, set_to)
+        return way, Way((*misses[:new], *hits[new:]), hits, *costs)
 
-    def read_cost(self, from_dram: float, seen: float, dirty: float) -> int:
-        """Parts of a cycle that a sector takes from L2 to the busiest multiprocessor, if all of them read.
+    def read_costs(
+        self, from_dram: float, seen: float, dirty: float, set_to: Latencies
+    ) -> tuple[int, float]:
+        """As `Way.read_cost` and `bulk_cost`: of a sector from L2 to the busiest multiprocessor, if all read.
 
         from_dram: the share of sectors that DRAM delivers, which are written to L2 as what multiprocessors
         write is. seen: the share of sectors that L2 sees. dirty: of L2, what stays there of what the launch
@@ -118,13 +122,15 @@ class BehindL1:
             read, written = self.footprint.read, self.footprint.written
             to_l2 += written / read
             to_dram += max(written - dirty * self.chip.sheet.l2 / sector, 0) / read
-        cycles = (
-            1 / rates.l2_read_of_one,
-            seen * self.used / rates.l2_read,
+        together, _ = self.seen(set_to)
+        from_there = (
             from_dram * to_l2 * self.used / rates.l2_written,
             from_dram * to_dram * self.used * sector / self.chip.dram_bytes_a_cycle,
         )
-        return ceil(max(cycles) * PARTS)
+        in_l2 = self.used / rates.l2_read
+        loads = max(1 / rates.l2_read_of_one, seen * in_l2, *from_there)
+        copies = max(set_to.bulk_line / 100 * sector / LINE, together * in_l2, *from_there)
+        return ceil(loads * PARTS), copies
 
     def write_cost(self) -> int:
         """The same of a sector that is written."""

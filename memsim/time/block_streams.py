@@ -52,7 +52,8 @@ class GlobalRequests:
 class StreamRecorder(Recorder):
     """A recorder that also keeps what each warp of the blocks executes, and its requests.
 
-    per_block: warps. chosen: linear numbers of the blocks, ascending. incomplete: numbers of instructions of
+    per_block: warps. chosen: linear numbers of the blocks, ascending; of others that run nothing is kept.
+    stop: behind the last instruction of the current stretch. incomplete: numbers of instructions of
     which not all requests were kept; beyond: those of them that made too many.
     """
 
@@ -63,6 +64,7 @@ class StreamRecorder(Recorder):
         self.masks: list[np.ndarray] = []
         self.numbers: dict[int, int] = {}
         self.rows: np.ndarray = np.zeros((0, 0), np.int64)
+        self.stop = 0
         self.kept: list[tuple[int, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         self.progress = Progress()
         self.kept_requests = 0
@@ -74,6 +76,7 @@ class StreamRecorder(Recorder):
         super().start_chunk(chunk)
         first = np.searchsorted(self.chosen, chunk.blocks) * self.per_block + chunk.first[:, 0] // WARP
         self.rows = first[:, None] + np.arange(chunk.threads // WARP)
+        self.rows[~np.isin(chunk.blocks, self.chosen)] = -1
         self.numbers = {}
         self.progress.start_chunk(*self.rows.shape)
 
@@ -87,17 +90,18 @@ class StreamRecorder(Recorder):
             self.numbers[key] = len(self.masks)
             self.masks.append(self.warps_in(mask))
         self.progress.executed(stop - start, mask)
+        self.stop = stop
         self.stretches_run.append((start, stop, self.numbers[key]))
 
     def warps_in(self, mask: Mask) -> np.ndarray:
         """The warps with a lane in a mask."""
         found: np.ndarray = self.rows[np.broadcast_to(to_words(mask), self.rows.shape) != 0]
-        return found
+        return found[found >= 0]
 
     def access(self, made: SiteAccess) -> Callable[[], bool] | None:
         """Keep the requests of an access to global or local memory; a copy from there is told as one, too."""
         again = super().access(made)
-        if made.site.space not in KEPT:
+        if made.site.space not in KEPT or made.site.access.startswith("bulk_"):
             return again
         self.keep(made.site, made.mask, made.address, made.active)
         return None
@@ -106,7 +110,7 @@ class StreamRecorder(Recorder):
         """Keep the requests of the warps in a mask."""
         op = site.index // 8
         shape = self.rows.shape
-        executes = np.broadcast_to(to_words(mask), shape) != 0
+        executes = (np.broadcast_to(to_words(mask), shape) != 0) & (self.rows >= 0)
         count = int(np.count_nonzero(executes))
         if op in self.incomplete or self.are_too_many(op, count):
             return
@@ -130,8 +134,9 @@ class StreamRecorder(Recorder):
         row = np.repeat(np.arange(count), lanes.counts)
         column = lanes.lanes & (WARP - 1)
         places[row, column], active[row, column] = address, True
-        done = self.progress.done.reshape(-1)[lanes.warps]
-        self.kept.append((op, self.rows.reshape(-1)[lanes.warps], places, active, done))
+        done, whose = self.progress.done.reshape(-1)[lanes.warps], self.rows.reshape(-1)[lanes.warps]
+        mine = whose >= 0
+        self.kept.append((op, whose[mine], places[mine], active[mine], done[mine]))
         self.kept_requests += count
 
     def are_too_many(self, op: int, count: int) -> bool:

@@ -139,12 +139,13 @@ class MemoryQueue:
 class Way(NamedTuple):
     """What lies behind L1 for a wave of blocks. far, near: cycles from the tag stage to the data of misses,
     one after the other and again; far: of what nobody asked L2 for before. read_cost: parts of a cycle that a
-    sector takes to this multiprocessor, in `PARTS` of a part.
+    sector takes to this multiprocessor, in `PARTS` of a part; bulk_cost: cycles of one that is copied in bulk.
     """
 
     far: tuple[int, ...]
     near: tuple[int, ...]
     read_cost: int
+    bulk_cost: float
 
 
 class MemoryPipe:
@@ -158,14 +159,15 @@ class MemoryPipe:
     """
 
     __slots__ = (
-        "backlog", "copied", "crowded", "data", "fetched", "first_fetch", "from_l2", "is_off", "misses",
-        "pending", "queued", "tags", "to_l2", "to_memory", "turns", "write_cost",
+        "backlog", "bulk", "bulk_latency", "bulk_stored", "copied", "crowded", "data", "fetched", "first_fetch",
+        "from_l2", "is_off", "misses", "pending", "queued", "tags", "to_l2", "to_memory", "turns", "write_cost",
     )  # fmt: skip
 
     def __init__(
         self, set_to: Latencies, write_cost: int, backlog: int | None, first_fetch: int, is_off: bool
     ) -> None:
-        self.data, self.tags, self.from_l2, self.to_l2, self.turns = (Stage() for _ in range(5))
+        self.data, self.tags, self.from_l2, self.to_l2, self.turns, self.bulk = (Stage() for _ in range(6))
+        self.bulk_latency, self.bulk_stored = set_to.bulk_latency, set_to.bulk_stored
         self.write_cost, self.to_memory, self.backlog = write_cost, set_to.to_memory, backlog
         self.queued: deque[int] = deque([0] * set_to.shared_queue, set_to.shared_queue)
         self.pending: dict[tuple[int, int], int] = {}
@@ -177,13 +179,10 @@ class MemoryPipe:
         """(enters, start, result): when an instruction of `time` leaves its scheduler's queue, when it has
         been served, and its result is there. nth: how often its warp executed it before.
         """
-        arrives = enters = time + self.to_memory
-        if not self.is_off and self.queued[0] > enters:
-            arrives = enters = self.queued[0]
+        arrives = enters = self.enters(time)
         if one.is_global and self.backlog is not None:
             arrives = max(arrives, self.tags.free // PARTS - self.backlog)
-        while self.copied and self.copied[0][0] <= arrives:
-            self.data.serve(*heappop(self.copied))
+        self.write_copied(arrives)
         cost = one.wavefronts
         if self.data.free > arrives * PARTS:
             cost += one.widens * self.crowded // 100
@@ -215,10 +214,38 @@ class MemoryPipe:
             result += -(-one.copied // PARTS)
         return enters, start, result
 
+    def enters(self, time: int) -> int:
+        """When an instruction that is issued at `time` leaves its scheduler's queue."""
+        return time + self.to_memory if self.is_off else max(time + self.to_memory, self.queued[0])
+
+    def write_copied(self, time: int) -> None:
+        """The data that have come until `time` are written to shared memory."""
+        while self.copied and self.copied[0][0] <= time:
+            self.data.serve(*heappop(self.copied))
+
+    def serve_product(self, one: TimedInstruction, time: int) -> int:
+        """When the data stage has read what a product of a warpgroup takes from shared memory."""
+        self.write_copied(time)
+        return self.data.serve(time, one.wavefronts)[1]
+
+    def copy(self, one: TimedInstruction, time: int, way: Way, late: int) -> tuple[int, int, int]:
+        """As `take`, of a copy in bulk, by the engine that makes them. late: as of an instruction."""
+        enters = self.enters(time)
+        self.queued.append(enters)
+        begins, asked = self.bulk.serve(enters, one.bulk)
+        if one.writes:
+            _, gone = self.to_l2.serve(begins, one.sectors * self.write_cost // PARTS)
+            return enters, begins, max(asked, gone) + self.bulk_stored
+        _, come = self.from_l2.serve(begins, round(one.sectors * way.bulk_cost))
+        self.misses = (self.misses + 1) % len(way.near)
+        near, far = way.near[self.misses], way.far[self.misses]
+        result = max(asked, come) + near + (far - near) * late // LATEST + self.bulk_latency
+        return enters, begins, result
+
     @property
     def stages(self) -> tuple[Stage, ...]:
         """In the order in which a load passes them."""
-        return self.data, self.tags, self.from_l2, self.to_l2, self.turns
+        return self.data, self.tags, self.from_l2, self.to_l2, self.turns, self.bulk
 
     @property
     def drained(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from memsim.access import Chunk, Site, SiteAccess
+from memsim.access import Chunk, Site, SiteAccess, Stretches
 from memsim.arch.units import WARP
 from memsim.state.parts import Mask, Part
 from memsim.state.predicates import ScatteredLanes, to_bools, to_words
@@ -129,6 +129,19 @@ class LaunchSurvey(Recorder):
                 self.take_turns(warp, address)
             self.keep(address, self.progress.done.reshape(-1)[warp])
 
+    def stretches(self, site: Site, arrays: frozenset[str], made: Stretches) -> None:
+        """Copies in bulk."""
+        if site.space != "global":
+            return
+        self.marks.stretches(site.access, made.start, made.length)
+        if self.surveyed > MOST_SURVEYED:
+            self.is_whole = False
+            return
+        whose, sector = made.units(1 << SECTOR_BITS)
+        mine = self.blocks[made.rows[whose]] < self.wave
+        whose, sector = whose[mine], sector[mine]
+        self.keep(sector << SECTOR_BITS, self.progress.done[made.rows[whose], made.warps[whose]])
+
     def keep(self, address: np.ndarray, progress: np.ndarray) -> None:
         """Keep each part once, with the least progress."""
         self.surveyed += len(address) // WARP + 1
@@ -149,7 +162,6 @@ class LaunchSurvey(Recorder):
     def nothing(self, *what: Any) -> None:
         """Nothing is kept of other events."""
 
-    stretches: Callable[..., None] = nothing
     issued: Callable[..., None] = nothing
     requests: Callable[..., None] = nothing
     unknown: Callable[..., None] = nothing

@@ -21,9 +21,10 @@ from memsim.time.hardware_units import (
     MemoryPipe,
     Way,
 )
+from memsim.time.handovers import NOTHING, PhasesOfBlock
 from memsim.time.latencies import Latencies
 from memsim.time.resident_warps import LaunchedBlocks, ResidentBlock, Scheduler, TimedWarp
-from memsim.time.timed_instructions import TimedInstruction
+from memsim.time.timed_instructions import LATEST, TimedInstruction
 
 #: Why a warp does not issue, by the names of ncu's `smsp__average_warps_issue_stalled_*`.
 REASONS = (
@@ -81,7 +82,8 @@ class Setup:
     """What does not change in a launch. ways: to what the blocks of each wave miss in L1, the last also for
     later ones. write_cost: as `MemoryPipe`; start: before the first instruction. off: of `ABLATIONS`.
     watched: cycles of which all issues are kept. code_far, code_moved: as `CodeMemory`. constant_block: as
-    `ConstantCache`. first_fetch: as `MemoryPipe`.
+    `ConstantCache`. first_fetch: as `MemoryPipe`. ahead: instructions that a warp executes while DRAM serves a
+    load.
     """
 
     set_to: Latencies
@@ -94,6 +96,7 @@ class Setup:
     code_moved: int = 0
     constant_block: int = 0
     first_fetch: int = 0
+    ahead: float = NEVER
 
 
 class Multiprocessor:
@@ -153,8 +156,10 @@ class Multiprocessor:
         block.alive = len(block.warps)
         ways = self.setup.ways
         block.way = ways[min(number // len(self.resident), len(ways) - 1)]
-        for warp, stream in zip(block.warps, self.launched.streams(number)):
-            warp.start(stream)
+        handovers = self.launched.handovers_of(number)
+        block.phases = PhasesOfBlock(handovers.expected)
+        for warp, stream, own in zip(block.warps, self.launched.streams(number), handovers.of_warps):
+            warp.start(stream, own)
             if not len(stream):
                 block.alive -= 1
                 continue
@@ -227,6 +232,7 @@ class Multiprocessor:
     def release(self, warps: Sequence[TimedWarp], time: int) -> None:
         """Warps go on after a barrier."""
         for warp in warps:
+            warp.is_at_barrier = False
             ready = max(warp.base, time + self.setup.set_to.barrier)
             self.prepare(warp, warp.issued, warp.base, 0)
             if ready >= warp.ready:
@@ -278,17 +284,24 @@ class Multiprocessor:
             if one.followed or one.follows is not None:
                 nth = warp.times.get(one.index, 0)
                 warp.times[one.index] = nth + 1
-            leaves, served, result = self.memory.take(one, time, warp.block.way, nth)
+            if one.bulk:
+                leaves, served, result = self.copy(warp, one, time)
+            else:
+                leaves, served, result = self.memory.take(one, time, warp.block.way, nth)
             scheduler.queue.put(time, leaves)
             read = served + self.operands_read
         elif one.pipe:
             result = read = scheduler.pipes.take(one, time)
+            if one.wavefronts:
+                result = max(result, self.memory.serve_product(one, time))
             result += one.latency
         is_plain = warp.is_plain
         if not is_plain:
             self.group(warp, one, result)
             if one.constant >= 0:
                 result = self.constants.fetch(one.constant, result)
+            if one.hands_over:
+                result = self.hand_over(warp, one, time, result)
         if one.result is not None and result > warp.counters[one.result]:
             warp.counters[one.result] = result
             warp.reasons[one.result] = _NUMBER[one.why]
@@ -301,7 +314,7 @@ class Multiprocessor:
         elif is_plain:
             self.prepare(warp, time, time + one.stall, 0)
         else:
-            self.go_on(warp, one, time)
+            self.go_on(warp, one, time, result >= NEVER and one.result is None)
 
     def group(self, warp: TimedWarp, one: TimedInstruction, result: int) -> None:
         """Keep when groups of copies, or of products, are done that an instruction belongs to or ends."""
@@ -320,9 +333,52 @@ class Multiprocessor:
             while len(warp.product_groups) > one.products:
                 warp.product_groups.popleft()
 
-    def go_on(self, warp: TimedWarp, one: TimedInstruction, time: int) -> None:
-        """After a fence, a barrier or a branch that was issued."""
+    def copy(self, warp: TimedWarp, one: TimedInstruction, time: int) -> tuple[int, int, int]:
+        """A warp copies in bulk, unless none of its lanes does; as `MemoryPipe.copy`."""
+        if warp.at not in warp.handovers:
+            return time, time, time
+        behind = warp.handovers[warp.at].behind - 1
+        late = round(LATEST * max(1 - behind / self.setup.ahead, 0)) if behind > 0 else LATEST
+        return self.memory.copy(one, time, warp.block.way, late)
+
+    def hand_over(self, warp: TimedWarp, one: TimedInstruction, time: int, result: int) -> int:
+        """A warp contributes to phases, or waits for one; when it has its result, which may not be known."""
+        what, phases, set_to = warp.handovers.get(warp.at, NOTHING), warp.block.phases, self.setup.set_to
+        if what.fills:
+            arrives = result if one.bulk else time + set_to.arrives
+            if one.follows_copies:
+                arrives = max(arrives, warp.copies)
+            for phase in what.fills:
+                for other, counter, earliest in phases.fill(phase, arrives):
+                    self.wake(other, counter, max(earliest, phases.over[phase] + set_to.handed_over))
+        if what.awaits < 0:
+            return result
+        if not phases.left[what.awaits]:
+            return max(result, phases.over[what.awaits] + set_to.handed_over)
+        phases.waiting.setdefault(what.awaits, []).append((warp, one.result, result))
+        if one.result is not None:
+            warp.held.append(one.result)
+        return NEVER
+
+    def wake(self, warp: TimedWarp, counter: int | None, time: int) -> None:
+        """The phase is over for which a warp waits, or will: its result is there at `time`."""
+        if counter is None:
+            self.release([warp], time - self.setup.set_to.barrier)
+            return
+        warp.held.remove(counter)
+        if counter in warp.held:
+            return
+        warp.counters[counter] = time
+        if warp.ready >= NEVER and not warp.is_at_barrier:
+            self.prepare(warp, warp.issued, warp.base, 0)
+            warp.scheduler.next = min(warp.scheduler.next, warp.ready)
+
+    def go_on(self, warp: TimedWarp, one: TimedInstruction, time: int, waits: bool) -> None:
+        """After a fence, a barrier or a branch that was issued. waits: others of its cluster are awaited."""
         base = time + one.stall
+        if waits:
+            warp.issued, warp.base, warp.ready, warp.is_at_barrier = time, base, NEVER, True
+            return
         if one.fences:
             self.prepare(warp, time, base, 0)
             if base + one.fences > warp.ready:
@@ -331,7 +387,7 @@ class Multiprocessor:
         if one.barrier >= 0:
             warp.issued, warp.base = time, base
             if not one.arrives:
-                warp.ready = NEVER
+                warp.ready, warp.is_at_barrier = NEVER, True
             arrived = self.arrivals.take(time)
             released = warp.block.barriers.arrive(one, warp, warp.block.alive)
             self.release(released, arrived)

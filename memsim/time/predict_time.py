@@ -25,9 +25,13 @@ from memsim.launch import Natural
 from memsim.model.alike import SameCost
 from memsim.model.occupancy import Needs, occupancy
 from memsim.model.pipes import pipe_of
+from memsim.order.order_listener import OrderListener
+from memsim.simt.faults import cluster_of
+from memsim.simt.waits import whole_clusters
 from memsim.state.launch_memory import Memory
 from memsim.time.behind_l1 import COLD, WARM, BehindL1
 from memsim.time.block_streams import KEPT, MOST_REQUESTS, StreamRecorder
+from memsim.time.handovers import HandoverRecorder
 from memsim.time.hardware_units import NEVER
 from memsim.time.l1_cache import AccessKind, CachedRequests, cached_requests, l1_bytes
 from memsim.time.latencies import Latencies
@@ -37,6 +41,7 @@ from memsim.time.repeated_states import run_to_end
 from memsim.time.resident_warps import LaunchedBlocks
 from memsim.time.steady_state import SteadyState
 from memsim.time.timed_instructions import (
+    HANDOVERS,
     PARTS,
     SIZE,
     CostSetting,
@@ -60,7 +65,7 @@ NONE: np.ndarray = np.zeros(0, np.int64)
 #: Opcodes that make most requests to global and local memory.
 LOADS = frozenset("LDG STG LD ST LDGSTS RED REDG ATOM ATOMG LDL STL".split())
 #: The stages of the memory pipe, as `MemoryPipe.stages`.
-STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2", "atomics at L2")
+STAGES = ("L1 data stage", "L1 tag stage", "from L2", "to L2", "atomics at L2", "bulk copies")
 #: Calls of printf, by warps, of which each takes as long as one alone. Measured: of 16 each takes twice as
 #: long, of 132 ten times (H200, docs/validation/small_launches.json).
 FEW_CALLS = 8
@@ -191,6 +196,7 @@ class PreparedTime:
         fitting = occupancy(needs, chip).blocks
         if not fitting:
             raise MemsimError("no block of this launch fits on a multiprocessor")
+        self.hands_over = any(op.form.opcode in HANDOVERS for op in self.ops)
         self.survey = self.surveyed(fitting * chip.multiprocessors)
         numbers = self.numbers_of_blocks(fitting)
         self.blocks = len(numbers)
@@ -235,6 +241,7 @@ class PreparedTime:
         of_block = int(self.whole.executed.sum()) / max(self.whole.blocks_replayed, 1)
         are_few = launch.blocks * of_block <= MOST_WEIGHED
         blocks = launch.blocks if are_few and not self.whole.blocks_alike else min(launch.blocks, wave)
+        blocks = min(whole_clusters(blocks, launch.grid, self.cluster), launch.blocks)
         survey = LaunchSurvey(blocks, wave)
         if blocks * of_block <= MOST_OF_WAVE:
             self.listen(survey, np.arange(blocks), every_branch=True)
@@ -252,11 +259,35 @@ class PreparedTime:
     def replay(self, numbers: np.ndarray) -> tuple[StreamRecorder, Trace]:
         """Replay some blocks."""
         recorder = StreamRecorder(self.job.launch.warps, numbers, SameCost(self.chip))
-        return recorder, self.listen(recorder, numbers, every_branch=True)
+        self.handovers = HandoverRecorder(recorder) if self.hands_over else None
+        run = self.with_clusters(numbers)
+        return recorder, self.listen(recorder, run, every_branch=True, order=self.handovers)
 
-    def listen(self, recorder: Recorder, blocks: np.ndarray, every_branch: bool = False) -> Trace:
+    @property
+    def cluster(self) -> tuple[int, int, int]:
+        """Blocks of a cluster along each axis."""
+        return cluster_of(self.job.loaded.executable, self.job.launch) or (1, 1, 1)
+
+    def with_clusters(self, numbers: np.ndarray) -> np.ndarray:
+        """Blocks, and the others of their clusters, ascending."""
+        if self.cluster == (1, 1, 1):
+            return numbers
+        grid, size = self.job.launch.grid, self.cluster
+        place = np.stack(np.unravel_index(numbers, grid, order="F"))
+        first = place // np.array(size)[:, None] * np.array(size)[:, None]
+        inside = np.stack(np.unravel_index(np.arange(np.prod(size)), size, order="F"))
+        every = (first[:, :, None] + inside[:, None, :]).reshape(3, -1)
+        return np.unique(np.ravel_multi_index(tuple(every), grid, order="F"))
+
+    def listen(
+        self,
+        recorder: Recorder,
+        blocks: np.ndarray,
+        every_branch: bool = False,
+        order: OrderListener | None = None,
+    ) -> Trace:
         """Run blocks once more; what is not certain, whoever made the whole trace has heard."""
-        how: dict[str, Any] = {"every_branch": every_branch, "judges": False}
+        how: dict[str, Any] = {"every_branch": every_branch, "judges": False, "order": order}
         return trace_with(self.job, recorder, blocks, memory=self.memory(), **how)
 
     def memory(self) -> Memory | None:
@@ -306,7 +337,16 @@ class PreparedTime:
                 known[key] = _with_numbers(stream, op[low:high], number[low:high])
             streams.append(known[key])
         blocks = [streams[at : at + per_block] for at in range(0, len(streams), per_block)]
-        return made, LaunchedBlocks(blocks, self.blocks, self.resident, self.spare)
+        handed = () if self.handovers is None else self.handovers.handovers(self.touches)
+        return made, LaunchedBlocks(blocks, self.blocks, self.resident, self.spare, handed)
+
+    @property
+    def copied(self) -> float:
+        """Sectors that the blocks that are followed copy in bulk to shared memory."""
+        rows = (row.counts for rows in self.analysis.instructions for row in rows)
+        loads = ("bulk_load", "bulk_multicast")
+        sectors = sum(row.sectors or 0 for row in rows if row.op in loads and row.space == "global")
+        return sectors * len(self.recorder.chosen) / self.some.blocks_replayed
 
     @property
     def is_weighed(self) -> bool:
@@ -374,15 +414,17 @@ class PreparedTime:
         )
         turn = 0.0 if "atomics' turns" in off else set_to.turn / 100 * self.survey.hottest * behind.used
         setting = CostSetting("L1 cache" not in off, NEVER, set_to.partial, set_to.gap, turn)
-        if l2 == COLD and any(cost.behind > 1 for cost in self.cached.costs):
+        repeats = skips and not self.hands_over  # whose places are counted
+        if l2 == COLD and (self.hands_over or any(cost.behind > 1 for cost in self.cached.costs)):
             made, launched = self.launched(instructions, setting)
             pace = self.pace(replace(setup, watched=range(0)), made, launched)
-            setting = setting._replace(ahead=set_to.dram / pace)
+            setup = replace(setup, ahead=set_to.dram / pace)
+            setting = setting._replace(ahead=setup.ahead)
         made, launched = self.launched(instructions, setting)
         processor = Multiprocessor(setup, made, launched, self.resident, self.chip.partitions)
         is_long = launched.issues > most_whole
-        steady = SteadyState(np.array([one.index for one in made]), is_long) if skips else None
-        if not run_to_end(processor, skips, most_issues, steady):
+        steady = SteadyState(np.array([one.index for one in made]), is_long and repeats) if skips else None
+        if not run_to_end(processor, repeats, most_issues, steady):
             raise MemsimError("the launch is too long to be followed in time", hint="give a smaller one")
         active, rates = processor.cycles, self.chip.memory
         return LaunchTime(
@@ -457,6 +499,8 @@ class PreparedTime:
         found = ["blocks that execute other instructions than those that were replayed"] * some
         if self.recorder.beyond:
             found.append(f"caches, for accesses that make more than {MOST_REQUESTS:,} requests")
+        if self.handovers is not None and self.handovers.awaits_others:
+            found.append("what other blocks of a cluster hand over")
         few = {"printf call": FEW_CALLS}
         return [
             *found,
@@ -473,7 +517,7 @@ class PreparedTime:
             footprint=self.whole.footprint,
             of_wave=self.new_sectors[0],
             of_all=self.new_sectors[1],
-            asked=self.cached.read * self.times_followed,
+            asked=(self.cached.read + self.copied) * self.times_followed,
             is_followed=self.survey.is_whole,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +19,11 @@ from memsim.time.hardware_units import (
     RegisterBanks,
     Way,
 )
+from memsim.time.handovers import BlockHandovers, Handover, PhasesOfBlock
 from memsim.time.latencies import Latencies
 from memsim.time.timed_instructions import COUNTERS, TimedInstruction
+
+NOTHING_AT_ALL: Mapping[int, Handover] = {}
 
 
 @dataclass(frozen=True)
@@ -28,12 +31,14 @@ class LaunchedBlocks:
     """The blocks of a multiprocessor. known: the streams of the warps of the first blocks. blocks: of all,
     of which those beyond execute what the last `repeated` known ones do. spare: how many more it gets if its
     blocks end together: then the last ones are taken by as many as a multiprocessor holds, by few of them.
+    handovers: of the known blocks, if they hand something over.
     """
 
     known: Sequence[Sequence[np.ndarray]]
     blocks: int
     repeated: int = 1
     spare: int = 0
+    handovers: Sequence[BlockHandovers] = ()
 
     @property
     def warps(self) -> int:
@@ -43,6 +48,12 @@ class LaunchedBlocks:
     def streams(self, number: int) -> Sequence[np.ndarray]:
         """The streams of a block's warps."""
         return self.known[self.place(number)]
+
+    def handovers_of(self, number: int) -> BlockHandovers:
+        """What the warps of a block hand over."""
+        if not self.handovers:
+            return BlockHandovers([NOTHING_AT_ALL] * self.warps, ())
+        return self.handovers[self.place(number)]
 
     def place(self, number: int) -> int:
         """Which of the known blocks a block is like."""
@@ -73,9 +84,9 @@ class TimedWarp:
     """
 
     __slots__ = (
-        "array", "at", "base", "block", "blocked", "copies", "counters", "groups", "is_plain", "issued",
-        "line", "number", "one", "product_groups", "products", "ready", "reasons", "scheduler", "stream",
-        "times", "why",
+        "array", "at", "base", "block", "blocked", "copies", "counters", "groups", "handovers", "held",
+        "is_at_barrier", "is_plain", "issued", "line", "number", "one", "product_groups", "products", "ready",
+        "reasons", "scheduler", "stream", "times", "why",
     )  # fmt: skip
 
     one: TimedInstruction
@@ -86,8 +97,12 @@ class TimedWarp:
         self.reasons = [0] * COUNTERS
         self.start(np.zeros(0, np.int32))
 
-    def start(self, array: np.ndarray) -> None:
-        """Begin with another stream. times: how often it executed loads that follow or are followed."""
+    def start(self, array: np.ndarray, handovers: Mapping[int, Handover] = NOTHING_AT_ALL) -> None:
+        """Begin with another stream. times: how often it executed loads that follow or are followed. held:
+        counters of waits for phases that are not over.
+        """
+        self.handovers, self.is_at_barrier = handovers, False
+        self.held: list[int] = []
         self.array, self.stream = array, array.data  # an item of `data` is a plain int
         self.counters = [0] * COUNTERS
         self.groups: deque[int] = deque()
@@ -119,15 +134,18 @@ class TimedWarp:
 
 
 class ResidentBlock:
-    """A place for a block. alive: warps that have not ended. way: to what its warps miss in L1."""
+    """A place for a block. alive: warps that have not ended. way: to what its warps miss in L1. phases: what
+    they wait for beside barriers.
+    """
 
-    __slots__ = ("alive", "barriers", "started", "warps", "way")
+    __slots__ = ("alive", "barriers", "phases", "started", "warps", "way")
 
     def __init__(self, way: Way) -> None:
         self.warps: list[TimedWarp] = []
         self.alive = self.started = 0
         self.way = way
         self.barriers = NamedBarriers()
+        self.phases = PhasesOfBlock(())
 
 
 class Scheduler:

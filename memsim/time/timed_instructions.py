@@ -32,18 +32,24 @@ _PRODUCTS = frozenset("HGMMA QGMMA IGMMA BGMMA".split())
 _HALVES = ("HADD2", "HFMA2", "HMUL2")
 #: What is not modelled, by opcode, in words.
 _NOT_MODELLED = {
-    **dict.fromkeys("UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED UBLKPF".split(), "bulk copies (TMA)"),
-    **dict.fromkeys("SYNCS ARRIVES".split(), "waiting at mbarriers"),
-    **dict.fromkeys("UCGABAR_ARV UCGABAR_WAIT".split(), "waiting at barriers of a cluster"),
+    **dict.fromkeys("UTMAPF UBLKPF".split(), "bulk prefetches (TMA)"),
     **dict.fromkeys("NANOSLEEP".split(), "sleeping"),
     **dict.fromkeys("TEX TLD TLD4 TXD TMML SULD SUST SUATOM SURED".split(), "texture units"),
 }
 #: Modifiers of atomics that fail where others were first: a launch on a chip takes ten times as long.
 _SWAPS = frozenset(("CAS", "CAST"))
+#: What warps hand over to each other, and what waits for it: in memory, and at the barrier of a cluster.
+_AT_MBARRIERS, _OF_CLUSTER = frozenset(("SYNCS", "ARRIVES")), frozenset(("UCGABAR_ARV", "UCGABAR_WAIT"))
+_BULK_LOADS = frozenset(("UTMALDG", "UBLKCP"))
+HANDOVERS = _AT_MBARRIERS | _OF_CLUSTER | _BULK_LOADS
+_BULK_STORES = frozenset("UTMASTG UTMAREDG UBLKCP UBLKRED".split())
 
 
 #: Cycles of the texture units for the fetch of a warp: four lanes each (NVIDIA H100 whitepaper).
 FETCH = 8
+#: Sectors that L2 serves together to a copy in bulk. Measured: boxes of 16, 32 and 64 bytes a row take the
+#: same time if all multiprocessors read them (H200, lab/time/bulk.cu).
+BULK_SECTORS = 2
 #: Of a load that nobody was ahead of.
 LATEST = 8
 
@@ -66,7 +72,7 @@ class TimedInstruction:
     that wait for groups of copies or of products of a warpgroup, how many may be under way; -1 if it does
     not. is_copy, is_product: of such a group; closes: the last of one. fences: cycles of a fence.
     fetches: it is a fetch of a texture. constant: the place of one that it reads, as `ConstantCache.fetch`;
-    -1 if there is none. calls: cycles of what it calls, if that is printf, which has no code here.
+    -1 if there is none. hands_over: it is one of `HANDOVERS`; follows_copies: it arrives as copies to shared memory do. bulk: of the engine that copies in bulk, also in parts. calls: cycles of what it calls, if that is printf, which has no code here.
     """
 
     index: int
@@ -105,13 +111,17 @@ class TimedInstruction:
     branches: bool = False
     fetches: bool = False
     constant: int = -1
+    hands_over: bool = False
+    follows_copies: bool = False
+    bulk: int = 0
     calls: int = 0
 
     @property
     def is_plain(self) -> bool:
         """Does it neither wait for others nor belong to a group, and does the next one follow it?"""
         waits = max(self.barrier, self.copies, self.products, self.constant) >= 0 or self.fences
-        return not (waits or self.is_copy or self.is_product or self.closes or self.branches)
+        joins = self.is_copy or self.is_product or self.closes or self.hands_over
+        return not (waits or joins or self.branches)
 
 
 def timed_instructions(
@@ -187,6 +197,8 @@ def _set_registers(
         return
     if pipe_of(op.form.opcode, list(op.form.modifiers)) in ("", "uniform", None):
         return
+    if op.form.opcode in _PRODUCTS:  # they read and write their registers by the way
+        return
     place = 0
     read: set[int] = set()
     for token, operand in meaning.sources:
@@ -217,6 +229,8 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
     if opcode in _FETCHES:
         one.pipe, one.wavefronts, one.latency = "memory", PARTS * FETCH, set_to.fetch
         one.fetches, one.why = True, "long_scoreboard"
+    elif opcode in _AT_MBARRIERS:
+        one.pipe, one.wavefronts, one.latency = "memory", PARTS, set_to.phase_check
     elif opcode in _SPECIAL:
         one.pipe, one.latency = "special", set_to.special
     elif opcode in _CONSTANT:
@@ -253,13 +267,22 @@ def _set_control(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.products = int(numbers[-1]) if numbers else 0
     elif opcode == "MEMBAR" and {"GPU", "SYS", "VC"} & set(op.form.modifiers):
         one.fences = set_to.fence
-    one.is_copy, one.is_product = opcode == "LDGSTS", opcode in _PRODUCTS
-    one.closes = opcode == "LDGDEPBAR" or (one.is_product and "gsb0" in op.text)
+    one.is_copy = opcode == "LDGSTS" or (opcode in _BULK_STORES and "S" in op.form.modifiers[-1:]) or opcode in ("UTMASTG", "UTMAREDG")
+    one.follows_copies = opcode == "ARRIVES"
+    one.is_product, one.hands_over = opcode in _PRODUCTS, opcode in HANDOVERS
+    one.closes = opcode in ("LDGDEPBAR", "UTMACMDFLUSH") or (one.is_product and "gsb0" in op.text)
 
 
 def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencies) -> None:
     """Set what an access costs: the mean of those that the block makes."""
     times = max(row.instructions, 1)
+    if one.is_product:  # it reads tiles by the way
+        one.wavefronts += _parts(row.wavefronts, times)
+        return
+    if row.op.startswith("bulk_"):
+        if row.space == "global":
+            _set_bulk(one, row, times, set_to)
+        return
     if row.space == "texture":  # as a load of global memory
         one.wavefronts = 0
     wide = set_to.wide * max(row.width - 4, 0) // 12
@@ -287,6 +310,15 @@ def _set_access(one: TimedInstruction, row: SiteCounts, op: Op, set_to: Latencie
         one.writes = row.op in ("store", "reduction")
         if row.space != "local" or one.writes:  # what is loaded from local memory is in L1
             one.sectors = _parts(row.sectors, times)
+
+
+def _set_bulk(one: TimedInstruction, row: SiteCounts, times: int, set_to: Latencies) -> None:
+    """Set what a copy in bulk costs: the engine takes its pieces of up to 128 bytes one after the other."""
+    pieces = row.requests or 0
+    one.pipe, one.busy, one.wavefronts, one.why = "memory", 1, 0, "long_scoreboard"
+    one.bulk = _parts(pieces, times) + set_to.bulk_copy * PARTS
+    one.writes = row.op in ("bulk_store", "bulk_reduction")
+    one.sectors = _parts(max(row.sectors or 0, BULK_SECTORS * pieces), times)
 
 
 def _parts(count: float | None, times: int) -> int:
