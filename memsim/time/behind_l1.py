@@ -117,15 +117,16 @@ class BehindL1:
         """
         rates, sector = self.chip.memory, self.chip.sector_bytes
         assert rates is not None  # its chip was measured
-        to_l2 = to_dram = 1.0
+        to_l2 = to_dram = from_dram
         if self.footprint is not None and self.footprint.read:
-            read, written = self.footprint.read, self.footprint.written
-            to_l2 += written / read
-            to_dram += max(written - dirty * self.chip.sheet.l2 / sector, 0) / read
+            written = self.footprint.written
+            beyond = max(written - dirty * self.chip.sheet.l2 / sector, 0)
+            share = min(from_dram / self.footprint.read, 1 / max(self.asked, 1))
+            to_l2, to_dram = from_dram + share * written, from_dram + share * beyond
         together, _ = self.seen(set_to)
         from_there = (
-            from_dram * to_l2 * self.used / rates.l2_written,
-            from_dram * to_dram * self.used * sector / self.chip.dram_bytes_a_cycle,
+            to_l2 * self.used / rates.l2_written,
+            to_dram * self.used * sector / self.chip.dram_bytes_a_cycle,
         )
         in_l2 = self.used / rates.l2_read
         loads = max(1 / rates.l2_read_of_one, seen * in_l2, *from_there)

@@ -42,6 +42,9 @@ class MathPipes:
 
     __slots__ = ("free",)
 
+    #: Products of warpgroups that are issued and not done. Measured: groups of 1 to 16 (lab/time/hopper.cu).
+    PRODUCTS = 7
+
     def __init__(self) -> None:
         self.free = dict.fromkeys(
             ("fma heavy", "fma light", "alu", "fp64", "xu", "uniform", "tensor", "special"), 0
@@ -54,11 +57,13 @@ class MathPipes:
             return min(free["fma heavy"], free["fma light"])
         if one.pipe == "fma both":
             return max(free["fma heavy"], free["fma light"])
-        return free[one.pipe]
+        return free[one.pipe] - (self.PRODUCTS - 1) * one.busy if one.is_product else free[one.pipe]
 
     def take(self, one: TimedInstruction, time: int) -> int:
         """Execute an instruction from `time` on; when it leaves the pipe."""
         free, pipe, end = self.free, one.pipe, time + one.busy
+        if one.is_product:
+            end = max(free[pipe], time) + one.busy
         if pipe == "fma":
             pipe = "fma light" if free["fma light"] <= free["fma heavy"] else "fma heavy"
         elif pipe == "fma both":

@@ -314,7 +314,7 @@ class Multiprocessor:
         elif is_plain:
             self.prepare(warp, time, time + one.stall, 0)
         else:
-            self.go_on(warp, one, time, result >= NEVER and one.result is None)
+            self.go_on(warp, one, time, result if one.hands_over and not one.pipe else 0)
 
     def group(self, warp: TimedWarp, one: TimedInstruction, result: int) -> None:
         """Keep when groups of copies, or of products, are done that an instruction belongs to or ends."""
@@ -350,34 +350,41 @@ class Multiprocessor:
                 arrives = max(arrives, warp.copies)
             for phase in what.fills:
                 for other, counter, earliest in phases.fill(phase, arrives):
-                    self.wake(other, counter, max(earliest, phases.over[phase] + set_to.handed_over))
+                    self.wake(other, counter, earliest, phases.over[phase])
         if what.awaits < 0:
             return result
         if not phases.left[what.awaits]:
-            return max(result, phases.over[what.awaits] + set_to.handed_over)
+            late = set_to.handed_over if one.result is not None else set_to.met
+            return max(result, phases.over[what.awaits] + late)
         phases.waiting.setdefault(what.awaits, []).append((warp, one.result, result))
         if one.result is not None:
             warp.held.append(one.result)
         return NEVER
 
-    def wake(self, warp: TimedWarp, counter: int | None, time: int) -> None:
-        """The phase is over for which a warp waits, or will: its result is there at `time`."""
+    def wake(self, warp: TimedWarp, counter: int | None, earliest: int, over: int) -> None:
+        """The phase for which a warp waits, or will, is over: it has its result, but not before `earliest`."""
+        set_to = self.setup.set_to
         if counter is None:
-            self.release([warp], time - self.setup.set_to.barrier)
+            self.release([warp], over + set_to.met - set_to.barrier)
             return
         warp.held.remove(counter)
         if counter in warp.held:
             return
-        warp.counters[counter] = time
+        warp.counters[counter] = max(earliest, over + set_to.handed_over)
         if warp.ready >= NEVER and not warp.is_at_barrier:
             self.prepare(warp, warp.issued, warp.base, 0)
             warp.scheduler.next = min(warp.scheduler.next, warp.ready)
 
-    def go_on(self, warp: TimedWarp, one: TimedInstruction, time: int, waits: bool) -> None:
-        """After a fence, a barrier or a branch that was issued. waits: others of its cluster are awaited."""
+    def go_on(self, warp: TimedWarp, one: TimedInstruction, time: int, until: int) -> None:
+        """After a fence, a barrier or a branch that was issued. until: when its cluster's barrier is over."""
         base = time + one.stall
-        if waits:
+        if until >= NEVER:
             warp.issued, warp.base, warp.ready, warp.is_at_barrier = time, base, NEVER, True
+            return
+        if until > base:
+            self.prepare(warp, time, base, 0)
+            if until > warp.ready:
+                warp.ready, warp.why = until, _BARRIER
             return
         if one.fences:
             self.prepare(warp, time, base, 0)

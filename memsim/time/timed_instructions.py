@@ -230,7 +230,8 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.pipe, one.wavefronts, one.latency = "memory", PARTS * FETCH, set_to.fetch
         one.fetches, one.why = True, "long_scoreboard"
     elif opcode in _AT_MBARRIERS:
-        one.pipe, one.wavefronts, one.latency = "memory", PARTS, set_to.phase_check
+        one.pipe, one.latency = "memory", set_to.phase_check
+        one.wavefronts = PARTS * set_to.mbarrier
     elif opcode in _SPECIAL:
         one.pipe, one.latency = "special", set_to.special
     elif opcode in _CONSTANT:
@@ -243,7 +244,7 @@ def _set_pipe(one: TimedInstruction, op: Op, set_to: Latencies) -> None:
         one.pipe, one.busy = ("fma both", 2) if opcode in _HALVES else ("fma", 2)
     elif pipe == "tensor":
         one.pipe, one.busy = pipe, tensor_cycles(opcode, modifiers) or CYCLES["alu"]
-        one.latency = set_to.double
+        one.latency = set_to.product if opcode in _PRODUCTS else set_to.double
     elif pipe:
         one.pipe, one.busy = pipe, CYCLES[pipe]
         one.latency = set_to.multi_function if pipe == "xu" else set_to.double
